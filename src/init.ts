@@ -1,0 +1,83 @@
+import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import { BetterAuthError } from "better-auth";
+import { APIError } from "better-auth/api";
+import type { BetterAuthPluginDBSchema } from "better-auth/db";
+import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+import type { ResolvedOptions } from "./options";
+import { adoptEmailColumnName, CONFINED_MODELS, runtimeSchema } from "./schema";
+import { type BorderRules, confineAdapter } from "./scope/adapter";
+import { explainOldEmailIndex, refuseEmailTakenElsewhere } from "./scope/email-index";
+import { getTenantId, prepareScopes } from "./scope/scope";
+import { type EnterScope, settleScope, settleScopeBy } from "./scope/settle";
+import { undoIfTenantIsGone } from "./tenants/store";
+
+export const PLUGIN_ID = "tenant-auth";
+
+/** What the plugin does when better-auth starts. */
+export async function start(
+  ctx: AuthContext,
+  schema: BetterAuthPluginDBSchema,
+  options: ResolvedOptions,
+  enter: EnterScope,
+) {
+  await prepareScopes();
+  adoptEmailColumnName(schema, ctx.options.user?.fields?.email);
+  confineAdapter(ctx.adapter, borderRules(ctx, options, enter));
+  ctx.options.plugins = pluginsAtRunTime(ctx, schema);
+  return {
+    options: {
+      databaseHooks: {
+        user: {
+          create: {
+            after: async (user: { id: string }) => {
+              if (!(await undoIfTenantIsGone(ctx, user.id))) return;
+              throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+            },
+          },
+        },
+      },
+    },
+  };
+}
+
+function borderRules(ctx: AuthContext, options: ResolvedOptions, enter: EnterScope): BorderRules {
+  const confinedByName = new Map(
+    CONFINED_MODELS.flatMap((model) => {
+      const table = ctx.tables[model]?.modelName ?? model;
+      // Callers may use better-auth's name, the table's, or the plural of either.
+      return [model, `${model}s`, table, `${table}s`].map((name) => [name, model] as const);
+    }),
+  );
+  return {
+    confinedModel: (name) => confinedByName.get(name),
+    settleScope: (adapter) => settleScope(adapter, enter),
+    settleScopeBy: (session) => settleScopeBy(session as { tenantId?: string | null }, enter),
+    beforeCreateUser: async (adapter, user) => {
+      if (options.keepEmailGloballyUnique)
+        await refuseEmailTakenElsewhere(ctx, adapter, user.email);
+    },
+    onCreateUserFailed: (error) => explainOldEmailIndex(ctx, error),
+  };
+}
+
+/**
+ * The plugins in the order their hooks run in. Ours comes first, so that every other hook runs
+ * inside the scope; better-auth would run the application's own `hooks.before` earlier still, so
+ * that one moves behind ours. `auth.options`, which migrations and the CLI read, stays as it is.
+ */
+function pluginsAtRunTime(ctx: AuthContext, schema: BetterAuthPluginDBSchema): BetterAuthPlugin[] {
+  const plugins = ctx.options.plugins ?? [];
+  const [ours, again] = plugins.filter(({ id }) => id === PLUGIN_ID);
+  if (again) throw new BetterAuthError("tenantAuth() is installed more than once");
+  const others = plugins.filter((plugin) => plugin !== ours);
+  const { before, ...hooks } = ctx.options.hooks ?? {};
+  ctx.options.hooks = hooks;
+  const applicationHook: BetterAuthPlugin[] = before
+    ? [{ id: "application-hooks", hooks: { before: [{ matcher: () => true, handler: before }] } }]
+    : [];
+  return [
+    { ...ours, id: PLUGIN_ID, schema: runtimeSchema(schema, getTenantId) },
+    ...applicationHook,
+    ...others,
+  ];
+}

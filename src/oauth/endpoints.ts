@@ -1,0 +1,100 @@
+import { APIError, createAuthEndpoint } from "better-auth/api";
+import { socialProviderList } from "better-auth/social-providers";
+import * as z from "zod";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { requireManager } from "../management";
+import type { ResolvedOptions } from "../options";
+import { tenantId, text } from "../tenants/input";
+import { namedTenantId, requireTenant } from "../tenants/naming";
+import { assertRedirectURI } from "./redirect-uri";
+import { listOAuthConfigs, removeOAuthConfig, saveOAuthConfig, toOutput } from "./store";
+
+const providerId = z.string().min(1).meta({ description: "A built-in social provider" });
+
+const registerBody = z.object({
+  tenantId: tenantId.optional(),
+  providerId,
+  clientId: text(2048).meta({ description: "The tenant's client id at the provider" }),
+  clientSecret: text(8192).meta({ description: "The tenant's client secret; never returned" }),
+  scopes: z.array(text(255)).max(50).nullish().meta({ description: "Scopes to ask for" }),
+  redirectURI: z
+    .string()
+    .max(2048)
+    .nullish()
+    .meta({ description: "Overrides the callback URL that is sent to the provider" }),
+  enabled: z.boolean().default(true).meta({ description: "Whether sign-in uses this config" }),
+});
+
+export const registerOAuthConfigEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/oauth-config/register",
+    {
+      method: "POST",
+      body: registerBody,
+      metadata: { openapi: { description: "Create or replace a tenant's config for a provider" } },
+    },
+    async (ctx) => {
+      const target = await namedTenantId(ctx, options);
+      await requireManager(ctx, options, "oauth-config:register", target);
+      const tenant = await requireTenant(ctx, target);
+      const { providerId, clientId, clientSecret, scopes, redirectURI, enabled } = ctx.body;
+      if (!(socialProviderList as readonly string[]).includes(providerId)) {
+        throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.UNSUPPORTED_PROVIDER);
+      }
+      if (redirectURI !== undefined && redirectURI !== null) assertRedirectURI(redirectURI);
+      const config = await saveOAuthConfig(ctx.context, {
+        tenantId: tenant.id,
+        providerId,
+        clientId,
+        clientSecret,
+        scopes: scopes ?? null,
+        redirectURI: redirectURI ?? null,
+        enabled,
+      }).catch(async (error) => {
+        // The usual reason: the tenant was deleted a moment ago. Then that is the answer.
+        await requireTenant(ctx, tenant.id);
+        throw error;
+      });
+      return ctx.json(await toOutput(ctx.context, config));
+    },
+  );
+
+const listQuery = z.object({ tenantId: tenantId.optional() }).optional();
+
+export const listOAuthConfigsEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/oauth-config/list",
+    {
+      method: "GET",
+      query: listQuery,
+      metadata: { openapi: { description: "List a tenant's OAuth configs, without secrets" } },
+    },
+    async (ctx) => {
+      const target = await namedTenantId(ctx, options);
+      await requireManager(ctx, options, "oauth-config:list", target);
+      const tenant = await requireTenant(ctx, target);
+      const configs = await listOAuthConfigs(ctx.context, tenant.id);
+      return ctx.json(await Promise.all(configs.map((config) => toOutput(ctx.context, config))));
+    },
+  );
+
+const deleteBody = z.object({ tenantId: tenantId.optional(), providerId });
+
+export const deleteOAuthConfigEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/oauth-config/delete",
+    {
+      method: "POST",
+      body: deleteBody,
+      metadata: { openapi: { description: "Delete a tenant's config for a provider" } },
+    },
+    async (ctx) => {
+      const target = await namedTenantId(ctx, options);
+      await requireManager(ctx, options, "oauth-config:delete", target);
+      const tenant = await requireTenant(ctx, target);
+      if (!(await removeOAuthConfig(ctx.context, tenant.id, ctx.body.providerId))) {
+        throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_FOUND);
+      }
+      return ctx.json({ success: true as const });
+    },
+  );

@@ -1,0 +1,21 @@
+import { APIError } from "better-auth/api";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+
+const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/** An absolute https URL (http on loopback only) without a fragment, credentials or tricks. */
+export function assertRedirectURI(uri: string): void {
+  if (!isRedirectURI(uri)) {
+    throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.INVALID_REDIRECT_URI);
+  }
+}
+
+function isRedirectURI(uri: string): boolean {
+  // The parser forgives backslashes, control characters and spaces. A provider compares the
+  // redirect URI letter by letter, so what needs forgiving is refused.
+  if (!/^https?:\/\/[!-~]+$/i.test(uri) || /[\\<>"^`{|}#]/.test(uri) || !URL.canParse(uri))
+    return false;
+  const url = new URL(uri);
+  if (url.username || url.password) return false;
+  return url.protocol === "https:" || LOOPBACK.has(url.hostname);
+}

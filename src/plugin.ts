@@ -1,0 +1,76 @@
+import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+import { PLUGIN_ID, start } from "./init";
+import {
+  deleteOAuthConfigEndpoint,
+  listOAuthConfigsEndpoint,
+  registerOAuthConfigEndpoint,
+} from "./oauth/endpoints";
+import { refuseTenantStates, tenantProviders } from "./oauth/providers";
+import { resolveOptions, type TenantAuthOptions } from "./options";
+import { type InferredSchema, storedSchema } from "./schema";
+import { enterNamedTenant } from "./scope/hooks";
+import { enterScope } from "./scope/scope";
+import type { EnterScope } from "./scope/settle";
+import { callbackTenantOAuth } from "./sign-in/callback";
+import { signInEmailTenant, signUpEmailTenant } from "./sign-in/email";
+import { signInSocialTenant } from "./sign-in/social";
+import {
+  createTenantEndpoint,
+  deleteTenantEndpoint,
+  getTenantEndpoint,
+  listTenantsEndpoint,
+  updateTenantEndpoint,
+} from "./tenants/endpoints";
+
+declare module "@better-auth/core" {
+  interface BetterAuthPluginRegistry<AuthOptions, Options> {
+    "tenant-auth": { creator: typeof tenantAuth };
+  }
+}
+
+/**
+ * Tenants for better-auth: each with its own users, its own sign-in, its own OAuth credentials
+ * and its own sessions.
+ */
+export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
+  const options = resolveOptions(tenantAuthOptions);
+  const schema = storedSchema(options);
+  const enter: EnterScope = (scope, endpoint) => {
+    if (scope.tenantId !== null && endpoint) {
+      endpoint.context.socialProviders = tenantProviders(endpoint);
+    }
+    return enterScope(scope);
+  };
+  return {
+    id: PLUGIN_ID,
+    // What is inferred from the schema is what people see: users and sessions with their tenant.
+    schema: schema as unknown as InferredSchema,
+    init: (ctx: AuthContext) => start(ctx, schema, options, enter),
+    endpoints: {
+      createTenant: createTenantEndpoint(options),
+      getTenant: getTenantEndpoint(options),
+      listTenants: listTenantsEndpoint(options),
+      updateTenant: updateTenantEndpoint(options),
+      deleteTenant: deleteTenantEndpoint(options),
+      signUpEmailTenant: signUpEmailTenant(options),
+      signInEmailTenant: signInEmailTenant(options),
+      signInSocialTenant: signInSocialTenant(options),
+      callbackTenantOAuth: callbackTenantOAuth(),
+      registerTenantOAuthConfig: registerOAuthConfigEndpoint(options),
+      listTenantOAuthConfigs: listOAuthConfigsEndpoint(options),
+      deleteTenantOAuthConfig: deleteOAuthConfigEndpoint(options),
+    },
+    hooks: { before: [enterNamedTenant(options, enter), refuseTenantStates] },
+    // better-auth puts this limit on its own sign-in and sign-up, by path.
+    rateLimit: [
+      {
+        pathMatcher: (path: string) => /^\/tenant\/sign-(in|up)\//.test(path),
+        window: 10,
+        max: 3,
+      },
+    ],
+    options: tenantAuthOptions,
+    $ERROR_CODES: TENANT_AUTH_ERROR_CODES,
+  } satisfies BetterAuthPlugin;
+};

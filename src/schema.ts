@@ -1,0 +1,145 @@
+import type { BetterAuthPluginDBSchema, DBFieldAttribute } from "better-auth/db";
+import { mergeSchema } from "better-auth/db";
+
+/**
+ * "No tenant" is stored as an empty string, because a unique index over several columns takes
+ * required columns only. Nobody outside the confined adapter ever sees it: what is read is null.
+ */
+export const PLATFORM = "";
+
+const tenantColumn = {
+  type: "string",
+  required: true,
+  // Static, so that the column can be added to a table that has rows: they become the platform's.
+  defaultValue: PLATFORM,
+  input: false,
+  transform: { output: (stored) => stored || null },
+} satisfies DBFieldAttribute;
+
+const metadataColumn = {
+  type: "json",
+  required: false,
+  // Left to itself better-auth turns strings that look like dates into Dates, and leaves the
+  // text of a MariaDB json column unparsed.
+  transform: { output: (stored) => (typeof stored === "string" ? JSON.parse(stored) : stored) },
+} satisfies DBFieldAttribute;
+
+const timestamps = {
+  createdAt: { type: "date", required: true, defaultValue: () => new Date() },
+  updatedAt: { type: "date", required: true, defaultValue: () => new Date() },
+} satisfies Record<string, DBFieldAttribute>;
+
+function tables() {
+  return {
+    tenant: {
+      fields: {
+        name: { type: "string", required: true, sortable: true },
+        slug: { type: "string", required: true, unique: true },
+        metadata: metadataColumn,
+        ...timestamps,
+      },
+    },
+    tenantOauthConfig: {
+      fields: {
+        tenantId: {
+          type: "string",
+          required: true,
+          references: { model: "tenant", field: "id", onDelete: "cascade" },
+        },
+        providerId: { type: "string", required: true },
+        clientId: { type: "string", required: true, returned: false },
+        clientSecret: { type: "string", required: true, returned: false },
+        scopes: { type: "string[]", required: false },
+        redirectURI: { type: "string", required: false },
+        enabled: { type: "boolean", required: true, defaultValue: true },
+        ...timestamps,
+      },
+      indexes: [{ fields: ["tenantId", "providerId"], unique: true }],
+    },
+    user: {
+      fields: { tenantId: tenantColumn, email: emailColumn() },
+      indexes: [{ fields: ["tenantId", "email"], unique: true }],
+    },
+    session: { fields: { tenantId: { ...tenantColumn, index: true } } },
+    account: { fields: { tenantId: { ...tenantColumn, index: true } } },
+    verification: { fields: { tenantId: { ...tenantColumn, index: true } } },
+  } satisfies BetterAuthPluginDBSchema;
+}
+
+/** better-auth's own column, without its unique index: the same e-mail may exist in every tenant. */
+function emailColumn(): DBFieldAttribute {
+  return { type: "string", required: true, sortable: true };
+}
+
+type Tables = ReturnType<typeof tables>;
+
+/** Renames models and fields, as in better-auth's own plugins. */
+export type TenantAuthSchema = {
+  [Model in keyof Tables]?: {
+    modelName?: string;
+    fields?: { [Field in keyof Tables[Model]["fields"]]?: string };
+  };
+};
+
+/** The models whose rows belong to a tenant or to the platform, and to nobody else. */
+export const CONFINED_MODELS = ["user", "session", "account", "verification"] as const;
+
+/** What migrations, the CLI and the database adapter see. */
+export function storedSchema(options: {
+  keepEmailGloballyUnique: boolean;
+  schema?: TenantAuthSchema | undefined;
+}): BetterAuthPluginDBSchema {
+  const schema: BetterAuthPluginDBSchema = tables();
+  if (options.keepEmailGloballyUnique) {
+    schema.user = { fields: { tenantId: { ...tenantColumn, index: true } } };
+  }
+  return mergeSchema(schema, options.schema);
+}
+
+/**
+ * What better-auth's input and output parsing sees at run time. Two things differ from what is
+ * stored: there is no `email` field, which core would ask for a second time as an additional
+ * field; and the default of `tenantId` is whatever tenant the request runs in, so that users made
+ * up to hide that an e-mail is taken look like real ones, and sessions that never reach the
+ * database carry their tenant.
+ */
+export function runtimeSchema(
+  stored: BetterAuthPluginDBSchema,
+  getTenantId: () => string | null,
+): BetterAuthPluginDBSchema {
+  const runtime: BetterAuthPluginDBSchema = { ...stored };
+  for (const model of CONFINED_MODELS) {
+    const { email: _, tenantId, ...fields } = stored[model]?.fields ?? {};
+    runtime[model] = { fields: { ...fields, tenantId: withDefault(tenantId, getTenantId) } };
+  }
+  return runtime;
+}
+
+function withDefault(
+  column: DBFieldAttribute | undefined,
+  getDefault: () => string | null,
+): DBFieldAttribute {
+  return {
+    ...(column ?? tenantColumn),
+    required: false,
+    get defaultValue() {
+      return getDefault();
+    },
+  };
+}
+
+/**
+ * The plugin's `email` field replaces better-auth's, and with it the name that better-auth's own
+ * option `user.fields.email` gives the column. The adapter keeps the very object it was given, so
+ * setting the name there reaches it.
+ */
+export function adoptEmailColumnName(stored: BetterAuthPluginDBSchema, name: string | undefined) {
+  const email = stored.user?.fields.email;
+  if (email && name) email.fieldName ??= name;
+}
+
+/** The part of the schema that types are inferred from. */
+export type InferredSchema = {
+  user: { fields: { tenantId: { type: "string"; required: false; input: false } } };
+  session: { fields: { tenantId: { type: "string"; required: false; input: false } } };
+};

@@ -1,0 +1,52 @@
+import {
+  type AuthEndpointContext,
+  tryGetCurrentAuthEndpointContext,
+} from "@better-auth/core/context";
+import { createAuthMiddleware } from "better-auth/api";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { createScope, type Scope } from "./scope";
+
+type SessionRow = { tenantId?: string | null; expiresAt?: Date | string };
+
+/** Puts a request into a scope, with all that changes for it in better-auth's context. */
+export type EnterScope = (scope: Scope, endpoint: Endpoint | undefined) => Scope;
+type Endpoint = Pick<AuthEndpointContext, "context" | "headers" | "body" | "query" | "params">;
+
+/**
+ * R4: a request that names no tenant runs in the tenant of the valid session it carries, and on
+ * the platform without one. Endpoints that read their session first settle it by that look-up;
+ * the others (a sign-in by somebody who is signed in already, say) settle it here.
+ */
+export async function settleScope(adapter: DBTransactionAdapter, enter: EnterScope) {
+  const endpoint = tryGetCurrentAuthEndpointContext();
+  const session = endpoint && (await sessionOf(endpoint, adapter));
+  return enter(createScope(isValid(session) ? (session.tenantId ?? null) : null), endpoint);
+}
+
+export function settleScopeBy(session: SessionRow, enter: EnterScope) {
+  if (!isValid(session)) return;
+  enter(createScope(session.tenantId ?? null), tryGetCurrentAuthEndpointContext());
+}
+
+async function sessionOf(endpoint: Endpoint, adapter: DBTransactionAdapter) {
+  const known: SessionRow | undefined = endpoint.context.session?.session;
+  if (known || !new Headers(endpoint.headers).has("cookie")) return known;
+  const { headers, context } = endpoint;
+  const token = await readSessionToken({ headers, context } as MiddlewareInput);
+  if (!token) return undefined;
+  return adapter.findOne<SessionRow>({
+    model: "session",
+    where: [{ field: "token", value: token }],
+  });
+}
+
+/** The session token of a request, if its cookie carries a good signature. */
+const readSessionToken = createAuthMiddleware(async (ctx) =>
+  ctx.getSignedCookie(ctx.context.authCookies.sessionToken.name, ctx.context.secret),
+);
+
+type MiddlewareInput = Parameters<typeof readSessionToken>[0];
+
+function isValid(session: SessionRow | null | undefined): session is SessionRow {
+  return !!session?.expiresAt && new Date(session.expiresAt) > new Date();
+}

@@ -1,0 +1,73 @@
+import type { GenericEndpointContext } from "better-auth";
+import { createAuthEndpoint, signInEmail, signUpEmail } from "better-auth/api";
+import { parseSessionOutput } from "better-auth/db";
+import * as z from "zod";
+import type { ResolvedOptions, TenantSession } from "../options";
+import type { runEndpoint } from "../scope/run";
+import { tenantId } from "../tenants/input";
+import { runInTenant } from "./run-in-tenant";
+
+type TenantUser = TenantSession["user"];
+
+const signUp = signUpEmail();
+const signIn = signInEmail();
+
+const signUpBody = z.object({ tenantId: tenantId.optional() }).and(signUp.options.body);
+
+export const signUpEmailTenant = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/sign-up/email",
+    {
+      method: "POST",
+      body: signUpBody,
+      metadata: {
+        openapi: { description: "Sign up with e-mail and password under a tenant" },
+        $Infer: {
+          body: {} as {
+            tenantId?: string;
+            name: string;
+            email: string;
+            password: string;
+            image?: string;
+            callbackURL?: string;
+            rememberMe?: boolean;
+            /** Additional fields of the application's users. */
+            [field: string]: unknown;
+          },
+        },
+      },
+    },
+    async (ctx) => {
+      type Answer = { token: string | null; user: TenantUser };
+      return ctx.json(withSession(ctx, await runInTenant<Answer>(ctx, options, signUp)));
+    },
+  );
+
+const signInBody = signIn.options.body.extend({ tenantId: tenantId.optional() });
+
+export const signInEmailTenant = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/sign-in/email",
+    {
+      method: "POST",
+      body: signInBody,
+      metadata: { openapi: { description: "Sign in with e-mail and password under a tenant" } },
+    },
+    async (ctx) => {
+      type Answer = { redirect: boolean; token: string; url?: string; user: TenantUser };
+      return ctx.json(withSession(ctx, await runInTenant<Answer>(ctx, options, signIn)));
+    },
+  );
+
+/**
+ * better-auth's answer, with the session that its token stands for. There is none when the e-mail
+ * has to be verified first, or when a hook (two-factor, say) took the session back.
+ */
+function withSession<Answer extends { token: string | null }>(
+  ctx: GenericEndpointContext,
+  { response, newSession }: Awaited<ReturnType<typeof runEndpoint<Answer>>>,
+): Answer & { session: TenantSession["session"] | null } {
+  const signedIn = newSession !== null && newSession.session.token === response.token;
+  const session = signedIn ? parseSessionOutput(ctx.context.options, newSession.session) : null;
+  return { ...response, session };
+}

@@ -1,0 +1,27 @@
+import { createAuthEndpoint, signInSocial } from "better-auth/api";
+import type { ResolvedOptions, TenantSession } from "../options";
+import { tenantId } from "../tenants/input";
+import { runInTenant } from "./run-in-tenant";
+
+const signIn = signInSocial();
+
+const signInBody = signIn.options.body.extend({ tenantId: tenantId.optional() });
+
+/** Where to go to sign in; or, with an id token, somebody who is signed in already. */
+type SocialAnswer =
+  | { redirect: boolean; url: string; token?: undefined; user?: undefined }
+  | { redirect: boolean; url?: undefined; token: string; user: TenantSession["user"] };
+
+export const signInSocialTenant = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/sign-in/social",
+    {
+      method: "POST",
+      body: signInBody,
+      metadata: { openapi: { description: "Start social sign-in for a tenant" } },
+    },
+    async (ctx) => {
+      const { response } = await runInTenant<SocialAnswer>(ctx, options, signIn);
+      return ctx.json(response);
+    },
+  );

@@ -1,0 +1,131 @@
+import { randomBytes } from "node:crypto";
+import { SqliteDialect } from "kysely";
+import Database from "libsql";
+import { createPool } from "mysql2/promise";
+import { Client, Pool } from "pg";
+
+/** A fresh, empty database for one test instance. */
+export interface TestDatabase {
+  kind: DatabaseKind;
+  /** What goes into better-auth's `database` option. */
+  // biome-ignore lint/suspicious/noExplicitAny: each driver has its own type, and better-auth takes them all
+  option: any;
+  /** Runs a statement past everything else. Placeholders are `?` everywhere. */
+  query(sql: string, params?: unknown[]): Promise<Record<string, unknown>[]>;
+  /** The name of a table or column as this database quotes it. */
+  quote(name: string): string;
+  /** Every statement that reached the database, without begin and commit. */
+  statements: string[];
+  close(): Promise<void>;
+}
+
+export type DatabaseKind = "sqlite" | "postgres" | "mysql";
+
+const HOST = "127.0.0.1";
+const isQuery = (sql: string) => !/^\s*(begin|commit|rollback|set|start transaction)\b/i.test(sql);
+
+export async function createDatabase(kind: DatabaseKind): Promise<TestDatabase> {
+  if (kind === "postgres") return createPostgres();
+  if (kind === "mysql") return createMysql();
+  return createSqlite();
+}
+
+function createSqlite(): TestDatabase {
+  const db = new Database(":memory:");
+  const statements: string[] = [];
+  const prepare = db.prepare.bind(db);
+  db.prepare = (sql: string) => {
+    if (isQuery(sql)) statements.push(sql);
+    return prepare(sql);
+  };
+  return {
+    kind: "sqlite",
+    option: { dialect: new SqliteDialect({ database: db }), type: "sqlite", transaction: true },
+    statements,
+    quote: (name) => `"${name}"`,
+    async query(sql, params = []) {
+      const statement = prepare(sql);
+      // Statements that return nothing have no `all`.
+      return statement.reader
+        ? (statement.all(params) as Record<string, unknown>[])
+        : (statement.run(params), []);
+    },
+    async close() {
+      db.close();
+    },
+  };
+}
+
+async function createPostgres(): Promise<TestDatabase> {
+  const schema = `t_${randomBytes(6).toString("hex")}`;
+  const connection = { host: HOST, port: 5432, user: "postgres", database: "test" };
+  const admin = new Client(connection);
+  await admin.connect();
+  await admin.query(`create schema ${schema}`);
+  const pool = new Pool({ ...connection, max: 10, options: `-c search_path=${schema}` });
+  const statements: string[] = [];
+  pool.on("connect", (client) => {
+    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+    // biome-ignore lint/suspicious/noExplicitAny: pg overloads `query` a dozen times
+    (client as any).query = (...args: unknown[]) => {
+      const first = args[0] as string | { text: string };
+      const sql = typeof first === "string" ? first : first.text;
+      if (isQuery(sql)) statements.push(sql);
+      return query(...args);
+    };
+  });
+  return {
+    kind: "postgres",
+    option: pool,
+    statements,
+    quote: (name) => `"${name}"`,
+    async query(sql, params = []) {
+      let position = 0;
+      await admin.query(`set search_path to ${schema}`);
+      const { rows } = await admin.query(
+        sql.replaceAll("?", () => `$${++position}`),
+        params,
+      );
+      return rows;
+    },
+    async close() {
+      await pool.end();
+      await admin.query(`drop schema ${schema} cascade`);
+      await admin.end();
+    },
+  };
+}
+
+async function createMysql(): Promise<TestDatabase> {
+  const name = `t_${randomBytes(6).toString("hex")}`;
+  const connection = { host: HOST, port: 3306, user: "root", timezone: "Z" };
+  const admin = createPool({ ...connection, connectionLimit: 1 });
+  await admin.query(`create database ${name}`);
+  const pool = createPool({ ...connection, database: name, connectionLimit: 10 });
+  const statements: string[] = [];
+  pool.pool.on("connection", (client) => {
+    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+    // biome-ignore lint/suspicious/noExplicitAny: mysql2 overloads `query` as well
+    (client as any).query = (...args: unknown[]) => {
+      const first = args[0] as string | { sql: string };
+      const sql = typeof first === "string" ? first : first.sql;
+      if (isQuery(sql)) statements.push(sql);
+      return query(...args);
+    };
+  });
+  return {
+    kind: "mysql",
+    option: pool,
+    statements,
+    quote: (column) => `\`${column}\``,
+    async query(sql, params = []) {
+      const [rows] = await pool.query(sql, params);
+      return Array.isArray(rows) ? (rows as Record<string, unknown>[]) : [];
+    },
+    async close() {
+      await pool.end();
+      await admin.query(`drop database ${name}`);
+      await admin.end();
+    },
+  };
+}

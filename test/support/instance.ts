@@ -1,0 +1,118 @@
+import { type BetterAuthOptions, type BetterAuthPlugin, betterAuth } from "better-auth";
+import { getMigrations } from "better-auth/db/migration";
+import { admin } from "better-auth/plugins";
+import { onTestFinished } from "vitest";
+import { type TenantAuthOptions, tenantAuth } from "../../src/index";
+import { Browser } from "./browser";
+import { createDatabase, type DatabaseKind, type TestDatabase } from "./database";
+
+export const BASE_URL = "http://localhost:3000/api/auth";
+export const PASSWORD = "correct horse battery";
+
+export interface InstanceOptions {
+  /** Options of `tenantAuth()`. */
+  tenant?: TenantAuthOptions;
+  /** Options of `betterAuth()`, on top of the ones below. */
+  auth?: Partial<BetterAuthOptions>;
+  plugins?: BetterAuthPlugin[];
+  database?: DatabaseKind | TestDatabase;
+  /** False leaves the tables to the test. */
+  migrate?: boolean;
+}
+
+export type Instance = Awaited<ReturnType<typeof createInstance>>;
+
+/** A whole better-auth with the plugin, on a real database with real migrations. */
+export async function createInstance(options: InstanceOptions = {}) {
+  const { tenant, auth: authOptions, plugins = [], migrate = true } = options;
+  const database =
+    typeof options.database === "object"
+      ? options.database
+      : await createDatabase(options.database ?? "sqlite");
+  const logs: string[] = [];
+  const auth = betterAuth({
+    baseURL: "http://localhost:3000",
+    secret: "a test secret that is long enough for everybody",
+    database: database.option,
+    ...authOptions,
+    emailAndPassword: {
+      enabled: true,
+      // A real hash costs a tenth of a second, and says nothing about tenants.
+      password: {
+        hash: async (password) => `hashed:${password}`,
+        verify: async ({ hash, password }) => hash === `hashed:${password}`,
+      },
+      ...authOptions?.emailAndPassword,
+    },
+    // better-auth switches this check off under test runners. We want to be tested with it.
+    advanced: { disableOriginCheck: false, ...authOptions?.advanced },
+    logger: {
+      level: "debug",
+      log: (level, message, ...args) => {
+        logs.push([level, message, ...args.map(printable)].join(" "));
+      },
+      ...authOptions?.logger,
+    },
+    plugins: [tenantAuth(tenant), admin(), ...plugins],
+  });
+  if (migrate) await (await getMigrations(auth.options)).runMigrations();
+  const context = await auth.$context;
+  if (typeof options.database !== "object") onTestFinished(() => database.close());
+
+  const browser = (headers?: Record<string, string>) =>
+    new Browser(auth.handler, BASE_URL, headers);
+  const api = auth.api;
+  let count = 0;
+
+  return {
+    auth,
+    api,
+    context,
+    database,
+    logs,
+    browser,
+
+    /** A tenant, made by the server itself. */
+    createTenant: (slug = `tenant-${++count}`) =>
+      api.createTenant({ body: { name: slug.toUpperCase(), slug } }),
+
+    /** Somebody signed up in a tenant, or on the platform with null; the browser is signed in. */
+    async signUp(tenantId: string | null, email = `user-${++count}@example.com`) {
+      const person = browser();
+      const path = tenantId === null ? "/sign-up/email" : "/tenant/sign-up/email";
+      const body = { name: "Somebody", email, password: PASSWORD };
+      const answer = await person.post<{
+        token: string;
+        user: { id: string; email: string; tenantId: string | null };
+      }>(path, tenantId === null ? body : { ...body, tenantId });
+      if (answer.status !== 200) throw new Error(`sign-up: ${JSON.stringify(answer.data)}`);
+      return { ...answer.data, browser: person, email };
+    },
+
+    /** A signed-in user of the platform with the admin role: may manage tenants by default. */
+    async operator() {
+      const person = await this.signUp(null);
+      const table = database.quote("user");
+      await database.query(`update ${table} set role = 'admin' where id = ?`, [person.user.id]);
+      return person;
+    },
+
+    /** How many rows there are in a table. */
+    async rows(table: string, where = "1 = 1", params: unknown[] = []) {
+      const [row] = await database.query(
+        `select count(*) as n from ${database.quote(table)} where ${where}`,
+        params,
+      );
+      return Number(row?.n);
+    },
+  };
+}
+
+function printable(value: unknown): string {
+  if (value instanceof Error) return `${value.stack} ${JSON.stringify(value)}`;
+  try {
+    return typeof value === "string" ? value : JSON.stringify(value);
+  } catch {
+    return String(value);
+  }
+}
