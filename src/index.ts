@@ -10,5 +10,5 @@ export {
 } from "./options";
 export { tenantAuth } from "./plugin";
 export type { TenantAuthSchema } from "./schema";
-export { getTenantId } from "./scope/scope";
+export { getTenantId, runInTenant } from "./scope/scope";
 export type { Tenant } from "./tenants/store";

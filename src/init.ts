@@ -4,11 +4,14 @@ import { APIError } from "better-auth/api";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import type { ResolvedOptions } from "./options";
-import { adoptEmailColumnName, CONFINED_MODELS, runtimeSchema } from "./schema";
+import { adoptEmailColumnName, confinedModels, runtimeSchema } from "./schema";
 import { type BorderRules, confineAdapter } from "./scope/adapter";
+import { bindCookieCache } from "./scope/cookies";
 import { explainOldEmailIndex, refuseEmailTakenElsewhere } from "./scope/email-index";
+import { sealLinks } from "./scope/links";
 import { getTenantId, prepareScopes } from "./scope/scope";
 import { type EnterScope, settleScope, settleScopeBy } from "./scope/settle";
+import { confineStorage } from "./scope/storage";
 import { undoIfTenantIsGone } from "./tenants/store";
 
 export const PLUGIN_ID = "tenant-auth";
@@ -22,9 +25,18 @@ export async function start(
 ) {
   await prepareScopes();
   adoptEmailColumnName(schema, ctx.options.user?.fields?.email);
-  confineAdapter(ctx.adapter, borderRules(ctx, options, enter));
-  ctx.options.plugins = pluginsAtRunTime(ctx, schema);
+  const models = confinedModels(options);
+  assertTables(ctx, options);
+  const rules = borderRules(ctx, models, options, enter);
+  confineAdapter(ctx.adapter, rules);
+  if (ctx.options.secondaryStorage) {
+    ctx.options.secondaryStorage = confineStorage(ctx.options.secondaryStorage, rules);
+  }
+  ctx.options.plugins = pluginsAtRunTime(ctx, runtimeSchema(schema, models, getTenantId));
+  sealLinks(ctx);
+  bindCookieCache(ctx, enter);
   return {
+    context: { secondaryStorage: ctx.options.secondaryStorage },
     options: {
       databaseHooks: {
         user: {
@@ -40,9 +52,28 @@ export async function start(
   };
 }
 
-function borderRules(ctx: AuthContext, options: ResolvedOptions, enter: EnterScope): BorderRules {
+/** A model that is to be confined and is not there is a mistake to be told of at start. */
+function assertTables(ctx: AuthContext, { scopedModels }: ResolvedOptions) {
+  for (const model of scopedModels) {
+    const owner = ctx.options.plugins?.find(
+      ({ id, schema }) => id !== PLUGIN_ID && schema?.[model],
+    );
+    if (!owner) throw new BetterAuthError(`tenantAuth(): scopedModels: no plugin has "${model}"`);
+    const table = owner.schema?.[model]?.modelName ?? model;
+    if (ctx.tables[model]?.modelName === table) continue;
+    // The last plugin that mentions a model names its table.
+    throw new BetterAuthError(`tenantAuth() has to stand before ${owner.id} in the plugins`);
+  }
+}
+
+function borderRules(
+  ctx: AuthContext,
+  models: string[],
+  options: ResolvedOptions,
+  enter: EnterScope,
+): BorderRules {
   const confinedByName = new Map(
-    CONFINED_MODELS.flatMap((model) => {
+    models.flatMap((model) => {
       const table = ctx.tables[model]?.modelName ?? model;
       // Callers may use better-auth's name, the table's, or the plural of either.
       return [model, `${model}s`, table, `${table}s`].map((name) => [name, model] as const);
@@ -50,7 +81,7 @@ function borderRules(ctx: AuthContext, options: ResolvedOptions, enter: EnterSco
   );
   return {
     confinedModel: (name) => confinedByName.get(name),
-    settleScope: (adapter) => settleScope(adapter, enter),
+    settleScope: () => settleScope(enter),
     settleScopeBy: (session) => settleScopeBy(session as { tenantId?: string | null }, enter),
     beforeCreateUser: async (adapter, user) => {
       if (options.keepEmailGloballyUnique)
@@ -75,9 +106,5 @@ function pluginsAtRunTime(ctx: AuthContext, schema: BetterAuthPluginDBSchema): B
   const applicationHook: BetterAuthPlugin[] = before
     ? [{ id: "application-hooks", hooks: { before: [{ matcher: () => true, handler: before }] } }]
     : [];
-  return [
-    { ...ours, id: PLUGIN_ID, schema: runtimeSchema(schema, getTenantId) },
-    ...applicationHook,
-    ...others,
-  ];
+  return [{ ...ours, id: PLUGIN_ID, schema }, ...applicationHook, ...others];
 }

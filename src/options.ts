@@ -76,6 +76,13 @@ export interface TenantAuthOptions {
    * @default false
    */
   keepEmailGloballyUnique?: boolean;
+  /**
+   * Models of other plugins whose rows belong to a tenant as well, such as `"organization"`.
+   * They get a `tenantId` column and are confined like users and sessions. Worth it for what is
+   * looked up by something that can be guessed: an e-mail address, a slug.
+   * @default []
+   */
+  scopedModels?: string[];
   /** Other names for the plugin's models and fields. */
   schema?: TenantAuthSchema;
 }
@@ -95,7 +102,12 @@ export type ResolvedOptions = TenantAuthOptions &
   Required<
     Pick<
       TenantAuthOptions,
-      "tenantHeader" | "adminUserIds" | "adminRoles" | "reservedSlugs" | "keepEmailGloballyUnique"
+      | "tenantHeader"
+      | "adminUserIds"
+      | "adminRoles"
+      | "reservedSlugs"
+      | "keepEmailGloballyUnique"
+      | "scopedModels"
     >
   >;
 
@@ -116,6 +128,7 @@ const optionsSchema = z.strictObject({
   canManageTenants: fn.optional(),
   reservedSlugs: z.array(z.string()),
   keepEmailGloballyUnique: z.boolean(),
+  scopedModels: z.array(z.string().min(1)),
   schema: names.optional(),
 });
 
@@ -128,6 +141,7 @@ export function resolveOptions(options: TenantAuthOptions = {}): ResolvedOptions
     adminRoles: options.adminRoles ?? ["admin"],
     reservedSlugs: options.reservedSlugs ?? DEFAULT_RESERVED_SLUGS,
     keepEmailGloballyUnique: options.keepEmailGloballyUnique ?? false,
+    scopedModels: options.scopedModels ?? [],
   };
   const { error } = optionsSchema.safeParse(resolved);
   if (error) throw new BetterAuthError(`tenantAuth(): ${z.prettifyError(error)}`);

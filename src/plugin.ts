@@ -9,7 +9,9 @@ import {
 import { refuseTenantStates, tenantProviders } from "./oauth/providers";
 import { resolveOptions, type TenantAuthOptions } from "./options";
 import { type InferredSchema, storedSchema } from "./schema";
+import { keepCookiesOfElsewhere } from "./scope/cookies";
 import { enterNamedTenant } from "./scope/hooks";
+import { openSealedToken, sealRedirectedToken } from "./scope/links";
 import { enterScope } from "./scope/scope";
 import type { EnterScope } from "./scope/settle";
 import { callbackTenantOAuth } from "./sign-in/callback";
@@ -61,7 +63,10 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       listTenantOAuthConfigs: listOAuthConfigsEndpoint(options),
       deleteTenantOAuthConfig: deleteOAuthConfigEndpoint(options),
     },
-    hooks: { before: [enterNamedTenant(options, enter), refuseTenantStates] },
+    hooks: {
+      before: [enterNamedTenant(options, enter), openSealedToken(enter), refuseTenantStates],
+      after: [keepCookiesOfElsewhere, sealRedirectedToken],
+    },
     // better-auth puts this limit on its own sign-in and sign-up, by path.
     rateLimit: [
       {

@@ -81,17 +81,26 @@ export type TenantAuthSchema = {
   };
 };
 
-/** The models whose rows belong to a tenant or to the platform, and to nobody else. */
-export const CONFINED_MODELS = ["user", "session", "account", "verification"] as const;
+/**
+ * The models whose rows belong to a tenant or to the platform, and to nobody else. Users stand
+ * first: the others may refer to them.
+ */
+export const confinedModels = ({ scopedModels }: { scopedModels: string[] }) => [
+  ...new Set(["user", "session", "account", "verification", ...scopedModels]),
+];
 
 /** What migrations, the CLI and the database adapter see. */
 export function storedSchema(options: {
   keepEmailGloballyUnique: boolean;
+  scopedModels: string[];
   schema?: TenantAuthSchema | undefined;
 }): BetterAuthPluginDBSchema {
   const schema: BetterAuthPluginDBSchema = tables();
   if (options.keepEmailGloballyUnique) {
     schema.user = { fields: { tenantId: { ...tenantColumn, index: true } } };
+  }
+  for (const model of options.scopedModels) {
+    schema[model] ??= { fields: { tenantId: { ...tenantColumn, index: true } } };
   }
   return mergeSchema(schema, options.schema);
 }
@@ -105,10 +114,11 @@ export function storedSchema(options: {
  */
 export function runtimeSchema(
   stored: BetterAuthPluginDBSchema,
+  models: string[],
   getTenantId: () => string | null,
 ): BetterAuthPluginDBSchema {
   const runtime: BetterAuthPluginDBSchema = { ...stored };
-  for (const model of CONFINED_MODELS) {
+  for (const model of models) {
     const { email: _, tenantId, ...fields } = stored[model]?.fields ?? {};
     runtime[model] = { fields: { ...fields, tenantId: withDefault(tenantId, getTenantId) } };
   }

@@ -42,6 +42,7 @@ const builtIn = socialProviders as unknown as Record<
  */
 export function tenantProviders(endpoint: Endpoint): OAuthProvider[] {
   const { context } = endpoint;
+  if (tenantLists.has(context.socialProviders)) return context.socialProviders;
   const globals = new Map(context.socialProviders.map((provider) => [provider.id, provider]));
   let rows: Promise<StoredOAuthConfig[]> | undefined;
 
@@ -58,14 +59,21 @@ export function tenantProviders(endpoint: Endpoint): OAuthProvider[] {
     if (!found) return undefined;
     const binding = { tenantId, providerId: id, credentials: found.credentials };
     if (state) assertSameBinding(state.binding, binding);
-    else await addOAuthServerContext({ [SERVER_CONTEXT_KEY]: binding });
+    else await bindState(binding);
     return found.provider;
   };
 
   // better-auth asks one provider after the other, so the one that it is looking for stands first.
   const ids = new Set([...wantedIds(endpoint), ...globals.keys(), ...socialProviderList]);
-  return [...ids].map((id) => late({ id, options: globals.get(id)?.options }, () => provide(id)));
+  const list = [...ids].map((id) =>
+    late({ id, options: globals.get(id)?.options }, () => provide(id)),
+  );
+  tenantLists.add(list);
+  return list;
 }
+
+/** Lists that are a tenant's already: endpoints may call each other with the same context. */
+const tenantLists = new WeakSet<OAuthProvider[]>();
 
 /** A provider that better-auth gets by calling a function. */
 function late(
@@ -144,6 +152,12 @@ async function readBoundState() {
   return { binding };
 }
 
+async function bindState(binding: Binding) {
+  await addOAuthServerContext({ [SERVER_CONTEXT_KEY]: binding });
+  const scope = currentScope();
+  if (scope) scope.startsOAuth = true;
+}
+
 /** Refuses a state of another tenant or provider, and one whose config has changed since. */
 function assertSameBinding(started: Binding | undefined, now: Binding) {
   const same =
@@ -166,13 +180,14 @@ async function redirectFromCallback(error: unknown): Promise<never> {
 
 /**
  * The other way round: a state that a tenant started is refused at better-auth's own callback.
- * States in the database are out of reach there anyway; those in a cookie are not.
+ * States in the database are out of reach there; those in a cookie or in secondary storage are not.
  */
 export const refuseTenantStates: BeforeHook = {
   matcher: ({ path, context }) =>
     path === CALLBACK_PATH &&
-    context.oauthConfig.storeStateStrategy === "cookie" &&
-    !(SCOPED in context),
+    !(SCOPED in context) &&
+    (context.oauthConfig.storeStateStrategy === "cookie" ||
+      context.options.secondaryStorage !== undefined),
 
   handler: createAuthMiddleware(async ({ context }) => {
     context.socialProviders = context.socialProviders.map((provider) =>

@@ -1,18 +1,17 @@
 import { APIError } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { type CONFINED_MODELS, PLATFORM } from "../schema";
+import { PLATFORM } from "../schema";
 import { createScope, currentScope, type Scope } from "./scope";
 
-type ConfinedModel = (typeof CONFINED_MODELS)[number];
 type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
 
 /** What the border asks of the rest of the plugin. */
 export interface BorderRules {
   /** The confined model behind a model or table name; undefined for every other table. */
-  confinedModel(name: string): ConfinedModel | undefined;
+  confinedModel(name: string): string | undefined;
   /** R4: decides the scope of a request that names no tenant, before it touches its first row. */
-  settleScope(adapter: DBTransactionAdapter): Promise<Scope>;
+  settleScope(): Promise<Scope>;
   /** R4: a session that was just found by its token; if it is valid, the request runs in its tenant. */
   settleScopeBy(session: Row): void;
   /** Called with a user that a tenant is about to get, and with the error if that failed. */
@@ -38,7 +37,7 @@ export function confineAdapter(adapter: DBAdapter, rules: BorderRules): void {
 }
 
 function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionAdapter {
-  const scopeNow = async () => currentScope() ?? (await rules.settleScope(raw));
+  const scopeNow = async () => currentScope() ?? (await rules.settleScope());
 
   /** The call as it may go out: about rows of the scope only. */
   async function narrow<Call extends { model: string; where?: Where[] | undefined }>(call: Call) {
@@ -53,7 +52,7 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
   }
 
   /** What may come in: joined rows are fetched by their key alone, so they are looked at here. */
-  function admit<T>(model: ConfinedModel | undefined, scope: Scope | undefined, row: T): T {
+  function admit<T>(model: string | undefined, scope: Scope | undefined, row: T): T {
     if (!scope || !row) return row;
     const admitted = row as Row;
     if (model === "user") remember(scope, admitted);
@@ -126,7 +125,9 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
         return admit("session", createScope((row as Row).tenantId ?? null), row);
       }
       const { call, scope, model } = await narrow(input);
-      return admit(model, scope, await raw.findOne<T>(call));
+      const row = await raw.findOne<T>(call);
+      if (model === "session" && scope && !row) scope.missedSession = true;
+      return admit(model, scope, row);
     },
 
     findMany: async <T>(input: Parameters<DBAdapter["findMany"]>[0]) => {

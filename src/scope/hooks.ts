@@ -5,31 +5,42 @@ import type { ResolvedOptions } from "../options";
 import { findTenantById } from "../tenants/store";
 import { nameTenant } from "./resolve";
 import { SCOPED } from "./run";
-import { createScope, currentScope } from "./scope";
+import { createScope, currentScope, type Scope } from "./scope";
 import type { EnterScope } from "./settle";
 
-export type BeforeHook = NonNullable<NonNullable<BetterAuthPlugin["hooks"]>["before"]>[number];
+type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
+export type BeforeHook = NonNullable<Hooks["before"]>[number];
+export type AfterHook = NonNullable<Hooks["after"]>[number];
 
 /**
  * Enters the scope on better-auth's own endpoints: a request to any of them that names a tenant
  * runs inside it (R2). This plugin's endpoints do it themselves, each in its own way.
  */
 export function enterNamedTenant(options: ResolvedOptions, enter: EnterScope): BeforeHook {
+  /**
+   * A call of `auth.api.*` from inside a request is about that request's tenant. It may say so,
+   * and may not say otherwise: two tenants in one scope would be a hole in the border.
+   */
+  function stayIn(scope: Scope, named: string | undefined, endpoint: HookEndpointContext): void {
+    if (named !== undefined && named !== scope.tenantId) {
+      throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_SCOPE_CONFLICT);
+    }
+    enter(scope, endpoint);
+  }
+
   return {
     // Says no at once where nothing names a tenant: the hook would cost every request otherwise.
     matcher: (ctx) =>
       !(SCOPED in ctx.context) &&
       !ctx.path?.startsWith("/tenant/") &&
-      Boolean(options.resolveTenantId || nameTenant(namesOf(ctx, options))),
+      Boolean(currentScope() || options.resolveTenantId || nameTenant(namesOf(ctx, options))),
 
     handler: createAuthMiddleware(async (ctx) => {
       const outer = currentScope();
-      // A call from inside a request is about that request's tenant unless it says otherwise,
-      // and it cannot say otherwise: two tenants in one scope would be a hole in the border.
-      const resolved = outer ? undefined : await options.resolveTenantId?.(ctx);
+      if (outer) return stayIn(outer, nameTenant(namesOf(ctx, options)), ctx);
+      const resolved = await options.resolveTenantId?.(ctx);
       const tenantId = nameTenant({ resolved, ...namesOf(ctx, options) });
-      if (tenantId === undefined || tenantId === outer?.tenantId) return;
-      if (outer) throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_SCOPE_CONFLICT);
+      if (tenantId === undefined) return;
       // In a tenant that does not exist there simply is no session; that look-up stays one query.
       if (ctx.path === "/get-session") return void enter(createScope(tenantId), ctx);
       const tenant = await findTenantById(ctx.context, tenantId);

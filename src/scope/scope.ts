@@ -13,6 +13,12 @@ export interface Scope {
    * until then nothing else may be touched.
    */
   awaitsState: boolean;
+  /** True between the choice of a provider and the state that is made for it. */
+  startsOAuth?: boolean;
+  /** A token that came in sealed, and what was in it. */
+  openedToken?: { sealed: string; token: string };
+  /** True once a session was looked for by its token and was not found in this tenant (R5). */
+  missedSession: boolean;
   /** Users that were read or created through the border in this request (R8). */
   readonly knownUsers: Set<string>;
 }
@@ -28,7 +34,7 @@ export async function prepareScopes(): Promise<void> {
 }
 
 export function createScope(tenantId: string | null): Scope {
-  return { tenantId, awaitsState: false, knownUsers: new Set() };
+  return { tenantId, awaitsState: false, missedSession: false, knownUsers: new Set() };
 }
 
 /** The scope of the running request; none before its tenant is known, and outside of requests. */
@@ -48,6 +54,14 @@ export function enterScope(scope: Scope): Scope {
  */
 export async function runInScope<T>(scope: Scope, fn: () => Promise<T>): Promise<T> {
   return await runWithRequestState(new WeakMap([[scopeState.ref, scope]]), fn);
+}
+
+/**
+ * Runs server code that belongs to no request (a job, a seed, a test) inside a tenant: all of
+ * better-auth that it calls sees that tenant only.
+ */
+export function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Promise<T> {
+  return runInScope(createScope(tenantId), fn);
 }
 
 /**

@@ -3,7 +3,6 @@ import {
   tryGetCurrentAuthEndpointContext,
 } from "@better-auth/core/context";
 import { createAuthMiddleware } from "better-auth/api";
-import type { DBTransactionAdapter } from "better-auth/types";
 import { createScope, type Scope } from "./scope";
 
 type SessionRow = { tenantId?: string | null; expiresAt?: Date | string };
@@ -17,9 +16,9 @@ type Endpoint = Pick<AuthEndpointContext, "context" | "headers" | "body" | "quer
  * the platform without one. Endpoints that read their session first settle it by that look-up;
  * the others (a sign-in by somebody who is signed in already, say) settle it here.
  */
-export async function settleScope(adapter: DBTransactionAdapter, enter: EnterScope) {
+export async function settleScope(enter: EnterScope) {
   const endpoint = tryGetCurrentAuthEndpointContext();
-  const session = endpoint && (await sessionOf(endpoint, adapter));
+  const session = endpoint && (await sessionOf(endpoint));
   return enter(createScope(isValid(session) ? (session.tenantId ?? null) : null), endpoint);
 }
 
@@ -28,16 +27,13 @@ export function settleScopeBy(session: SessionRow, enter: EnterScope) {
   enter(createScope(session.tenantId ?? null), tryGetCurrentAuthEndpointContext());
 }
 
-async function sessionOf(endpoint: Endpoint, adapter: DBTransactionAdapter) {
+async function sessionOf(endpoint: Endpoint): Promise<SessionRow | undefined> {
   const known: SessionRow | undefined = endpoint.context.session?.session;
   if (known || !new Headers(endpoint.headers).has("cookie")) return known;
   const { headers, context } = endpoint;
   const token = await readSessionToken({ headers, context } as MiddlewareInput);
-  if (!token) return undefined;
-  return adapter.findOne<SessionRow>({
-    model: "session",
-    where: [{ field: "token", value: token }],
-  });
+  const found = token && (await context.internalAdapter.findSession(token));
+  return found ? found.session : undefined;
 }
 
 /** The session token of a request, if its cookie carries a good signature. */

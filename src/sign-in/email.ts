@@ -5,7 +5,7 @@ import * as z from "zod";
 import type { ResolvedOptions, TenantSession } from "../options";
 import type { runEndpoint } from "../scope/run";
 import { tenantId } from "../tenants/input";
-import { runInTenant } from "./run-in-tenant";
+import { runForTenant } from "./run";
 
 type TenantUser = TenantSession["user"];
 
@@ -39,7 +39,7 @@ export const signUpEmailTenant = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       type Answer = { token: string | null; user: TenantUser };
-      return ctx.json(withSession(ctx, await runInTenant<Answer>(ctx, options, signUp)));
+      return ctx.json(withSession(ctx, await runForTenant<Answer>(ctx, options, signUp)));
     },
   );
 
@@ -55,7 +55,7 @@ export const signInEmailTenant = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       type Answer = { redirect: boolean; token: string; url?: string; user: TenantUser };
-      return ctx.json(withSession(ctx, await runInTenant<Answer>(ctx, options, signIn)));
+      return ctx.json(withSession(ctx, await runForTenant<Answer>(ctx, options, signIn)));
     },
   );
 

@@ -1,7 +1,7 @@
 import { createAuthEndpoint, signInSocial } from "better-auth/api";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { tenantId } from "../tenants/input";
-import { runInTenant } from "./run-in-tenant";
+import { runForTenant } from "./run";
 
 const signIn = signInSocial();
 
@@ -21,7 +21,7 @@ export const signInSocialTenant = (options: ResolvedOptions) =>
       metadata: { openapi: { description: "Start social sign-in for a tenant" } },
     },
     async (ctx) => {
-      const { response } = await runInTenant<SocialAnswer>(ctx, options, signIn);
+      const { response } = await runForTenant<SocialAnswer>(ctx, options, signIn);
       return ctx.json(response);
     },
   );

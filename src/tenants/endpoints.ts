@@ -3,6 +3,8 @@ import * as z from "zod";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { requireManager } from "../management";
 import type { ResolvedOptions } from "../options";
+import { confinedModels } from "../schema";
+import { rememberDeletedTenant } from "../scope/cookies";
 import { metadata, tenantId, tenantName, tenantSlug } from "./input";
 import { requireTenant } from "./naming";
 import { assertSlug } from "./slug";
@@ -122,7 +124,8 @@ export const deleteTenantEndpoint = (options: ResolvedOptions) =>
       const { tenantId } = ctx.body;
       await requireManager(ctx, options, "tenant:delete", tenantId);
       const tenant = await requireTenant(ctx, tenantId || undefined);
-      await removeTenant(ctx.context, tenant.id);
+      await removeTenant(ctx.context, tenant.id, confinedModels(options));
+      rememberDeletedTenant(ctx.context, tenant.id);
       return ctx.json({ success: true as const });
     },
   );

@@ -1,8 +1,8 @@
 import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { Where } from "better-auth/types";
-import { CONFINED_MODELS } from "../schema";
 import { createScope, getTenantId, runInScope } from "../scope/scope";
+import { forgetSessions } from "../scope/storage";
 
 export interface Tenant {
   id: string;
@@ -96,27 +96,33 @@ export async function updateTenant(
  * tenant. Those who found it in time but are slower than the deletion look once more after their
  * own commit (`undoIfTenantIsGone`), and the second sweep takes whatever they committed before.
  */
-export async function removeTenant(ctx: AuthContext, id: string): Promise<void> {
+export async function removeTenant(ctx: AuthContext, id: string, models: string[]): Promise<void> {
   await runInScope(createScope(id), async () => {
-    await runWithTransaction(ctx.adapter, async () => {
+    const userIds = await runWithTransaction(ctx.adapter, async () => {
       const adapter = await getCurrentAdapter(ctx.adapter);
       await adapter.delete({ model: "tenant", where: [{ field: "id", value: id }] });
       await adapter.deleteMany({
         model: "tenantOauthConfig",
         where: [{ field: "tenantId", value: id }],
       });
-      await emptyScope(ctx);
+      return emptyScope(ctx, models);
     });
-    await emptyScope(ctx);
+    const latecomers = await emptyScope(ctx, models);
+    await forgetSessions(ctx, id, [...userIds, ...latecomers]);
   });
 }
 
-async function emptyScope(ctx: AuthContext) {
+/** Answers whose sessions may be left in secondary storage. */
+async function emptyScope(ctx: AuthContext, models: string[]): Promise<string[]> {
   const adapter = await getCurrentAdapter(ctx.adapter);
+  const users = ctx.options.secondaryStorage
+    ? await adapter.findMany<{ id: string }>({ model: "user", select: ["id"], limit: ALL })
+    : [];
   // Backwards: the users go last, because the other rows refer to them.
-  for (const model of CONFINED_MODELS.toReversed()) {
-    await adapter.deleteMany({ model, where: [] });
+  for (const model of models.toReversed()) {
+    if (ctx.tables[model]) await adapter.deleteMany({ model, where: [] });
   }
+  return users.map(({ id }) => id);
 }
 
 /**

@@ -6,7 +6,7 @@ import { createScope } from "../scope/scope";
 import { namedTenantId, requireTenant } from "../tenants/naming";
 
 /** Enters the scope of the tenant that the request names, and runs better-auth's endpoint in it. */
-export async function runInTenant<Response>(
+export async function runForTenant<Response>(
   ctx: GenericEndpointContext,
   options: ResolvedOptions,
   endpoint: Parameters<typeof runEndpoint>[2],

@@ -1,0 +1,67 @@
+import type { AuthContext } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import type { AfterHook } from "./hooks";
+import { currentScope } from "./scope";
+import { type EnterScope, settleScopeBy } from "./settle";
+
+type CachedSession = { tenantId?: string | null; expiresAt?: Date | string };
+
+/**
+ * R5: elsewhere a session is no session, but it stays alive where it belongs, and so does its
+ * cookie. better-auth drops the cookie of a session that it does not find; in a tenant that only
+ * means that the session may be another tenant's.
+ */
+export const keepCookiesOfElsewhere: AfterHook = {
+  matcher: () => Boolean(currentScope()?.missedSession && currentScope()?.tenantId !== null),
+
+  handler: createAuthMiddleware(async ({ context }) => {
+    const headers = context.responseHeaders;
+    if (!headers) return;
+    const names = Object.values(context.authCookies).map(({ name }) => name);
+    const drops = (line: string) =>
+      /;\s*max-age=0\b/i.test(line) &&
+      names.some((name) => line.startsWith(`${name}=`) || line.startsWith(`${name}.`));
+    const kept = headers.getSetCookie().filter((line) => !drops(line));
+    headers.delete("set-cookie");
+    for (const line of kept) headers.append("set-cookie", line);
+  }),
+};
+
+/**
+ * A cached session is read from a signed cookie and never reaches the border, but better-auth
+ * asks for its version first. A session of another tenant, or of a tenant that was deleted, has
+ * one that nobody expects; and where no tenant is named, the session says which one it is (R4).
+ */
+export function bindCookieCache(ctx: AuthContext, enter: EnterScope): void {
+  const cookieCache = ctx.options.session?.cookieCache;
+  if (!cookieCache?.enabled) return;
+  const { version = "1" } = cookieCache;
+  ctx.options.session = {
+    ...ctx.options.session,
+    cookieCache: {
+      ...cookieCache,
+      version: async (session, user) => {
+        const { tenantId = null } = session as CachedSession;
+        if (!currentScope()) settleScopeBy(session as CachedSession, enter);
+        const elsewhere = (currentScope()?.tenantId ?? null) !== tenantId;
+        if (elsewhere || (tenantId && isDeleted(tenantId))) return ELSEWHERE;
+        return typeof version === "function" ? version(session, user) : version;
+      },
+    },
+  };
+}
+
+const ELSEWHERE = "another tenant's";
+
+// Tenants that this process deleted, each for as long as a cached cookie could outlive it. Another
+// process learns of it when the cached cookie expires, as with every session that is revoked.
+const deletedUntil = new Map<string, number>();
+
+const isDeleted = (tenantId: string) => (deletedUntil.get(tenantId) ?? 0) > Date.now();
+
+export function rememberDeletedTenant(ctx: AuthContext, tenantId: string): void {
+  const { enabled, maxAge = 300 } = ctx.options.session?.cookieCache ?? {};
+  if (!enabled) return;
+  for (const id of deletedUntil.keys()) if (!isDeleted(id)) deletedUntil.delete(id);
+  deletedUntil.set(tenantId, Date.now() + maxAge * 1000);
+}

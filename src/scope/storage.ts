@@ -1,0 +1,103 @@
+import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import type { SecondaryStorage } from "better-auth/db";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { currentScope, type Scope } from "./scope";
+
+type StoredSession = { tenantId?: string | null; expiresAt?: Date | string };
+
+export interface StorageRules {
+  settleScope(): Promise<Scope>;
+  settleScopeBy(session: StoredSession): void;
+}
+
+const VERIFICATION = "verification:";
+const deletedKey = (tenantId: string) => `tenant-deleted:${tenantId}`;
+
+/**
+ * The border of better-auth's secondary storage, where sessions and one-time tokens live without
+ * ever reaching the database. One-time tokens are found by names that repeat from tenant to
+ * tenant (an e-mail address), so their keys are kept apart. Sessions are found by their token,
+ * also by requests that name no tenant, so it is their content that is looked at.
+ */
+export function confineStorage(raw: SecondaryStorage, rules: StorageRules): SecondaryStorage {
+  async function keyInScope(key: string): Promise<string> {
+    if (!key.startsWith(VERIFICATION)) return key;
+    const scope = currentScope() ?? (await rules.settleScope());
+    if (scope.tenantId === null || scope.awaitsState) return key;
+    return `tenant:${scope.tenantId}:${key}`;
+  }
+
+  /** Whether a value may be seen: R4 for sessions in requests that name no tenant, else R3. */
+  function isVisible(value: unknown): boolean {
+    const session = sessionIn(value);
+    if (!session) return true;
+    const scope = currentScope();
+    if (!scope) rules.settleScopeBy(session);
+    return !scope || (session.tenantId ?? null) === scope.tenantId;
+  }
+
+  return {
+    increment: (key, ttl) => raw.increment(key, ttl),
+
+    get: async (key) => {
+      const value = await raw.get(await keyInScope(key));
+      const visible = isVisible(value);
+      const scope = currentScope();
+      if (scope && (!visible || !value)) scope.missedSession = true;
+      return visible ? value : null;
+    },
+
+    getAndDelete: async (key) => {
+      const value = await raw.getAndDelete(await keyInScope(key));
+      return isVisible(value) ? value : null;
+    },
+
+    set: async (key, value, ttl) => {
+      const scope = currentScope();
+      // The state of an OAuth flow is read again by a callback that knows its tenant from the
+      // state alone. It carries the tenant inside, and its name is random.
+      const plain = scope?.startsOAuth && key.startsWith(VERIFICATION);
+      if (plain) scope.startsOAuth = false;
+      await raw.set(plain ? key : await keyInScope(key), value, ttl);
+      if (scope?.tenantId && sessionIn(value)) await dropIfTenantIsGone(key, value, scope.tenantId);
+    },
+
+    delete: async (key) => {
+      const ownKey = await keyInScope(key);
+      if (ownKey === key && !isVisible(await raw.get(key))) return;
+      await raw.delete(ownKey);
+    },
+  };
+
+  /** Somebody who signs in while the tenant is deleted must not keep a session. */
+  async function dropIfTenantIsGone(key: string, value: string, tenantId: string) {
+    const { user } = JSON.parse(value) as { user?: unknown };
+    if (user && !(await raw.get(deletedKey(tenantId)))) return;
+    await raw.delete(key);
+    throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  }
+}
+
+/** Ends the sessions of a deleted tenant. Runs inside its scope. */
+export async function forgetSessions(ctx: AuthContext, tenantId: string, userIds: string[]) {
+  const storage = ctx.options.secondaryStorage;
+  if (!storage) return;
+  await storage.set(deletedKey(tenantId), "1", ctx.sessionConfig.expiresIn);
+  for (const userId of userIds) {
+    const listKey = `active-sessions-${userId}`;
+    const list = await storage.get(listKey);
+    const sessions = (typeof list === "string" ? JSON.parse(list) : list) as { token: string }[];
+    for (const { token } of sessions ?? []) await storage.delete(token);
+    await storage.delete(listKey);
+  }
+}
+
+function sessionIn(value: unknown): StoredSession | undefined {
+  if (typeof value === "string") {
+    // better-auth writes sessions as { session, user }; nothing else has to be parsed.
+    return value.startsWith('{"session":') ? sessionIn(JSON.parse(value)) : undefined;
+  }
+  const session = (value as { session?: unknown } | null | undefined)?.session;
+  return typeof session === "object" && session !== null ? session : undefined;
+}
