@@ -9,7 +9,7 @@ import { type BorderRules, confineAdapter } from "./scope/adapter";
 import { bindCookieCache } from "./scope/cookies";
 import { explainOldEmailIndex, refuseEmailTakenElsewhere } from "./scope/email-index";
 import { sealLinks } from "./scope/links";
-import { getTenantId, prepareScopes } from "./scope/scope";
+import { currentScope, prepareScopes } from "./scope/scope";
 import { type EnterScope, settleScope, settleScopeBy } from "./scope/settle";
 import { confineStorage } from "./scope/storage";
 import { undoIfTenantIsGone } from "./tenants/store";
@@ -32,7 +32,10 @@ export async function start(
   if (ctx.options.secondaryStorage) {
     ctx.options.secondaryStorage = confineStorage(ctx.options.secondaryStorage, rules);
   }
-  ctx.options.plugins = pluginsAtRunTime(ctx, runtimeSchema(schema, models, getTenantId));
+  ctx.options.plugins = pluginsAtRunTime(
+    ctx,
+    runtimeSchema(schema, models, () => currentScope()?.tenantId),
+  );
   sealLinks(ctx);
   bindCookieCache(ctx, enter);
   return {

@@ -77,6 +77,14 @@ export interface TenantAuthOptions {
    */
   keepEmailGloballyUnique?: boolean;
   /**
+   * One session cookie under better-auth's name, so that whoever signs in at a second tenant
+   * leaves the first; or one for each tenant, so that several are open in one browser at once.
+   * With `"per-tenant"` a request has to name its tenant to be in it: without a name it runs on
+   * the platform.
+   * @default "shared"
+   */
+  sessionCookies?: "shared" | "per-tenant";
+  /**
    * Models of other plugins whose rows belong to a tenant as well, such as `"organization"`.
    * They get a `tenantId` column and are confined like users and sessions. Worth it for what is
    * looked up by something that can be guessed: an e-mail address, a slug.
@@ -107,6 +115,7 @@ export type ResolvedOptions = TenantAuthOptions &
       | "adminRoles"
       | "reservedSlugs"
       | "keepEmailGloballyUnique"
+      | "sessionCookies"
       | "scopedModels"
     >
   >;
@@ -128,6 +137,7 @@ const optionsSchema = z.strictObject({
   canManageTenants: fn.optional(),
   reservedSlugs: z.array(z.string()),
   keepEmailGloballyUnique: z.boolean(),
+  sessionCookies: z.enum(["shared", "per-tenant"]),
   scopedModels: z.array(z.string().min(1)),
   schema: names.optional(),
 });
@@ -141,6 +151,7 @@ export function resolveOptions(options: TenantAuthOptions = {}): ResolvedOptions
     adminRoles: options.adminRoles ?? ["admin"],
     reservedSlugs: options.reservedSlugs ?? DEFAULT_RESERVED_SLUGS,
     keepEmailGloballyUnique: options.keepEmailGloballyUnique ?? false,
+    sessionCookies: options.sessionCookies ?? "shared",
     scopedModels: options.scopedModels ?? [],
   };
   const { error } = optionsSchema.safeParse(resolved);

@@ -1,4 +1,5 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import { createEnterScope } from "./context";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { PLUGIN_ID, start } from "./init";
 import {
@@ -6,14 +7,12 @@ import {
   listOAuthConfigsEndpoint,
   registerOAuthConfigEndpoint,
 } from "./oauth/endpoints";
-import { refuseTenantStates, tenantProviders } from "./oauth/providers";
+import { refuseTenantStates } from "./oauth/providers";
 import { resolveOptions, type TenantAuthOptions } from "./options";
 import { type InferredSchema, storedSchema } from "./schema";
 import { keepCookiesOfElsewhere } from "./scope/cookies";
 import { enterNamedTenant } from "./scope/hooks";
 import { openSealedToken, sealRedirectedToken } from "./scope/links";
-import { enterScope } from "./scope/scope";
-import type { EnterScope } from "./scope/settle";
 import { callbackTenantOAuth } from "./sign-in/callback";
 import { signInEmailTenant, signUpEmailTenant } from "./sign-in/email";
 import { signInSocialTenant } from "./sign-in/social";
@@ -38,12 +37,7 @@ declare module "@better-auth/core" {
 export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
   const options = resolveOptions(tenantAuthOptions);
   const schema = storedSchema(options);
-  const enter: EnterScope = (scope, endpoint) => {
-    if (scope.tenantId !== null && endpoint) {
-      endpoint.context.socialProviders = tenantProviders(endpoint);
-    }
-    return enterScope(scope);
-  };
+  const enter = createEnterScope(options);
   return {
     id: PLUGIN_ID,
     // What is inferred from the schema is what people see: users and sessions with their tenant.
@@ -58,7 +52,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       signUpEmailTenant: signUpEmailTenant(options),
       signInEmailTenant: signInEmailTenant(options),
       signInSocialTenant: signInSocialTenant(options),
-      callbackTenantOAuth: callbackTenantOAuth(),
+      callbackTenantOAuth: callbackTenantOAuth(enter),
       registerTenantOAuthConfig: registerOAuthConfigEndpoint(options),
       listTenantOAuthConfigs: listOAuthConfigsEndpoint(options),
       deleteTenantOAuthConfig: deleteOAuthConfigEndpoint(options),

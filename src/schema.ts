@@ -115,19 +115,19 @@ export function storedSchema(options: {
 export function runtimeSchema(
   stored: BetterAuthPluginDBSchema,
   models: string[],
-  getTenantId: () => string | null,
+  currentTenant: () => string | null | undefined,
 ): BetterAuthPluginDBSchema {
   const runtime: BetterAuthPluginDBSchema = { ...stored };
   for (const model of models) {
     const { email: _, tenantId, ...fields } = stored[model]?.fields ?? {};
-    runtime[model] = { fields: { ...fields, tenantId: withDefault(tenantId, getTenantId) } };
+    runtime[model] = { fields: { ...fields, tenantId: withDefault(tenantId, currentTenant) } };
   }
   return runtime;
 }
 
 function withDefault(
   column: DBFieldAttribute | undefined,
-  getDefault: () => string | null,
+  getDefault: () => string | null | undefined,
 ): DBFieldAttribute {
   return {
     ...(column ?? tenantColumn),

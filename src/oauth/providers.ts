@@ -12,7 +12,7 @@ import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import type { BeforeHook } from "../scope/hooks";
 import { SCOPED } from "../scope/run";
-import { currentScope } from "../scope/scope";
+import { currentScope, settleByState } from "../scope/scope";
 import { decrypt, fingerprint } from "./credentials";
 import { listOAuthConfigs, type StoredOAuthConfig } from "./store";
 
@@ -85,7 +85,7 @@ function late(
   return Object.assign(call, { id, options }) as unknown as OAuthProvider;
 }
 
-type Endpoint = Pick<GenericEndpointContext, "context"> &
+export type Endpoint = Pick<GenericEndpointContext, "context"> &
   Partial<Pick<GenericEndpointContext, "body" | "query" | "params">>;
 
 function wantedIds({ body, query, params }: Endpoint): string[] {
@@ -145,10 +145,7 @@ async function readBoundState() {
   const binding = state?.serverContext?.[SERVER_CONTEXT_KEY] as Binding | undefined;
   const scope = currentScope();
   // A state that lives in a cookie was not read through the border: it names the tenant here.
-  if (scope?.awaitsState && binding) {
-    scope.tenantId = binding.tenantId;
-    scope.awaitsState = false;
-  }
+  if (scope?.awaitsState && binding) settleByState(scope, binding.tenantId);
   return { binding };
 }
 

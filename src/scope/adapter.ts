@@ -2,7 +2,14 @@ import { APIError } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { PLATFORM } from "../schema";
-import { createScope, currentScope, type Scope } from "./scope";
+import {
+  createScope,
+  currentScope,
+  isAdmitted,
+  isInside,
+  type Scope,
+  settleByState,
+} from "./scope";
 
 type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
 
@@ -37,18 +44,23 @@ export function confineAdapter(adapter: DBAdapter, rules: BorderRules): void {
 }
 
 function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionAdapter {
-  const scopeNow = async () => currentScope() ?? (await rules.settleScope());
+  async function scopeNow(): Promise<Scope> {
+    const scope = currentScope() ?? (await rules.settleScope());
+    if (scope.awaitsState) {
+      throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+    }
+    return scope;
+  }
 
   /** The call as it may go out: about rows of the scope only. */
   async function narrow<Call extends { model: string; where?: Where[] | undefined }>(call: Call) {
     const model = rules.confinedModel(call.model);
     if (!model) return { call, scope: undefined, model };
     const scope = await scopeNow();
-    if (scope.awaitsState)
-      throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
     // Last, and joined by AND: adapters that go through conditions from left to right apply it to
     // the outcome of every OR before it, the others to the whole group of them.
-    return { call: { ...call, where: [...(call.where ?? []), tenantClause(scope)] }, scope, model };
+    const where = [...(call.where ?? []), ...tenantClause(scope)];
+    return { call: { ...call, where }, scope, model };
   }
 
   /** What may come in: joined rows are fetched by their key alone, so they are looked at here. */
@@ -59,24 +71,46 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
     for (const [key, value] of Object.entries(admitted)) {
       const joined = typeof value === "object" && value !== null && rules.confinedModel(key);
       if (!joined) continue;
-      const ofScope = (candidate: Row) => (candidate.tenantId ?? null) === scope.tenantId;
-      if (Array.isArray(value)) admitted[key] = value.filter(ofScope);
-      else if (!ofScope(value as Row)) admitted[key] = null;
+      const inside = (candidate: Row) => isInside(scope, candidate.tenantId);
+      if (Array.isArray(value)) admitted[key] = value.filter(inside);
+      else if (!inside(value as Row)) admitted[key] = null;
       else if (joined === "user") remember(scope, value as Row);
     }
     return row;
   }
 
-  /** R8: a session or an account is only ever given to a user of the scope. */
-  async function vouchForUser(scope: Scope, data: Row) {
+  /**
+   * R8: a session or an account is only ever given to a user of the scope. Answers whose tenant
+   * the row belongs to: the user's, which an admin who sees all may not be in.
+   */
+  async function vouchForUser(scope: Scope, data: Row): Promise<string | null> {
     const { userId } = data;
-    if (userId === undefined || userId === null || scope.knownUsers.has(String(userId))) return;
+    if (userId === undefined || userId === null) return scope.tenantId;
+    const known = scope.knownUsers.get(String(userId));
+    if (known !== undefined) return known;
     const user = await raw.findOne<Row>({
       model: "user",
-      where: [{ field: "id", value: String(userId) }, tenantClause(scope)],
+      where: [{ field: "id", value: String(userId) }, ...tenantClause(scope)],
     });
     if (!user) throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.USER_NOT_IN_TENANT);
     remember(scope, user);
+    return user.tenantId ?? null;
+  }
+
+  /**
+   * A session by its token, which nobody can guess. In a request that names no tenant it says
+   * which one it is (R4); in one that names another it is no session (R5).
+   */
+  async function findSession<T>(input: Parameters<DBAdapter["findOne"]>[0]): Promise<T | null> {
+    const scope = currentScope();
+    const session = await raw.findOne<T & Row>(input);
+    if (!session) return null;
+    if (!scope) rules.settleScopeBy(session);
+    else if (!isAdmitted(scope, session.tenantId)) {
+      scope.missedSession = true;
+      return null;
+    }
+    return admit("session", createScope(session.tenantId ?? null), session);
   }
 
   /** A row never changes its tenant. */
@@ -98,8 +132,8 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
       const model = rules.confinedModel(call.model);
       if (!model) return raw.create(call);
       const scope = await scopeNow();
-      const data = { ...call.data, tenantId: scope.tenantId ?? PLATFORM };
-      await vouchForUser(scope, data);
+      const tenantId = await vouchForUser(scope, call.data);
+      const data = { ...call.data, tenantId: tenantId ?? PLATFORM };
       if (model !== "user" || scope.tenantId === null) {
         return admit(model, scope, await raw.create({ ...call, data }));
       }
@@ -113,21 +147,11 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
     },
 
     findOne: async <T>(input: Parameters<DBAdapter["findOne"]>[0]) => {
-      if (
-        rules.confinedModel(input.model) === "session" &&
-        !currentScope() &&
-        isTokenLookup(input)
-      ) {
-        // R4: no tenant is named, so the session says which one it is.
-        const row = await raw.findOne<T>(input);
-        if (!row) return null;
-        rules.settleScopeBy(row as Row);
-        return admit("session", createScope((row as Row).tenantId ?? null), row);
+      if (rules.confinedModel(input.model) === "session" && isTokenLookup(input)) {
+        return findSession<T>(input);
       }
       const { call, scope, model } = await narrow(input);
-      const row = await raw.findOne<T>(call);
-      if (model === "session" && scope && !row) scope.missedSession = true;
-      return admit(model, scope, row);
+      return admit(model, scope, await raw.findOne<T>(call));
     },
 
     findMany: async <T>(input: Parameters<DBAdapter["findMany"]>[0]) => {
@@ -135,8 +159,7 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
       if (reading?.awaitsState && rules.confinedModel(input.model) === "verification") {
         // R6: the state that comes back from the provider says which tenant it was made for.
         const rows = await raw.findMany<T>(input);
-        reading.tenantId = (rows[0] as Row | undefined)?.tenantId ?? null;
-        reading.awaitsState = false;
+        settleByState(reading, (rows[0] as Row | undefined)?.tenantId ?? null);
         return rows;
       }
       const { call, scope, model } = await narrow(input);
@@ -172,13 +195,10 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
   };
 }
 
-function tenantClause(scope: Scope): Where {
-  return {
-    field: "tenantId",
-    operator: "eq",
-    value: scope.tenantId ?? PLATFORM,
-    connector: "AND",
-  };
+function tenantClause(scope: Scope): Where[] {
+  if (scope.admin === "sees all") return [];
+  const value = scope.tenantId ?? PLATFORM;
+  return [{ field: "tenantId", operator: "eq", value, connector: "AND" }];
 }
 
 function isTokenLookup({ where, select }: Parameters<DBAdapter["findOne"]>[0]) {
@@ -187,5 +207,5 @@ function isTokenLookup({ where, select }: Parameters<DBAdapter["findOne"]>[0]) {
 }
 
 function remember(scope: Scope, user: Row) {
-  if (user.id !== undefined) scope.knownUsers.add(String(user.id));
+  if (user.id !== undefined) scope.knownUsers.set(String(user.id), user.tenantId ?? null);
 }

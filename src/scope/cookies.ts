@@ -65,3 +65,21 @@ export function rememberDeletedTenant(ctx: AuthContext, tenantId: string): void 
   for (const id of deletedUntil.keys()) if (!isDeleted(id)) deletedUntil.delete(id);
   deletedUntil.set(tenantId, Date.now() + maxAge * 1000);
 }
+
+/** The session cookies under names of the tenant's own. */
+export function tenantCookies(
+  { authCookies }: AuthContext,
+  tenantId: string,
+): AuthContext["authCookies"] {
+  if (namedForTenant.has(authCookies)) return authCookies;
+  const named = Object.fromEntries(
+    Object.entries(authCookies).map(([key, cookie]) => [
+      key,
+      { ...cookie, name: `${cookie.name}_${encodeURIComponent(tenantId)}` },
+    ]),
+  ) as AuthContext["authCookies"];
+  namedForTenant.add(named);
+  return named;
+}
+
+const namedForTenant = new WeakSet<AuthContext["authCookies"]>();

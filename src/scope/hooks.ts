@@ -6,7 +6,7 @@ import { findTenantById } from "../tenants/store";
 import { nameTenant } from "./resolve";
 import { SCOPED } from "./run";
 import { createScope, currentScope, type Scope } from "./scope";
-import type { EnterScope } from "./settle";
+import { type EnterScope, isAdminPath } from "./settle";
 
 type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
 export type BeforeHook = NonNullable<Hooks["before"]>[number];
@@ -45,7 +45,9 @@ export function enterNamedTenant(options: ResolvedOptions, enter: EnterScope): B
       if (ctx.path === "/get-session") return void enter(createScope(tenantId), ctx);
       const tenant = await findTenantById(ctx.context, tenantId);
       if (!tenant) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
-      enter(createScope(tenant.id), ctx);
+      const scope = createScope(tenant.id);
+      if (isAdminPath(ctx.path)) scope.admin = "visits";
+      enter(scope, ctx);
     }),
   };
 }

@@ -10,7 +10,7 @@ export const SCOPED = Symbol("better-auth-tenant:scoped");
 // from no documented entry. Without them a failed sign-in, and every redirect, loses its cookies.
 const ERROR_HEADERS = Symbol.for("better-call:api-error-headers");
 
-type Endpoint = Parameters<typeof dispatchAuthEndpoint>[0];
+export type Endpoint = Parameters<typeof dispatchAuthEndpoint>[0];
 type NewSession = { session: Session & Record<string, unknown>; user: User };
 
 /** Runs one of better-auth's own endpoints, with all of its hooks, inside a scope. */

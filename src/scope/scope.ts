@@ -9,18 +9,23 @@ export interface Scope {
   /** null is the platform: no tenant. */
   tenantId: string | null;
   /**
-   * True while an OAuth callback has not read its state yet. The state names the tenant, and
-   * until then nothing else may be touched.
+   * Set while an OAuth callback has not read its state yet. The state names the tenant, and until
+   * then nothing else may be touched. Called when it is known.
    */
-  awaitsState: boolean;
+  awaitsState?: ((scope: Scope) => void) | undefined;
+  /**
+   * Set on the endpoints of better-auth's admin plugin, which are about other people: an admin of
+   * the platform visits the tenant that it names, and without a name it sees all of them.
+   */
+  admin?: "visits" | "sees all" | undefined;
   /** True between the choice of a provider and the state that is made for it. */
   startsOAuth?: boolean;
   /** A token that came in sealed, and what was in it. */
   openedToken?: { sealed: string; token: string };
-  /** True once a session was looked for by its token and was not found in this tenant (R5). */
+  /** True once the request turned out to carry a session of somewhere else (R5). */
   missedSession: boolean;
-  /** Users that were read or created through the border in this request (R8). */
-  readonly knownUsers: Set<string>;
+  /** Users that were read or created through the border in this request, and their tenant (R8). */
+  readonly knownUsers: Map<string, string | null>;
 }
 
 const scopeState = defineRequestState<Scope | null>(() => null);
@@ -34,7 +39,7 @@ export async function prepareScopes(): Promise<void> {
 }
 
 export function createScope(tenantId: string | null): Scope {
-  return { tenantId, awaitsState: false, missedSession: false, knownUsers: new Set() };
+  return { tenantId, missedSession: false, knownUsers: new Map() };
 }
 
 /** The scope of the running request; none before its tenant is known, and outside of requests. */
@@ -46,6 +51,24 @@ export function currentScope(): Scope | undefined {
 export function enterScope(scope: Scope): Scope {
   storage?.getStore()?.set(scopeState.ref, scope);
   return scope;
+}
+
+/** The state of an OAuth callback has named its tenant. */
+export function settleByState(scope: Scope, tenantId: string | null): void {
+  const settled = scope.awaitsState;
+  scope.awaitsState = undefined;
+  scope.tenantId = tenantId;
+  settled?.(scope);
+}
+
+/** Whether a row of a tenant, or of the platform with null, is inside the scope. */
+export function isInside(scope: Scope, tenantId: string | null | undefined): boolean {
+  return scope.admin === "sees all" || (tenantId ?? null) === scope.tenantId;
+}
+
+/** The same for a session that is looked up by its token: here visitors are let in. */
+export function isAdmitted(scope: Scope, tenantId: string | null | undefined): boolean {
+  return isInside(scope, tenantId) || (scope.admin === "visits" && (tenantId ?? null) === null);
 }
 
 /**

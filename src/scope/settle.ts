@@ -9,7 +9,10 @@ type SessionRow = { tenantId?: string | null; expiresAt?: Date | string };
 
 /** Puts a request into a scope, with all that changes for it in better-auth's context. */
 export type EnterScope = (scope: Scope, endpoint: Endpoint | undefined) => Scope;
-type Endpoint = Pick<AuthEndpointContext, "context" | "headers" | "body" | "query" | "params">;
+type Endpoint = Pick<
+  AuthEndpointContext,
+  "context" | "path" | "headers" | "body" | "query" | "params"
+>;
 
 /**
  * R4: a request that names no tenant runs in the tenant of the valid session it carries, and on
@@ -19,13 +22,24 @@ type Endpoint = Pick<AuthEndpointContext, "context" | "headers" | "body" | "quer
 export async function settleScope(enter: EnterScope) {
   const endpoint = tryGetCurrentAuthEndpointContext();
   const session = endpoint && (await sessionOf(endpoint));
-  return enter(createScope(isValid(session) ? (session.tenantId ?? null) : null), endpoint);
+  return enter(scopeOf(session, endpoint), endpoint);
 }
 
 export function settleScopeBy(session: SessionRow, enter: EnterScope) {
   if (!isValid(session)) return;
-  enter(createScope(session.tenantId ?? null), tryGetCurrentAuthEndpointContext());
+  const endpoint = tryGetCurrentAuthEndpointContext();
+  enter(scopeOf(session, endpoint), endpoint);
 }
+
+function scopeOf(session: SessionRow | undefined, endpoint: Endpoint | undefined): Scope {
+  if (!isValid(session)) return createScope(null);
+  const scope = createScope(session.tenantId ?? null);
+  if (isAdminPath(endpoint?.path)) scope.admin = scope.tenantId === null ? "sees all" : "visits";
+  return scope;
+}
+
+/** The endpoints of better-auth's admin plugin check the role of the caller, each of them. */
+export const isAdminPath = (path: string | undefined) => path?.startsWith("/admin/") ?? false;
 
 async function sessionOf(endpoint: Endpoint): Promise<SessionRow | undefined> {
   const known: SessionRow | undefined = endpoint.context.session?.session;

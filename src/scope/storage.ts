@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { SecondaryStorage } from "better-auth/db";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { currentScope, type Scope } from "./scope";
+import { currentScope, isAdmitted, type Scope } from "./scope";
 
 type StoredSession = { tenantId?: string | null; expiresAt?: Date | string };
 
@@ -34,7 +34,7 @@ export function confineStorage(raw: SecondaryStorage, rules: StorageRules): Seco
     if (!session) return true;
     const scope = currentScope();
     if (!scope) rules.settleScopeBy(session);
-    return !scope || (session.tenantId ?? null) === scope.tenantId;
+    return !scope || isAdmitted(scope, session.tenantId);
   }
 
   return {
@@ -42,10 +42,10 @@ export function confineStorage(raw: SecondaryStorage, rules: StorageRules): Seco
 
     get: async (key) => {
       const value = await raw.get(await keyInScope(key));
-      const visible = isVisible(value);
+      if (isVisible(value)) return value;
       const scope = currentScope();
-      if (scope && (!visible || !value)) scope.missedSession = true;
-      return visible ? value : null;
+      if (scope) scope.missedSession = true;
+      return null;
     },
 
     getAndDelete: async (key) => {

@@ -1,8 +1,10 @@
+import { tryGetCurrentAuthEndpointContext } from "@better-auth/core/context";
 import { HIDE_METADATA } from "better-auth";
 import { callbackOAuth, createAuthEndpoint } from "better-auth/api";
 import { tenantProviders } from "../oauth/providers";
 import { runEndpoint } from "../scope/run";
 import { createScope } from "../scope/scope";
+import type { EnterScope } from "../scope/settle";
 
 const { body, query, metadata } = callbackOAuth.options;
 
@@ -10,7 +12,7 @@ const { body, query, metadata } = callbackOAuth.options;
  * Where providers send people back to. The request names no tenant, and need not: its state does,
  * and better-auth's callback runs in whatever tenant that state was made for.
  */
-export const callbackTenantOAuth = () =>
+export const callbackTenantOAuth = (enter: EnterScope) =>
   createAuthEndpoint(
     "/tenant/callback/:id",
     {
@@ -27,9 +29,11 @@ export const callbackTenantOAuth = () =>
         const path = `/tenant/callback/${encodeURIComponent(ctx.params.id)}`;
         throw ctx.redirect(`${ctx.context.baseURL}${path}?${params}`);
       }
+      const scope = createScope(null);
+      scope.awaitsState = () => enter(scope, tryGetCurrentAuthEndpointContext());
       const { response } = await runEndpoint<never>(
         ctx,
-        { ...createScope(null), awaitsState: true },
+        scope,
         callbackOAuth,
         { params: ctx.params, query: ctx.query, method: "GET" },
         { socialProviders: tenantProviders(ctx) },

@@ -19,6 +19,7 @@ export const signUpEmailTenant = (options: ResolvedOptions) =>
     "/tenant/sign-up/email",
     {
       method: "POST",
+      cloneRequest: true, // Mail senders get the request, and may read its body.
       body: signUpBody,
       metadata: {
         openapi: { description: "Sign up with e-mail and password under a tenant" },
@@ -50,6 +51,7 @@ export const signInEmailTenant = (options: ResolvedOptions) =>
     "/tenant/sign-in/email",
     {
       method: "POST",
+      cloneRequest: true,
       body: signInBody,
       metadata: { openapi: { description: "Sign in with e-mail and password under a tenant" } },
     },

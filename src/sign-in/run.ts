@@ -1,7 +1,8 @@
 import type { GenericEndpointContext } from "better-auth";
-import { tenantProviders } from "../oauth/providers";
+import { APIError } from "better-auth/api";
+import { tenantContext } from "../context";
 import type { ResolvedOptions } from "../options";
-import { runEndpoint } from "../scope/run";
+import { type Endpoint, runEndpoint } from "../scope/run";
 import { createScope } from "../scope/scope";
 import { namedTenantId, requireTenant } from "../tenants/naming";
 
@@ -9,8 +10,9 @@ import { namedTenantId, requireTenant } from "../tenants/naming";
 export async function runForTenant<Response>(
   ctx: GenericEndpointContext,
   options: ResolvedOptions,
-  endpoint: Parameters<typeof runEndpoint>[2],
+  endpoint: Endpoint & { path: string },
 ) {
+  await askRequestHooks(ctx, endpoint.path);
   const tenant = await requireTenant(ctx, await namedTenantId(ctx, options));
   const { tenantId: _, ...body } = ctx.body;
   return runEndpoint<Response>(
@@ -18,6 +20,23 @@ export async function runForTenant<Response>(
     createScope(tenant.id),
     endpoint,
     { body },
-    { socialProviders: tenantProviders(ctx) },
+    tenantContext(ctx, tenant.id, options),
   );
+}
+
+/**
+ * Plugins that guard requests by their path (captcha does) have seen the path of our endpoint.
+ * They are asked about the one that it stands for, or a tenant's sign-in would go unguarded.
+ */
+async function askRequestHooks({ request, path, context }: GenericEndpointContext, inner: string) {
+  if (!request) return;
+  const url = request.url.replace(path, inner);
+  for (const { onRequest } of context.options.plugins ?? []) {
+    const { method, headers } = request;
+    const answer = await onRequest?.(new Request(url, { method, headers }), context);
+    if (!answer || !("response" in answer)) continue;
+    const { status, headers: answerHeaders } = answer.response;
+    const body = await answer.response.json().catch(() => undefined);
+    throw new APIError(status as 400, body, answerHeaders);
+  }
 }

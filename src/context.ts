@@ -1,0 +1,26 @@
+import type { AuthContext } from "better-auth";
+import { type Endpoint, tenantProviders } from "./oauth/providers";
+import type { ResolvedOptions } from "./options";
+import { tenantCookies } from "./scope/cookies";
+import { enterScope } from "./scope/scope";
+import type { EnterScope } from "./scope/settle";
+
+/** What is different in better-auth's context inside a tenant. */
+export function tenantContext(
+  endpoint: Endpoint,
+  tenantId: string,
+  { sessionCookies }: ResolvedOptions,
+): Partial<AuthContext> {
+  const socialProviders = tenantProviders(endpoint);
+  if (sessionCookies === "shared") return { socialProviders };
+  return { socialProviders, authCookies: tenantCookies(endpoint.context, tenantId) };
+}
+
+export const createEnterScope =
+  (options: ResolvedOptions): EnterScope =>
+  (scope, endpoint) => {
+    if (scope.tenantId !== null && endpoint) {
+      Object.assign(endpoint.context, tenantContext(endpoint, scope.tenantId, options));
+    }
+    return enterScope(scope);
+  };
