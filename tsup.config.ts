@@ -7,4 +7,10 @@ export default defineConfig({
   dts: true,
   clean: true,
   treeshake: true,
+  sourcemap: true,
+  // Comments and white space stay in the source map; names stay as they are.
+  esbuildOptions(options) {
+    options.minifyWhitespace = true;
+    options.minifySyntax = true;
+  },
 });

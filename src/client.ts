@@ -1,6 +1,10 @@
+import type { ClientFetchOption } from "@better-auth/core";
+import type { BetterFetchResponse } from "@better-fetch/fetch";
 import type { BetterAuthClientPlugin } from "better-auth/client";
+import type { StrictEndpoint } from "better-call";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import type { tenantAuth } from "./plugin";
+import type { SignUpAnswer, SignUpInput } from "./sign-in/email";
 
 export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 
@@ -17,6 +21,38 @@ export interface TenantAuthClientOptions {
   tenantHeader?: string;
 }
 
+type Server = ReturnType<typeof tenantAuth>;
+type Endpoints = Server["endpoints"];
+type SignUpEndpoint = Endpoints["signUpEmailTenant"];
+
+/**
+ * The server as the client's types see it. better-auth's client flattens the type of a body, and a
+ * body that takes any field besides its own loses its own on the way: so here sign-up takes its
+ * own fields only, and `getActions` adds the ones of the application.
+ */
+type ServerForClient = Omit<Server, "endpoints"> & {
+  endpoints: Omit<Endpoints, "signUpEmailTenant"> & {
+    signUpEmailTenant: StrictEndpoint<
+      SignUpEndpoint["path"],
+      Omit<SignUpEndpoint["options"], "metadata"> & {
+        metadata: { $Infer: { body: Pick<SignUpInput, keyof SignUpInput> } };
+      },
+      SignUpAnswer
+    >;
+  };
+};
+
+interface Actions {
+  tenant: {
+    signUp: {
+      email<Fields extends Record<string, unknown>>(
+        data: SignUpInput & Fields & { fetchOptions?: ClientFetchOption },
+        fetchOptions?: ClientFetchOption,
+      ): Promise<BetterFetchResponse<SignUpAnswer, { code?: string; message?: string }, false>>;
+    };
+  };
+}
+
 /** The browser's side of `tenantAuth()`: `authClient.tenant.*`, and the tenant on every request. */
 export const tenantAuthClient = ({
   tenantId,
@@ -24,7 +60,8 @@ export const tenantAuthClient = ({
 }: TenantAuthClientOptions = {}) =>
   ({
     id: "tenant-auth",
-    $InferServerPlugin: {} as ReturnType<typeof tenantAuth>,
+    $InferServerPlugin: {} as ServerForClient,
+    getActions: () => ({}) as Actions,
     $ERROR_CODES: TENANT_AUTH_ERROR_CODES,
     // Calls without arguments would be sent as GET or POST by guess.
     pathMethods: {

@@ -16,6 +16,7 @@ export const TENANT_AUTH_ERROR_CODES = defineErrorCodes({
   INVALID_REDIRECT_URI:
     "The redirect URI must be an absolute https URL (http on loopback only) without a fragment",
   OAUTH_CONFIG_NOT_FOUND: "The tenant has no OAuth config for this provider",
+  OAUTH_CONFIG_NOT_SAVED: "The OAuth config could not be saved",
   OAUTH_CREDENTIAL_DECRYPT_FAILED: "The stored OAuth credentials cannot be decrypted",
   USER_NOT_IN_TENANT: "The user does not belong to the tenant of this request",
   TENANT_SCOPE_CONFLICT: "This call names another tenant than the request it is part of",

@@ -1,4 +1,4 @@
-import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import type { AuthContext, BetterAuthPlugin, GenericEndpointContext } from "better-auth";
 import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
@@ -44,8 +44,9 @@ export async function start(
       databaseHooks: {
         user: {
           create: {
-            after: async (user: { id: string }) => {
+            after: async (user: { id: string }, endpoint: GenericEndpointContext | null) => {
               if (!(await undoIfTenantIsGone(ctx, user.id))) return;
+              endpoint?.responseHeaders?.delete("set-cookie");
               throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
             },
           },
@@ -84,13 +85,13 @@ function borderRules(
   );
   return {
     confinedModel: (name) => confinedByName.get(name),
-    settleScope: () => settleScope(enter),
+    settleScope: (adapter) => settleScope(enter, adapter),
     settleScopeBy: (session) => settleScopeBy(session as { tenantId?: string | null }, enter),
-    beforeCreateUser: async (adapter, user) => {
-      if (options.keepEmailGloballyUnique)
-        await refuseEmailTakenElsewhere(ctx, adapter, user.email);
+    beforeEmail: async (adapter, scope, email) => {
+      if (!options.keepEmailGloballyUnique) return;
+      await refuseEmailTakenElsewhere(ctx, adapter, scope, email);
     },
-    onCreateUserFailed: (error) => explainOldEmailIndex(ctx, error),
+    onEmailRefused: (error) => explainOldEmailIndex(ctx, error),
   };
 }
 

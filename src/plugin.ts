@@ -7,7 +7,7 @@ import {
   listOAuthConfigsEndpoint,
   registerOAuthConfigEndpoint,
 } from "./oauth/endpoints";
-import { refuseTenantStates } from "./oauth/providers";
+import { keepCallbackOnPlatform } from "./oauth/providers";
 import { resolveOptions, type TenantAuthOptions } from "./options";
 import { type InferredSchema, storedSchema } from "./schema";
 import { keepCookiesOfElsewhere } from "./scope/cookies";
@@ -58,7 +58,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       deleteTenantOAuthConfig: deleteOAuthConfigEndpoint(options),
     },
     hooks: {
-      before: [enterNamedTenant(options, enter), openSealedToken(enter), refuseTenantStates],
+      before: [keepCallbackOnPlatform, enterNamedTenant(options, enter), openSealedToken(enter)],
       after: [keepCookiesOfElsewhere, sealRedirectedToken],
     },
     // better-auth puts this limit on its own sign-in and sign-up, by path.

@@ -1,3 +1,4 @@
+import { BetterAuthError } from "better-auth";
 import type { BetterAuthPluginDBSchema, DBFieldAttribute } from "better-auth/db";
 import { mergeSchema } from "better-auth/db";
 
@@ -72,13 +73,16 @@ function emailColumn(): DBFieldAttribute {
 }
 
 type Tables = ReturnType<typeof tables>;
+type OwnModel = "tenant" | "tenantOauthConfig";
 
-/** Renames models and fields, as in better-auth's own plugins. */
+/**
+ * Renames the plugin's models and fields, as in better-auth's own plugins. The tables of users,
+ * sessions, accounts and verifications are renamed in better-auth's own options.
+ */
 export type TenantAuthSchema = {
   [Model in keyof Tables]?: {
-    modelName?: string;
     fields?: { [Field in keyof Tables[Model]["fields"]]?: string };
-  };
+  } & (Model extends OwnModel ? { modelName?: string } : unknown);
 };
 
 /**
@@ -96,13 +100,38 @@ export function storedSchema(options: {
   schema?: TenantAuthSchema | undefined;
 }): BetterAuthPluginDBSchema {
   const schema: BetterAuthPluginDBSchema = tables();
+  // Renaming writes into the fields, and some of them are shared above.
+  for (const table of Object.values(schema)) {
+    table.fields = Object.fromEntries(
+      Object.entries(table.fields).map(([name, field]) => [name, { ...field }]),
+    );
+  }
   if (options.keepEmailGloballyUnique) {
     schema.user = { fields: { tenantId: { ...tenantColumn, index: true } } };
   }
   for (const model of options.scopedModels) {
     schema[model] ??= { fields: { tenantId: { ...tenantColumn, index: true } } };
   }
+  assertNames(schema, options.schema ?? {});
   return mergeSchema(schema, options.schema);
+}
+
+/** A name for something that is not there is a mistake, and would go unnoticed. */
+function assertNames(schema: BetterAuthPluginDBSchema, names: TenantAuthSchema) {
+  for (const [model, name] of Object.entries(names)) {
+    const unknown = schema[model]
+      ? Object.keys(name.fields ?? {}).find((field) => !schema[model]?.fields[field])
+      : "";
+    if (unknown !== undefined) {
+      const path = ["schema", model, ...(unknown ? ["fields", unknown] : [])].join(".");
+      throw new BetterAuthError(`tenantAuth(): ${path}: the plugin has nothing of this name`);
+    }
+    if ("modelName" in name && !model.startsWith("tenant")) {
+      throw new BetterAuthError(
+        `tenantAuth(): schema.${model}.modelName: better-auth's own tables are renamed in its own options`,
+      );
+    }
+  }
 }
 
 /**

@@ -6,10 +6,13 @@ import { requireManager } from "../management";
 import type { ResolvedOptions } from "../options";
 import { tenantId, text } from "../tenants/input";
 import { namedTenantId, requireTenant } from "../tenants/naming";
+import { findTenantById } from "../tenants/store";
 import { assertRedirectURI } from "./redirect-uri";
 import { listOAuthConfigs, removeOAuthConfig, saveOAuthConfig, toOutput } from "./store";
 
-const providerId = z.string().min(1).meta({ description: "A built-in social provider" });
+const providerId = z.string().min(1).max(255).meta({ description: "A built-in social provider" });
+
+const isBuiltIn = (id: string) => (socialProviderList as readonly string[]).includes(id);
 
 const registerBody = z.object({
   tenantId: tenantId.optional(),
@@ -38,7 +41,7 @@ export const registerOAuthConfigEndpoint = (options: ResolvedOptions) =>
       await requireManager(ctx, options, "oauth-config:register", target);
       const tenant = await requireTenant(ctx, target);
       const { providerId, clientId, clientSecret, scopes, redirectURI, enabled } = ctx.body;
-      if (!(socialProviderList as readonly string[]).includes(providerId)) {
+      if (!isBuiltIn(providerId)) {
         throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.UNSUPPORTED_PROVIDER);
       }
       if (redirectURI !== undefined && redirectURI !== null) assertRedirectURI(redirectURI);
@@ -50,11 +53,18 @@ export const registerOAuthConfigEndpoint = (options: ResolvedOptions) =>
         scopes: scopes ?? null,
         redirectURI: redirectURI ?? null,
         enabled,
-      }).catch(async (error) => {
-        // The usual reason: the tenant was deleted a moment ago. Then that is the answer.
-        await requireTenant(ctx, tenant.id);
-        throw error;
       });
+      // Deleted in the meantime: not every database keeps a config from outliving its tenant.
+      if (!(await findTenantById(ctx.context, tenant.id))) {
+        await removeOAuthConfig(ctx.context, tenant.id, providerId);
+        throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+      }
+      if (!config) {
+        throw APIError.from(
+          "INTERNAL_SERVER_ERROR",
+          TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_SAVED,
+        );
+      }
       return ctx.json(await toOutput(ctx.context, config));
     },
   );
@@ -92,7 +102,11 @@ export const deleteOAuthConfigEndpoint = (options: ResolvedOptions) =>
       const target = await namedTenantId(ctx, options);
       await requireManager(ctx, options, "oauth-config:delete", target);
       const tenant = await requireTenant(ctx, target);
-      if (!(await removeOAuthConfig(ctx.context, tenant.id, ctx.body.providerId))) {
+      const { providerId } = ctx.body;
+      if (
+        !isBuiltIn(providerId) ||
+        !(await removeOAuthConfig(ctx.context, tenant.id, providerId))
+      ) {
         throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_FOUND);
       }
       return ctx.json({ success: true as const });

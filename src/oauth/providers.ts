@@ -12,7 +12,8 @@ import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import type { BeforeHook } from "../scope/hooks";
 import { SCOPED } from "../scope/run";
-import { currentScope, settleByState } from "../scope/scope";
+import { createScope, currentScope, enterScope, settleByState } from "../scope/scope";
+import { findTenantById } from "../tenants/store";
 import { decrypt, fingerprint } from "./credentials";
 import { listOAuthConfigs, type StoredOAuthConfig } from "./store";
 
@@ -50,6 +51,8 @@ export function tenantProviders(endpoint: Endpoint): OAuthProvider[] {
     const state = isCallback() ? await readBoundState() : undefined;
     const tenantId = currentScope()?.tenantId;
     if (!tenantId) return undefined;
+    // The border would have kept the state of a deleted tenant back; a cookie lives on.
+    if (state?.pastBorder && !(await findTenantById(context, tenantId))) return undefined;
     rows ??= listOAuthConfigs(context, tenantId);
     const row = (await rows).find((candidate) => candidate.providerId === id && candidate.enabled);
     const global = globals.get(id);
@@ -65,9 +68,14 @@ export function tenantProviders(endpoint: Endpoint): OAuthProvider[] {
 
   // better-auth asks one provider after the other, so the one that it is looking for stands first.
   const ids = new Set([...wantedIds(endpoint), ...globals.keys(), ...socialProviderList]);
-  const list = [...ids].map((id) =>
-    late({ id, options: globals.get(id)?.options }, () => provide(id)),
-  );
+  const list = [...ids].map((id) => {
+    const provider = () => provide(id);
+    return late(provider, {
+      id,
+      options: globals.get(id)?.options,
+      createEndSessionURL: async (data) => (await provider())?.createEndSessionURL?.(data) ?? null,
+    });
+  });
   tenantLists.add(list);
   return list;
 }
@@ -75,14 +83,14 @@ export function tenantProviders(endpoint: Endpoint): OAuthProvider[] {
 /** Lists that are a tenant's already: endpoints may call each other with the same context. */
 const tenantLists = new WeakSet<OAuthProvider[]>();
 
-/** A provider that better-auth gets by calling a function. */
+/** A provider that better-auth gets by calling a function, and what it reads without calling it. */
 function late(
-  { id, options }: Pick<OAuthProvider, "id" | "options">,
   provide: () => Promise<OAuthProvider | undefined>,
+  read: Partial<OAuthProvider>,
 ): OAuthProvider {
   const call = async () => (await provide().catch(redirectFromCallback)) ?? {};
-  // These two are also read without calling the function.
-  return Object.assign(call, { id, options }) as unknown as OAuthProvider;
+  const properties = Object.getOwnPropertyDescriptors(read);
+  return Object.defineProperties(call, properties) as unknown as OAuthProvider;
 }
 
 export type Endpoint = Pick<GenericEndpointContext, "context"> &
@@ -144,9 +152,11 @@ async function readBoundState() {
   const state = await getOAuthState();
   const binding = state?.serverContext?.[SERVER_CONTEXT_KEY] as Binding | undefined;
   const scope = currentScope();
-  // A state that lives in a cookie was not read through the border: it names the tenant here.
-  if (scope?.awaitsState && binding) settleByState(scope, binding.tenantId);
-  return { binding };
+  // A state in a cookie or in secondary storage did not come through the border: it names the
+  // tenant here.
+  const pastBorder = scope?.awaitsState !== undefined && binding !== undefined;
+  if (pastBorder) settleByState(scope, binding.tenantId);
+  return { binding, pastBorder };
 }
 
 async function bindState(binding: Binding) {
@@ -176,23 +186,23 @@ async function redirectFromCallback(error: unknown): Promise<never> {
 }
 
 /**
- * The other way round: a state that a tenant started is refused at better-auth's own callback.
- * States in the database are out of reach there; those in a cookie or in secondary storage are not.
+ * The other way round: better-auth's own callback is the platform's, whatever tenant the request
+ * names or has a session of. A state that a tenant started is refused there: in the database it is
+ * out of reach, and in a cookie or in secondary storage it is looked at.
  */
-export const refuseTenantStates: BeforeHook = {
-  matcher: ({ path, context }) =>
-    path === CALLBACK_PATH &&
-    !(SCOPED in context) &&
-    (context.oauthConfig.storeStateStrategy === "cookie" ||
-      context.options.secondaryStorage !== undefined),
+export const keepCallbackOnPlatform: BeforeHook = {
+  matcher: ({ path, context }) => path === CALLBACK_PATH && !(SCOPED in context),
 
   handler: createAuthMiddleware(async ({ context }) => {
-    context.socialProviders = context.socialProviders.map((provider) =>
-      late(provider, async () => {
+    enterScope(createScope(null));
+    const { oauthConfig, options, socialProviders } = context;
+    if (oauthConfig.storeStateStrategy !== "cookie" && !options.secondaryStorage) return;
+    context.socialProviders = socialProviders.map((provider) =>
+      late(async () => {
         const { binding } = await readBoundState();
         if (binding) throw APIError.fromStatus("FORBIDDEN", { code: "state_mismatch" });
         return provider;
-      }),
+      }, provider),
     );
   }),
 };

@@ -13,9 +13,8 @@ export function assertRedirectURI(uri: string): void {
 function isRedirectURI(uri: string): boolean {
   // The parser forgives backslashes, control characters and spaces. A provider compares the
   // redirect URI letter by letter, so what needs forgiving is refused.
-  if (!/^https?:\/\/[!-~]+$/i.test(uri) || /[\\<>"^`{|}#]/.test(uri) || !URL.canParse(uri))
-    return false;
+  if (!/^https?:\/\/[^/?@]+([/?].*)?$/i.test(uri) || !/^[!-~]+$/.test(uri)) return false;
+  if (/[\\<>"^`{|}#]/.test(uri) || !URL.canParse(uri)) return false;
   const url = new URL(uri);
-  if (url.username || url.password) return false;
   return url.protocol === "https:" || LOOPBACK.has(url.hostname);
 }

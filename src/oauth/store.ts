@@ -63,8 +63,24 @@ async function findOAuthConfig(ctx: AuthContext, tenantId: string, providerId: s
   return adapter.findOne<StoredOAuthConfig>({ model: MODEL, where: pair(tenantId, providerId) });
 }
 
-/** One config for each (tenant, provider) pair: creates it, or replaces what is there. */
-export async function saveOAuthConfig(ctx: AuthContext, input: OAuthConfigInput) {
+/**
+ * One config for each (tenant, provider) pair: creates it, or replaces what is there. Null when
+ * the database refuses; its error goes no further, because drivers put whole rows into theirs.
+ */
+export async function saveOAuthConfig(
+  ctx: AuthContext,
+  input: OAuthConfigInput,
+): Promise<StoredOAuthConfig | null> {
+  try {
+    return await upsertOAuthConfig(ctx, input);
+  } catch (error) {
+    const { name, code } = error as { name?: string; code?: unknown };
+    ctx.logger.error(`The OAuth config could not be saved: ${name} ${code ?? ""}`);
+    return null;
+  }
+}
+
+async function upsertOAuthConfig(ctx: AuthContext, input: OAuthConfigInput) {
   const adapter = await getCurrentAdapter(ctx.adapter);
   const now = new Date();
   const data = {

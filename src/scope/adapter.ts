@@ -11,6 +11,7 @@ import {
   settleByState,
 } from "./scope";
 
+type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
 type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
 
 /** What the border asks of the rest of the plugin. */
@@ -18,12 +19,12 @@ export interface BorderRules {
   /** The confined model behind a model or table name; undefined for every other table. */
   confinedModel(name: string): string | undefined;
   /** R4: decides the scope of a request that names no tenant, before it touches its first row. */
-  settleScope(): Promise<Scope>;
+  settleScope(adapter?: DBTransactionAdapter): Promise<Scope>;
   /** R4: a session that was just found by its token; if it is valid, the request runs in its tenant. */
-  settleScopeBy(session: Row): void;
-  /** Called with a user that a tenant is about to get, and with the error if that failed. */
-  beforeCreateUser(adapter: DBTransactionAdapter, user: Row): Promise<void>;
-  onCreateUserFailed(error: unknown): void;
+  settleScopeBy(session: Row): Promise<void>;
+  /** Called with the e-mail that a user of the scope is about to get, and if that failed. */
+  beforeEmail(adapter: DBTransactionAdapter, scope: Scope, email: string): Promise<void>;
+  onEmailRefused(error: unknown): void;
 }
 
 /**
@@ -45,7 +46,7 @@ export function confineAdapter(adapter: DBAdapter, rules: BorderRules): void {
 
 function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionAdapter {
   async function scopeNow(): Promise<Scope> {
-    const scope = currentScope() ?? (await rules.settleScope());
+    const scope = currentScope() ?? (await rules.settleScope(raw));
     if (scope.awaitsState) {
       throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
     }
@@ -53,10 +54,11 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
   }
 
   /** The call as it may go out: about rows of the scope only. */
-  async function narrow<Call extends { model: string; where?: Where[] | undefined }>(call: Call) {
+  async function narrow<Call extends TableCall>(call: Call) {
     const model = rules.confinedModel(call.model);
-    if (!model) return { call, scope: undefined, model };
-    const scope = await scopeNow();
+    const joinsConfined = Object.keys(call.join ?? {}).some(rules.confinedModel);
+    const scope = model || joinsConfined ? await scopeNow() : undefined;
+    if (!model || !scope) return { call, scope, model };
     // Last, and joined by AND: adapters that go through conditions from left to right apply it to
     // the outcome of every OR before it, the others to the whole group of them.
     const where = [...(call.where ?? []), ...tenantClause(scope)];
@@ -102,22 +104,63 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
    * which one it is (R4); in one that names another it is no session (R5).
    */
   async function findSession<T>(input: Parameters<DBAdapter["findOne"]>[0]): Promise<T | null> {
-    const scope = currentScope();
     const session = await raw.findOne<T & Row>(input);
     if (!session) return null;
-    if (!scope) rules.settleScopeBy(session);
-    else if (!isAdmitted(scope, session.tenantId)) {
+    if (!currentScope()) await rules.settleScopeBy(session);
+    const scope = currentScope();
+    if (scope && !isAdmitted(scope, session.tenantId)) {
       scope.missedSession = true;
       return null;
     }
     return admit("session", createScope(session.tenantId ?? null), session);
   }
 
+  /**
+   * MySQL does not answer an update with the row. The adapters read it again, by its id or by the
+   * first condition alone, and an e-mail address finds somebody else's row then.
+   */
+  async function pinpoint(model: string, where: Where[], scope: Scope): Promise<Where[] | null> {
+    const { type, provider } = (raw.options ?? {}) as { type?: string; provider?: string };
+    const unique = where.some(({ field }) => field === "id" || field === "token");
+    if ((type ?? provider) !== "mysql" || unique) return where;
+    const row = await raw.findOne<Row>({ model, where });
+    return row ? [{ field: "id", value: String(row.id) }, ...tenantClause(scope)] : null;
+  }
+
+  /**
+   * R6: the state that comes back from the provider says which tenant it was made for. It is
+   * taken, not read: better-auth deletes it a moment later, and who comes in between came twice.
+   */
+  async function takeState<T>(scope: Scope, input: Parameters<DBAdapter["findMany"]>[0]) {
+    const [row] = await raw.findMany<T & Row>(input);
+    const where = [{ field: "id", value: String(row?.id) }];
+    const taken = row && (await raw.consumeOne<T & Row>({ model: input.model, where }));
+    settleByState(scope, taken?.tenantId ?? null);
+    return taken ? [row] : [];
+  }
+
+  /** A user's e-mail is unique in its scope; the application may want it to be unique at large. */
+  async function guardEmail<T>(
+    model: string | undefined,
+    scope: Scope | undefined,
+    data: Row | undefined,
+    write: () => Promise<T>,
+  ): Promise<T> {
+    if (model !== "user" || !scope || typeof data?.email !== "string") return write();
+    await rules.beforeEmail(raw, scope, data.email);
+    try {
+      return await write();
+    } catch (error) {
+      rules.onEmailRefused(error);
+      throw error;
+    }
+  }
+
   /** A row never changes its tenant. */
-  async function narrowWrite<
-    Call extends { model: string; where?: Where[] | undefined },
-    Data extends Row | undefined,
-  >(input: Call, data: Data) {
+  async function narrowWrite<Call extends TableCall, Data extends Row | undefined>(
+    input: Call,
+    data: Data,
+  ) {
     const { call, scope, model } = await narrow(input);
     if (!scope || !data) return { call, data, scope, model };
     await vouchForUser(scope, data);
@@ -134,16 +177,9 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
       const scope = await scopeNow();
       const tenantId = await vouchForUser(scope, call.data);
       const data = { ...call.data, tenantId: tenantId ?? PLATFORM };
-      if (model !== "user" || scope.tenantId === null) {
-        return admit(model, scope, await raw.create({ ...call, data }));
-      }
-      await rules.beforeCreateUser(raw, data);
-      try {
-        return admit(model, scope, await raw.create({ ...call, data }));
-      } catch (error) {
-        rules.onCreateUserFailed(error);
-        throw error;
-      }
+      return guardEmail(model, scope, data, async () =>
+        admit(model, scope, await raw.create({ ...call, data })),
+      );
     },
 
     findOne: async <T>(input: Parameters<DBAdapter["findOne"]>[0]) => {
@@ -157,10 +193,7 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
     findMany: async <T>(input: Parameters<DBAdapter["findMany"]>[0]) => {
       const reading = currentScope();
       if (reading?.awaitsState && rules.confinedModel(input.model) === "verification") {
-        // R6: the state that comes back from the provider says which tenant it was made for.
-        const rows = await raw.findMany<T>(input);
-        settleByState(reading, (rows[0] as Row | undefined)?.tenantId ?? null);
-        return rows;
+        return takeState<T>(reading, input);
       }
       const { call, scope, model } = await narrow(input);
       const rows = await raw.findMany<T>(call);
@@ -171,7 +204,15 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
 
     update: async <T>(input: Parameters<DBAdapter["update"]>[0]) => {
       const { call, data, scope, model } = await narrowWrite(input, input.update);
-      return admit(model, scope, await raw.update<T>({ ...call, update: data }));
+      if (!model || !scope) return raw.update<T>({ ...call, update: data });
+      // better-auth updates nothing where nothing is asked for; the tenant alone asks for nothing.
+      if (input.where.length === 0) return null;
+      const where = await pinpoint(input.model, call.where ?? [], scope);
+      if (!where) return null;
+      return guardEmail(model, scope, data, async () => {
+        const row = await raw.update<T & Row>({ ...call, where, update: data });
+        return row && isInside(scope, row.tenantId) ? admit(model, scope, row) : null;
+      });
     },
 
     updateMany: async (input) => {

@@ -42,7 +42,7 @@ export function bindCookieCache(ctx: AuthContext, enter: EnterScope): void {
       ...cookieCache,
       version: async (session, user) => {
         const { tenantId = null } = session as CachedSession;
-        if (!currentScope()) settleScopeBy(session as CachedSession, enter);
+        if (!currentScope()) await settleScopeBy(session as CachedSession, enter);
         const elsewhere = (currentScope()?.tenantId ?? null) !== tenantId;
         if (elsewhere || (tenantId && isDeleted(tenantId))) return ELSEWHERE;
         return typeof version === "function" ? version(session, user) : version;

@@ -5,16 +5,17 @@ import type { ResolvedOptions } from "../options";
 import { findTenantById } from "../tenants/store";
 import { nameTenant } from "./resolve";
 import { SCOPED } from "./run";
-import { createScope, currentScope, type Scope } from "./scope";
-import { type EnterScope, isAdminPath } from "./settle";
+import { createScope, currentScope, isOutermost, noteEndpoint, type Scope } from "./scope";
+import { type EnterScope, isAdminPath, settleScope } from "./settle";
 
 type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
 export type BeforeHook = NonNullable<Hooks["before"]>[number];
 export type AfterHook = NonNullable<Hooks["after"]>[number];
 
 /**
- * Enters the scope on better-auth's own endpoints: a request to any of them that names a tenant
- * runs inside it (R2). This plugin's endpoints do it themselves, each in its own way.
+ * Enters the scope of the tenant that a request names, before anything else runs (R2): on every
+ * endpoint of better-auth, and on this plugin's sign-in. Management names a target instead (R7),
+ * and the OAuth callbacks go by their state.
  */
 export function enterNamedTenant(options: ResolvedOptions, enter: EnterScope): BeforeHook {
   /**
@@ -30,13 +31,16 @@ export function enterNamedTenant(options: ResolvedOptions, enter: EnterScope): B
 
   return {
     // Says no at once where nothing names a tenant: the hook would cost every request otherwise.
-    matcher: (ctx) =>
-      !(SCOPED in ctx.context) &&
-      !ctx.path?.startsWith("/tenant/") &&
-      Boolean(currentScope() || options.resolveTenantId || nameTenant(namesOf(ctx, options))),
+    matcher: (ctx) => {
+      noteEndpoint(ctx);
+      if (!entersByName(ctx)) return false;
+      return Boolean(
+        currentScope() || options.resolveTenantId || nameTenant(namesOf(ctx, options)),
+      );
+    },
 
     handler: createAuthMiddleware(async (ctx) => {
-      const outer = currentScope();
+      const outer = currentScope() ?? (isOutermost(ctx) ? undefined : await settleScope(enter));
       if (outer) return stayIn(outer, nameTenant(namesOf(ctx, options)), ctx);
       const resolved = await options.resolveTenantId?.(ctx);
       const tenantId = nameTenant({ resolved, ...namesOf(ctx, options) });
@@ -52,9 +56,19 @@ export function enterNamedTenant(options: ResolvedOptions, enter: EnterScope): B
   };
 }
 
+const isOwnSignIn = (path = "") => /^\/tenant\/sign-(in|up)\//.test(path);
+
+function entersByName({ path = "", context }: HookEndpointContext): boolean {
+  if (SCOPED in context || path === "/callback/:id") return false;
+  // A call of our sign-in from inside a request has a scope of its own, and enters it itself.
+  if (isOwnSignIn(path)) return isOutermost({ context }) && !currentScope();
+  return !path.startsWith("/tenant/");
+}
+
 /** The body names a tenant on this plugin's endpoints only: elsewhere `tenantId` is not ours. */
 function namesOf(ctx: HookEndpointContext, options: ResolvedOptions) {
   return {
+    body: isOwnSignIn(ctx.path) ? ctx.body : undefined,
     query: ctx.query,
     header: (ctx.headers ?? ctx.request?.headers)?.get(options.tenantHeader),
   };

@@ -1,6 +1,5 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
-import { findTenantById } from "../tenants/store";
 import type { AfterHook, BeforeHook } from "./hooks";
 import { createScope, currentScope, getTenantId } from "./scope";
 import { looksSealed, seal, unseal } from "./seal";
@@ -67,10 +66,9 @@ export function openSealedToken(enter: EnterScope): BeforeHook {
       const place = PLACES.find((candidate) => looksSealed(tokenIn(ctx, candidate)));
       const opened = place && (await unseal(ctx.context, String(tokenIn(ctx, place))));
       const scope = currentScope();
-      const leadsHere = scope
-        ? scope.tenantId === opened?.tenantId
-        : opened && (await findTenantById(ctx.context, opened.tenantId));
-      if (opened && place && leadsHere) {
+      // Whether the tenant still exists is not asked: if it does not, neither does what the token
+      // stands for.
+      if (opened && place && (!scope || scope.tenantId === opened.tenantId)) {
         const entered = scope ?? enter(createScope(opened.tenantId), ctx);
         entered.openedToken = { sealed: String(tokenIn(ctx, place)), token: opened.token };
         return { context: { [place]: { token: opened.token } } };

@@ -29,6 +29,7 @@ export interface Scope {
 }
 
 const scopeState = defineRequestState<Scope | null>(() => null);
+const outermostState = defineRequestState<unknown>(() => null);
 
 // better-auth's request state is read through several awaits. The scope is asked for at every
 // database call, so the storage behind the state is kept here and read synchronously.
@@ -46,6 +47,25 @@ export function createScope(tenantId: string | null): Scope {
 export function currentScope(): Scope | undefined {
   return storage?.getStore()?.get(scopeState.ref) ?? undefined;
 }
+
+/**
+ * Remembers the endpoint that a request is about. Endpoints that its hooks and handlers call
+ * through `auth.api` share the request's scope, but it is not theirs to choose.
+ */
+export function noteEndpoint(endpoint: { context: object }): void {
+  const store = storage?.getStore();
+  if (!store || store.has(outermostState.ref)) return;
+  store.set(outermostState.ref, endpoint);
+  Object.assign(endpoint.context, { [OUTERMOST]: true });
+}
+
+export const isOutermost = ({ context }: { context: object }) => OUTERMOST in context;
+
+export function outermostEndpoint(): unknown {
+  return storage?.getStore()?.get(outermostState.ref);
+}
+
+const OUTERMOST = Symbol("better-auth-tenant:outermost");
 
 /** Puts the running request, and everything it calls from here on, into the scope. */
 export function enterScope(scope: Scope): Scope {

@@ -3,7 +3,8 @@ import {
   tryGetCurrentAuthEndpointContext,
 } from "@better-auth/core/context";
 import { createAuthMiddleware } from "better-auth/api";
-import { createScope, type Scope } from "./scope";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { createScope, isOutermost, outermostEndpoint, type Scope } from "./scope";
 
 type SessionRow = { tenantId?: string | null; expiresAt?: Date | string };
 
@@ -19,19 +20,31 @@ type Endpoint = Pick<
  * the platform without one. Endpoints that read their session first settle it by that look-up;
  * the others (a sign-in by somebody who is signed in already, say) settle it here.
  */
-export async function settleScope(enter: EnterScope) {
-  const endpoint = tryGetCurrentAuthEndpointContext();
-  const session = endpoint && (await sessionOf(endpoint));
+export async function settleScope(enter: EnterScope, adapter?: DBTransactionAdapter) {
+  const endpoint = endpointOfRequest();
+  const session = endpoint && (await sessionOf(endpoint, adapter));
   return enter(scopeOf(session, endpoint), endpoint);
 }
 
-export function settleScopeBy(session: SessionRow, enter: EnterScope) {
-  if (!isValid(session)) return;
-  const endpoint = tryGetCurrentAuthEndpointContext();
-  enter(scopeOf(session, endpoint), endpoint);
+/** The same by a session that was just found by its token. */
+export async function settleScopeBy(session: SessionRow, enter: EnterScope): Promise<void> {
+  const endpoint = endpointOfRequest();
+  const { tenantId = null } = session;
+  // A call from inside the request may look up whichever session it likes.
+  if (endpoint !== tryGetCurrentAuthEndpointContext()) await settleScope(enter);
+  else if (isValid(session)) enter(scopeOf(session, endpoint), endpoint);
+  // An expired session is no session, but get-session is about to delete it where it is.
+  else if (endpoint?.path === "/get-session") enter(createScope(tenantId), endpoint);
 }
 
-function scopeOf(session: SessionRow | undefined, endpoint: Endpoint | undefined): Scope {
+/** The endpoint that the request is about, seen from an endpoint that it may have called. */
+function endpointOfRequest(): Endpoint | undefined {
+  const called = tryGetCurrentAuthEndpointContext();
+  if (!called || isOutermost(called)) return called;
+  return (outermostEndpoint() as Endpoint | undefined) ?? called;
+}
+
+function scopeOf(session: SessionRow | null | undefined, endpoint: Endpoint | undefined): Scope {
   if (!isValid(session)) return createScope(null);
   const scope = createScope(session.tenantId ?? null);
   if (isAdminPath(endpoint?.path)) scope.admin = scope.tenantId === null ? "sees all" : "visits";
@@ -41,13 +54,20 @@ function scopeOf(session: SessionRow | undefined, endpoint: Endpoint | undefined
 /** The endpoints of better-auth's admin plugin check the role of the caller, each of them. */
 export const isAdminPath = (path: string | undefined) => path?.startsWith("/admin/") ?? false;
 
-async function sessionOf(endpoint: Endpoint): Promise<SessionRow | undefined> {
+async function sessionOf(
+  endpoint: Endpoint,
+  adapter?: DBTransactionAdapter,
+): Promise<SessionRow | null | undefined> {
   const known: SessionRow | undefined = endpoint.context.session?.session;
   if (known || !new Headers(endpoint.headers).has("cookie")) return known;
   const { headers, context } = endpoint;
   const token = await readSessionToken({ headers, context } as MiddlewareInput);
-  const found = token && (await context.internalAdapter.findSession(token));
-  return found ? found.session : undefined;
+  if (!token) return undefined;
+  if (adapter && !context.options.secondaryStorage) {
+    const where = [{ field: "token", value: token }];
+    return adapter.findOne<SessionRow>({ model: "session", where });
+  }
+  return (await context.internalAdapter.findSession(token))?.session;
 }
 
 /** The session token of a request, if its cookie carries a good signature. */

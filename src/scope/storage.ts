@@ -8,7 +8,7 @@ type StoredSession = { tenantId?: string | null; expiresAt?: Date | string };
 
 export interface StorageRules {
   settleScope(): Promise<Scope>;
-  settleScopeBy(session: StoredSession): void;
+  settleScopeBy(session: StoredSession): Promise<void>;
 }
 
 const VERIFICATION = "verification:";
@@ -29,11 +29,11 @@ export function confineStorage(raw: SecondaryStorage, rules: StorageRules): Seco
   }
 
   /** Whether a value may be seen: R4 for sessions in requests that name no tenant, else R3. */
-  function isVisible(value: unknown): boolean {
+  async function isVisible(value: unknown): Promise<boolean> {
     const session = sessionIn(value);
     if (!session) return true;
+    if (!currentScope()) await rules.settleScopeBy(session);
     const scope = currentScope();
-    if (!scope) rules.settleScopeBy(session);
     return !scope || isAdmitted(scope, session.tenantId);
   }
 
@@ -41,8 +41,11 @@ export function confineStorage(raw: SecondaryStorage, rules: StorageRules): Seco
     increment: (key, ttl) => raw.increment(key, ttl),
 
     get: async (key) => {
+      // A state that comes back is taken, not read: who comes a second time finds none.
+      const takes = currentScope()?.awaitsState && key.startsWith(VERIFICATION);
+      if (takes) return raw.getAndDelete(key);
       const value = await raw.get(await keyInScope(key));
-      if (isVisible(value)) return value;
+      if (await isVisible(value)) return value;
       const scope = currentScope();
       if (scope) scope.missedSession = true;
       return null;
@@ -50,7 +53,7 @@ export function confineStorage(raw: SecondaryStorage, rules: StorageRules): Seco
 
     getAndDelete: async (key) => {
       const value = await raw.getAndDelete(await keyInScope(key));
-      return isVisible(value) ? value : null;
+      return (await isVisible(value)) ? value : null;
     },
 
     set: async (key, value, ttl) => {
@@ -65,7 +68,7 @@ export function confineStorage(raw: SecondaryStorage, rules: StorageRules): Seco
 
     delete: async (key) => {
       const ownKey = await keyInScope(key);
-      if (ownKey === key && !isVisible(await raw.get(key))) return;
+      if (ownKey === key && !(await isVisible(await raw.get(key)))) return;
       await raw.delete(ownKey);
     },
   };

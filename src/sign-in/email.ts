@@ -9,6 +9,22 @@ import { runForTenant } from "./run";
 
 type TenantUser = TenantSession["user"];
 
+export interface SignUpInput {
+  tenantId?: string;
+  name: string;
+  email: string;
+  password: string;
+  image?: string;
+  callbackURL?: string;
+  rememberMe?: boolean;
+}
+
+export interface SignUpAnswer {
+  token: string | null;
+  user: TenantUser;
+  session: TenantSession["session"] | null;
+}
+
 const signUp = signUpEmail();
 const signIn = signInEmail();
 
@@ -24,17 +40,8 @@ export const signUpEmailTenant = (options: ResolvedOptions) =>
       metadata: {
         openapi: { description: "Sign up with e-mail and password under a tenant" },
         $Infer: {
-          body: {} as {
-            tenantId?: string;
-            name: string;
-            email: string;
-            password: string;
-            image?: string;
-            callbackURL?: string;
-            rememberMe?: boolean;
-            /** Additional fields of the application's users. */
-            [field: string]: unknown;
-          },
+          // Additional fields of the application's users pass through.
+          body: {} as SignUpInput & { [field: string]: unknown },
         },
       },
     },

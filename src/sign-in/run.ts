@@ -3,7 +3,7 @@ import { APIError } from "better-auth/api";
 import { tenantContext } from "../context";
 import type { ResolvedOptions } from "../options";
 import { type Endpoint, runEndpoint } from "../scope/run";
-import { createScope } from "../scope/scope";
+import { createScope, currentScope, isOutermost } from "../scope/scope";
 import { namedTenantId, requireTenant } from "../tenants/naming";
 
 /** Enters the scope of the tenant that the request names, and runs better-auth's endpoint in it. */
@@ -13,14 +13,17 @@ export async function runForTenant<Response>(
   endpoint: Endpoint & { path: string },
 ) {
   await askRequestHooks(ctx, endpoint.path);
-  const tenant = await requireTenant(ctx, await namedTenantId(ctx, options));
+  // The hook that runs before has entered the tenant already, unless this is a call from inside
+  // another request.
+  const named = isOutermost(ctx) ? currentScope()?.tenantId : null;
+  const tenantId = named ?? (await requireTenant(ctx, await namedTenantId(ctx, options))).id;
   const { tenantId: _, ...body } = ctx.body;
   return runEndpoint<Response>(
     ctx,
-    createScope(tenant.id),
+    createScope(tenantId),
     endpoint,
     { body },
-    tenantContext(ctx, tenant.id, options),
+    tenantContext(ctx, tenantId, options),
   );
 }
 

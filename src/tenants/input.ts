@@ -1,6 +1,8 @@
 import * as z from "zod";
 
 const METADATA_BYTES = 64 * 1024;
+// MariaDB stops at 32.
+const METADATA_DEPTH = 30;
 
 // PostgreSQL stores neither NUL nor half of a surrogate pair, as text or inside jsonb.
 const UNSTORABLE = /\0|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/;
@@ -21,32 +23,33 @@ export const tenantSlug = z
   .string()
   .meta({ description: "Unique, URL-friendly name: 2 to 63 lowercase letters, digits, hyphens" });
 
-export const tenantId = z
-  .string()
-  .meta({ description: "The tenant; may also come from the header" });
+export const tenantId = z.string().meta({ description: "Id of the tenant" });
 
 /** Any JSON object. Not z.record(): that one rebuilds the object, and loses a key on the way. */
 export const metadata = z
   .custom<Record<string, unknown>>(isObject, "expected an object")
   .superRefine((value, issues) => {
-    const json = JSON.stringify(value);
-    if (new TextEncoder().encode(json).length > METADATA_BYTES) {
-      issues.addIssue({ code: "custom", message: "must not be larger than 64 KiB" });
-    }
-    if (containsUnstorable(value)) {
-      issues.addIssue({ code: "custom", message: "contains characters that cannot be stored" });
-    }
+    const problem = whyNotStorable(value);
+    if (problem) issues.addIssue({ code: "custom", message: problem });
   })
-  .meta({ description: "Any JSON object, up to 64 KiB" });
+  .meta({ description: "Any JSON object, up to 64 KiB and 30 levels deep" });
 
 function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function containsUnstorable(value: unknown): boolean {
-  if (typeof value === "string") return UNSTORABLE.test(value);
-  if (typeof value !== "object" || value === null) return false;
-  return Object.entries(value).some(
-    ([key, item]) => UNSTORABLE.test(key) || containsUnstorable(item),
+function whyNotStorable(metadata: object): string | undefined {
+  if (!check(metadata, 1))
+    return "is nested too deep, or contains characters that cannot be stored";
+  const bytes = new TextEncoder().encode(JSON.stringify(metadata)).length;
+  return bytes > METADATA_BYTES ? "must not be larger than 64 KiB" : undefined;
+}
+
+function check(value: unknown, depth: number): boolean {
+  if (typeof value === "string") return !UNSTORABLE.test(value);
+  if (typeof value !== "object" || value === null) return true;
+  if (depth > METADATA_DEPTH) return false;
+  return Object.entries(value).every(
+    ([key, item]) => !UNSTORABLE.test(key) && check(item, depth + 1),
   );
 }

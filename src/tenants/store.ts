@@ -20,12 +20,15 @@ export type TenantChanges = Partial<Pick<Tenant, "name" | "slug" | "metadata">>;
 const ALL = 2_147_483_647;
 
 export async function findTenantById(ctx: AuthContext, id: string): Promise<Tenant | null> {
-  if (!couldBeId(ctx, id)) return null;
-  return findTenant(ctx, { field: "id", value: id });
+  const tenant = couldBeId(ctx, id) ? await findTenant(ctx, { field: "id", value: id }) : null;
+  // MySQL compares without regard to case and trailing spaces, and whoever checked one id must
+  // not act on another.
+  return tenant?.id === id ? tenant : null;
 }
 
 export async function findTenantBySlug(ctx: AuthContext, slug: string): Promise<Tenant | null> {
-  return isText(slug) ? findTenant(ctx, { field: "slug", value: slug }) : null;
+  const tenant = isText(slug) ? await findTenant(ctx, { field: "slug", value: slug }) : null;
+  return tenant?.slug === slug ? tenant : null;
 }
 
 async function findTenant(ctx: AuthContext, clause: Where): Promise<Tenant | null> {
@@ -118,8 +121,9 @@ async function emptyScope(ctx: AuthContext, models: string[]): Promise<string[]>
   const users = ctx.options.secondaryStorage
     ? await adapter.findMany<{ id: string }>({ model: "user", select: ["id"], limit: ALL })
     : [];
-  // Backwards: the users go last, because the other rows refer to them.
-  for (const model of models.toReversed()) {
+  // Users first, as a sign-up creates them first: in the other order the two would wait for each
+  // other. Their rows in the other tables go with them where the database knows who refers to whom.
+  for (const model of models) {
     if (ctx.tables[model]) await adapter.deleteMany({ model, where: [] });
   }
   return users.map(({ id }) => id);

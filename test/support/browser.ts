@@ -77,6 +77,16 @@ export class Browser {
     };
   }
 
+  /** A `fetch` for better-auth's client: reaches the handler, with this browser's cookies. */
+  readonly fetch = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+    const request = new Request(input, init);
+    request.headers.set("origin", new URL(request.url).origin);
+    if (this.cookies.size) request.headers.set("cookie", this.cookieHeader());
+    const response = await this.handler(request);
+    this.keepCookies(response.headers);
+    return response;
+  };
+
   cookieHeader(): string {
     return [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
   }
@@ -88,7 +98,8 @@ export class Browser {
     return copy;
   }
 
-  private keepCookies(headers: Headers) {
+  /** Takes the cookies of an answer that did not come through this browser. */
+  keepCookies(headers: Headers) {
     for (const line of headers.getSetCookie()) {
       for (const [name, cookie] of parseSetCookieHeader(line)) {
         const value = line.slice(line.indexOf("=") + 1).split(";")[0] ?? "";

@@ -57,12 +57,14 @@ function createSqlite(): TestDatabase {
 }
 
 async function createPostgres(): Promise<TestDatabase> {
-  const schema = `t_${randomBytes(6).toString("hex")}`;
-  const connection = { host: HOST, port: 5432, user: "postgres", database: "test" };
-  const admin = new Client(connection);
+  // A database of its own: looking at the tables of one schema, better-auth's migrations stumble
+  // over schemas that other tests drop at that moment.
+  const name = `t_${randomBytes(6).toString("hex")}`;
+  const server = { host: HOST, port: 5432, user: "postgres" };
+  const admin = new Client({ ...server, database: "test" });
   await admin.connect();
-  await admin.query(`create schema ${schema}`);
-  const pool = new Pool({ ...connection, max: 10, options: `-c search_path=${schema}` });
+  await admin.query(`create database ${name}`);
+  const pool = new Pool({ ...server, database: name, max: 10 });
   const statements: string[] = [];
   pool.on("connect", (client) => {
     const query = client.query.bind(client) as (...args: unknown[]) => unknown;
@@ -74,15 +76,16 @@ async function createPostgres(): Promise<TestDatabase> {
       return query(...args);
     };
   });
+  const direct = new Client({ ...server, database: name });
+  await direct.connect();
   return {
     kind: "postgres",
     option: pool,
     statements,
-    quote: (name) => `"${name}"`,
+    quote: (column) => `"${column}"`,
     async query(sql, params = []) {
       let position = 0;
-      await admin.query(`set search_path to ${schema}`);
-      const { rows } = await admin.query(
+      const { rows } = await direct.query(
         sql.replaceAll("?", () => `$${++position}`),
         params,
       );
@@ -90,7 +93,8 @@ async function createPostgres(): Promise<TestDatabase> {
     },
     async close() {
       await pool.end();
-      await admin.query(`drop schema ${schema} cascade`);
+      await direct.end();
+      await admin.query(`drop database ${name} with (force)`);
       await admin.end();
     },
   };

@@ -31,32 +31,12 @@ export async function createInstance(options: InstanceOptions = {}) {
       : await createDatabase(options.database ?? "sqlite");
   const logs: string[] = [];
   const auth = betterAuth({
-    baseURL: "http://localhost:3000",
-    secret: "a test secret that is long enough for everybody",
-    database: database.option,
-    ...authOptions,
-    emailAndPassword: {
-      enabled: true,
-      // A real hash costs a tenth of a second, and says nothing about tenants.
-      password: {
-        hash: async (password) => `hashed:${password}`,
-        verify: async ({ hash, password }) => hash === `hashed:${password}`,
-      },
-      ...authOptions?.emailAndPassword,
-    },
-    // better-auth switches this check off under test runners. We want to be tested with it.
-    advanced: { disableOriginCheck: false, ...authOptions?.advanced },
-    logger: {
-      level: "debug",
-      log: (level, message, ...args) => {
-        logs.push([level, message, ...args.map(printable)].join(" "));
-      },
-      ...authOptions?.logger,
-    },
+    ...baseOptions(database, logs, authOptions),
     plugins: [tenantAuth(tenant), admin(), ...plugins],
   });
-  if (migrate) await (await getMigrations(auth.options)).runMigrations();
+  // First the start, then the migrations: a renamed e-mail column is known from then on.
   const context = await auth.$context;
+  if (migrate) await (await getMigrations(auth.options)).runMigrations();
   if (typeof options.database !== "object") onTestFinished(() => database.close());
 
   const browser = (headers?: Record<string, string>) =>
@@ -106,6 +86,49 @@ export async function createInstance(options: InstanceOptions = {}) {
       return Number(row?.n);
     },
   };
+}
+
+/** The same better-auth without the plugin: what an application was before, or is compared with. */
+export async function createPlainInstance(
+  database: TestDatabase,
+  authOptions?: Partial<BetterAuthOptions>,
+) {
+  const logs: string[] = [];
+  const auth = betterAuth({ ...baseOptions(database, logs, authOptions), plugins: [admin()] });
+  await (await getMigrations(auth.options)).runMigrations();
+  await auth.$context;
+  return { auth, logs, browser: () => new Browser(auth.handler, BASE_URL) };
+}
+
+function baseOptions(
+  database: TestDatabase,
+  logs: string[],
+  authOptions?: Partial<BetterAuthOptions>,
+) {
+  return {
+    baseURL: "http://localhost:3000",
+    secret: "a test secret that is long enough for everybody",
+    database: database.option,
+    ...authOptions,
+    emailAndPassword: {
+      enabled: true,
+      // A real hash costs a tenth of a second, and says nothing about tenants.
+      password: {
+        hash: async (password) => `hashed:${password}`,
+        verify: async ({ hash, password }) => hash === `hashed:${password}`,
+      },
+      ...authOptions?.emailAndPassword,
+    },
+    // better-auth switches this check off under test runners. We want to be tested with it.
+    advanced: { disableOriginCheck: false, ...authOptions?.advanced },
+    logger: {
+      level: "debug",
+      log: (level, message, ...args) => {
+        logs.push([level, message, ...args.map(printable)].join(" "));
+      },
+      ...authOptions?.logger,
+    },
+  } satisfies BetterAuthOptions;
 }
 
 function printable(value: unknown): string {

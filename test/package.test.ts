@@ -1,0 +1,121 @@
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
+import { build } from "tsup";
+import ts from "typescript";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import manifest from "../package.json" with { type: "json" };
+
+const root = join(import.meta.dirname, "..");
+const dist = mkdtempSync(join(tmpdir(), "better-auth-tenant-"));
+const built = (path: string) => join(dist, path.replace("./dist/", ""));
+
+beforeAll(async () => {
+  await promisify(execFile)("npm", ["run", "build", "--", "--out-dir", dist], { cwd: root });
+}, 120_000);
+
+afterAll(() => rmSync(dist, { recursive: true }));
+
+interface Graph {
+  /** The entry, and what it imports of the package itself. */
+  files: string[];
+  /** What it imports of other packages. */
+  imports: string[];
+}
+
+function graphOf(entry: string): Graph {
+  const files = new Set<string>();
+  const imports = new Set<string>();
+  const visit = (file: string) => {
+    if (files.has(file)) return;
+    files.add(file);
+    for (const { fileName } of ts.preProcessFile(readFileSync(file, "utf8")).importedFiles) {
+      if (!fileName.startsWith(".")) imports.add(fileName);
+      else visit(join(dirname(file), declared(file) ? declarationOf(fileName) : fileName));
+    }
+  };
+  visit(built(entry));
+  return { files: [...files], imports: [...imports].sort() };
+}
+
+const declared = (file: string) => file.endsWith(".d.ts");
+const declarationOf = (file: string) => file.replace(/\.js$/, ".d.ts");
+
+/** "@scope/name/entry" and "name/entry" without the entry. */
+function packageOf(specifier: string) {
+  return specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
+}
+
+const promised = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
+const kilobytes = (code: Buffer) => gzipSync(code).length / 1000;
+const entries = Object.entries(manifest.exports).flatMap(([name, target]) =>
+  typeof target === "string" ? [] : [{ name, ...target }],
+);
+
+describe.each(entries)("the entry $name", ({ default: script, types }) => {
+  test("is built, with its declarations", () => {
+    expect(existsSync(built(script))).toBe(true);
+    expect(existsSync(built(types))).toBe(true);
+    expect(graphOf(types).files.length).toBeGreaterThan(0);
+  });
+
+  test("imports nothing of Node, so that it runs on the edge", () => {
+    expect(graphOf(script).imports.filter(isBuiltin)).toEqual([]);
+  });
+
+  test("imports only packages that come with it", () => {
+    const missing = graphOf(script).imports.filter((name) => !promised.includes(packageOf(name)));
+    expect(missing).toEqual([]);
+  });
+
+  test("declares its types with packages that come with it", () => {
+    // Where a package manager hides the others, types from them would turn into any.
+    const missing = graphOf(types).imports.filter((name) => !promised.includes(packageOf(name)));
+    expect(missing).toEqual([]);
+  });
+});
+
+test("the server imports entries that better-auth documents", () => {
+  // A new line here is a new promise that better-auth has to keep.
+  expect(graphOf("./dist/index.js").imports).toEqual([
+    "@better-auth/core/context",
+    "@better-auth/core/utils/error-codes",
+    "@better-auth/core/utils/url",
+    "better-auth",
+    "better-auth/api",
+    "better-auth/crypto",
+    "better-auth/db",
+    "better-auth/social-providers",
+    "zod",
+  ]);
+});
+
+test("the client imports nothing of the server", () => {
+  const { files, imports } = graphOf("./dist/client.js");
+  expect(files.map((file) => basename(file))).not.toContain("index.js");
+  expect(imports).toEqual(["@better-auth/core/utils/error-codes"]);
+});
+
+test("the client's own code is under 1 kB as browsers load it", async () => {
+  await build({
+    entry: { "client.min": join(root, "src/client.ts") },
+    outDir: dist,
+    format: "esm",
+    minify: true,
+    config: false,
+    silent: true,
+    clean: false,
+  });
+  expect(kilobytes(readFileSync(join(dist, "client.min.js")))).toBeLessThan(1);
+});
+
+test("the server is under 15 kB", () => {
+  expect(kilobytes(readFileSync(built("./dist/index.js")))).toBeLessThan(15);
+});

@@ -1,0 +1,96 @@
+import { generateKeyPairSync, sign } from "node:crypto";
+import { onTestFinished } from "vitest";
+
+type Route = (params: URLSearchParams) => unknown;
+
+interface SeenRequest {
+  url: string;
+  params: URLSearchParams;
+}
+
+/**
+ * Answers requests of this process to other machines from a table, until the test is over. What
+ * is not in the table fails, so no test ever reaches the network. Loopback is left alone.
+ */
+function interceptFetch(routes: Record<string, Route>): SeenRequest[] {
+  const seen: SeenRequest[] = [];
+  const original = globalThis.fetch;
+  globalThis.fetch = async (input, init) => {
+    const request = new Request(input, init);
+    const { origin, pathname, hostname } = new URL(request.url);
+    if (hostname === "127.0.0.1") return original(request);
+    const params = new URLSearchParams(await request.text());
+    seen.push({ url: request.url, params });
+    const route = routes[`${origin}${pathname}`];
+    if (!route) throw new Error(`No network in tests: ${request.url}`);
+    return Response.json(route(params));
+  };
+  onTestFinished(() => {
+    globalThis.fetch = original;
+  });
+  return seen;
+}
+
+const KEY_ID = "test-key";
+const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+
+interface GoogleClaims {
+  /** The client id that the token is for. */
+  aud: string;
+  sub?: string;
+  email?: string;
+  email_verified?: boolean;
+  name?: string;
+  nonce?: string;
+}
+
+/** An id token as Google signs it. */
+function googleIdToken(claims: GoogleClaims): string {
+  const now = Math.floor(Date.now() / 1000);
+  const encode = (part: unknown) => Buffer.from(JSON.stringify(part)).toString("base64url");
+  const header = { alg: "RS256", typ: "JWT", kid: KEY_ID };
+  const payload = {
+    iss: "https://accounts.google.com",
+    sub: "google-alice",
+    email: "alice@example.com",
+    email_verified: true,
+    name: "Alice",
+    iat: now,
+    exp: now + 600,
+    ...claims,
+  };
+  const content = `${encode(header)}.${encode(payload)}`;
+  return `${content}.${sign("RSA-SHA256", Buffer.from(content), privateKey).toString("base64url")}`;
+}
+
+/**
+ * Google and GitHub behind an intercepted `fetch`: any code is good, and belongs to Alice. The
+ * requests they get are kept, because which credentials go out is what tests are about.
+ */
+export function fakeGoogleAndGitHub() {
+  const key = { ...publicKey.export({ format: "jwk" }), kid: KEY_ID, alg: "RS256", use: "sig" };
+  const alice = { email: "alice@example.com", name: "Alice" };
+  const requests = interceptFetch({
+    "https://www.googleapis.com/oauth2/v3/certs": () => ({ keys: [key] }),
+    "https://oauth2.googleapis.com/token": (params) => ({
+      access_token: "google-token",
+      token_type: "Bearer",
+      id_token: googleIdToken({ aud: params.get("client_id") ?? "" }),
+    }),
+    "https://github.com/login/oauth/access_token": () => ({
+      access_token: "github-token",
+      token_type: "bearer",
+      scope: "read:user,user:email",
+    }),
+    "https://api.github.com/user": () => ({ id: 4711, login: "alice", ...alice }),
+    "https://api.github.com/user/emails": () => [{ ...alice, primary: true, verified: true }],
+  });
+  return {
+    googleIdToken,
+    /** What was sent to a token endpoint, in order. */
+    exchanges: () =>
+      requests
+        .filter(({ url }) => /token$/.test(url))
+        .map(({ params }) => Object.fromEntries(params)),
+  };
+}

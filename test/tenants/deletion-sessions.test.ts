@@ -1,0 +1,90 @@
+import type { BetterAuthOptions } from "better-auth";
+import { describe, expect, it } from "vitest";
+import { createInstance, PASSWORD } from "../support/instance";
+
+/** Secondary storage as Redis would be, in a map. */
+function memory() {
+  const entries = new Map<string, string>();
+  const storage: NonNullable<BetterAuthOptions["secondaryStorage"]> = {
+    get: async (key) => entries.get(key) ?? null,
+    set: async (key, value) => void entries.set(key, value),
+    delete: async (key) => void entries.delete(key),
+    getAndDelete: async (key) => {
+      const value = entries.get(key) ?? null;
+      entries.delete(key);
+      return value;
+    },
+    increment: async (key) => {
+      const next = Number(entries.get(key) ?? 0) + 1;
+      entries.set(key, String(next));
+      return next;
+    },
+  };
+  return { entries, storage };
+}
+
+const cookieCache = { enabled: true, maxAge: 300 };
+
+const PLACES: [description: string, options: () => Partial<BetterAuthOptions>][] = [
+  ["in the database", () => ({})],
+  ["in a cached cookie", () => ({ session: { cookieCache } })],
+  ["in secondary storage", () => ({ secondaryStorage: memory().storage })],
+  [
+    "in secondary storage and in the database",
+    () => ({ secondaryStorage: memory().storage, session: { storeSessionInDatabase: true } }),
+  ],
+  [
+    "in secondary storage and in a cached cookie",
+    () => ({ secondaryStorage: memory().storage, session: { cookieCache } }),
+  ],
+];
+
+describe.each(PLACES)("threat: sessions survive deletion, %s", (_, options) => {
+  it("those of a deleted tenant are dead at once, all others live on", async () => {
+    const instance = await createInstance({ auth: options() });
+    const doomed = await instance.createTenant();
+    const other = await instance.createTenant();
+    const email = "same@example.com";
+    const victim = await instance.signUp(doomed.id, email);
+    const second = instance.browser();
+    await second.post("/tenant/sign-in/email", { tenantId: doomed.id, email, password: PASSWORD });
+    const survivors = [await instance.signUp(other.id, email), await instance.signUp(null, email)];
+    for (const browser of [victim.browser, second]) {
+      const { data } = await browser.get<{ user: { id: string } }>("/get-session");
+      expect(data.user.id).toBe(victim.user.id);
+    }
+    await instance.api.deleteTenant({ body: { tenantId: doomed.id } });
+    for (const browser of [victim.browser, second]) {
+      for (const headers of [{}, { "x-tenant-id": doomed.id }] as Record<string, string>[]) {
+        const window = browser.fork(headers);
+        expect((await window.fork().get("/get-session")).data).toBeNull();
+        const used = await window.fork().post("/update-user", { name: "Still here" });
+        // With the header it is the tenant that is missing, without it the session.
+        expect([401, 404]).toContain(used.status);
+        const listed = await window.fork().get("/list-sessions");
+        expect([401, 404]).toContain(listed.status);
+      }
+    }
+    for (const { browser, user } of survivors) {
+      const { data } = await browser.get<{ user: { id: string } }>("/get-session");
+      expect(data.user.id).toBe(user.id);
+    }
+  });
+});
+
+it("leaves nothing of a deleted tenant's users in secondary storage", async () => {
+  const { entries, storage } = memory();
+  const instance = await createInstance({ auth: { secondaryStorage: storage } });
+  const doomed = await instance.createTenant();
+  const people = await Promise.all([instance.signUp(doomed.id), instance.signUp(doomed.id)]);
+  const other = await instance.signUp(null);
+  const mentions = (text: string) =>
+    [...entries].filter((entry) => entry.some((part) => part.includes(text))).length;
+  for (const { token } of people) expect(mentions(token)).toBeGreaterThan(0);
+  await instance.api.deleteTenant({ body: { tenantId: doomed.id } });
+  for (const { token, email } of people) {
+    expect(mentions(token)).toBe(0);
+    expect(mentions(email)).toBe(0);
+  }
+  expect(mentions(other.token)).toBeGreaterThan(0);
+});
