@@ -112,7 +112,9 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
       scope.missedSession = true;
       return null;
     }
-    return admit("session", createScope(session.tenantId ?? null), session);
+    // A visitor's session comes with a user of its own side.
+    const home = scope && isInside(scope, session.tenantId) ? scope : undefined;
+    return admit("session", home ?? createScope(session.tenantId ?? null), session);
   }
 
   /**
