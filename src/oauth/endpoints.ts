@@ -4,8 +4,8 @@ import * as z from "zod";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { requireManager } from "../management";
 import type { ResolvedOptions } from "../options";
+import { namedTenantId, requireTenant } from "../scope/naming";
 import { tenantId, text } from "../tenants/input";
-import { namedTenantId, requireTenant } from "../tenants/naming";
 import { findTenantById } from "../tenants/store";
 import { assertRedirectURI } from "./redirect-uri";
 import { listOAuthConfigs, removeOAuthConfig, saveOAuthConfig, toOutput } from "./store";
@@ -39,14 +39,14 @@ export const registerOAuthConfigEndpoint = (options: ResolvedOptions) =>
     async (ctx) => {
       const target = await namedTenantId(ctx, options);
       await requireManager(ctx, options, "oauth-config:register", target);
-      const tenant = await requireTenant(ctx, target);
+      const { id: tenantId } = await requireTenant(ctx, target);
       const { providerId, clientId, clientSecret, scopes, redirectURI, enabled } = ctx.body;
       if (!isBuiltIn(providerId)) {
         throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.UNSUPPORTED_PROVIDER);
       }
       if (redirectURI !== undefined && redirectURI !== null) assertRedirectURI(redirectURI);
       const config = await saveOAuthConfig(ctx.context, {
-        tenantId: tenant.id,
+        tenantId,
         providerId,
         clientId,
         clientSecret,
@@ -55,8 +55,8 @@ export const registerOAuthConfigEndpoint = (options: ResolvedOptions) =>
         enabled,
       });
       // Deleted in the meantime: not every database keeps a config from outliving its tenant.
-      if (!(await findTenantById(ctx.context, tenant.id))) {
-        await removeOAuthConfig(ctx.context, tenant.id, providerId);
+      if (!(await findTenantById(ctx.context, tenantId))) {
+        await removeOAuthConfig(ctx.context, tenantId, providerId);
         throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
       }
       if (!config) {
@@ -82,8 +82,8 @@ export const listOAuthConfigsEndpoint = (options: ResolvedOptions) =>
     async (ctx) => {
       const target = await namedTenantId(ctx, options);
       await requireManager(ctx, options, "oauth-config:list", target);
-      const tenant = await requireTenant(ctx, target);
-      const configs = await listOAuthConfigs(ctx.context, tenant.id);
+      const { id: tenantId } = await requireTenant(ctx, target);
+      const configs = await listOAuthConfigs(ctx.context, tenantId);
       return ctx.json(await Promise.all(configs.map((config) => toOutput(ctx.context, config))));
     },
   );
@@ -101,12 +101,9 @@ export const deleteOAuthConfigEndpoint = (options: ResolvedOptions) =>
     async (ctx) => {
       const target = await namedTenantId(ctx, options);
       await requireManager(ctx, options, "oauth-config:delete", target);
-      const tenant = await requireTenant(ctx, target);
+      const { id: tenantId } = await requireTenant(ctx, target);
       const { providerId } = ctx.body;
-      if (
-        !isBuiltIn(providerId) ||
-        !(await removeOAuthConfig(ctx.context, tenant.id, providerId))
-      ) {
+      if (!isBuiltIn(providerId) || !(await removeOAuthConfig(ctx.context, tenantId, providerId))) {
         throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_FOUND);
       }
       return ctx.json({ success: true as const });

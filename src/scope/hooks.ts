@@ -2,8 +2,7 @@ import type { BetterAuthPlugin, HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware } from "better-auth/api";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { ResolvedOptions } from "../options";
-import { findTenantById } from "../tenants/store";
-import { nameTenant } from "./resolve";
+import { namedTenantId, requireTenant, saidTenantId } from "./naming";
 import { SCOPED } from "./run";
 import { createScope, currentScope, isOutermost, noteEndpoint, type Scope } from "./scope";
 import { type EnterScope, isAdminPath, settleScope } from "./settle";
@@ -34,22 +33,18 @@ export function enterNamedTenant(options: ResolvedOptions, enter: EnterScope): B
     matcher: (ctx) => {
       noteEndpoint(ctx);
       if (!entersByName(ctx)) return false;
-      return Boolean(
-        currentScope() || options.resolveTenantId || nameTenant(namesOf(ctx, options)),
-      );
+      return Boolean(currentScope() || options.resolveTenantId || saidTenantId(ctx, options));
     },
 
     handler: createAuthMiddleware(async (ctx) => {
       const outer = currentScope() ?? (isOutermost(ctx) ? undefined : await settleScope(enter));
-      if (outer) return stayIn(outer, nameTenant(namesOf(ctx, options)), ctx);
-      const resolved = await options.resolveTenantId?.(ctx);
-      const tenantId = nameTenant({ resolved, ...namesOf(ctx, options) });
-      if (tenantId === undefined) return;
+      if (outer) return stayIn(outer, saidTenantId(ctx, options), ctx);
+      const named = await namedTenantId(ctx, options);
+      if (named === undefined) return;
       // In a tenant that does not exist there simply is no session; that look-up stays one query.
-      if (ctx.path === "/get-session") return void enter(createScope(tenantId), ctx);
-      const tenant = await findTenantById(ctx.context, tenantId);
-      if (!tenant) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
-      const scope = createScope(tenant.id);
+      const scope = createScope(
+        ctx.path === "/get-session" ? named : (await requireTenant(ctx, named)).id,
+      );
       if (isAdminPath(ctx.path)) scope.admin = "visits";
       enter(scope, ctx);
     }),
@@ -63,13 +58,4 @@ function entersByName({ path = "", context }: HookEndpointContext): boolean {
   // A call of our sign-in from inside a request has a scope of its own, and enters it itself.
   if (isOwnSignIn(path)) return isOutermost({ context }) && !currentScope();
   return !path.startsWith("/tenant/");
-}
-
-/** The body names a tenant on this plugin's endpoints only: elsewhere `tenantId` is not ours. */
-function namesOf(ctx: HookEndpointContext, options: ResolvedOptions) {
-  return {
-    body: isOwnSignIn(ctx.path) ? ctx.body : undefined,
-    query: ctx.query,
-    header: (ctx.headers ?? ctx.request?.headers)?.get(options.tenantHeader),
-  };
 }

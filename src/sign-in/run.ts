@@ -2,9 +2,9 @@ import type { GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { tenantContext } from "../context";
 import type { ResolvedOptions } from "../options";
+import { namedTenantId, requireTenant } from "../scope/naming";
 import { type Endpoint, runEndpoint } from "../scope/run";
-import { createScope, currentScope, isOutermost } from "../scope/scope";
-import { namedTenantId, requireTenant } from "../tenants/naming";
+import { createScope, getTenantId } from "../scope/scope";
 
 /** Enters the scope of the tenant that the request names, and runs better-auth's endpoint in it. */
 export async function runForTenant<Response>(
@@ -13,10 +13,11 @@ export async function runForTenant<Response>(
   endpoint: Endpoint & { path: string },
 ) {
   await askRequestHooks(ctx, endpoint.path);
-  // The hook that runs before has entered the tenant already, unless this is a call from inside
-  // another request.
-  const named = isOutermost(ctx) ? currentScope()?.tenantId : null;
-  const tenantId = named ?? (await requireTenant(ctx, await namedTenantId(ctx, options))).id;
+  const named = await namedTenantId(ctx, options);
+  // The hook that ran before has looked it up already, unless this is a call from inside another
+  // request.
+  const known = named !== undefined && named === getTenantId();
+  const tenantId = known ? named : (await requireTenant(ctx, named)).id;
   const { tenantId: _, ...body } = ctx.body;
   return runEndpoint<Response>(
     ctx,
