@@ -4,7 +4,7 @@ import type { Browser } from "./browser";
 import { type Instance, PASSWORD } from "./instance";
 
 /** A request of the client, as it left. */
-export interface Sent {
+interface Sent {
   method: string;
   path: string;
   query: Record<string, string>;

@@ -45,10 +45,9 @@ function createSqlite(): TestDatabase {
     quote: (name) => `"${name}"`,
     async query(sql, params = []) {
       const statement = prepare(sql);
-      // Statements that return nothing have no `all`.
-      return statement.reader
-        ? (statement.all(params) as Record<string, unknown>[])
-        : (statement.run(params), []);
+      if (statement.reader) return statement.all(params) as Record<string, unknown>[];
+      statement.run(params);
+      return [];
     },
     async close() {
       db.close();
@@ -66,7 +65,10 @@ async function createPostgres(): Promise<TestDatabase> {
   await admin.query(`create database ${name}`);
   const pool = new Pool({ ...server, database: name, max: 10 });
   const statements: string[] = [];
+  // Connections that close while their database is dropped say so, and nobody needs to know.
+  pool.on("error", () => {});
   pool.on("connect", (client) => {
+    client.on("error", () => {});
     const query = client.query.bind(client) as (...args: unknown[]) => unknown;
     // biome-ignore lint/suspicious/noExplicitAny: pg overloads `query` a dozen times
     (client as any).query = (...args: unknown[]) => {

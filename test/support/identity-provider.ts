@@ -34,8 +34,14 @@ export async function startIdentityProvider() {
   const people = new Map<string, Person>();
   const grants = new Map<string, Grant>();
   const tokens = new Map<string, Person>();
+  const refreshTokens = new Map<string, Grant>();
   const requests: RecordedRequest[] = [];
-  const rules = { codesAreGoodOnce: true };
+  const rules = {
+    codesAreGoodOnce: true,
+    /** Whether tokens come with a refresh token, and for how many seconds they are good. */
+    refreshTokens: false,
+    expiresIn: 7200,
+  };
 
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? "/", "http://127.0.0.1");
@@ -72,6 +78,7 @@ export async function startIdentityProvider() {
     if (!clients.has(client_id) || clients.get(client_id) !== client_secret) {
       return answer(response, 401, { error: "invalid_client" });
     }
+    if (params.grant_type === "refresh_token") return refresh(response, params);
     const grant = grants.get(code);
     if (rules.codesAreGoodOnce) grants.delete(code);
     const challenge = createHash("sha256").update(code_verifier).digest("base64url");
@@ -82,10 +89,32 @@ export async function startIdentityProvider() {
     ) {
       return answer(response, 400, { error: "invalid_grant" });
     }
+    issue(response, grant);
+  }
+
+  /** A refresh token is good once, and for the client that it was issued to. */
+  function refresh(response: ServerResponse, params: Record<string, string>) {
+    const grant = refreshTokens.get(params.refresh_token ?? "");
+    if (grant?.request.client_id !== params.client_id) {
+      return answer(response, 400, { error: "invalid_grant" });
+    }
+    refreshTokens.delete(params.refresh_token ?? "");
+    issue(response, grant);
+  }
+
+  function issue(response: ServerResponse, grant: Grant) {
     const token = randomBytes(12).toString("hex");
     tokens.set(token, grant.person);
     const scope = grant.request.scope ?? "";
-    answer(response, 200, { access_token: token, token_type: "Bearer", expires_in: 7200, scope });
+    const refreshToken = randomBytes(12).toString("hex");
+    if (rules.refreshTokens) refreshTokens.set(refreshToken, grant);
+    answer(response, 200, {
+      access_token: token,
+      token_type: "Bearer",
+      expires_in: rules.expiresIn,
+      scope,
+      ...(rules.refreshTokens && { refresh_token: refreshToken }),
+    });
   }
 
   function userInfo(request: IncomingMessage, response: ServerResponse) {

@@ -145,7 +145,11 @@ describe.each(databases)("deleting a tenant on %s", (database) => {
     expect(signedUp.user.id).not.toBe(people.doomed.user.id);
   });
 
-  it.each(["tenant", ...CONFINED])(
+  // MySQL runs no triggers on rows that go with the row they refer to, so there is no way to make
+  // their deletion fail.
+  const goWithTheirUser = database === "mysql" ? ["session", "account"] : [];
+  const refusing = ["tenant", ...CONFINED].filter((table) => !goWithTheirUser.includes(table));
+  it.each(refusing)(
     "is all or nothing: nothing is gone when a %s cannot be deleted, and the next try works",
     async (table) => {
       const { instance, doomed, other, people, operator } = await populatedWorld(database);
