@@ -77,8 +77,8 @@ function late(
   read: Partial<OAuthProvider>,
 ): OAuthProvider {
   const call = async () => (await provide().catch(redirectFromCallback)) ?? {};
-  const properties = Object.getOwnPropertyDescriptors(read);
-  return Object.defineProperties(call, properties) as unknown as OAuthProvider;
+  const { name: _, ...properties } = read; // A function has a name already, for good.
+  return Object.assign(call, properties) as unknown as OAuthProvider;
 }
 
 /**

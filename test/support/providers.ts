@@ -12,7 +12,7 @@ interface SeenRequest {
  * Answers requests of this process to other machines from a table, until the test is over. What
  * is not in the table fails, so no test ever reaches the network. Loopback is left alone.
  */
-function interceptFetch(routes: Record<string, Route>): SeenRequest[] {
+export function interceptFetch(routes: Record<string, Route>): SeenRequest[] {
   const seen: SeenRequest[] = [];
   const original = globalThis.fetch;
   globalThis.fetch = async (input, init) => {
