@@ -1,6 +1,7 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { createEnterScope } from "./context";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+import { enterNamedTenant } from "./hooks";
 import { PLUGIN_ID, start } from "./init";
 import {
   deleteOAuthConfigEndpoint,
@@ -11,7 +12,6 @@ import { keepCallbackOnPlatform } from "./oauth/providers";
 import { resolveOptions, type TenantAuthOptions } from "./options";
 import { type InferredSchema, storedSchema } from "./schema";
 import { keepCookiesOfElsewhere } from "./scope/cookies";
-import { enterNamedTenant } from "./scope/hooks";
 import { openSealedToken, sealRedirectedToken } from "./scope/links";
 import { callbackTenantOAuth } from "./sign-in/callback";
 import { signInEmailTenant, signUpEmailTenant } from "./sign-in/email";

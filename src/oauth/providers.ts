@@ -2,7 +2,7 @@ import type { GenericEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
-import type { BeforeHook } from "../scope/hooks";
+import type { BeforeHook } from "../scope/hook";
 import { SCOPED } from "../scope/run";
 import { createScope, currentScope, enterScope } from "../scope/scope";
 import { findTenantById } from "../tenants/store";

@@ -1,6 +1,6 @@
 import type { AuthContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
-import type { AfterHook } from "./hooks";
+import type { AfterHook } from "./hook";
 import { currentScope } from "./scope";
 import { type EnterScope, settleScopeBy } from "./settle";
 

@@ -1,6 +1,6 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
-import type { AfterHook, BeforeHook } from "./hooks";
+import type { AfterHook, BeforeHook } from "./hook";
 import { createScope, currentScope, getTenantId } from "./scope";
 import { looksSealed, seal, unseal } from "./seal";
 import type { EnterScope } from "./settle";

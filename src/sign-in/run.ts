@@ -2,9 +2,9 @@ import type { GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { tenantContext } from "../context";
 import type { ResolvedOptions } from "../options";
-import { namedTenantId, requireTenant } from "../scope/naming";
 import { type Endpoint, runEndpoint } from "../scope/run";
 import { createScope, getTenantId } from "../scope/scope";
+import { namedTenantId, requireTenant } from "../tenants/naming";
 
 /** Enters the scope of the tenant that the request names, and runs better-auth's endpoint in it. */
 export async function runForTenant<Response>(

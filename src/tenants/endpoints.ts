@@ -5,8 +5,8 @@ import { requireManager } from "../management";
 import type { ResolvedOptions } from "../options";
 import { confinedModels } from "../schema";
 import { rememberDeletedTenant } from "../scope/cookies";
-import { requireTenant } from "../scope/naming";
 import { metadata, tenantId, tenantName, tenantSlug } from "./input";
+import { requireTenant } from "./naming";
 import { assertSlug } from "./slug";
 import {
   findTenantById,

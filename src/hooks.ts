@@ -1,15 +1,12 @@
-import type { BetterAuthPlugin, HookEndpointContext } from "better-auth";
+import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware } from "better-auth/api";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import type { ResolvedOptions } from "../options";
-import { namedTenantId, requireTenant, saidTenantId } from "./naming";
-import { SCOPED } from "./run";
-import { createScope, currentScope, isOutermost, noteEndpoint, type Scope } from "./scope";
-import { type EnterScope, isAdminPath, settleScope } from "./settle";
-
-type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
-export type BeforeHook = NonNullable<Hooks["before"]>[number];
-export type AfterHook = NonNullable<Hooks["after"]>[number];
+import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+import type { ResolvedOptions } from "./options";
+import type { BeforeHook } from "./scope/hook";
+import { SCOPED } from "./scope/run";
+import { createScope, currentScope, isOutermost, noteEndpoint, type Scope } from "./scope/scope";
+import { type EnterScope, isAdminPath, settleScope } from "./scope/settle";
+import { namedTenantId, requireTenant, saidTenantId } from "./tenants/naming";
 
 /**
  * Enters the scope of the tenant that a request names, before anything else runs (R2): on every

@@ -2,9 +2,9 @@ import type { HookEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { ResolvedOptions } from "../options";
-import { findTenantById, type Tenant } from "../tenants/store";
-import { nameTenant } from "./resolve";
-import { getTenantId } from "./scope";
+import { nameTenant } from "../scope/resolve";
+import { getTenantId } from "../scope/scope";
+import { findTenantById, type Tenant } from "./store";
 
 /** R1 for a request: what the resolver says, else what the request says. */
 export async function namedTenantId(
