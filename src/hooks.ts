@@ -5,7 +5,7 @@ import type { ResolvedOptions } from "./options";
 import type { BeforeHook } from "./scope/hook";
 import { SCOPED } from "./scope/run";
 import { createScope, currentScope, isOutermost, noteEndpoint, type Scope } from "./scope/scope";
-import { type EnterScope, isAdminPath, settleScope } from "./scope/settle";
+import { type EnterScope, isAdminEndpoint, settleScope } from "./scope/settle";
 import { namedTenantId, requireTenant, saidTenantId } from "./tenants/naming";
 
 /**
@@ -42,7 +42,7 @@ export function enterNamedTenant(options: ResolvedOptions, enter: EnterScope): B
       const scope = createScope(
         ctx.path === "/get-session" ? named : (await requireTenant(ctx, named)).id,
       );
-      if (isAdminPath(ctx.path)) scope.admin = "visits";
+      if (isAdminEndpoint(ctx)) scope.admin = "visits";
       enter(scope, ctx);
     }),
   };

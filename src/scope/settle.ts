@@ -47,12 +47,16 @@ function endpointOfRequest(): Endpoint | undefined {
 function scopeOf(session: SessionRow | null | undefined, endpoint: Endpoint | undefined): Scope {
   if (!isValid(session)) return createScope(null);
   const scope = createScope(session.tenantId ?? null);
-  if (isAdminPath(endpoint?.path)) scope.admin = scope.tenantId === null ? "sees all" : "visits";
+  if (isAdminEndpoint(endpoint)) scope.admin = scope.tenantId === null ? "sees all" : "visits";
   return scope;
 }
 
-/** The endpoints of better-auth's admin plugin check the role of the caller, each of them. */
-export const isAdminPath = (path: string | undefined) => path?.startsWith("/admin/") ?? false;
+/** The endpoints of better-auth's admin plugin, each of which checks the role of its caller. */
+export function isAdminEndpoint(endpoint: Endpoint | undefined): boolean {
+  if (!endpoint?.path?.startsWith("/admin/")) return false;
+  const { endpoints = {} } = endpoint.context.getPlugin("admin") ?? {};
+  return Object.values(endpoints).some(({ path }) => path === endpoint.path);
+}
 
 async function sessionOf(
   endpoint: Endpoint,

@@ -95,7 +95,7 @@ export async function startIdentityProvider() {
   /** A refresh token is good once, and for the client that it was issued to. */
   function refresh(response: ServerResponse, params: Record<string, string>) {
     const grant = refreshTokens.get(params.refresh_token ?? "");
-    if (grant?.request.client_id !== params.client_id) {
+    if (!grant || grant.request.client_id !== params.client_id) {
       return answer(response, 400, { error: "invalid_grant" });
     }
     refreshTokens.delete(params.refresh_token ?? "");
