@@ -8,9 +8,5 @@ export default defineConfig({
   clean: true,
   treeshake: true,
   sourcemap: true,
-  // Comments and white space stay in the source map; names stay as they are.
-  esbuildOptions(options) {
-    options.minifyWhitespace = true;
-    options.minifySyntax = true;
-  },
+  minify: true,
 });

@@ -7,5 +7,6 @@ export default defineConfig({
     testTimeout: 20_000,
     // One load of better-auth for all files of a worker: most of the time went there.
     isolate: false,
+    maxWorkers: 2,
   },
 });

@@ -20,7 +20,10 @@ export const createEnterScope =
   (options: ResolvedOptions): EnterScope =>
   (scope, endpoint) => {
     if (scope.tenantId !== null && endpoint) {
-      Object.assign(endpoint.context, tenantContext(endpoint, scope.tenantId, options));
+      const { authCookies, ...changes } = tenantContext(endpoint, scope.tenantId, options);
+      // An admin of the platform comes to visit with the platform's cookie.
+      const visits = scope.admin === "visits";
+      Object.assign(endpoint.context, changes, authCookies && !visits ? { authCookies } : {});
     }
     return enterScope(scope);
   };

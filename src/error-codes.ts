@@ -19,5 +19,6 @@ export const TENANT_AUTH_ERROR_CODES = defineErrorCodes({
   OAUTH_CONFIG_NOT_SAVED: "The OAuth config could not be saved",
   OAUTH_CREDENTIAL_DECRYPT_FAILED: "The stored OAuth credentials cannot be decrypted",
   USER_NOT_IN_TENANT: "The user does not belong to the tenant of this request",
+  VALUE_TAKEN: "This value is taken, here or in another tenant",
   TENANT_SCOPE_CONFLICT: "This call names another tenant than the request it is part of",
 });

@@ -30,14 +30,22 @@ export function enterNamedTenant(options: ResolvedOptions, enter: EnterScope): B
     matcher: (ctx) => {
       noteEndpoint(ctx);
       if (!entersByName(ctx)) return false;
-      return Boolean(currentScope() || options.resolveTenantId || saidTenantId(ctx, options));
+      return Boolean(
+        currentScope() ||
+          options.resolveTenantId ||
+          saidTenantId(ctx, options) ||
+          choosesProviderFirst(ctx),
+      );
     },
 
     handler: createAuthMiddleware(async (ctx) => {
       const outer = currentScope() ?? (isOutermost(ctx) ? undefined : await settleScope(enter));
       if (outer) return stayIn(outer, saidTenantId(ctx, options), ctx);
       const named = await namedTenantId(ctx, options);
-      if (named === undefined) return;
+      if (named === undefined) {
+        if (choosesProviderFirst(ctx)) await settleScope(enter);
+        return;
+      }
       // In a tenant that does not exist there simply is no session; that look-up stays one query.
       const scope = createScope(
         ctx.path === "/get-session" ? named : (await requireTenant(ctx, named)).id,
@@ -46,6 +54,15 @@ export function enterNamedTenant(options: ResolvedOptions, enter: EnterScope): B
       enter(scope, ctx);
     }),
   };
+}
+
+/**
+ * Where somebody who is signed in signs in with a provider, better-auth chooses the provider before
+ * it looks at the database, which is when the session would have said whose provider it is (R4).
+ */
+function choosesProviderFirst({ path, body, headers }: HookEndpointContext): boolean {
+  const chooses = path?.startsWith("/sign-in/") && (body?.provider ?? body?.providerId);
+  return Boolean(chooses && headers?.has("cookie"));
 }
 
 const isOwnSignIn = (path = "") => /^\/tenant\/sign-(in|up)\//.test(path);

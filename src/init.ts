@@ -3,15 +3,16 @@ import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+import { bindProviderOptions } from "./oauth/options";
 import type { ResolvedOptions } from "./options";
 import { adoptEmailColumnName, confinedModels, runtimeSchema } from "./schema";
 import { type BorderRules, confineAdapter } from "./scope/adapter";
 import { bindCookieCache } from "./scope/cookies";
-import { explainOldEmailIndex, refuseEmailTakenElsewhere } from "./scope/email-index";
 import { sealLinks } from "./scope/links";
 import { currentScope, prepareScopes } from "./scope/scope";
 import { type EnterScope, settleScope, settleScopeBy } from "./scope/settle";
 import { confineStorage } from "./scope/storage";
+import { explainUniqueness, refuseEmailTakenElsewhere } from "./scope/uniqueness";
 import { undoIfTenantIsGone } from "./tenants/store";
 
 export const PLUGIN_ID = "tenant-auth";
@@ -37,6 +38,7 @@ export async function start(
     runtimeSchema(schema, models, () => currentScope()?.tenantId),
   );
   sealLinks(ctx);
+  bindProviderOptions(ctx);
   bindCookieCache(ctx, enter);
   return {
     context: { secondaryStorage: ctx.options.secondaryStorage },
@@ -91,7 +93,7 @@ function borderRules(
       if (!options.keepEmailGloballyUnique) return;
       await refuseEmailTakenElsewhere(ctx, adapter, scope, email);
     },
-    onEmailRefused: (error) => explainOldEmailIndex(ctx, error),
+    onRefused: (error) => explainUniqueness(ctx, error),
   };
 }
 
@@ -110,5 +112,12 @@ function pluginsAtRunTime(ctx: AuthContext, schema: BetterAuthPluginDBSchema): B
   const applicationHook: BetterAuthPlugin[] = before
     ? [{ id: "application-hooks", hooks: { before: [{ matcher: () => true, handler: before }] } }]
     : [];
-  return [{ ...ours, id: PLUGIN_ID, schema }, ...applicationHook, ...others];
+  const { before: first, after: last } = ours?.hooks ?? {};
+  return [
+    { ...ours, id: PLUGIN_ID, schema, hooks: { before: first } },
+    ...applicationHook,
+    ...others,
+    // What other plugins do to an answer comes before the last word on it.
+    { id: `${PLUGIN_ID}-answers`, hooks: { after: last } },
+  ];
 }

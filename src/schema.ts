@@ -14,7 +14,8 @@ const tenantColumn = {
   // Static, so that the column can be added to a table that has rows: they become the platform's.
   defaultValue: PLATFORM,
   input: false,
-  transform: { output: (stored) => stored || null },
+  // A column that was not selected comes as undefined, and says nothing about the tenant.
+  transform: { output: (stored) => (stored === undefined ? undefined : stored || null) },
 } satisfies DBFieldAttribute;
 
 const metadataColumn = {

@@ -90,6 +90,7 @@ test("the server imports entries that better-auth documents", () => {
     "@better-auth/core/utils/url",
     "better-auth",
     "better-auth/api",
+    "better-auth/cookies",
     "better-auth/crypto",
     "better-auth/db",
     "better-auth/social-providers",

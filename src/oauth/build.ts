@@ -4,6 +4,7 @@ import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviders } from "better-auth/social-providers";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { decrypt, fingerprint } from "./credentials";
+import { configuredOptions } from "./options";
 import type { StoredOAuthConfig } from "./store";
 
 /** A provider for a tenant, and a word for the credentials that it uses. */
@@ -54,12 +55,6 @@ function build(id: string, options: ProviderOptions): OAuthProvider {
 }
 
 const callbackPath = (id: string) => `/tenant/callback/${id}`;
-
-/** A provider that is configured but switched off still says how it behaves. */
-function configuredOptions(ctx: AuthContext, id: string): ProviderOptions {
-  const configured = (ctx.options.socialProviders as Record<string, unknown> | undefined)?.[id];
-  return typeof configured === "object" && configured !== null ? configured : {};
-}
 
 function withoutCredentials(options: ProviderOptions & { enabled?: boolean }): ProviderOptions {
   const { clientId, clientSecret, clientKey, redirectURI, enabled, ...behaviour } = options;

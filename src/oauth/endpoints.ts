@@ -77,7 +77,13 @@ export const listOAuthConfigsEndpoint = (options: ResolvedOptions) =>
     {
       method: "GET",
       query: listQuery,
-      metadata: { openapi: { description: "List a tenant's OAuth configs, without secrets" } },
+      metadata: {
+        openapi: {
+          description: "List a tenant's OAuth configs, without secrets",
+          // better-auth describes a query by itself only where there has to be one.
+          parameters: [{ name: "tenantId", in: "query", schema: { type: "string" } }],
+        },
+      },
     },
     async (ctx) => {
       const target = await namedTenantId(ctx, options);

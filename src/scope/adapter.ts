@@ -1,3 +1,4 @@
+import { tryGetCurrentAuthEndpointContext } from "@better-auth/core/context";
 import { APIError } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
@@ -22,9 +23,10 @@ export interface BorderRules {
   settleScope(adapter?: DBTransactionAdapter): Promise<Scope>;
   /** R4: a session that was just found by its token; if it is valid, the request runs in its tenant. */
   settleScopeBy(session: Row): Promise<void>;
-  /** Called with the e-mail that a user of the scope is about to get, and if that failed. */
+  /** Called with the e-mail that a user of the scope is about to get. */
   beforeEmail(adapter: DBTransactionAdapter, scope: Scope, email: string): Promise<void>;
-  onEmailRefused(error: unknown): void;
+  /** What to say of a row that the database refuses. */
+  onRefused(error: unknown): unknown;
 }
 
 /**
@@ -109,7 +111,7 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
     if (!currentScope()) await rules.settleScopeBy(session);
     const scope = currentScope();
     if (scope && !isAdmitted(scope, session.tenantId)) {
-      scope.missedSession = true;
+      scope.elsewhere.add(String(session.token));
       return null;
     }
     // A visitor's session comes with a user of its own side.
@@ -141,21 +143,14 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
     return taken ? [row] : [];
   }
 
-  /** A user's e-mail is unique in its scope; the application may want it to be unique at large. */
-  async function guardEmail<T>(
-    model: string | undefined,
-    scope: Scope | undefined,
-    data: Row | undefined,
-    write: () => Promise<T>,
-  ): Promise<T> {
-    if (model !== "user" || !scope || typeof data?.email !== "string") return write();
-    await rules.beforeEmail(raw, scope, data.email);
-    try {
-      return await write();
-    } catch (error) {
-      rules.onEmailRefused(error);
-      throw error;
+  /** Some columns are unique at large, and what is taken there cannot be seen from here. */
+  async function write<T>(model: string, scope: Scope, data: Row, run: () => Promise<T>) {
+    if (model === "user" && typeof data.email === "string") {
+      await rules.beforeEmail(raw, scope, data.email);
     }
+    return run().catch((error) => {
+      throw rules.onRefused(error);
+    });
   }
 
   /** A row never changes its tenant. */
@@ -179,7 +174,7 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
       const scope = await scopeNow();
       const tenantId = await vouchForUser(scope, call.data);
       const data = { ...call.data, tenantId: tenantId ?? PLATFORM };
-      return guardEmail(model, scope, data, async () =>
+      return write(model, scope, data, async () =>
         admit(model, scope, await raw.create({ ...call, data })),
       );
     },
@@ -188,6 +183,7 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
       if (rules.confinedModel(input.model) === "session" && isTokenLookup(input)) {
         return findSession<T>(input);
       }
+      if (isImpersonator(input)) return raw.findOne<T>(input);
       const { call, scope, model } = await narrow(input);
       return admit(model, scope, await raw.findOne<T>(call));
     },
@@ -199,6 +195,7 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
       }
       const { call, scope, model } = await narrow(input);
       const rows = await raw.findMany<T>(call);
+      if (model === "session" && scope) noteMissing(scope, input.where, rows as Row[]);
       return scope ? rows.map((row) => admit(model, scope, row)) : rows;
     },
 
@@ -207,11 +204,11 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
     update: async <T>(input: Parameters<DBAdapter["update"]>[0]) => {
       const { call, data, scope, model } = await narrowWrite(input, input.update);
       if (!model || !scope) return raw.update<T>({ ...call, update: data });
-      // better-auth updates nothing where nothing is asked for; the tenant alone asks for nothing.
+      // Who asks for no row in particular gets none: the tenant alone does not ask for one.
       if (input.where.length === 0) return null;
       const where = await pinpoint(input.model, call.where ?? [], scope);
       if (!where) return null;
-      return guardEmail(model, scope, data, async () => {
+      return write(model, scope, data, async () => {
         const row = await raw.update<T & Row>({ ...call, where, update: data });
         return row && isInside(scope, row.tenantId) ? admit(model, scope, row) : null;
       });
@@ -222,7 +219,10 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
       return raw.updateMany({ ...call, update: data });
     },
 
-    delete: async (input) => raw.delete((await narrow(input)).call),
+    delete: async (input) => {
+      const { call, model } = await narrow(input);
+      if (!model || input.where.length > 0) await raw.delete(call);
+    },
 
     deleteMany: async (input) => raw.deleteMany((await narrow(input)).call),
 
@@ -238,6 +238,17 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
   };
 }
 
+/** The way back of an admin of the platform who has visited a tenant as one of its users. */
+function isImpersonator({ model, where }: Parameters<DBAdapter["findOne"]>[0]): boolean {
+  if (currentScope()?.admin !== "visits" || model !== "user") return false;
+  const session = tryGetCurrentAuthEndpointContext()?.context.session?.session;
+  const { impersonatedBy } = (session ?? {}) as { impersonatedBy?: string };
+  const [clause, ...rest] = where;
+  return Boolean(
+    impersonatedBy && !rest.length && clause?.field === "id" && clause.value === impersonatedBy,
+  );
+}
+
 function tenantClause(scope: Scope): Where[] {
   if (scope.admin === "sees all") return [];
   const value = scope.tenantId ?? PLATFORM;
@@ -249,6 +260,16 @@ function isTokenLookup({ where, select }: Parameters<DBAdapter["findOne"]>[0]) {
   return clause?.field === "token" && (clause.operator ?? "eq") === "eq" && !rest.length && !select;
 }
 
+/** Of several tokens at once, those that are not found here may be good elsewhere. */
+function noteMissing(scope: Scope, where: Where[] | undefined, found: Row[]) {
+  const { value } =
+    where?.find(({ field, operator }) => field === "token" && operator === "in") ?? {};
+  if (!Array.isArray(value)) return;
+  const here = new Set(found.map(({ token }) => token));
+  for (const token of value) if (!here.has(token)) scope.elsewhere.add(String(token));
+}
+
 function remember(scope: Scope, user: Row) {
-  if (user.id !== undefined) scope.knownUsers.set(String(user.id), user.tenantId ?? null);
+  if (user.id === undefined || user.tenantId === undefined) return;
+  scope.knownUsers.set(String(user.id), user.tenantId);
 }

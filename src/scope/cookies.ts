@@ -1,7 +1,8 @@
 import type { AuthContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
+import { parseCookies } from "better-auth/cookies";
 import type { AfterHook } from "./hook";
-import { currentScope } from "./scope";
+import { currentScope, isAdmitted } from "./scope";
 import { type EnterScope, settleScopeBy } from "./settle";
 
 type CachedSession = { tenantId?: string | null; expiresAt?: Date | string };
@@ -12,18 +13,25 @@ type CachedSession = { tenantId?: string | null; expiresAt?: Date | string };
  * means that the session may be another tenant's.
  */
 export const keepCookiesOfElsewhere: AfterHook = {
-  matcher: () => Boolean(currentScope()?.missedSession && currentScope()?.tenantId !== null),
+  matcher: () => Boolean(currentScope()?.elsewhere.size),
 
-  handler: createAuthMiddleware(async ({ context }) => {
+  handler: createAuthMiddleware(async ({ context, headers: requestHeaders }) => {
     const headers = context.responseHeaders;
-    if (!headers) return;
-    const names = Object.values(context.authCookies).map(({ name }) => name);
-    const drops = (line: string) =>
-      /;\s*max-age=0\b/i.test(line) &&
-      names.some((name) => line.startsWith(`${name}=`) || line.startsWith(`${name}.`));
-    const kept = headers.getSetCookie().filter((line) => !drops(line));
-    headers.delete("set-cookie");
-    for (const line of kept) headers.append("set-cookie", line);
+    const sent = parseCookies(requestHeaders?.get("cookie") ?? "");
+    const isElsewhere = (name: string) => {
+      const [token = ""] = decodeURIComponent(sent.get(name) ?? "").split(".");
+      return currentScope()?.elsewhere.has(token) ?? false;
+    };
+    const { sessionToken, ...companions } = context.authCookies;
+    const goWithSession = Object.values(companions).map(({ name }) => name);
+    const kept = headers?.getSetCookie().filter((line) => {
+      const [name = ""] = line.split("=");
+      if (!/;\s*max-age=0\b/i.test(line)) return true;
+      const companion = goWithSession.some((own) => name === own || name.startsWith(`${own}.`));
+      return !isElsewhere(companion ? sessionToken.name : name);
+    });
+    headers?.delete("set-cookie");
+    for (const line of kept ?? []) headers?.append("set-cookie", line);
   }),
 };
 
@@ -43,15 +51,15 @@ export function bindCookieCache(ctx: AuthContext, enter: EnterScope): void {
       version: async (session, user) => {
         const { tenantId = null } = session as CachedSession;
         if (!currentScope()) await settleScopeBy(session as CachedSession, enter);
-        const elsewhere = (currentScope()?.tenantId ?? null) !== tenantId;
-        if (elsewhere || (tenantId && isDeleted(tenantId))) return ELSEWHERE;
+        const scope = currentScope();
+        const here = scope ? isAdmitted(scope, tenantId) : tenantId === null;
+        // Something new each time: what is nobody's version must never match what was written.
+        if (!here || (tenantId && isDeleted(tenantId))) return crypto.randomUUID();
         return typeof version === "function" ? version(session, user) : version;
       },
     },
   };
 }
-
-const ELSEWHERE = "another tenant's";
 
 // Tenants that this process deleted, each for as long as a cached cookie could outlive it. Another
 // process learns of it when the cached cookie expires, as with every session that is revoked.

@@ -63,15 +63,17 @@ export function openSealedToken(enter: EnterScope): BeforeHook {
       (ctx.path === VERIFY_EMAIL || PLACES.some((place) => looksSealed(tokenIn(ctx, place)))),
 
     handler: createAuthMiddleware(async (ctx) => {
-      const place = PLACES.find((candidate) => looksSealed(tokenIn(ctx, candidate)));
-      const opened = place && (await unseal(ctx.context, String(tokenIn(ctx, place))));
+      const places = PLACES.filter((place) => looksSealed(tokenIn(ctx, place)));
+      const [sealed, ...others] = new Set(places.map((place) => String(tokenIn(ctx, place))));
+      const opened = sealed && !others.length ? await unseal(ctx.context, sealed) : undefined;
       const scope = currentScope();
       // Whether the tenant still exists is not asked: if it does not, neither does what the token
       // stands for.
-      if (opened && place && (!scope || scope.tenantId === opened.tenantId)) {
+      if (sealed && opened && (!scope || scope.tenantId === opened.tenantId)) {
         const entered = scope ?? enter(createScope(opened.tenantId), ctx);
-        entered.openedToken = { sealed: String(tokenIn(ctx, place)), token: opened.token };
-        return { context: { [place]: { token: opened.token } } };
+        const { token } = opened;
+        entered.openedToken = { sealed, token };
+        return { context: Object.fromEntries(places.map((place) => [place, { token }])) };
       }
       if (ctx.path !== VERIFY_EMAIL) return;
       // The token of this endpoint is better-auth's only credential that no row stands behind: a

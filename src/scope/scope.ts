@@ -22,8 +22,8 @@ export interface Scope {
   startsOAuth?: boolean;
   /** A token that came in sealed, and what was in it. */
   openedToken?: { sealed: string; token: string };
-  /** True once the request turned out to carry a session of somewhere else (R5). */
-  missedSession: boolean;
+  /** Tokens of sessions of somewhere else that the request turned out to carry (R5). */
+  readonly elsewhere: Set<string>;
   /** Users that were read or created through the border in this request, and their tenant (R8). */
   readonly knownUsers: Map<string, string | null>;
 }
@@ -40,7 +40,7 @@ export async function prepareScopes(): Promise<void> {
 }
 
 export function createScope(tenantId: string | null): Scope {
-  return { tenantId, missedSession: false, knownUsers: new Map() };
+  return { tenantId, elsewhere: new Set(), knownUsers: new Map() };
 }
 
 /** The scope of the running request; none before its tenant is known, and outside of requests. */

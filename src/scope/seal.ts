@@ -1,14 +1,16 @@
 import type { AuthContext } from "better-auth";
-import { constantTimeEqual, makeSignature } from "better-auth/crypto";
+import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
+import * as z from "zod";
 
 /**
- * A one-time token on its way out of a tenant, in a link: the token, the tenant and a signature
- * over both, so that the link leads back into its tenant from a browser that names none, and
- * nobody can make it lead into another (R6).
+ * A one-time token on its way out of a tenant, in a link: the token and its tenant, encrypted
+ * with the framework's secret. The link leads back into its tenant from a browser that names none,
+ * nobody can make it lead into another, and nobody can take the token out and use it without (R6).
  */
 export async function seal(ctx: AuthContext, token: string, tenantId: string): Promise<string> {
-  const tenant = toBase64Url(tenantId);
-  return `${token}~${tenant}~${await sign(ctx, token, tenant)}`;
+  const data = JSON.stringify({ sealed: token, tenantId });
+  const cipher = await symmetricEncrypt({ key: ctx.secretConfig, data });
+  return PREFIX + cipher.replaceAll("$", "~"); // "$" marks the version of the secret, "~" is URL-safe.
 }
 
 export interface OpenedToken {
@@ -18,32 +20,20 @@ export interface OpenedToken {
 
 /** What was sealed; undefined for anything that this server has not sealed itself. */
 export async function unseal(ctx: AuthContext, sealed: string): Promise<OpenedToken | undefined> {
-  const [, token, tenant, signature] = SEALED.exec(sealed) ?? [];
-  if (!token || !tenant || !signature) return undefined;
-  if (!constantTimeEqual(signature, await sign(ctx, token, tenant))) return undefined;
-  return { token, tenantId: fromBase64Url(tenant) };
+  const cipher = sealed.slice(PREFIX.length).replaceAll("~", "$");
+  try {
+    const data = await symmetricDecrypt({ key: ctx.secretConfig, data: cipher });
+    const { sealed: token, tenantId } = contents.parse(JSON.parse(data));
+    return { token, tenantId };
+  } catch {
+    return undefined;
+  }
 }
 
 export function looksSealed(token: unknown): token is string {
   return typeof token === "string" && SEALED.test(token);
 }
 
-const SEALED = /^([^~]+)~([\w-]+)~([\w-]{43})$/;
-
-async function sign(ctx: AuthContext, token: string, tenant: string): Promise<string> {
-  const signature = await makeSignature(`tenant-token~${token}~${tenant}`, ctx.secret);
-  return urlSafe(signature);
-}
-
-const toBase64Url = (text: string) =>
-  urlSafe(btoa(String.fromCharCode(...new TextEncoder().encode(text))));
-
-const fromBase64Url = (encoded: string) =>
-  new TextDecoder().decode(
-    Uint8Array.from(atob(encoded.replaceAll("-", "+").replaceAll("_", "/")), (character) =>
-      character.charCodeAt(0),
-    ),
-  );
-
-const urlSafe = (base64: string) =>
-  base64.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+const PREFIX = "tenant~";
+const SEALED = /^tenant~[~0-9a-z]+$/;
+const contents = z.object({ sealed: z.string().min(1), tenantId: z.string().min(1) });

@@ -54,8 +54,8 @@ function scopeOf(session: SessionRow | null | undefined, endpoint: Endpoint | un
 /** The endpoints of better-auth's admin plugin, each of which checks the role of its caller. */
 export function isAdminEndpoint(endpoint: Endpoint | undefined): boolean {
   if (!endpoint?.path?.startsWith("/admin/")) return false;
-  const { endpoints = {} } = endpoint.context.getPlugin("admin") ?? {};
-  return Object.values(endpoints).some(({ path }) => path === endpoint.path);
+  const admin = endpoint.context.options.plugins?.find(({ id }) => id === "admin");
+  return Object.values(admin?.endpoints ?? {}).some(({ path }) => path === endpoint.path);
 }
 
 async function sessionOf(

@@ -46,8 +46,7 @@ export function confineStorage(raw: SecondaryStorage, rules: StorageRules): Seco
       if (takes) return raw.getAndDelete(key);
       const value = await raw.get(await keyInScope(key));
       if (await isVisible(value)) return value;
-      const scope = currentScope();
-      if (scope) scope.missedSession = true;
+      currentScope()?.elsewhere.add(key);
       return null;
     },
 

@@ -2,6 +2,7 @@ import type { AuthContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { isInside, type Scope } from "./scope";
 
 /**
@@ -30,17 +31,27 @@ export async function refuseEmailTakenElsewhere(
 }
 
 /**
- * An application that had users before it had this plugin still has better-auth's unique index on
- * the e-mail alone, until somebody drops it. The database's own words do not say that.
+ * What is unique at large may be taken where nobody here can see it. That is a matter of the value
+ * and no fault of the server. For e-mails there is a second reason: an application that had users
+ * before it had this plugin still has better-auth's unique index on the e-mail alone, until
+ * somebody drops it, and the database's own words do not say that.
  */
-export function explainOldEmailIndex(ctx: AuthContext, error: unknown): void {
-  const { message = "", constraint } = error as { message?: string; constraint?: string };
+export function explainUniqueness(ctx: AuthContext, error: unknown): unknown {
+  const { message = "", constraint, code } = error as DatabaseError;
+  if (!/unique|duplicate/i.test(`${message} ${code}`) && code !== "23505") return error;
   // PostgreSQL names the index, MySQL ends its message with the name, SQLite with the columns.
   const [, index] = /(?:for key|constraint failed:)(.*)$/i.exec(message) ?? [];
-  const violated = constraint ?? index;
-  if (!violated || !/email/i.test(violated) || /tenant/i.test(violated)) return;
-  const table = ctx.tables.user?.modelName ?? "user";
-  ctx.logger.error(
-    `This e-mail exists in another tenant or on the platform, and the table "${table}" still has the unique index on the e-mail alone (${violated.trim()}), from before tenantAuth() was installed. Drop that index (README, "Adding it to an application that has users") or set keepEmailGloballyUnique: true.`,
-  );
+  const violated = (constraint ?? index ?? "").trim();
+  if (!/email/i.test(violated)) {
+    return APIError.from("UNPROCESSABLE_ENTITY", TENANT_AUTH_ERROR_CODES.VALUE_TAKEN);
+  }
+  if (!/tenant/i.test(violated)) {
+    const table = ctx.tables.user?.modelName ?? "user";
+    ctx.logger.error(
+      `This e-mail exists in another tenant or on the platform, and the table "${table}" still has the unique index on the e-mail alone (${violated}), from before tenantAuth() was installed. Drop that index (README, "Adding it to an application that has users") or set keepEmailGloballyUnique: true.`,
+    );
+  }
+  return error;
 }
+
+type DatabaseError = { message?: string; constraint?: string; code?: string };
