@@ -51,7 +51,7 @@ export interface PeopleOptions extends InstanceOptions {
 }
 
 /** Options that make better-auth send all its mails here. */
-export function createMailbox({ deletionByMail = false }: PeopleOptions = {}) {
+function createMailbox({ deletionByMail = false }: PeopleOptions = {}) {
   const mails: Mail[] = [];
   type Data = { user: { id: string; email: string }; url: string; token: string };
   const put =

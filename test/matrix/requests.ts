@@ -44,7 +44,7 @@ export function hostCarrier({ name, credentials }: Side): Carrier {
   return { name: "somebody of the other side", side: name, cookies };
 }
 
-export const isOwnSignIn = (path: string) => /^\/tenant\/sign-(in|up)\//.test(path);
+const isOwnSignIn = (path: string) => /^\/tenant\/sign-(in|up)\//.test(path);
 const isManagement = (path: string) => path.startsWith("/tenant/") && !isOwnSignIn(path);
 
 export type Naming = "resolver" | "body" | "query" | "header" | "nothing";

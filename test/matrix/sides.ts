@@ -12,7 +12,7 @@ export const SIDES = ["a", "b", "platform"] as const;
 export type SideName = (typeof SIDES)[number];
 
 /** Everybody has the same e-mail addresses on every side. */
-export const EMAIL = "everywhere@example.com";
+const EMAIL = "everywhere@example.com";
 const SECOND_EMAIL = "second@example.com";
 
 /** Something that is shown once, together with what better-auth expects beside it. */

@@ -115,8 +115,6 @@ export async function watchDatabase(database: TestDatabase, sides: Side[]) {
   }
 }
 
-export type Watch = Awaited<ReturnType<typeof watchDatabase>>;
-
 /** Dates and short words are on every side, or say nothing. */
 function isSecret(value: unknown): value is string {
   return typeof value === "string" && value.length >= 8 && !/^\d{4}-\d\d-\d\dT/.test(value);

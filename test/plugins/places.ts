@@ -78,8 +78,6 @@ export async function createPlaces(plugins: BetterAuthPlugin[], options: Instanc
   };
 }
 
-export type Places = Awaited<ReturnType<typeof createPlaces>>;
-
 /** A refusal by status and code, which signs nobody in. */
 export function expectRefused(answer: Answer<unknown>, status: number, code?: string) {
   expect({ status: answer.status, code: answer.code }).toEqual({ status, code });

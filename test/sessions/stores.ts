@@ -41,7 +41,7 @@ export function mapStorage() {
 }
 
 /** Secondary storage in a real Redis, under keys that no other test has. */
-export function redisStorage(): SecondaryStorage {
+function redisStorage(): SecondaryStorage {
   const keyPrefix = `test-${randomBytes(8).toString("hex")}:`;
   const redis = new Redis({ host: "127.0.0.1", port: 6379, keyPrefix });
   onTestFinished(async () => {
