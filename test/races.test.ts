@@ -1,0 +1,77 @@
+import { emailOTP } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
+import { createInstance, PASSWORD } from "./support/instance";
+import { databases } from "./support/servers";
+
+const EMAIL = "everybody@example.com";
+
+const times = <T>(count: number, run: () => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, run));
+
+const successes = (answers: { status: number }[]) =>
+  answers.filter(({ status }) => status === 200).length;
+
+const highest = (answers: { status: number }[]) => Math.max(...answers.map(({ status }) => status));
+
+describe.each(databases)("threat: races on %s", (database) => {
+  it("of 200 sign-ups with one e-mail at once, one gets it", async () => {
+    const instance = await createInstance({ database });
+    const { id: tenantId } = await instance.createTenant();
+    const body = { tenantId, name: "Somebody", email: EMAIL, password: PASSWORD };
+    const answers = await times(200, () => instance.browser().post("/tenant/sign-up/email", body));
+    expect(successes(answers)).toBe(1);
+    expect(highest(answers)).toBe(422);
+    for (const table of ["user", "account", "session"]) expect(await instance.rows(table)).toBe(1);
+  });
+
+  it("200 registrations of one config at once leave one", async () => {
+    const instance = await createInstance({ database });
+    const { id: tenantId } = await instance.createTenant();
+    const body = { tenantId, providerId: "google", clientId: "id", clientSecret: "secret" };
+    const configs = await times(200, () => instance.api.registerTenantOAuthConfig({ body }));
+    expect(configs).toHaveLength(200);
+    expect(await instance.rows("tenantOauthConfig")).toBe(1);
+  });
+
+  it("one reset token and one code, each redeemed 50 times at once, are good once", async () => {
+    const sent: string[] = [];
+    const instance = await createInstance({
+      database,
+      auth: {
+        emailAndPassword: {
+          enabled: true,
+          sendResetPassword: async ({ token }) => void sent.push(token),
+        },
+      },
+      plugins: [emailOTP({ sendVerificationOTP: async ({ otp }) => void sent.push(otp) })],
+    });
+    const { id } = await instance.createTenant();
+    await instance.signUp(id, EMAIL);
+    const tenant = instance.browser({ "x-tenant-id": id });
+
+    await tenant.post("/request-password-reset", { email: EMAIL });
+    const reset = { token: sent.pop(), newPassword: "another long password" };
+    const resets = await times(50, () => instance.browser().post("/reset-password", reset));
+    expect(successes(resets)).toBe(1);
+
+    await tenant.post("/email-otp/send-verification-otp", { email: EMAIL, type: "sign-in" });
+    const code = { email: EMAIL, otp: sent.pop() };
+    const signIns = await times(50, () =>
+      instance.browser({ "x-tenant-id": id }).post("/sign-in/email-otp", code),
+    );
+    expect(successes(signIns)).toBe(1);
+  });
+
+  it("a tenant that is deleted while 50 people sign in leaves no session that works", async () => {
+    const instance = await createInstance({ database });
+    const { id: tenantId } = await instance.createTenant();
+    await instance.signUp(tenantId, EMAIL);
+    const body = { tenantId, email: EMAIL, password: PASSWORD };
+    const browsers = Array.from({ length: 50 }, () => instance.browser());
+    const signIns = browsers.map((browser) => browser.post("/tenant/sign-in/email", body));
+    await instance.api.deleteTenant({ body: { tenantId } });
+    await Promise.all(signIns);
+    for (const table of ["user", "account", "session"]) expect(await instance.rows(table)).toBe(0);
+    for (const browser of browsers) expect((await browser.get("/get-session")).data).toBe(null);
+  });
+});
