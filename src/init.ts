@@ -9,10 +9,10 @@ import { adoptEmailColumnName, confinedModels, runtimeSchema } from "./schema";
 import { type BorderRules, confineAdapter } from "./scope/adapter";
 import { bindCookieCache } from "./scope/cookies";
 import { sealLinks } from "./scope/links";
+import { explainRefusal, refuseEmailTakenElsewhere } from "./scope/refusals";
 import { currentScope, prepareScopes } from "./scope/scope";
 import { type EnterScope, settleScope, settleScopeBy } from "./scope/settle";
 import { confineStorage } from "./scope/storage";
-import { explainUniqueness, refuseEmailTakenElsewhere } from "./scope/uniqueness";
 import { undoIfTenantIsGone } from "./tenants/store";
 
 export const PLUGIN_ID = "tenant-auth";
@@ -93,7 +93,7 @@ function borderRules(
       if (!options.keepEmailGloballyUnique) return;
       await refuseEmailTakenElsewhere(ctx, adapter, scope, email);
     },
-    onRefused: (error) => explainUniqueness(ctx, error),
+    onRefused: (error) => explainRefusal(ctx, error),
   };
 }
 

@@ -1,5 +1,6 @@
 import { emailOTP } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
+import { runInTenant } from "../src/index";
 import { createInstance, PASSWORD } from "./support/instance";
 import { databases } from "./support/servers";
 
@@ -47,6 +48,11 @@ describe.each(databases)("threat: races on %s", (database) => {
     });
     const { id } = await instance.createTenant();
     await instance.signUp(id, EMAIL);
+    // better-auth locks an unverified user with an id that is too long for its column on MySQL.
+    const verified = { emailVerified: true };
+    await runInTenant(id, () =>
+      instance.context.internalAdapter.updateUserByEmail(EMAIL, verified),
+    );
     const tenant = instance.browser({ "x-tenant-id": id });
 
     await tenant.post("/request-password-reset", { email: EMAIL });
@@ -70,7 +76,7 @@ describe.each(databases)("threat: races on %s", (database) => {
     const browsers = Array.from({ length: 50 }, () => instance.browser());
     const signIns = browsers.map((browser) => browser.post("/tenant/sign-in/email", body));
     await instance.api.deleteTenant({ body: { tenantId } });
-    await Promise.all(signIns);
+    expect(highest(await Promise.all(signIns))).toBeLessThan(500);
     for (const table of ["user", "account", "session"]) expect(await instance.rows(table)).toBe(0);
     for (const browser of browsers) expect((await browser.get("/get-session")).data).toBe(null);
   });

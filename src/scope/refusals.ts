@@ -3,7 +3,7 @@ import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { isInside, type Scope } from "./scope";
+import { getTenantId, isInside, type Scope } from "./scope";
 
 /**
  * With `keepEmailGloballyUnique` an e-mail that belongs to somebody outside the scope is taken
@@ -31,13 +31,19 @@ export async function refuseEmailTakenElsewhere(
 }
 
 /**
+ * What the database refuses, in words of ours where it is not the server's fault.
+ *
  * What is unique at large may be taken where nobody here can see it. That is a matter of the value
  * and no fault of the server. For e-mails there is a second reason: an application that had users
  * before it had this plugin still has better-auth's unique index on the e-mail alone, until
  * somebody drops it, and the database's own words do not say that.
  */
-export function explainUniqueness(ctx: AuthContext, error: unknown): unknown {
+export function explainRefusal(ctx: AuthContext, error: unknown): unknown {
   const { message = "", constraint, code } = error as DatabaseError;
+  // The user was there a moment ago: somebody has deleted it, perhaps together with its tenant.
+  if (getTenantId() !== null && (/foreign key/i.test(message) || code === "23503")) {
+    return APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.USER_NOT_IN_TENANT);
+  }
   if (!/unique|duplicate/i.test(`${message} ${code}`) && code !== "23505") return error;
   // PostgreSQL names the index, MySQL ends its message with the name, SQLite with the columns.
   const [, index] = /(?:for key|constraint failed:)(.*)$/i.exec(message) ?? [];
