@@ -1,41 +1,21 @@
 import type { BetterAuthOptions } from "better-auth";
 import { describe, expect, it } from "vitest";
+import { mapStorage } from "../sessions/stores";
 import { createInstance, PASSWORD } from "../support/instance";
-
-/** Secondary storage as Redis would be, in a map. */
-function memory() {
-  const entries = new Map<string, string>();
-  const storage: NonNullable<BetterAuthOptions["secondaryStorage"]> = {
-    get: async (key) => entries.get(key) ?? null,
-    set: async (key, value) => void entries.set(key, value),
-    delete: async (key) => void entries.delete(key),
-    getAndDelete: async (key) => {
-      const value = entries.get(key) ?? null;
-      entries.delete(key);
-      return value;
-    },
-    increment: async (key) => {
-      const next = Number(entries.get(key) ?? 0) + 1;
-      entries.set(key, String(next));
-      return next;
-    },
-  };
-  return { entries, storage };
-}
 
 const cookieCache = { enabled: true, maxAge: 300 };
 
 const PLACES: [description: string, options: () => Partial<BetterAuthOptions>][] = [
   ["in the database", () => ({})],
   ["in a cached cookie", () => ({ session: { cookieCache } })],
-  ["in secondary storage", () => ({ secondaryStorage: memory().storage })],
+  ["in secondary storage", () => ({ secondaryStorage: mapStorage().storage })],
   [
     "in secondary storage and in the database",
-    () => ({ secondaryStorage: memory().storage, session: { storeSessionInDatabase: true } }),
+    () => ({ secondaryStorage: mapStorage().storage, session: { storeSessionInDatabase: true } }),
   ],
   [
     "in secondary storage and in a cached cookie",
-    () => ({ secondaryStorage: memory().storage, session: { cookieCache } }),
+    () => ({ secondaryStorage: mapStorage().storage, session: { cookieCache } }),
   ],
 ];
 
@@ -73,7 +53,7 @@ describe.each(PLACES)("threat: sessions survive deletion, %s", (_, options) => {
 });
 
 it("leaves nothing of a deleted tenant's users in secondary storage", async () => {
-  const { entries, storage } = memory();
+  const { entries, storage } = mapStorage();
   const instance = await createInstance({ auth: { secondaryStorage: storage } });
   const doomed = await instance.createTenant();
   const people = await Promise.all([instance.signUp(doomed.id), instance.signUp(doomed.id)]);
