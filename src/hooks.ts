@@ -65,7 +65,8 @@ function choosesProviderFirst({ path, body, headers }: HookEndpointContext): boo
   return Boolean(chooses && headers?.has("cookie"));
 }
 
-const isOwnSignIn = (path = "") => /^\/tenant\/sign-(in|up)\//.test(path);
+/** Sign-in and sign-up under a tenant. */
+export const isOwnSignIn = (path = "") => /^\/tenant\/sign-(in|up)\//.test(path);
 
 function entersByName({ path = "", context }: HookEndpointContext): boolean {
   if (SCOPED in context || path === "/callback/:id") return false;

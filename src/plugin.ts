@@ -1,7 +1,7 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { createEnterScope } from "./context";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
-import { enterNamedTenant } from "./hooks";
+import { enterNamedTenant, isOwnSignIn } from "./hooks";
 import { PLUGIN_ID, start } from "./init";
 import {
   deleteOAuthConfigEndpoint,
@@ -64,7 +64,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
     // better-auth puts this limit on its own sign-in and sign-up, by path.
     rateLimit: [
       {
-        pathMatcher: (path: string) => /^\/tenant\/sign-(in|up)\//.test(path),
+        pathMatcher: isOwnSignIn,
         window: 10,
         max: 3,
       },

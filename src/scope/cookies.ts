@@ -3,9 +3,7 @@ import { createAuthMiddleware } from "better-auth/api";
 import { parseCookies } from "better-auth/cookies";
 import type { AfterHook } from "./hook";
 import { currentScope, isAdmitted } from "./scope";
-import { type EnterScope, settleScopeBy } from "./settle";
-
-type CachedSession = { tenantId?: string | null; expiresAt?: Date | string };
+import { type EnterScope, type SessionRow, settleScopeBy } from "./settle";
 
 /**
  * R5: elsewhere a session is no session, but it stays alive where it belongs, and so does its
@@ -19,7 +17,7 @@ export const keepCookiesOfElsewhere: AfterHook = {
     const headers = context.responseHeaders;
     const sent = parseCookies(requestHeaders?.get("cookie") ?? "");
     const isElsewhere = (name: string) => {
-      const [token = ""] = decodeURIComponent(sent.get(name) ?? "").split(".");
+      const [token = ""] = (sent.get(name) ?? "").split(".");
       return currentScope()?.elsewhere.has(token) ?? false;
     };
     const { sessionToken, ...companions } = context.authCookies;
@@ -49,8 +47,8 @@ export function bindCookieCache(ctx: AuthContext, enter: EnterScope): void {
     cookieCache: {
       ...cookieCache,
       version: async (session, user) => {
-        const { tenantId = null } = session as CachedSession;
-        if (!currentScope()) await settleScopeBy(session as CachedSession, enter);
+        const { tenantId = null } = session as SessionRow;
+        if (!currentScope()) await settleScopeBy(session as SessionRow, enter);
         const scope = currentScope();
         const here = scope ? isAdmitted(scope, tenantId) : tenantId === null;
         // Something new each time: what is nobody's version must never match what was written.

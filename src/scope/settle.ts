@@ -6,7 +6,8 @@ import { createAuthMiddleware } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { createScope, isOutermost, outermostEndpoint, type Scope } from "./scope";
 
-type SessionRow = { tenantId?: string | null; expiresAt?: Date | string };
+/** What the border has to know of a session, wherever it was read. */
+export type SessionRow = { tenantId?: string | null; expiresAt?: Date | string };
 
 /** Puts a request into a scope, with all that changes for it in better-auth's context. */
 export type EnterScope = (scope: Scope, endpoint: Endpoint | undefined) => Scope;

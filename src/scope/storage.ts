@@ -3,12 +3,11 @@ import { APIError } from "better-auth/api";
 import type { SecondaryStorage } from "better-auth/db";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { currentScope, isAdmitted, type Scope } from "./scope";
-
-type StoredSession = { tenantId?: string | null; expiresAt?: Date | string };
+import type { SessionRow } from "./settle";
 
 export interface StorageRules {
   settleScope(): Promise<Scope>;
-  settleScopeBy(session: StoredSession): Promise<void>;
+  settleScopeBy(session: SessionRow): Promise<void>;
 }
 
 const VERIFICATION = "verification:";
@@ -95,7 +94,7 @@ export async function forgetSessions(ctx: AuthContext, tenantId: string, userIds
   }
 }
 
-function sessionIn(value: unknown): StoredSession | undefined {
+function sessionIn(value: unknown): SessionRow | undefined {
   if (typeof value === "string") {
     // better-auth writes sessions as { session, user }; nothing else has to be parsed.
     return value.startsWith('{"session":') ? sessionIn(JSON.parse(value)) : undefined;
