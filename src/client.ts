@@ -1,13 +1,15 @@
 import type { ClientFetchOption } from "@better-auth/core";
-import type { BetterFetchResponse } from "@better-fetch/fetch";
-import type { BetterAuthClientPlugin } from "better-auth/client";
+import type { BetterFetch, BetterFetchResponse } from "@better-fetch/fetch";
+import { type BetterAuthClientPlugin, useAuthQuery } from "better-auth/client";
 import type { StrictEndpoint } from "better-call";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import type { tenantAuth } from "./plugin";
 import type { SignUpAnswer, SignUpInput } from "./sign-in/email";
+import type { SignInMethods } from "./sign-in/methods";
 
 export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 
+/** The options of `tenantAuthClient()`. */
 export interface TenantAuthClientOptions {
   /**
    * The tenant that this client works for: its id, or a function that is asked before every
@@ -42,9 +44,51 @@ type ServerForClient = Omit<Server, "endpoints"> & {
   };
 };
 
+/**
+ * Sign-up with the application's own fields; and what editors say about the other calls. Their types
+ * come from the server's endpoints by way of the paths, and comments get lost there. `unknown` adds
+ * nothing to a type, but its comment stays.
+ */
 interface Actions {
+  /** What the tenant's sign-in page offers, and the tenant's name, as a hook or as a store. */
+  useSignInMethods: unknown;
+  /** Tenants: their people's sign-up and sign-in, and for managers the tenants themselves. */
   tenant: {
+    /** Creates a tenant. For managers. */
+    create: unknown;
+    /** A tenant, by `id` or by `slug`. For managers. */
+    get: unknown;
+    /** Lists tenants. For managers. */
+    list: unknown;
+    /** Changes the name, the slug or the metadata of a tenant. For managers. */
+    update: unknown;
+    /** Deletes a tenant with its users, sessions and OAuth configs. For managers. */
+    delete: unknown;
+    /** What the tenant's sign-in page offers, and the tenant's name. For everybody. */
+    signInMethods: unknown;
+    /** Sign-in under a tenant. */
+    signIn: {
+      /** Signs in with e-mail and password. */
+      email: unknown;
+      /** Starts social sign-in: the page goes to the provider, unless `disableRedirect` is set. */
+      social: unknown;
+    };
+    /** The tenant's own credentials at OAuth providers. For managers. */
+    oauthConfig: {
+      /** Creates the config for a provider, or replaces it. */
+      register: unknown;
+      /** Lists the configs, without secrets. */
+      list: unknown;
+      /** Changes some of a config and leaves the rest. */
+      update: unknown;
+      /** Tries a config, stored or not, without signing anybody in. */
+      check: unknown;
+      /** Deletes the config for a provider: the global one is used from then on, if there is one. */
+      delete: unknown;
+    };
+    /** Sign-up under a tenant. */
     signUp: {
+      /** Signs up with e-mail and password, and with the application's own fields. */
       email<Fields extends Record<string, unknown>>(
         data: SignUpInput & Fields & { fetchOptions?: ClientFetchOption },
         fetchOptions?: ClientFetchOption,
@@ -62,12 +106,19 @@ export const tenantAuthClient = ({
     id: "tenant-auth",
     $InferServerPlugin: {} as ServerForClient,
     getActions: () => ({}) as Actions,
+    getAtoms: ($fetch: BetterFetch) => ({
+      // `useSignInMethods()`, and a store of that name where better-auth has stores, not hooks.
+      signInMethods: useAuthQuery<SignInMethods>([], "/tenant/sign-in-methods", $fetch, {
+        method: "GET",
+      }),
+    }),
     $ERROR_CODES: TENANT_AUTH_ERROR_CODES,
     // Calls without arguments would be sent as GET or POST by guess.
     pathMethods: {
       "/tenant/list": "GET",
       "/tenant/get": "GET",
       "/tenant/oauth-config/list": "GET",
+      "/tenant/sign-in-methods": "GET",
     },
     atomListeners: [
       {

@@ -9,10 +9,10 @@ import type { EnterScope } from "./scope/settle";
 export function tenantContext(
   endpoint: Endpoint,
   tenantId: string,
-  { sessionCookies }: ResolvedOptions,
+  options: ResolvedOptions,
 ): Partial<AuthContext> {
-  const socialProviders = tenantProviders(endpoint);
-  if (sessionCookies === "shared") return { socialProviders };
+  const socialProviders = tenantProviders(endpoint, options);
+  if (options.sessionCookies === "shared") return { socialProviders };
   return { socialProviders, authCookies: tenantCookies(endpoint.context, tenantId) };
 }
 

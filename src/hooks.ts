@@ -1,12 +1,12 @@
 import type { HookEndpointContext } from "better-auth";
-import { APIError, createAuthMiddleware } from "better-auth/api";
+import { APIError } from "better-auth/api";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import type { ResolvedOptions } from "./options";
-import type { BeforeHook } from "./scope/hook";
+import { type BeforeHook, silentHook } from "./scope/hook";
 import { SCOPED } from "./scope/run";
 import { createScope, currentScope, isOutermost, noteEndpoint, type Scope } from "./scope/scope";
 import { type EnterScope, isAdminEndpoint, settleScope } from "./scope/settle";
-import { namedTenantId, requireTenant, saidTenantId } from "./tenants/naming";
+import { isNobodys, namedTenantId, requireTenantId, saidTenantId } from "./tenants/naming";
 
 /**
  * Enters the scope of the tenant that a request names, before anything else runs (R2): on every
@@ -25,6 +25,16 @@ export function enterNamedTenant(options: ResolvedOptions, enter: EnterScope): B
     enter(scope, endpoint);
   }
 
+  /** Where the resolver says that there is no tenant, a session of one is no session (R5). */
+  async function enterPlatform(endpoint: HookEndpointContext): Promise<void> {
+    // Who may see the people of all tenants is known by the session.
+    const settled = isAdminEndpoint(endpoint) ? await settleScope(enter) : undefined;
+    if (settled?.tenantId === null) return;
+    const scope = createScope(null);
+    scope.byHost = true;
+    enter(scope, endpoint);
+  }
+
   return {
     // Says no at once where nothing names a tenant: the hook would cost every request otherwise.
     matcher: (ctx) => {
@@ -38,17 +48,18 @@ export function enterNamedTenant(options: ResolvedOptions, enter: EnterScope): B
       );
     },
 
-    handler: createAuthMiddleware(async (ctx) => {
+    handler: silentHook(async (ctx) => {
       const outer = currentScope() ?? (isOutermost(ctx) ? undefined : await settleScope(enter));
       if (outer) return stayIn(outer, saidTenantId(ctx, options), ctx);
       const named = await namedTenantId(ctx, options);
       if (named === undefined) {
-        if (choosesProviderFirst(ctx)) await settleScope(enter);
+        if (await isNobodys(ctx, options)) await enterPlatform(ctx);
+        else if (choosesProviderFirst(ctx)) await settleScope(enter);
         return;
       }
       // In a tenant that does not exist there simply is no session; that look-up stays one query.
       const scope = createScope(
-        ctx.path === "/get-session" ? named : (await requireTenant(ctx, named)).id,
+        ctx.path === "/get-session" ? named : await requireTenantId(ctx, named),
       );
       if (isAdminEndpoint(ctx)) scope.admin = "visits";
       enter(scope, ctx);

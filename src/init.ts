@@ -5,15 +5,14 @@ import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { bindProviderOptions } from "./oauth/options";
 import type { ResolvedOptions } from "./options";
-import { adoptEmailColumnName, confinedModels, runtimeSchema } from "./schema";
-import { type BorderRules, confineAdapter } from "./scope/adapter";
+import { adoptColumnNames, confinedModels, runtimeSchema } from "./schema";
+import { type BorderRules, confineAdapter, isMySQL } from "./scope/adapter";
 import { bindCookieCache } from "./scope/cookies";
 import { sealLinks } from "./scope/links";
-import { explainRefusal, refuseEmailTakenElsewhere } from "./scope/refusals";
 import { currentScope, prepareScopes } from "./scope/scope";
 import { type EnterScope, settleScope, settleScopeBy } from "./scope/settle";
 import { confineStorage } from "./scope/storage";
-import { undoIfTenantIsGone } from "./tenants/store";
+import { undoIfTenantIsGone, wasDeleted } from "./tenants/find";
 
 export const PLUGIN_ID = "tenant-auth";
 
@@ -25,9 +24,12 @@ export async function start(
   enter: EnterScope,
 ) {
   await prepareScopes();
-  adoptEmailColumnName(schema, ctx.options.user?.fields?.email);
+  adoptColumnNames(schema, ctx.options);
   const models = confinedModels(options);
   assertTables(ctx, options);
+  if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {
+    (await import("./scope/own-rows")).answerOwnRows(ctx.adapter);
+  }
   const rules = borderRules(ctx, models, options, enter);
   confineAdapter(ctx.adapter, rules);
   if (ctx.options.secondaryStorage) {
@@ -57,6 +59,9 @@ export async function start(
     },
   };
 }
+
+/** Loaded when they are needed, which is hardly ever. */
+const refusals = () => import("./scope/refusals");
 
 /** A model that is to be confined and is not there is a mistake to be told of at start. */
 function assertTables(ctx: AuthContext, { scopedModels }: ResolvedOptions) {
@@ -89,11 +94,12 @@ function borderRules(
     confinedModel: (name) => confinedByName.get(name),
     settleScope: (adapter) => settleScope(enter, adapter),
     settleScopeBy: (session) => settleScopeBy(session as { tenantId?: string | null }, enter),
+    wasDeleted: (tenantId) => wasDeleted(ctx, tenantId),
     beforeEmail: async (adapter, scope, email) => {
       if (!options.keepEmailGloballyUnique) return;
-      await refuseEmailTakenElsewhere(ctx, adapter, scope, email);
+      await (await refusals()).refuseEmailTakenElsewhere(ctx, adapter, scope, email);
     },
-    onRefused: (error) => explainRefusal(ctx, error),
+    onRefused: async (error) => (await refusals()).explainRefusal(ctx, error),
   };
 }
 
@@ -118,6 +124,14 @@ function pluginsAtRunTime(ctx: AuthContext, schema: BetterAuthPluginDBSchema): B
     ...applicationHook,
     ...others,
     // What other plugins do to an answer comes before the last word on it.
-    { id: `${PLUGIN_ID}-answers`, hooks: { after: last } },
+    { id: `${PLUGIN_ID}-answers`, hooks: { after: last }, onResponse: nameFailure },
   ];
+}
+
+/** better-auth answers what it did not expect (a database that is away) without a word. */
+async function nameFailure(answer: Response): Promise<{ response: Response } | undefined> {
+  if (answer.status < 500 || answer.body) return undefined;
+  const { status, headers } = answer;
+  const body = { code: "INTERNAL_SERVER_ERROR", message: "Internal Server Error" };
+  return { response: Response.json(body, { status, headers }) };
 }

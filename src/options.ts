@@ -13,6 +13,8 @@ export type TenantManagementAction =
   | "tenant:delete"
   | "oauth-config:register"
   | "oauth-config:list"
+  | "oauth-config:update"
+  | "oauth-config:check"
   | "oauth-config:delete";
 
 /** A signed-in caller, and where it belongs. */
@@ -21,7 +23,9 @@ export interface TenantSession {
   user: User & { tenantId?: string | null; role?: string | null };
 }
 
+/** What `canManageTenants` has to decide about. */
 export interface TenantManagementRequest {
+  /** What the call is about to do. */
   action: TenantManagementAction;
   /** The tenant that is to be managed; undefined where there is none (create, list, not found). */
   tenantId: string | undefined;
@@ -33,15 +37,22 @@ export interface TenantManagementRequest {
 export type ResolveTenantContext = Pick<GenericEndpointContext, "context"> &
   Partial<Pick<GenericEndpointContext, "path" | "headers" | "request" | "body" | "query">>;
 
+/**
+ * What a resolver may answer: a tenant by its id or by its slug; `false` for no tenant, whatever
+ * the request says; nothing (null, undefined or an empty string) to let the request speak.
+ */
+export type ResolvedTenant = string | { slug: string } | false | null | undefined;
+
+/** Names the tenant of a request: see `resolveTenantId`. */
+export type ResolveTenant = (ctx: ResolveTenantContext) => ResolvedTenant | Promise<ResolvedTenant>;
+
+/** The options of `tenantAuth()`. A mistake in them is an error at start. */
 export interface TenantAuthOptions {
   /**
    * Names the tenant of a request, before anything the request itself says: from the host name,
-   * for example. Nothing (null, undefined or an empty string) lets the body, the query and the
-   * header speak. Runs on every request.
+   * for example, with `bySubdomain()` or `byDomain()`. Runs on every request.
    */
-  resolveTenantId?: (
-    ctx: ResolveTenantContext,
-  ) => string | null | undefined | Promise<string | null | undefined>;
+  resolveTenantId?: ResolveTenant;
   /**
    * The request header that names the tenant.
    * @default "x-tenant-id"
@@ -72,6 +83,14 @@ export interface TenantAuthOptions {
    */
   reservedSlugs?: string[];
   /**
+   * Hosts that a tenant's OAuth config may point to besides the provider's own public ones: a
+   * GitLab of its own, say. A host stands for its default port, `host:port` for that one, and
+   * `*.example.com` for all below a domain. The server will call them, so name none that a tenant
+   * should not reach.
+   * @default []
+   */
+  trustedProviderHosts?: string[];
+  /**
    * Keeps better-auth's own unique index on the e-mail: one e-mail is one user in one tenant.
    * @default false
    */
@@ -97,12 +116,11 @@ export interface TenantAuthOptions {
 
 /** Names that collide with what applications put at the first label of a host or path. */
 export const DEFAULT_RESERVED_SLUGS = (
-  "about account accounts admin administrator api app apps assets auth billing blog cdn console " +
-  "contact dashboard demo dev docs download email ftp help home imap internal localhost login " +
-  "logout mail me my new null oauth operator ops platform pop portal pricing private public " +
-  "register root security settings shop sign-in sign-out sign-up signin signout signup smtp sso " +
-  "staging static status support system team tenant tenants test undefined user users web webmail " +
-  "ws www"
+  "about account admin api app assets auth billing blog cdn console dashboard demo dev docs email " +
+  "ftp help home imap internal localhost login logout mail null oauth operator platform pop portal " +
+  "public register root security settings shop sign-in sign-out sign-up signin signout signup " +
+  "smtp sso staging static status support system team tenant tenants test user users " +
+  "web www"
 ).split(" ");
 
 /** The options with their defaults filled in. */
@@ -114,6 +132,7 @@ export type ResolvedOptions = TenantAuthOptions &
       | "adminUserIds"
       | "adminRoles"
       | "reservedSlugs"
+      | "trustedProviderHosts"
       | "keepEmailGloballyUnique"
       | "sessionCookies"
       | "scopedModels"
@@ -129,6 +148,18 @@ const names = z.record(
   }),
 );
 
+const HOST_PATTERN = /^(\*\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:\d{1,5})?$/;
+
+/** A host, perhaps with a port, or all below a domain; spelled as it will be compared. */
+function isHostPattern(pattern: string): boolean {
+  const [, wildcard = "", name = ""] = HOST_PATTERN.exec(pattern) ?? [];
+  const address = `https://${pattern.slice(wildcard.length)}`;
+  const isDomain = /[a-z]$/.test(name);
+  return name !== "" && (isDomain || !wildcard) && URL.canParse(address)
+    ? new URL(address).origin === address
+    : false;
+}
+
 const optionsSchema = z.strictObject({
   resolveTenantId: fn.optional(),
   tenantHeader: z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "expected a header name"),
@@ -136,6 +167,7 @@ const optionsSchema = z.strictObject({
   adminRoles: z.array(z.string().min(1)),
   canManageTenants: fn.optional(),
   reservedSlugs: z.array(z.string()),
+  trustedProviderHosts: z.array(z.string().refine(isHostPattern, "expected a host")),
   keepEmailGloballyUnique: z.boolean(),
   sessionCookies: z.enum(["shared", "per-tenant"]),
   scopedModels: z.array(z.string().min(1)),
@@ -150,6 +182,7 @@ export function resolveOptions(options: TenantAuthOptions = {}): ResolvedOptions
     adminUserIds: options.adminUserIds ?? [],
     adminRoles: options.adminRoles ?? ["admin"],
     reservedSlugs: options.reservedSlugs ?? DEFAULT_RESERVED_SLUGS,
+    trustedProviderHosts: options.trustedProviderHosts ?? [],
     keepEmailGloballyUnique: options.keepEmailGloballyUnique ?? false,
     sessionCookies: options.sessionCookies ?? "shared",
     scopedModels: options.scopedModels ?? [],

@@ -1,4 +1,4 @@
-import { BetterAuthError } from "better-auth";
+import { BetterAuthError, type BetterAuthOptions } from "better-auth";
 import type { BetterAuthPluginDBSchema, DBFieldAttribute } from "better-auth/db";
 import { mergeSchema } from "better-auth/db";
 
@@ -26,6 +26,16 @@ const metadataColumn = {
   transform: { output: (stored) => (typeof stored === "string" ? JSON.parse(stored) : stored) },
 } satisfies DBFieldAttribute;
 
+/** As JSON in a text: a list column of Prisma cannot be null, and an empty list is not none. */
+const listColumn = {
+  type: "string",
+  required: false,
+  transform: {
+    input: (list) => (list ? JSON.stringify(list) : list),
+    output: (stored) => (typeof stored === "string" ? JSON.parse(stored) : stored),
+  },
+} satisfies DBFieldAttribute;
+
 const timestamps = {
   createdAt: { type: "date", required: true, defaultValue: () => new Date() },
   updatedAt: { type: "date", required: true, defaultValue: () => new Date() },
@@ -35,11 +45,14 @@ function tables() {
   return {
     tenant: {
       fields: {
-        name: { type: "string", required: true, sortable: true },
-        slug: { type: "string", required: true, unique: true },
+        // Lists are sorted by name, by slug or by age.
+        name: { type: "string", required: true, sortable: true, index: true },
+        slug: { type: "string", required: true },
         metadata: metadataColumn,
         ...timestamps,
       },
+      // Not `unique` at the column: on MongoDB better-auth creates these here only.
+      indexes: [{ fields: ["createdAt"] }, { fields: ["slug"], unique: true }],
     },
     tenantOauthConfig: {
       fields: {
@@ -51,7 +64,9 @@ function tables() {
         providerId: { type: "string", required: true },
         clientId: { type: "string", required: true, returned: false },
         clientSecret: { type: "string", required: true, returned: false },
-        scopes: { type: "string[]", required: false },
+        options: { type: "string", required: false, returned: false },
+        secretChangedAt: { type: "date", required: false },
+        scopes: listColumn,
         redirectURI: { type: "string", required: false },
         enabled: { type: "boolean", required: true, defaultValue: true },
         ...timestamps,
@@ -63,14 +78,30 @@ function tables() {
       indexes: [{ fields: ["tenantId", "email"], unique: true }],
     },
     session: { fields: { tenantId: { ...tenantColumn, index: true } } },
-    account: { fields: { tenantId: { ...tenantColumn, index: true } } },
-    verification: { fields: { tenantId: { ...tenantColumn, index: true } } },
+    account: {
+      fields: { tenantId: { ...tenantColumn, index: true }, accountId: accountIdColumn() },
+    },
+    verification: {
+      fields: { tenantId: tenantColumn },
+      // better-auth deletes what has expired whenever it looks a value up by its identifier, which
+      // has an index of its own. Not one over both: MySQL has it as an unbounded text in old tables.
+      indexes: [{ fields: ["tenantId", "expiresAt"] }],
+    },
   } satisfies BetterAuthPluginDBSchema;
 }
 
 /** better-auth's own column, without its unique index: the same e-mail may exist in every tenant. */
 function emailColumn(): DBFieldAttribute {
   return { type: "string", required: true, sortable: true };
+}
+
+/**
+ * better-auth's own column, with an index: a callback looks for the account by it, and the tenant
+ * alone may have a hundred thousand. Not an index over both: that one would be added to tables
+ * that are there already, and MySQL cannot, because the column is an unbounded text in them.
+ */
+function accountIdColumn(): DBFieldAttribute {
+  return { type: "string", required: true, index: true };
 }
 
 type Tables = ReturnType<typeof tables>;
@@ -125,11 +156,11 @@ function assertNames(schema: BetterAuthPluginDBSchema, names: TenantAuthSchema) 
       : "";
     if (unknown !== undefined) {
       const path = ["schema", model, ...(unknown ? ["fields", unknown] : [])].join(".");
-      throw new BetterAuthError(`tenantAuth(): ${path}: the plugin has nothing of this name`);
+      throw new BetterAuthError(`tenantAuth(): ${path}: nothing has this name`);
     }
     if ("modelName" in name && !model.startsWith("tenant")) {
       throw new BetterAuthError(
-        `tenantAuth(): schema.${model}.modelName: better-auth's own tables are renamed in its own options`,
+        `tenantAuth(): schema.${model}.modelName: set it in the options of better-auth`,
       );
     }
   }
@@ -137,8 +168,8 @@ function assertNames(schema: BetterAuthPluginDBSchema, names: TenantAuthSchema) 
 
 /**
  * What better-auth's input and output parsing sees at run time. Two things differ from what is
- * stored: there is no `email` field, which core would ask for a second time as an additional
- * field; and the default of `tenantId` is whatever tenant the request runs in, so that users made
+ * stored: better-auth's own columns are not there, which core would ask for a second time as
+ * additional fields; and the default of `tenantId` is whatever tenant the request runs in, so that users made
  * up to hide that an e-mail is taken look like real ones, and sessions that never reach the
  * database carry their tenant.
  */
@@ -149,7 +180,7 @@ export function runtimeSchema(
 ): BetterAuthPluginDBSchema {
   const runtime: BetterAuthPluginDBSchema = { ...stored };
   for (const model of models) {
-    const { email: _, tenantId, ...fields } = stored[model]?.fields ?? {};
+    const { email: _, accountId: __, tenantId, ...fields } = stored[model]?.fields ?? {};
     runtime[model] = { fields: { ...fields, tenantId: withDefault(tenantId, currentTenant) } };
   }
   return runtime;
@@ -169,13 +200,20 @@ function withDefault(
 }
 
 /**
- * The plugin's `email` field replaces better-auth's, and with it the name that better-auth's own
- * option `user.fields.email` gives the column. The adapter keeps the very object it was given, so
- * setting the name there reaches it.
+ * The plugin's columns replace better-auth's of the same name, and with them the names that
+ * better-auth's own options (`user.fields.email`) give them. The adapter keeps the very objects it
+ * was given, so setting the name there reaches it.
  */
-export function adoptEmailColumnName(stored: BetterAuthPluginDBSchema, name: string | undefined) {
-  const email = stored.user?.fields.email;
-  if (email && name) email.fieldName ??= name;
+export function adoptColumnNames(
+  stored: BetterAuthPluginDBSchema,
+  { user, account }: Pick<BetterAuthOptions, "user" | "account">,
+) {
+  adopt(stored.user?.fields.email, user?.fields?.email);
+  adopt(stored.account?.fields.accountId, account?.fields?.accountId);
+}
+
+function adopt(column: DBFieldAttribute | undefined, name: string | undefined) {
+  if (column && name) column.fieldName ??= name;
 }
 
 /** The part of the schema that types are inferred from. */

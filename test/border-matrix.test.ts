@@ -5,6 +5,7 @@ import type { Variant } from "./matrix/instance";
 import { type Carrier, carriersOf, NOBODY, send, type Try } from "./matrix/requests";
 import type { OneTime, Side } from "./matrix/sides";
 import { createMatrixWorld } from "./matrix/world";
+import { hear } from "./support/secret-spy";
 
 /** The tables of plugins that are looked up by more than the id of their user. */
 const scopedModels = [
@@ -107,7 +108,9 @@ const naming = ({ tenantId }: Side) => (tenantId === null ? "nothing" : "header"
 async function createWorld(variant: Variant) {
   hurry();
   // Some plugins write to the console past better-auth's logger.
-  const quiet = vi.spyOn(console, "error").mockImplementation(() => {});
+  const quiet = vi
+    .spyOn(console, "error")
+    .mockImplementation((...args) => hear("console", ...args));
   onTestFinished(() => quiet.mockRestore());
   return createMatrixWorld(variant);
 }

@@ -3,6 +3,7 @@ import { TENANT_AUTH_ERROR_CODES, tenantAuthClient } from "../src/client";
 import { TENANT_AUTH_ERROR_CODES as SERVER_ERROR_CODES } from "../src/index";
 import { asOperator, connect, google, somebody } from "./support/client";
 import { createInstance, PASSWORD } from "./support/instance";
+import { interceptFetch } from "./support/providers";
 
 describe("tenants", () => {
   test("create", async () => {
@@ -47,6 +48,20 @@ describe("tenants", () => {
     expect(last().body).toBeUndefined();
     expect(error).toBeNull();
     expect(data?.map(({ id }) => id)).toEqual([acme.id, globex.id]);
+  });
+
+  test("list, a part of it", async () => {
+    const instance = await createInstance();
+    for (const slug of ["acme-1", "acme-2", "acme-3", "globex"]) await instance.createTenant(slug);
+    const { authClient, last } = await asOperator(instance);
+
+    const { data } = await authClient.tenant.list({
+      query: { limit: 2, offset: 1, search: "acme", sort: "-slug" },
+    });
+
+    const query = { limit: "2", offset: "1", search: "acme", sort: "-slug" };
+    expect(last()).toMatchObject({ method: "GET", path: "/tenant/list", query });
+    expect(data?.map(({ slug }) => slug)).toEqual(["acme-2", "acme-1"]);
   });
 
   test("update", async () => {
@@ -174,6 +189,40 @@ describe("OAuth configs", () => {
     const byHeader = await ofAcme.authClient.tenant.oauthConfig.list();
     expect(ofAcme.last()).toMatchObject({ method: "GET", query: {}, body: undefined });
     expect(byHeader.data).toEqual(byQuery.data);
+  });
+
+  test("update", async () => {
+    const instance = await createInstance();
+    const acme = await instance.createTenant("acme");
+    await instance.api.registerTenantOAuthConfig({ body: { ...config, tenantId: acme.id } });
+    const { authClient, last } = await asOperator(instance);
+    const input = { tenantId: acme.id, providerId: "google", options: { hd: "acme.example" } };
+
+    const { data, error } = await authClient.tenant.oauthConfig.update(input);
+
+    expect(last()).toMatchObject({ method: "POST", path: "/tenant/oauth-config/update" });
+    expect(last().body).toEqual(input);
+    expect(error).toBeNull();
+    expect(data).toMatchObject({ ...input, clientId: "acme-id", enabled: true });
+  });
+
+  test("check", async () => {
+    interceptFetch({});
+    const instance = await createInstance();
+    const acme = await instance.createTenant("acme");
+    const { authClient, last } = await asOperator(instance);
+    const input = { ...config, tenantId: acme.id };
+
+    const { data, error } = await authClient.tenant.oauthConfig.check(input);
+
+    expect(last()).toMatchObject({ method: "POST", path: "/tenant/oauth-config/check" });
+    expect(last().body).toEqual(input);
+    expect(error).toBeNull();
+    expect(data).toMatchObject({
+      providerId: "google",
+      ok: false,
+      redirectURI: "http://localhost:3000/api/auth/tenant/callback/google",
+    });
   });
 
   test("delete", async () => {

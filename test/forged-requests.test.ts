@@ -50,6 +50,8 @@ describe("requests forged by another site", () => {
       "/tenant/update": { tenantId: tenant.id, name: "Evil" },
       "/tenant/delete": { tenantId: tenant.id },
       "/tenant/oauth-config/register": { ...config, clientId: "evil", clientSecret: "evil" },
+      "/tenant/oauth-config/update": { ...config, clientSecret: "evil" },
+      "/tenant/oauth-config/check": config,
       "/tenant/oauth-config/delete": config,
     };
     for (const [path, body] of Object.entries(requests)) {

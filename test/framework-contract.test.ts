@@ -7,9 +7,10 @@ import {
   type BetterAuthOptions,
   type BetterAuthPlugin,
   betterAuth,
+  type HookEndpointContext,
   type Session,
 } from "better-auth";
-import { createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
+import { APIError, createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { getMigrations } from "better-auth/db/migration";
 import { magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -100,6 +101,27 @@ describe("start", () => {
     ]);
     // Migrations and the CLI read what the application wrote.
     expect(auth.options.plugins?.map(({ id }) => id)).toEqual(["other", "tenant-auth"]);
+  });
+});
+
+describe("hooks", () => {
+  it("a before-hook may be a plain function: one that answers nothing lets the request pass", async () => {
+    const seen: unknown[] = [];
+    const handler = async ({ path, headers }: HookEndpointContext) => {
+      seen.push([path, headers?.get("x-refuse")]);
+      if (headers?.has("x-refuse")) throw new APIError("FORBIDDEN", { code: "REFUSED" });
+    };
+    const before = [{ matcher: () => true, handler: handler as never }];
+    const { browser } = await plain({ plugins: [{ id: "hook", hooks: { before } }] });
+    const refused = await browser.get("/get-session", { headers: { "x-refuse": "yes" } });
+    expect([refused.status, refused.code]).toEqual([403, "REFUSED"]);
+    expect((await browser.post("/sign-up/email", somebody())).status).toBe(200);
+    expect((await browser.get("/get-session")).data).toMatchObject({ user: { name: "S" } });
+    expect(seen).toEqual([
+      ["/get-session", "yes"],
+      ["/sign-up/email", null],
+      ["/get-session", null],
+    ]);
   });
 });
 

@@ -161,6 +161,8 @@ describe("threat: path tricks", () => {
     ["POST", "/tenant/delete"],
     ["POST", "/tenant/oauth-config/register"],
     ["GET", "/tenant/oauth-config/list"],
+    ["POST", "/tenant/oauth-config/update"],
+    ["POST", "/tenant/oauth-config/check"],
     ["POST", "/tenant/oauth-config/delete"],
   ] as const;
 
@@ -210,7 +212,9 @@ describe("threat: path tricks", () => {
       const credentials = { clientId: "id", clientSecret: "secret" };
       await instance.api.registerTenantOAuthConfig({ body: { ...config, ...credentials } });
       const ordinary = await instance.signUp(null);
-      const body = { ...config, ...credentials, clientId: "changed", name: "New", slug: "new-one" };
+      const body = path.endsWith("oauth-config/update")
+        ? { ...config, enabled: false }
+        : { ...config, ...credentials, clientId: "changed", name: "New", slug: "new-one" };
       for (const trick of [path, ...tricks(path)]) {
         const query = { id: tenant.id, tenantId: tenant.id };
         const request = method === "GET" ? { method, query } : { method, body };
@@ -224,7 +228,7 @@ describe("threat: path tricks", () => {
       }
       expect(await instance.api.listTenants()).toEqual([tenant]);
       const [stored] = await instance.api.listTenantOAuthConfigs({ query: config });
-      expect(stored).toMatchObject({ providerId: "google", clientId: "id" });
+      expect(stored).toMatchObject({ providerId: "google", clientId: "id", enabled: true });
     });
 
     it.each([SIGN_UP, SIGN_IN])("disabledPaths closes %s, however it is written", async (path) => {

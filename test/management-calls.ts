@@ -2,7 +2,7 @@ import type { TenantManagementAction } from "../src/index";
 import type { Browser, RequestOptions } from "./support/browser";
 import type { Instance } from "./support/instance";
 
-/** One of the eight management endpoints, called in a way that works for whoever may. */
+/** One of the ten management endpoints, called in a way that works for whoever may. */
 export interface ManagementCall {
   action: TenantManagementAction;
   method: "GET" | "POST";
@@ -13,6 +13,8 @@ export interface ManagementCall {
   target?: "tenantId" | "id";
   /** Whether the target may be named by the header instead. */
   header?: true;
+  /** Whether a field that it does not know is a mistake, whoever calls. */
+  strict?: true;
 }
 
 export const managementCalls: ManagementCall[] = [
@@ -48,6 +50,23 @@ export const managementCalls: ManagementCall[] = [
     header: true,
   },
   {
+    action: "oauth-config:update",
+    method: "POST",
+    path: "/tenant/oauth-config/update",
+    body: { providerId: "google", enabled: false },
+    target: "tenantId",
+    header: true,
+    strict: true,
+  },
+  {
+    action: "oauth-config:check",
+    method: "POST",
+    path: "/tenant/oauth-config/check",
+    body: { providerId: "google" },
+    target: "tenantId",
+    header: true,
+  },
+  {
     action: "oauth-config:delete",
     method: "POST",
     path: "/tenant/oauth-config/delete",
@@ -57,7 +76,7 @@ export const managementCalls: ManagementCall[] = [
   },
 ];
 
-/** Sends a management call about a tenant. */
+/** Sends a management call about a tenant. A check asks the provider, so tests have no network. */
 export function manage(
   browser: Browser,
   { method, path, body, target }: ManagementCall,
@@ -81,7 +100,7 @@ export async function createManagedTenant(instance: Instance, slug?: string) {
     body: {
       tenantId: tenant.id,
       providerId: "google",
-      clientId: "the-id",
+      clientId: `client-${tenant.id}`,
       clientSecret: "the-secret",
     },
   });

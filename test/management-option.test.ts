@@ -1,8 +1,15 @@
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { TenantAuthOptions, TenantManagementRequest } from "../src/index";
 import { createManagedTenant, manage, managementCalls, storedState } from "./management-calls";
 import { createInstance, type Instance } from "./support/instance";
+import { interceptFetch } from "./support/providers";
 import { databases } from "./support/servers";
+
+let atProviders: ReturnType<typeof interceptFetch>;
+
+beforeEach(() => {
+  atProviders = interceptFetch({});
+});
 
 type CanManage = NonNullable<TenantAuthOptions["canManageTenants"]>;
 
@@ -19,7 +26,7 @@ function asking(answer: (request: TenantManagementRequest) => unknown) {
 
 const FORBIDDEN = [403, "TENANT_MANAGEMENT_NOT_ALLOWED"];
 
-/** The eight calls of the server API, about a tenant. */
+/** The ten calls of the server API, about a tenant. */
 function serverCalls({ api }: Instance, tenantId: string, headers?: Headers) {
   const google = { tenantId, providerId: "google" };
   const credentials = { clientId: "new-id", clientSecret: "new-secret" };
@@ -30,13 +37,15 @@ function serverCalls({ api }: Instance, tenantId: string, headers?: Headers) {
     () => api.updateTenant({ body: { tenantId, name: "Changed" }, headers }),
     () => api.registerTenantOAuthConfig({ body: { ...google, ...credentials }, headers }),
     () => api.listTenantOAuthConfigs({ query: { tenantId }, headers }),
+    () => api.updateTenantOAuthConfig({ body: { ...google, enabled: false }, headers }),
+    () => api.checkTenantOAuthConfig({ body: google, headers }),
     () => api.deleteTenantOAuthConfig({ body: google, headers }),
     () => api.deleteTenant({ body: { tenantId }, headers }),
   ];
 }
 
 describe("canManageTenants", () => {
-  it("hears the action, the target and the session of all eight calls", async () => {
+  it("hears the action, the target and the session of all ten calls", async () => {
     const { asked, canManageTenants } = asking(() => true);
     const instance = await createInstance({ tenant: { canManageTenants } });
     const { browser, user } = await instance.signUp(null);
@@ -186,16 +195,18 @@ describe("threat: checked one id, acted on another", () => {
         expect(status).toBe(200);
         return asked.splice(0).map(({ tenantId }) => tenantId);
       };
-      /** Who has got or lost a config; nobody, when they are only listed. */
+      /** Who has got, lost or switched off a config, or whose client was tried at the provider. */
       const touched = async () => {
         const tenants = [fromBody, fromQuery, fromHeader, fromResolver];
-        const counts = await Promise.all(
+        const tried = atProviders.map(({ params }) => params.get("client_id"));
+        const found = await Promise.all(
           tenants.map(async ({ id }) => {
             const configs = await instance.api.listTenantOAuthConfigs({ query: { tenantId: id } });
-            return configs.length === 1 ? [] : [id];
+            const untouched = configs.length === 1 && configs[0]?.enabled;
+            return untouched && !tried.includes(`client-${id}`) ? [] : [id];
           }),
         );
-        return counts.flat();
+        return found.flat();
       };
       const acted: string[] = [];
       const expectActedOn = async (seen: (string | undefined)[], id: string) => {

@@ -36,7 +36,10 @@ const BETTER_AUTHS: InstanceOptions = {
   auth: {
     user: { modelName: "people", fields: { email: "email_address" } },
     session: { modelName: "people_sessions", fields: { userId: "person_id" } },
-    account: { modelName: "people_accounts", fields: { userId: "person_id" } },
+    account: {
+      modelName: "people_accounts",
+      fields: { userId: "person_id", accountId: "provider_key" },
+    },
     verification: { modelName: "people_tokens" },
   },
 };
@@ -49,6 +52,7 @@ interface Names {
   account: string;
   tenantColumn: string;
   emailColumn: string;
+  accountIdColumn: string;
 }
 
 const DEFAULT_NAMES: Names = {
@@ -59,6 +63,7 @@ const DEFAULT_NAMES: Names = {
   account: "account",
   tenantColumn: "tenantId",
   emailColumn: "email",
+  accountIdColumn: "accountId",
 };
 const OUR_NAMES = {
   tenant: "organisations",
@@ -70,6 +75,7 @@ const BETTER_AUTHS_NAMES = {
   session: "people_sessions",
   account: "people_accounts",
   emailColumn: "email_address",
+  accountIdColumn: "provider_key",
 };
 
 const USER_EMAIL: InstanceOptions["tenant"] = { schema: { user: { fields: { email: "mail" } } } };
@@ -126,6 +132,7 @@ async function walkThrough(instance: Instance, names: Names) {
     expect(await count(database, table, names.tenantColumn, a.id)).toBe(1);
   }
   expect(await count(database, names.user, names.emailColumn, "person@example.com")).toBe(1);
+  expect(await count(database, names.account, names.accountIdColumn, person.user.id)).toBe(1);
 
   const taken = await instance.browser().post("/tenant/sign-up/email", {
     name: "Somebody",

@@ -1,14 +1,17 @@
 import { type BetterAuthClientPlugin, createAuthClient } from "better-auth/client";
 import { adminClient, inferAdditionalFields, organizationClient } from "better-auth/client/plugins";
 import type { createAuthClient as createForReact } from "better-auth/react";
+import type { createAuthClient as createForSolid } from "better-auth/solid";
+import type { createAuthClient as createForSvelte } from "better-auth/svelte";
 import type { Session, User } from "better-auth/types";
+import type { createAuthClient as createForVue } from "better-auth/vue";
 import { describe, expectTypeOf, test } from "vitest";
 import {
   type TENANT_AUTH_ERROR_CODES,
   type TenantAuthClientOptions,
   tenantAuthClient,
 } from "../src/client";
-import type { Tenant, TenantOAuthConfig } from "../src/index";
+import type { OAuthConfigCheck, SignInMethods, Tenant, TenantOAuthConfig } from "../src/index";
 import { compiles, type HasAny } from "./support/types";
 
 const options = () => ({
@@ -20,10 +23,16 @@ const options = () => ({
   ],
 });
 const createClient = () => createAuthClient(options());
-// React itself is not needed to look at the types of its client.
+// The frameworks themselves are not needed to look at the types of their clients.
 const createReactClient = (create: typeof createForReact) => create(options());
+const createVueClient = (create: typeof createForVue) => create(options());
+const createSvelteClient = (create: typeof createForSvelte) => create(options());
+const createSolidClient = (create: typeof createForSolid) => create(options());
 declare const authClient: ReturnType<typeof createClient>;
 declare const reactClient: ReturnType<typeof createReactClient>;
+declare const vueClient: ReturnType<typeof createVueClient>;
+declare const svelteClient: ReturnType<typeof createSvelteClient>;
+declare const solidClient: ReturnType<typeof createSolidClient>;
 
 type TenantOf = string | null | undefined;
 const person = { name: "Al", email: "al@example.com", password: "secret" };
@@ -67,6 +76,16 @@ describe("tenants", () => {
     compiles(async () => {
       const { data } = await authClient.tenant.list();
       expectTypeOf(data).toEqualTypeOf<Tenant[] | null>();
+      const query = { limit: 20, offset: 40, search: "acme", sort: "-createdAt" } as const;
+      const page = await authClient.tenant.list({ query });
+      expectTypeOf(page.data).toEqualTypeOf<Tenant[] | null>();
+      authClient.tenant.list({ query: { limit: "20" } });
+      // @ts-expect-error: a tenant has no age
+      authClient.tenant.list({ query: { sort: "age" } });
+      // @ts-expect-error: a number
+      authClient.tenant.list({ query: { limit: true } });
+      // @ts-expect-error: it is a query
+      authClient.tenant.list({ limit: 20 });
     });
   });
 
@@ -171,6 +190,16 @@ describe("sign-in", () => {
     });
   });
 
+  test("signInMethods", () => {
+    compiles(async () => {
+      const { data } = await authClient.tenant.signInMethods();
+      expectTypeOf(data).toEqualTypeOf<SignInMethods | null>();
+      authClient.tenant.signInMethods({ query: { tenantId: "1" } });
+      // @ts-expect-error: no such field
+      authClient.tenant.signInMethods({ query: { slug: "acme" } });
+    });
+  });
+
   test("the callback is no call of the client", () => {
     expectTypeOf<typeof authClient.tenant>().not.toHaveProperty("callback");
   });
@@ -199,6 +228,35 @@ describe("OAuth configs", () => {
       // @ts-expect-error: no such field
       authClient.tenant.oauthConfig.list({ query: { id: "1" } });
     });
+  });
+
+  test("update", () => {
+    compiles(async () => {
+      const { data } = await authClient.tenant.oauthConfig.update({
+        providerId: "google",
+        options: { hd: "a.b" },
+      });
+      expectTypeOf(data).toEqualTypeOf<TenantOAuthConfig | null>();
+      // @ts-expect-error: the client id is who the client is
+      authClient.tenant.oauthConfig.update({ providerId: "google", clientId: "id" });
+      // @ts-expect-error: no provider
+      authClient.tenant.oauthConfig.update({ enabled: false });
+    });
+  });
+
+  test("check", () => {
+    compiles(async () => {
+      const { data } = await authClient.tenant.oauthConfig.check({ providerId: "google" });
+      expectTypeOf(data).toEqualTypeOf<OAuthConfigCheck | null>();
+      authClient.tenant.oauthConfig.check({ ...credentials, options: null });
+      // @ts-expect-error: no provider
+      authClient.tenant.oauthConfig.check({ tenantId: "1" });
+    });
+  });
+
+  test("secrets are not rotated from outside", () => {
+    expectTypeOf<typeof authClient.tenant>().not.toHaveProperty("rotate");
+    expectTypeOf<typeof authClient>().not.toHaveProperty("rotateTenantOAuthSecrets");
   });
 
   test("delete", () => {
@@ -260,6 +318,29 @@ describe("inference", () => {
     expectTypeOf<keyof typeof TENANT_AUTH_ERROR_CODES>().toExtend<keyof Codes>();
     // @ts-expect-error: no such code
     expectTypeOf<Codes["TENANT_NOT_THERE"]>();
+  });
+
+  test("useSignInMethods answers with them, as a hook, a ref, a store or an accessor", () => {
+    compiles(() => {
+      const inReact = reactClient.useSignInMethods();
+      expectTypeOf(inReact.data).toEqualTypeOf<SignInMethods | null>();
+      expectTypeOf(inReact.isPending).toEqualTypeOf<boolean>();
+      expectTypeOf(inReact.error?.message).toEqualTypeOf<string | undefined>();
+      expectTypeOf(inReact.error?.status).toEqualTypeOf<number | undefined>();
+      expectTypeOf(inReact.refetch).returns.toEqualTypeOf<Promise<void>>();
+      expectTypeOf<HasAny<typeof inReact.data>>().toEqualTypeOf<false>();
+
+      const inVue = vueClient.useSignInMethods().value;
+      expectTypeOf(inVue.data?.tenant.name).toEqualTypeOf<string | undefined>();
+      const inSvelte = svelteClient.useSignInMethods().get();
+      expectTypeOf(inSvelte.data).toEqualTypeOf<SignInMethods | null>();
+      const inSolid = solidClient.useSignInMethods()();
+      expectTypeOf(inSolid.data).toEqualTypeOf<SignInMethods | null>();
+      const plain = authClient.useSignInMethods.get();
+      expectTypeOf(plain.data).toEqualTypeOf<SignInMethods | null>();
+      // @ts-expect-error: no such field
+      inReact.data?.password;
+    });
   });
 
   test("React's client has the same calls", () => {

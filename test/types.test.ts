@@ -1,7 +1,13 @@
 import { betterAuth } from "better-auth";
 import type { Session, User } from "better-auth/types";
 import { describe, expectTypeOf, test } from "vitest";
-import { type Tenant, type TenantOAuthConfig, tenantAuth } from "../src/index";
+import {
+  type OAuthConfigCheck,
+  type SignInMethods,
+  type Tenant,
+  type TenantOAuthConfig,
+  tenantAuth,
+} from "../src/index";
 import { compiles, type HasAny } from "./support/types";
 
 const createAuth = () =>
@@ -209,10 +215,13 @@ describe("OAuth configs", () => {
       id: string;
       tenantId: string;
       providerId: string;
-      clientId: string;
+      clientId: string | null;
       scopes: string[] | null;
       redirectURI: string | null;
       enabled: boolean;
+      options: Record<string, unknown> | null;
+      readable: boolean;
+      secretChangedAt: Date;
       createdAt: Date;
       updatedAt: Date;
     }>();
@@ -252,6 +261,50 @@ describe("OAuth configs", () => {
       auth.api.listTenantOAuthConfigs({ headers: { "x-tenant-id": "1" } });
       // @ts-expect-error: no such field
       auth.api.listTenantOAuthConfigs({ query: { id: "1" } });
+    });
+  });
+
+  test("updateTenantOAuthConfig", () => {
+    compiles(async () => {
+      const config = await auth.api.updateTenantOAuthConfig({
+        body: { providerId: "google", enabled: false, options: { hd: "a.b" }, scopes: null },
+      });
+      expectTypeOf(config).toEqualTypeOf<TenantOAuthConfig>();
+      // @ts-expect-error: the client id is who the client is
+      auth.api.updateTenantOAuthConfig({ body: { providerId: "google", clientId: "id" } });
+    });
+  });
+
+  test("checkTenantOAuthConfig", () => {
+    compiles(async () => {
+      const check = await auth.api.checkTenantOAuthConfig({ body: { providerId: "google" } });
+      expectTypeOf(check).toEqualTypeOf<OAuthConfigCheck>();
+      expectTypeOf<HasAny<OAuthConfigCheck>>().toEqualTypeOf<false>();
+      // @ts-expect-error: no provider
+      auth.api.checkTenantOAuthConfig({ body: {} });
+    });
+  });
+
+  test("rotateTenantOAuthSecrets", () => {
+    compiles(async () => {
+      const touched = await auth.api.rotateTenantOAuthSecrets();
+      expectTypeOf(touched).toEqualTypeOf<{
+        rotated: number;
+        upToDate: number;
+        unreadable: number;
+      }>();
+    });
+  });
+
+  test("getTenantSignInMethods", () => {
+    compiles(async () => {
+      const methods = await auth.api.getTenantSignInMethods({ query: { tenantId: "1" } });
+      expectTypeOf(methods).toEqualTypeOf<SignInMethods>();
+      expectTypeOf<SignInMethods>().toEqualTypeOf<{
+        tenant: { id: string; name: string; slug: string };
+        emailAndPassword: { enabled: boolean; signUp: boolean };
+        providers: { id: string; name: string }[];
+      }>();
     });
   });
 

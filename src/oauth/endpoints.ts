@@ -1,31 +1,29 @@
-import { APIError, createAuthEndpoint } from "better-auth/api";
-import { socialProviderList } from "better-auth/social-providers";
+import type { GenericEndpointContext } from "better-auth";
+import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { requireManager } from "../management";
-import type { ResolvedOptions } from "../options";
-import { tenantId, text } from "../tenants/input";
-import { namedTenantId, requireTenant } from "../tenants/naming";
-import { findTenantById } from "../tenants/store";
-import { assertRedirectURI } from "./redirect-uri";
-import { listOAuthConfigs, removeOAuthConfig, saveOAuthConfig, toOutput } from "./store";
+import { requireTarget } from "../management";
+import type { ResolvedOptions, TenantManagementAction } from "../options";
+import { jsonObject, tenantId, text } from "../tenants/input";
 
-const providerId = z.string().min(1).max(255).meta({ description: "A built-in social provider" });
+const providerId = text(255).meta({ description: "A built-in social provider" });
 
-const isBuiltIn = (id: string) => (socialProviderList as readonly string[]).includes(id);
+const clientSecret = text(8192).meta({ description: "The tenant's client secret; never returned" });
+
+const fields = {
+  scopes: z.array(text(255)).max(50).nullish().meta({ description: "Scopes to ask for" }),
+  redirectURI: z.string().max(2048).nullish().meta({ description: "Overrides the callback URL" }),
+  options: jsonObject.nullish().meta({ description: "What else the provider needs" }),
+};
+
+const enabled = z.boolean().meta({ description: "Whether sign-in uses this config" });
 
 const registerBody = z.object({
   tenantId: tenantId.optional(),
   providerId,
   clientId: text(2048).meta({ description: "The tenant's client id at the provider" }),
-  clientSecret: text(8192).meta({ description: "The tenant's client secret; never returned" }),
-  scopes: z.array(text(255)).max(50).nullish().meta({ description: "Scopes to ask for" }),
-  redirectURI: z
-    .string()
-    .max(2048)
-    .nullish()
-    .meta({ description: "Overrides the callback URL that is sent to the provider" }),
-  enabled: z.boolean().default(true).meta({ description: "Whether sign-in uses this config" }),
+  clientSecret,
+  ...fields,
+  enabled: enabled.default(true),
 });
 
 export const registerOAuthConfigEndpoint = (options: ResolvedOptions) =>
@@ -37,35 +35,9 @@ export const registerOAuthConfigEndpoint = (options: ResolvedOptions) =>
       metadata: { openapi: { description: "Create or replace a tenant's config for a provider" } },
     },
     async (ctx) => {
-      const target = await namedTenantId(ctx, options);
-      await requireManager(ctx, options, "oauth-config:register", target);
-      const { id: tenantId } = await requireTenant(ctx, target);
-      const { providerId, clientId, clientSecret, scopes, redirectURI, enabled } = ctx.body;
-      if (!isBuiltIn(providerId)) {
-        throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.UNSUPPORTED_PROVIDER);
-      }
-      if (redirectURI !== undefined && redirectURI !== null) assertRedirectURI(redirectURI);
-      const config = await saveOAuthConfig(ctx.context, {
-        tenantId,
-        providerId,
-        clientId,
-        clientSecret,
-        scopes: scopes ?? null,
-        redirectURI: redirectURI ?? null,
-        enabled,
-      });
-      // Deleted in the meantime: not every database keeps a config from outliving its tenant.
-      if (!(await findTenantById(ctx.context, tenantId))) {
-        await removeOAuthConfig(ctx.context, tenantId, providerId);
-        throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
-      }
-      if (!config) {
-        throw APIError.from(
-          "INTERNAL_SERVER_ERROR",
-          TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_SAVED,
-        );
-      }
-      return ctx.json(await toOutput(ctx.context, config));
+      const configs = await manageConfigs(ctx, options, "oauth-config:register");
+      const { providerId, enabled, tenantId: _, ...client } = ctx.body;
+      return ctx.json(await configs.register(providerId, client, enabled));
     },
   );
 
@@ -86,11 +58,33 @@ export const listOAuthConfigsEndpoint = (options: ResolvedOptions) =>
       },
     },
     async (ctx) => {
-      const target = await namedTenantId(ctx, options);
-      await requireManager(ctx, options, "oauth-config:list", target);
-      const { id: tenantId } = await requireTenant(ctx, target);
-      const configs = await listOAuthConfigs(ctx.context, tenantId);
-      return ctx.json(await Promise.all(configs.map((config) => toOutput(ctx.context, config))));
+      const configs = await manageConfigs(ctx, options, "oauth-config:list");
+      return ctx.json(await configs.list());
+    },
+  );
+
+const updateBody = z.strictObject({
+  tenantId: tenantId.optional(),
+  providerId,
+  clientSecret: clientSecret.optional(),
+  ...fields,
+  enabled: enabled.optional(),
+});
+
+export const updateOAuthConfigEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/oauth-config/update",
+    {
+      method: "POST",
+      body: updateBody,
+      metadata: {
+        openapi: { description: "Change some of a tenant's config, without its secret" },
+      },
+    },
+    async (ctx) => {
+      const configs = await manageConfigs(ctx, options, "oauth-config:update");
+      const { providerId, tenantId: _, ...changes } = ctx.body;
+      return ctx.json(await configs.update(providerId, changes));
     },
   );
 
@@ -105,13 +99,55 @@ export const deleteOAuthConfigEndpoint = (options: ResolvedOptions) =>
       metadata: { openapi: { description: "Delete a tenant's config for a provider" } },
     },
     async (ctx) => {
-      const target = await namedTenantId(ctx, options);
-      await requireManager(ctx, options, "oauth-config:delete", target);
-      const { id: tenantId } = await requireTenant(ctx, target);
-      const { providerId } = ctx.body;
-      if (!isBuiltIn(providerId) || !(await removeOAuthConfig(ctx.context, tenantId, providerId))) {
-        throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_FOUND);
-      }
-      return ctx.json({ success: true as const });
+      const configs = await manageConfigs(ctx, options, "oauth-config:delete");
+      return ctx.json(await configs.remove(ctx.body.providerId));
     },
   );
+
+const checkBody = registerBody
+  .omit({ enabled: true })
+  .partial({ clientId: true, clientSecret: true })
+  .refine(
+    ({ clientId, clientSecret, scopes, redirectURI, options }) =>
+      clientId && clientSecret
+        ? true
+        : [clientId, clientSecret, scopes, redirectURI, options].every((given) => given == null),
+    "give a client id and a secret, or neither",
+  );
+
+export const checkOAuthConfigEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/oauth-config/check",
+    {
+      method: "POST",
+      body: checkBody,
+      metadata: {
+        openapi: {
+          description: "Check a tenant's config for a provider",
+        },
+      },
+    },
+    async (ctx) => {
+      const configs = await manageConfigs(ctx, options, "oauth-config:check");
+      const { providerId, clientId, clientSecret, tenantId: _, ...rest } = ctx.body;
+      const given = clientId && clientSecret ? { ...rest, clientId, clientSecret } : undefined;
+      return ctx.json(await configs.check(providerId, given));
+    },
+  );
+
+/** For the server's own code alone: it has no path. */
+export const rotateOAuthSecretsEndpoint = createAuthEndpoint.serverOnly(
+  { method: "POST" },
+  async ({ context }) => (await import("./manage")).rotateOAuthConfigs(context),
+);
+
+/** Loaded by the first manager who comes: servers that only sign people in start without it. */
+async function manageConfigs(
+  ctx: GenericEndpointContext,
+  options: ResolvedOptions,
+  action: TenantManagementAction,
+) {
+  const tenantId = await requireTarget(ctx, options, action);
+  const { manage } = await import("./manage");
+  return manage(ctx.context, options, tenantId);
+}

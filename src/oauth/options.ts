@@ -31,7 +31,22 @@ function lateOptions(id: string, configured: Configured): LateOptions {
 }
 
 /** How the application has configured a provider, be it switched on or off. */
-export function configuredOptions(ctx: AuthContext, id: string): ProviderOptions {
-  const late = (ctx.options.socialProviders as Record<string, LateOptions> | undefined)?.[id];
-  return typeof late?.configured === "object" ? late.configured : {};
+export async function configuredOptions(
+  ctx: AuthContext,
+  id: string,
+  global: OAuthProvider | undefined,
+): Promise<ProviderOptions> {
+  // Most of better-auth's providers show their options; Zoom does not.
+  if (global?.options) return global.options;
+  const configured = configuredBy(ctx, id);
+  return ((typeof configured === "function" ? await configured() : configured) ?? {}) as object;
+}
+
+/** Whether the provider of this name is better-auth's own, set up by the application. */
+export function isConfigured(ctx: AuthContext, id: string): boolean {
+  return configuredBy(ctx, id) !== undefined;
+}
+
+function configuredBy(ctx: AuthContext, id: string): Configured {
+  return (ctx.options.socialProviders as Record<string, LateOptions> | undefined)?.[id]?.configured;
 }

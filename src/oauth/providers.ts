@@ -1,12 +1,15 @@
-import type { GenericEndpointContext } from "better-auth";
-import { createAuthMiddleware } from "better-auth/api";
+import { tryGetCurrentAuthEndpointContext } from "@better-auth/core/context";
+import type { AuthContext, GenericEndpointContext } from "better-auth";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
-import type { BeforeHook } from "../scope/hook";
+import { keepNewest } from "../newest";
+import type { ResolvedOptions } from "../options";
+import { type BeforeHook, silentHook } from "../scope/hook";
 import { SCOPED } from "../scope/run";
 import { createScope, currentScope, enterScope } from "../scope/scope";
-import { findTenantById } from "../tenants/store";
-import { fromConfig, fromGlobal } from "./build";
+import { tenantExists } from "../tenants/find";
+import type { TenantProvider } from "./build";
+import { tenantProvider } from "./choose";
 import {
   assertSameBinding,
   bindState,
@@ -24,47 +27,96 @@ export type Endpoint = Pick<GenericEndpointContext, "context"> &
 /**
  * The social providers as a tenant sees them: its own config where there is an enabled one, else
  * the global provider. They are functions, which better-auth calls when it wants the provider: in
- * a callback that is after it has read the state, which is what names the tenant. One query
- * serves all of them, and only the provider that is asked for is decrypted and built.
+ * a callback that is after it has read the state, which is what names the tenant. Only the provider
+ * that is asked for is decrypted and built.
  */
-export function tenantProviders(endpoint: Endpoint): OAuthProvider[] {
-  const { context } = endpoint;
-  if (tenantLists.has(context.socialProviders)) return context.socialProviders;
-  const globals = new Map(context.socialProviders.map((provider) => [provider.id, provider]));
-  let rows: Promise<StoredOAuthConfig[]> | undefined;
+export function tenantProviders(endpoint: Endpoint, options: ResolvedOptions): OAuthProvider[] {
+  const globals = endpoint.context.socialProviders;
+  if (tenantLists.has(globals)) return globals;
+  const lists = listsOf.get(globals) ?? createLists(globals, options);
+  listsOf.set(globals, lists);
+  const wanted = wantedIds(endpoint).find((id) => lists.has(id));
+  return lists.get(wanted ?? NONE) ?? [];
+}
 
-  const provide = async (id: string) => {
+/** The functions know the tenant when they are called, so all requests of an instance share them. */
+const listsOf = new WeakMap<OAuthProvider[], Map<string, OAuthProvider[]>>();
+
+/** Lists that are a tenant's already: endpoints may call each other with the same context. */
+const tenantLists = new WeakSet<OAuthProvider[]>();
+
+const NONE = "";
+
+/** better-auth asks one provider after the other: a list for each that it could be looking for. */
+function createLists(configured: OAuthProvider[], options: ResolvedOptions) {
+  const globals = byId(configured);
+  const ids = [...new Set([...globals.keys(), ...socialProviderList])];
+  const providers = ids.map((id) => lateTenantProvider(id, globals.get(id), options));
+  return new Map(
+    [NONE, ...ids].map((wanted) => {
+      const first = ({ id }: OAuthProvider) => Number(id === wanted);
+      const list = providers.toSorted((a, b) => first(b) - first(a));
+      tenantLists.add(list);
+      return [wanted, list];
+    }),
+  );
+}
+
+const keepBuilt = keepNewest<TenantProvider>(100);
+
+function lateTenantProvider(
+  id: string,
+  global: OAuthProvider | undefined,
+  { trustedProviderHosts }: ResolvedOptions,
+): OAuthProvider {
+  // Decrypted and built once for as long as the row says the same, whoever writes it and wherever.
+  const built = new Map<string, TenantProvider>();
+
+  const provide = async () => {
     const state = isCallback() ? await readBinding() : undefined;
     const tenantId = currentScope()?.tenantId;
-    if (!tenantId) return undefined;
+    const { context } = tryGetCurrentAuthEndpointContext() ?? {};
+    if (!tenantId || !context) return undefined;
     // The border would have kept the state of a deleted tenant back; a cookie lives on.
-    if (state?.pastBorder && !(await findTenantById(context, tenantId))) return undefined;
-    rows ??= listOAuthConfigs(context, tenantId);
-    const row = (await rows).find((candidate) => candidate.providerId === id && candidate.enabled);
-    const global = globals.get(id);
-    const found = row ? await fromConfig(context, row, global) : global && fromGlobal(global);
+    if (state?.pastBorder && !(await tenantExists(context, tenantId))) return undefined;
+    const rows = await configsOf(context, tenantId);
+    const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
+    const key = JSON.stringify(row ?? null);
+    const found =
+      built.get(key) ?? (await tenantProvider(context, row, global, trustedProviderHosts));
     if (!found) return undefined;
+    keepBuilt(built, key, found);
     const binding = { tenantId, providerId: id, credentials: found.credentials };
     if (state) assertSameBinding(state.binding, binding);
     else await bindState(binding);
     return found.provider;
   };
-
-  // better-auth asks one provider after the other, so the one that it is looking for stands first.
-  const ids = new Set([...wantedIds(endpoint), ...globals.keys(), ...socialProviderList]);
-  const list = [...ids].map((id) =>
-    late(() => provide(id), {
-      id,
-      options: globals.get(id)?.options,
-      createEndSessionURL: async (data) => (await provide(id))?.createEndSessionURL?.(data) ?? null,
-    }),
-  );
-  tenantLists.add(list);
-  return list;
+  return late(provide, {
+    id,
+    options: global?.options,
+    createEndSessionURL: async (data) => (await provide())?.createEndSessionURL?.(data) ?? null,
+  });
 }
 
-/** Lists that are a tenant's already: endpoints may call each other with the same context. */
-const tenantLists = new WeakSet<OAuthProvider[]>();
+/** Of two providers with one name, better-auth takes the first. */
+export function byId(providers: OAuthProvider[]): Map<string, OAuthProvider> {
+  const found = new Map<string, OAuthProvider>();
+  for (const provider of providers) {
+    if (!found.has(provider.id)) found.set(provider.id, provider);
+  }
+  return found;
+}
+
+// One query serves all the providers that an endpoint asks for.
+const read = new WeakMap<object, { tenantId: string; rows: Promise<StoredOAuthConfig[]> }>();
+
+function configsOf(context: AuthContext, tenantId: string): Promise<StoredOAuthConfig[]> {
+  const known = read.get(context);
+  if (known?.tenantId === tenantId) return known.rows;
+  const rows = listOAuthConfigs(context, tenantId);
+  read.set(context, { tenantId, rows });
+  return rows;
+}
 
 function wantedIds({ body, query, params }: Endpoint): string[] {
   const named = [body?.provider, body?.providerId, query?.provider, query?.providerId, params?.id];
@@ -89,7 +141,7 @@ function late(
 export const keepCallbackOnPlatform: BeforeHook = {
   matcher: ({ path, context }) => path === CALLBACK_PATH && !(SCOPED in context),
 
-  handler: createAuthMiddleware(async ({ context }) => {
+  handler: silentHook(async ({ context }) => {
     enterScope(createScope(null));
     const { oauthConfig, options, socialProviders } = context;
     if (oauthConfig.storeStateStrategy !== "cookie" && !options.secondaryStorage) return;

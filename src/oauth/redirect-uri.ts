@@ -1,11 +1,10 @@
 import { APIError } from "better-auth/api";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-
-const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+import { isLoopback } from "./hosts";
 
 /** An absolute https URL (http on loopback only) without a fragment, credentials or tricks. */
-export function assertRedirectURI(uri: string): void {
-  if (!isRedirectURI(uri)) {
+export function assertRedirectURI(uri: string | null | undefined): void {
+  if (uri !== undefined && uri !== null && !isRedirectURI(uri)) {
     throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.INVALID_REDIRECT_URI);
   }
 }
@@ -16,5 +15,5 @@ function isRedirectURI(uri: string): boolean {
   if (!/^https?:\/\/[^/?@]+([/?].*)?$/i.test(uri) || !/^[!-~]+$/.test(uri)) return false;
   if (/[\\<>"^`{|}#]/.test(uri) || !URL.canParse(uri)) return false;
   const url = new URL(uri);
-  return url.protocol === "https:" || LOOPBACK.has(url.hostname);
+  return url.protocol === "https:" || isLoopback(url.hostname);
 }

@@ -1,6 +1,8 @@
 import { tryGetCurrentAuthEndpointContext } from "@better-auth/core/context";
 import { appendQueryParams } from "@better-auth/core/utils/url";
+import type { AuthContext } from "better-auth";
 import { APIError, addOAuthServerContext, getOAuthState, isAPIError } from "better-auth/api";
+import { rootCause } from "../scope/root-cause";
 import { currentScope, settleByState } from "../scope/scope";
 
 /** What an OAuth state is bound to: it is good for exactly this and for nothing else (R6). */
@@ -52,11 +54,22 @@ export const stateMismatch = () => APIError.fromStatus("FORBIDDEN", { code: "sta
 
 /** In a callback an error is a redirect to where the flow wanted its errors; elsewhere an answer. */
 export async function redirectFromCallback(error: unknown): Promise<never> {
-  const endpoint = tryGetCurrentAuthEndpointContext();
-  if (!isAPIError(error) || !endpoint?.redirect || !isCallback()) throw error;
-  const { onAPIError } = endpoint.context.options;
-  const fallback = onAPIError?.errorURL ?? `${endpoint.context.baseURL}/error`;
-  const errorURL = (await getOAuthState())?.errorURL ?? fallback;
-  const code = String(error.body?.code ?? "internal_server_error").toLowerCase();
-  throw endpoint.redirect(appendQueryParams(errorURL, new URLSearchParams({ error: code })));
+  const { context } = tryGetCurrentAuthEndpointContext() ?? {};
+  if (!context || !isCallback()) throw error;
+  return redirectWithError(context, error);
 }
+
+export async function redirectWithError(context: AuthContext, error: unknown): Promise<never> {
+  // Drivers put whole rows into their errors.
+  if (!isAPIError(error)) {
+    const { name, code } = rootCause(error);
+    context.logger.error(`The OAuth callback failed: ${name} ${code ?? ""}`);
+  }
+  const fallback = context.options.onAPIError?.errorURL ?? `${context.baseURL}/error`;
+  const errorURL = (await getOAuthState())?.errorURL ?? fallback;
+  const code = isAPIError(error) ? error.body?.code : undefined;
+  const params = new URLSearchParams({ error: (code ?? "internal_server_error").toLowerCase() });
+  throw redirect(appendQueryParams(errorURL, params));
+}
+
+export const redirect = (location: string) => new APIError("FOUND", undefined, { location });

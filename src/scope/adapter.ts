@@ -13,6 +13,7 @@ import {
 } from "./scope";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
+type Narrowed<Call> = { call: Call; scope?: Scope; model?: string | undefined };
 type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
 
 /** What the border asks of the rest of the plugin. */
@@ -22,11 +23,13 @@ export interface BorderRules {
   /** R4: decides the scope of a request that names no tenant, before it touches its first row. */
   settleScope(adapter?: DBTransactionAdapter): Promise<Scope>;
   /** R4: a session that was just found by its token; if it is valid, the request runs in its tenant. */
-  settleScopeBy(session: Row): Promise<void>;
+  settleScopeBy(session: Row): Promise<unknown> | undefined;
+  /** Whether the tenant was deleted while the request was on its way. */
+  wasDeleted(tenantId: string): boolean;
   /** Called with the e-mail that a user of the scope is about to get. */
   beforeEmail(adapter: DBTransactionAdapter, scope: Scope, email: string): Promise<void>;
   /** What to say of a row that the database refuses. */
-  onRefused(error: unknown): unknown;
+  onRefused(error: unknown): Promise<unknown>;
 }
 
 /**
@@ -47,24 +50,28 @@ export function confineAdapter(adapter: DBAdapter, rules: BorderRules): void {
 }
 
 function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionAdapter {
-  async function scopeNow(): Promise<Scope> {
-    const scope = currentScope() ?? (await rules.settleScope(raw));
-    if (scope.awaitsState) {
-      throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
-    }
-    return scope;
-  }
-
-  /** The call as it may go out: about rows of the scope only. */
-  async function narrow<Call extends TableCall>(call: Call) {
+  /**
+   * Runs a call as it may go out: about rows of the scope only. Everything comes through here, and
+   * the scope is mostly known already: then nobody waits for it.
+   */
+  function narrow<Call extends TableCall, T>(
+    call: Call,
+    run: (narrowed: Narrowed<Call>) => Promise<T>,
+  ): Promise<T> {
     const model = rules.confinedModel(call.model);
     const joinsConfined = Object.keys(call.join ?? {}).some(rules.confinedModel);
-    const scope = model || joinsConfined ? await scopeNow() : undefined;
-    if (!model || !scope) return { call, scope, model };
-    // Last, and joined by AND: adapters that go through conditions from left to right apply it to
-    // the outcome of every OR before it, the others to the whole group of them.
-    const where = [...(call.where ?? []), ...tenantClause(scope)];
-    return { call: { ...call, where }, scope, model };
+    if (!model && !joinsConfined) return run({ call });
+    const runIn = (scope: Scope) => {
+      if (!model) return run({ call, scope });
+      // Last, and joined by AND: adapters that go through conditions from left to right apply it
+      // to the outcome of every OR before it, the others to the whole group of them.
+      const where = [...(call.where ?? []), ...tenantClause(scope)];
+      return run({ call: { ...call, where }, scope, model });
+    };
+    const scope = currentScope();
+    if (!scope) return rules.settleScope(raw).then(runIn);
+    if (!scope.awaitsState) return runIn(scope);
+    return Promise.reject(APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND));
   }
 
   /** What may come in: joined rows are fetched by their key alone, so they are looked at here. */
@@ -88,6 +95,9 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
    * the row belongs to: the user's, which an admin who sees all may not be in.
    */
   async function vouchForUser(scope: Scope, data: Row): Promise<string | null> {
+    if (scope.tenantId && rules.wasDeleted(scope.tenantId)) {
+      throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+    }
     const { userId } = data;
     if (userId === undefined || userId === null) return scope.tenantId;
     const known = scope.knownUsers.get(String(userId));
@@ -108,7 +118,9 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
   async function findSession<T>(input: Parameters<DBAdapter["findOne"]>[0]): Promise<T | null> {
     const session = await raw.findOne<T & Row>(input);
     if (!session) return null;
-    if (!currentScope()) await rules.settleScopeBy(session);
+    // Known at once, but for calls from inside the request.
+    const settling = currentScope() ? undefined : rules.settleScopeBy(session);
+    if (settling) await settling;
     const scope = currentScope();
     if (scope && !isAdmitted(scope, session.tenantId)) {
       scope.elsewhere.add(String(session.token));
@@ -124,9 +136,8 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
    * first condition alone, and an e-mail address finds somebody else's row then.
    */
   async function pinpoint(model: string, where: Where[], scope: Scope): Promise<Where[] | null> {
-    const { type, provider } = (raw.options ?? {}) as { type?: string; provider?: string };
     const unique = where.some(({ field }) => field === "id" || field === "token");
-    if ((type ?? provider) !== "mysql" || unique) return where;
+    if (!isMySQL(raw) || unique) return where;
     const row = await raw.findOne<Row>({ model, where });
     return row ? [{ field: "id", value: String(row.id) }, ...tenantClause(scope)] : null;
   }
@@ -148,94 +159,98 @@ function confined(raw: DBTransactionAdapter, rules: BorderRules): DBTransactionA
     if (model === "user" && typeof data.email === "string") {
       await rules.beforeEmail(raw, scope, data.email);
     }
-    return run().catch((error) => {
-      throw rules.onRefused(error);
+    return run().catch(async (error) => {
+      throw await rules.onRefused(error);
     });
   }
 
   /** A row never changes its tenant. */
-  async function narrowWrite<Call extends TableCall, Data extends Row | undefined>(
-    input: Call,
-    data: Data,
-  ) {
-    const { call, scope, model } = await narrow(input);
-    if (!scope || !data) return { call, data, scope, model };
+  async function withoutTenant<Data extends Row | undefined>(scope: Scope | undefined, data: Data) {
+    if (!scope || !data) return data;
     await vouchForUser(scope, data);
     const { tenantId: _, ...rest } = data;
-    return { call, data: rest as Data, scope, model };
+    return rest as Data;
   }
 
   return {
     ...raw,
 
-    create: async (call) => {
-      const model = rules.confinedModel(call.model);
-      if (!model) return raw.create(call);
-      const scope = await scopeNow();
-      const tenantId = await vouchForUser(scope, call.data);
-      const data = { ...call.data, tenantId: tenantId ?? PLATFORM };
-      return write(model, scope, data, async () =>
-        admit(model, scope, await raw.create({ ...call, data })),
-      );
-    },
+    create: <T extends Row, R>(input: Parameters<typeof raw.create<T, R>>[0]) =>
+      narrow(input, async ({ scope, model }) => {
+        if (!model || !scope) return raw.create<T, R>(input);
+        const tenantId = await vouchForUser(scope, input.data);
+        const data = { ...input.data, tenantId: tenantId ?? PLATFORM };
+        const row = await write(model, scope, data, () => raw.create<T, R>({ ...input, data }));
+        return admit(model, scope, row);
+      }),
 
-    findOne: async <T>(input: Parameters<DBAdapter["findOne"]>[0]) => {
+    findOne: <T>(input: Parameters<DBAdapter["findOne"]>[0]) => {
       if (rules.confinedModel(input.model) === "session" && isTokenLookup(input)) {
         return findSession<T>(input);
       }
       if (isImpersonator(input)) return raw.findOne<T>(input);
-      const { call, scope, model } = await narrow(input);
-      return admit(model, scope, await raw.findOne<T>(call));
+      return narrow(input, async ({ call, scope, model }) =>
+        admit(model, scope, await raw.findOne<T>(call)),
+      );
     },
 
-    findMany: async <T>(input: Parameters<DBAdapter["findMany"]>[0]) => {
+    findMany: <T>(input: Parameters<DBAdapter["findMany"]>[0]) => {
       const reading = currentScope();
       if (reading?.awaitsState && rules.confinedModel(input.model) === "verification") {
         return takeState<T>(reading, input);
       }
-      const { call, scope, model } = await narrow(input);
-      const rows = await raw.findMany<T>(call);
-      if (model === "session" && scope) noteMissing(scope, input.where, rows as Row[]);
-      return scope ? rows.map((row) => admit(model, scope, row)) : rows;
-    },
-
-    count: async (input) => raw.count((await narrow(input)).call),
-
-    update: async <T>(input: Parameters<DBAdapter["update"]>[0]) => {
-      const { call, data, scope, model } = await narrowWrite(input, input.update);
-      if (!model || !scope) return raw.update<T>({ ...call, update: data });
-      // Who asks for no row in particular gets none: the tenant alone does not ask for one.
-      if (input.where.length === 0) return null;
-      const where = await pinpoint(input.model, call.where ?? [], scope);
-      if (!where) return null;
-      return write(model, scope, data, async () => {
-        const row = await raw.update<T & Row>({ ...call, where, update: data });
-        return row && isInside(scope, row.tenantId) ? admit(model, scope, row) : null;
+      return narrow(input, async ({ call, scope, model }) => {
+        const rows = await raw.findMany<T>(call);
+        if (model === "session" && scope) noteMissing(scope, input.where, rows as Row[]);
+        return scope ? rows.map((row) => admit(model, scope, row)) : rows;
       });
     },
 
-    updateMany: async (input) => {
-      const { call, data } = await narrowWrite(input, input.update);
-      return raw.updateMany({ ...call, update: data });
-    },
+    count: (input) => narrow(input, ({ call }) => raw.count(call)),
 
-    delete: async (input) => {
-      const { call, model } = await narrow(input);
-      if (!model || input.where.length > 0) await raw.delete(call);
-    },
+    update: <T>(input: Parameters<DBAdapter["update"]>[0]) =>
+      narrow(input, async ({ call, scope, model }) => {
+        const data = await withoutTenant(scope, input.update);
+        if (!model || !scope) return raw.update<T>({ ...call, update: data });
+        // Who asks for no row in particular gets none: the tenant alone does not ask for one.
+        if (input.where.length === 0) return null;
+        const where = await pinpoint(input.model, call.where, scope);
+        if (!where) return null;
+        const row = await write(model, scope, data, () =>
+          raw.update<T & Row>({ ...call, where, update: data }),
+        );
+        return row && isInside(scope, row.tenantId) ? admit(model, scope, row) : null;
+      }),
 
-    deleteMany: async (input) => raw.deleteMany((await narrow(input)).call),
+    updateMany: (input) =>
+      narrow(input, async ({ call, scope }) =>
+        raw.updateMany({ ...call, update: await withoutTenant(scope, input.update) }),
+      ),
 
-    consumeOne: async <T>(input: Parameters<DBAdapter["consumeOne"]>[0]) => {
-      const { call, scope, model } = await narrow(input);
-      return admit(model, scope, await raw.consumeOne<T>(call));
-    },
+    delete: (input) =>
+      narrow(input, async ({ call, model }) => {
+        if (!model || input.where.length > 0) await raw.delete(call);
+      }),
 
-    incrementOne: async <T>(input: Parameters<DBAdapter["incrementOne"]>[0]) => {
-      const { call, data, scope, model } = await narrowWrite(input, input.set);
-      return admit(model, scope, await raw.incrementOne<T>({ ...call, set: data }));
-    },
+    deleteMany: (input) => narrow(input, ({ call }) => raw.deleteMany(call)),
+
+    consumeOne: <T>(input: Parameters<DBAdapter["consumeOne"]>[0]) =>
+      narrow(input, async ({ call, scope, model }) =>
+        admit(model, scope, await raw.consumeOne<T>(call)),
+      ),
+
+    incrementOne: <T>(input: Parameters<DBAdapter["incrementOne"]>[0]) =>
+      narrow(input, async ({ call, scope, model }) => {
+        const set = await withoutTenant(scope, input.set);
+        return admit(model, scope, await raw.incrementOne<T>({ ...call, set }));
+      }),
   };
+}
+
+/** Adapters have two words for it. */
+export function isMySQL({ options }: DBTransactionAdapter): boolean {
+  const { type, provider } = (options ?? {}) as { type?: string; provider?: string };
+  return (type ?? provider) === "mysql";
 }
 
 /** The way back of an admin of the platform who has visited a tenant as one of its users. */

@@ -69,8 +69,9 @@ export function openSealedToken(enter: EnterScope): BeforeHook {
       const scope = currentScope();
       // Whether the tenant still exists is not asked: if it does not, neither does what the token
       // stands for.
-      if (sealed && opened && (!scope || scope.tenantId === opened.tenantId)) {
-        const entered = scope ?? enter(createScope(opened.tenantId), ctx);
+      const undecided = !scope || scope.byHost;
+      if (sealed && opened && (undecided || scope.tenantId === opened.tenantId)) {
+        const entered = undecided ? enter(createScope(opened.tenantId), ctx) : scope;
         const { token } = opened;
         entered.openedToken = { sealed, token };
         return { context: Object.fromEntries(places.map((place) => [place, { token }])) };

@@ -3,6 +3,7 @@ import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { rootCause } from "./root-cause";
 import { getTenantId, isInside, type Scope } from "./scope";
 
 /**
@@ -39,7 +40,7 @@ export async function refuseEmailTakenElsewhere(
  * somebody drops it, and the database's own words do not say that.
  */
 export function explainRefusal(ctx: AuthContext, error: unknown): unknown {
-  const { message = "", constraint, code } = error as DatabaseError;
+  const { message = "", constraint, code } = rootCause(error);
   // The user was there a moment ago: somebody has deleted it, perhaps together with its tenant.
   if (getTenantId() !== null && (/foreign key/i.test(message) || code === "23503")) {
     return APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.USER_NOT_IN_TENANT);
@@ -59,5 +60,3 @@ export function explainRefusal(ctx: AuthContext, error: unknown): unknown {
   }
   return error;
 }
-
-type DatabaseError = { message?: string; constraint?: string; code?: string };

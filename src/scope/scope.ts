@@ -3,6 +3,7 @@ import {
   getRequestStateAsyncLocalStorage,
   runWithRequestState,
 } from "@better-auth/core/context";
+import { BetterAuthError } from "better-auth";
 
 /** Which tenant a request runs in. */
 export interface Scope {
@@ -18,6 +19,8 @@ export interface Scope {
    * the platform visits the tenant that it names, and without a name it sees all of them.
    */
   admin?: "visits" | "sees all" | undefined;
+  /** True on the platform, where the resolver said so: a link may still lead into its tenant. */
+  byHost?: boolean;
   /** True between the choice of a provider and the state that is made for it. */
   startsOAuth?: boolean;
   /** A token that came in sealed, and what was in it. */
@@ -37,6 +40,18 @@ let storage: Awaited<ReturnType<typeof getRequestStateAsyncLocalStorage>> | unde
 
 export async function prepareScopes(): Promise<void> {
   storage = await getRequestStateAsyncLocalStorage();
+  if (keepsRequestsApart(storage)) return;
+  throw new BetterAuthError("tenantAuth() needs AsyncLocalStorage, which this runtime lacks");
+}
+
+/**
+ * Where there is no AsyncLocalStorage, better-auth may stand in for it with a single variable, which
+ * belongs to whoever came last until they are done. That would be the end of the border.
+ */
+function keepsRequestsApart(candidate: NonNullable<typeof storage>): boolean {
+  const probe = new WeakMap<object, unknown>();
+  void candidate.run(probe, async () => {});
+  return candidate.getStore() !== probe;
 }
 
 export function createScope(tenantId: string | null): Scope {

@@ -27,13 +27,16 @@ export async function settleScope(enter: EnterScope, adapter?: DBTransactionAdap
   return enter(scopeOf(session, endpoint), endpoint);
 }
 
-/** The same by a session that was just found by its token. */
-export async function settleScopeBy(session: SessionRow, enter: EnterScope): Promise<void> {
+/** The same by a session that was just found by its token: mostly at once. */
+export function settleScopeBy(
+  session: SessionRow,
+  enter: EnterScope,
+): Promise<unknown> | undefined {
   const endpoint = endpointOfRequest();
   const { tenantId = null } = session;
   // A call from inside the request may look up whichever session it likes.
-  if (endpoint !== tryGetCurrentAuthEndpointContext()) await settleScope(enter);
-  else if (isValid(session)) enter(scopeOf(session, endpoint), endpoint);
+  if (endpoint !== tryGetCurrentAuthEndpointContext()) return settleScope(enter);
+  if (isValid(session)) enter(scopeOf(session, endpoint), endpoint);
   // An expired session is no session, but get-session is about to delete it where it is.
   else if (endpoint?.path === "/get-session") enter(createScope(tenantId), endpoint);
 }
@@ -64,8 +67,10 @@ async function sessionOf(
   adapter?: DBTransactionAdapter,
 ): Promise<SessionRow | null | undefined> {
   const known: SessionRow | undefined = endpoint.context.session?.session;
-  if (known || !new Headers(endpoint.headers).has("cookie")) return known;
-  const { headers, context } = endpoint;
+  const { context } = endpoint;
+  const headers =
+    endpoint.headers instanceof Headers ? endpoint.headers : new Headers(endpoint.headers);
+  if (known || !headers.has("cookie")) return known;
   const token = await readSessionToken({ headers, context } as MiddlewareInput);
   if (!token) return undefined;
   if (adapter && !context.options.secondaryStorage) {

@@ -1,4 +1,3 @@
-import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { SecondaryStorage } from "better-auth/db";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
@@ -7,11 +6,11 @@ import type { SessionRow } from "./settle";
 
 export interface StorageRules {
   settleScope(): Promise<Scope>;
-  settleScopeBy(session: SessionRow): Promise<void>;
+  settleScopeBy(session: SessionRow): Promise<unknown> | undefined;
 }
 
 const VERIFICATION = "verification:";
-const deletedKey = (tenantId: string) => `tenant-deleted:${tenantId}`;
+export const deletedKey = (tenantId: string) => `tenant-deleted:${tenantId}`;
 
 /**
  * The border of better-auth's secondary storage, where sessions and one-time tokens live without
@@ -77,20 +76,6 @@ export function confineStorage(raw: SecondaryStorage, rules: StorageRules): Seco
     if (user && !(await raw.get(deletedKey(tenantId)))) return;
     await raw.delete(key);
     throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
-  }
-}
-
-/** Ends the sessions of a deleted tenant. Runs inside its scope. */
-export async function forgetSessions(ctx: AuthContext, tenantId: string, userIds: string[]) {
-  const storage = ctx.options.secondaryStorage;
-  if (!storage) return;
-  await storage.set(deletedKey(tenantId), "1", ctx.sessionConfig.expiresIn);
-  for (const userId of userIds) {
-    const listKey = `active-sessions-${userId}`;
-    const list = await storage.get(listKey);
-    const sessions = (typeof list === "string" ? JSON.parse(list) : list) as { token: string }[];
-    for (const { token } of sessions ?? []) await storage.delete(token);
-    await storage.delete(listKey);
   }
 }
 

@@ -1,9 +1,9 @@
 import type { GenericEndpointContext } from "better-auth";
-import { createAuthEndpoint, signInEmail, signUpEmail } from "better-auth/api";
+import { signInEmail, signUpEmail } from "better-auth/api";
 import { parseSessionOutput } from "better-auth/db";
 import * as z from "zod";
 import type { ResolvedOptions, TenantSession } from "../options";
-import type { runEndpoint } from "../scope/run";
+import { type runEndpoint, standIn } from "../scope/run";
 import { tenantId } from "../tenants/input";
 import { runForTenant } from "./run";
 
@@ -31,7 +31,7 @@ const signIn = signInEmail();
 const signUpBody = z.object({ tenantId: tenantId.optional() }).and(signUp.options.body);
 
 export const signUpEmailTenant = (options: ResolvedOptions) =>
-  createAuthEndpoint(
+  standIn(
     "/tenant/sign-up/email",
     {
       method: "POST",
@@ -47,14 +47,14 @@ export const signUpEmailTenant = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       type Answer = { token: string | null; user: TenantUser };
-      return ctx.json(withSession(ctx, await runForTenant<Answer>(ctx, options, signUp)));
+      return withSession(ctx, await runForTenant<Answer>(ctx, options, signUp));
     },
   );
 
 const signInBody = signIn.options.body.extend({ tenantId: tenantId.optional() });
 
 export const signInEmailTenant = (options: ResolvedOptions) =>
-  createAuthEndpoint(
+  standIn(
     "/tenant/sign-in/email",
     {
       method: "POST",
@@ -64,7 +64,7 @@ export const signInEmailTenant = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       type Answer = { redirect: boolean; token: string; url?: string; user: TenantUser };
-      return ctx.json(withSession(ctx, await runForTenant<Answer>(ctx, options, signIn)));
+      return withSession(ctx, await runForTenant<Answer>(ctx, options, signIn));
     },
   );
 
@@ -72,11 +72,15 @@ export const signInEmailTenant = (options: ResolvedOptions) =>
  * better-auth's answer, with the session that its token stands for. There is none when the e-mail
  * has to be verified first, or when a hook (two-factor, say) took the session back.
  */
-function withSession<Answer extends { token: string | null }>(
+function withSession<Response extends { token: string | null }>(
   ctx: GenericEndpointContext,
-  { response, newSession }: Awaited<ReturnType<typeof runEndpoint<Answer>>>,
-): Answer & { session: TenantSession["session"] | null } {
+  { newSession, ...answer }: Awaited<ReturnType<typeof runEndpoint<Response>>>,
+) {
+  const { response } = answer;
   const signedIn = newSession !== null && newSession.session.token === response.token;
   const session = signedIn ? parseSessionOutput(ctx.context.options, newSession.session) : null;
-  return { ...response, session };
+  return {
+    ...answer,
+    response: { ...response, session: session as TenantSession["session"] | null },
+  };
 }

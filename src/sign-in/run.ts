@@ -4,7 +4,7 @@ import { tenantContext } from "../context";
 import type { ResolvedOptions } from "../options";
 import { type Endpoint, runEndpoint } from "../scope/run";
 import { createScope, getTenantId } from "../scope/scope";
-import { namedTenantId, requireTenant } from "../tenants/naming";
+import { namedTenantId, requireTenantId } from "../tenants/naming";
 
 /** Enters the scope of the tenant that the request names, and runs better-auth's endpoint in it. */
 export async function runForTenant<Response>(
@@ -17,8 +17,9 @@ export async function runForTenant<Response>(
   // The hook that ran before has looked it up already, unless this is a call from inside another
   // request.
   const known = named !== undefined && named === getTenantId();
-  const tenantId = known ? named : (await requireTenant(ctx, named)).id;
-  const { tenantId: _, ...body } = ctx.body;
+  const tenantId = known ? named : await requireTenantId(ctx, named);
+  const { tenantId: own, ...body } = ctx.body ?? {};
+  assertText(own);
   return runEndpoint<Response>(
     ctx,
     createScope(tenantId),
@@ -26,6 +27,12 @@ export async function runForTenant<Response>(
     { body },
     tenantContext(ctx, tenantId, options),
   );
+}
+
+function assertText(tenantId: unknown): asserts tenantId is string | undefined {
+  if (tenantId === undefined || typeof tenantId === "string") return;
+  const message = "[body.tenantId] Invalid input: expected string";
+  throw new APIError("BAD_REQUEST", { code: "VALIDATION_ERROR", message });
 }
 
 /**

@@ -1,7 +1,8 @@
-import { createAuthEndpoint, signInSocial } from "better-auth/api";
+import { signInSocial } from "better-auth/api";
 import type { SocialProviderList } from "better-auth/social-providers";
 import type * as z from "zod";
 import type { ResolvedOptions, TenantSession } from "../options";
+import { standIn } from "../scope/run";
 import { tenantId } from "../tenants/input";
 import { runForTenant } from "./run";
 
@@ -21,15 +22,12 @@ type SocialAnswer =
   | { redirect: boolean; url?: undefined; token: string; user: TenantSession["user"] };
 
 export const signInSocialTenant = (options: ResolvedOptions) =>
-  createAuthEndpoint(
+  standIn(
     "/tenant/sign-in/social",
     {
       method: "POST",
       body: signInBody,
       metadata: { openapi: { description: "Start social sign-in for a tenant" } },
     },
-    async (ctx) => {
-      const { response } = await runForTenant<SocialAnswer>(ctx, options, signIn);
-      return ctx.json(response);
-    },
+    (ctx) => runForTenant<SocialAnswer>(ctx, options, signIn),
   );

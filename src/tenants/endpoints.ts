@@ -3,19 +3,12 @@ import * as z from "zod";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { requireManager } from "../management";
 import type { ResolvedOptions } from "../options";
-import { confinedModels } from "../schema";
-import { rememberDeletedTenant } from "../scope/cookies";
-import { metadata, tenantId, tenantName, tenantSlug } from "./input";
+import { findTenantById, findTenantBySlug } from "./find";
+import { listQuery, metadata, TENANT_SORTS, tenantId, tenantName, tenantSlug } from "./input";
 import { requireTenant } from "./naming";
-import { assertSlug } from "./slug";
-import {
-  findTenantById,
-  findTenantBySlug,
-  insertTenant,
-  listTenants,
-  removeTenant,
-  updateTenant,
-} from "./store";
+
+/** Loaded by the first manager who comes: servers that only sign people in start without it. */
+const manage = () => import("./manage");
 
 const createBody = z.object({
   name: tenantName,
@@ -29,11 +22,9 @@ export const createTenantEndpoint = (options: ResolvedOptions) =>
     { method: "POST", body: createBody, metadata: { openapi: { description: "Create a tenant" } } },
     async (ctx) => {
       await requireManager(ctx, options, "tenant:create");
-      const { name, slug, metadata } = ctx.body;
-      assertSlug(slug, options.reservedSlugs);
-      const tenant = await insertTenant(ctx.context, { name, slug, metadata: metadata ?? null });
-      if (!tenant) throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_ALREADY_EXISTS);
-      return ctx.json(tenant);
+      const { createTenant } = await manage();
+      const { metadata = null, ...tenant } = ctx.body;
+      return ctx.json(await createTenant(ctx.context, options, { ...tenant, metadata }));
     },
   );
 
@@ -68,10 +59,26 @@ export const getTenantEndpoint = (options: ResolvedOptions) =>
 export const listTenantsEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
     "/tenant/list",
-    { method: "GET", metadata: { openapi: { description: "List all tenants, oldest first" } } },
+    {
+      method: "GET",
+      query: listQuery.optional(),
+      metadata: {
+        openapi: {
+          description: "List all tenants, oldest first, or the part that is asked for",
+          // better-auth describes a query by itself only where there has to be one.
+          parameters: [
+            { name: "limit", in: "query", schema: { type: "integer" } },
+            { name: "offset", in: "query", schema: { type: "integer" } },
+            { name: "search", in: "query", schema: { type: "string" } },
+            { name: "sort", in: "query", schema: { type: "string", enum: [...TENANT_SORTS] } },
+          ],
+        },
+      },
+    },
     async (ctx) => {
       await requireManager(ctx, options, "tenant:list");
-      return ctx.json(await listTenants(ctx.context));
+      const { listTenants } = await manage();
+      return ctx.json(await listTenants(ctx.context, ctx.query));
     },
   );
 
@@ -87,24 +94,11 @@ export const updateTenantEndpoint = (options: ResolvedOptions) =>
     "/tenant/update",
     { method: "POST", body: updateBody, metadata: { openapi: { description: "Update a tenant" } } },
     async (ctx) => {
-      const { tenantId, ...body } = ctx.body;
+      const { tenantId, ...changes } = ctx.body;
       await requireManager(ctx, options, "tenant:update", tenantId);
       const tenant = await requireTenant(ctx, tenantId || undefined);
-      const changes = Object.fromEntries(
-        Object.entries(body).filter(([, value]) => value !== undefined),
-      ) as Partial<typeof body>;
-      if (Object.keys(changes).length === 0) return ctx.json(tenant);
-      if (changes.slug !== undefined && changes.slug !== tenant.slug) {
-        assertSlug(changes.slug, options.reservedSlugs);
-      }
-      const updated = await updateTenant(ctx.context, tenant.id, changes);
-      if (updated === "taken") {
-        throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_ALREADY_EXISTS);
-      }
-      if (updated === "gone") {
-        throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
-      }
-      return ctx.json(updated);
+      const { changeTenant } = await manage();
+      return ctx.json(await changeTenant(ctx.context, options, tenant, changes));
     },
   );
 
@@ -124,8 +118,8 @@ export const deleteTenantEndpoint = (options: ResolvedOptions) =>
       const { tenantId } = ctx.body;
       await requireManager(ctx, options, "tenant:delete", tenantId);
       const tenant = await requireTenant(ctx, tenantId || undefined);
-      await removeTenant(ctx.context, tenant.id, confinedModels(options));
-      rememberDeletedTenant(ctx.context, tenant.id);
+      const { deleteTenant } = await manage();
+      await deleteTenant(ctx.context, options, tenant.id);
       return ctx.json({ success: true as const });
     },
   );

@@ -7,13 +7,12 @@ const METADATA_DEPTH = 30;
 // PostgreSQL stores neither NUL nor half of a surrogate pair, as text or inside jsonb.
 const UNSTORABLE = /\0|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/;
 
+const UNSTORABLE_MESSAGE = "contains characters that cannot be stored";
+const isStorable = (value: string) => !UNSTORABLE.test(value);
+
 /** Text that every database stores and gives back as it is. */
 export const text = (max: number) =>
-  z
-    .string()
-    .min(1)
-    .max(max)
-    .refine((value) => !UNSTORABLE.test(value), "contains characters that cannot be stored");
+  z.string().min(1).max(max).refine(isStorable, UNSTORABLE_MESSAGE);
 
 export const tenantName = text(255)
   .refine((name) => name.trim() !== "", "must not be blank")
@@ -25,9 +24,26 @@ export const tenantSlug = z
 
 export const tenantId = z.string().meta({ description: "Id of the tenant" });
 
+/** A whole number that every database takes. The query of a URL has it as text. */
+const wholeNumber = z
+  .number()
+  .or(z.string().regex(/^\d+$/).transform(Number))
+  .pipe(z.int32().nonnegative());
+
+export const TENANT_SORTS = ["createdAt", "-createdAt", "name", "-name", "slug", "-slug"] as const;
+
+/** The part of the list of tenants that is asked for. */
+export const listQuery = z.object({
+  limit: wholeNumber.refine((limit) => limit > 0 && limit <= 1000, "must be 1 to 1000").optional(),
+  offset: wholeNumber.optional(),
+  search: z.string().max(255).refine(isStorable, UNSTORABLE_MESSAGE).optional(),
+  sort: z.enum(TENANT_SORTS).optional(),
+});
+
 /** Any JSON object. Not z.record(): that one rebuilds the object, and loses a key on the way. */
-export const metadata = z
-  .custom<Record<string, unknown>>(isObject, "expected an object")
+export const jsonObject = z.custom<Record<string, unknown>>(isObject, "expected an object");
+
+export const metadata = jsonObject
   .superRefine((value, issues) => {
     const problem = whyNotStorable(value);
     if (problem) issues.addIssue({ code: "custom", message: problem });
@@ -46,10 +62,8 @@ function whyNotStorable(metadata: object): string | undefined {
 }
 
 function check(value: unknown, depth: number): boolean {
-  if (typeof value === "string") return !UNSTORABLE.test(value);
+  if (typeof value === "string") return isStorable(value);
   if (typeof value !== "object" || value === null) return true;
   if (depth > METADATA_DEPTH) return false;
-  return Object.entries(value).every(
-    ([key, item]) => !UNSTORABLE.test(key) && check(item, depth + 1),
-  );
+  return Object.entries(value).every(([key, item]) => isStorable(key) && check(item, depth + 1));
 }

@@ -1,51 +1,31 @@
 import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import type { Where } from "better-auth/types";
-import { createScope, getTenantId, runInScope } from "../scope/scope";
-import { forgetSessions } from "../scope/storage";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { isMySQL } from "../scope/adapter";
+import { forgetSessions, refuseSessions } from "../scope/forget";
+import { rootCause } from "../scope/root-cause";
+import { createScope, runInScope } from "../scope/scope";
+import {
+  findTenantBySlug,
+  noteCreation,
+  noteDeletion,
+  type Tenant,
+  tenantExists,
+  toTenant,
+} from "./find";
 
-export interface Tenant {
-  id: string;
-  name: string;
-  slug: string;
-  metadata: Record<string, unknown> | null;
-  createdAt: Date;
-  updatedAt: Date;
-}
+/** How many rows are in memory at a time. */
+const PAGE = 5_000;
+/** How many ids are in a statement; there are databases that take 100 parameters at most. */
+const CHUNK = 90;
+/** How many users are forgotten at a time. */
+const LANES = 20;
+/** How often a deletion is tried that loses a deadlock. */
+const TRIES = 5;
+/** Words of MySQL, PostgreSQL and Prisma for it. */
+const DEADLOCKS = ["ER_LOCK_DEADLOCK", "40P01", "P2034"];
 
 export type TenantChanges = Partial<Pick<Tenant, "name" | "slug" | "metadata">>;
-
-// The adapter answers 100 rows unless it is told how many. The largest number that every
-// database takes as a limit stands for "all".
-const ALL = 2_147_483_647;
-
-export async function findTenantById(ctx: AuthContext, id: string): Promise<Tenant | null> {
-  const tenant = couldBeId(ctx, id) ? await findTenant(ctx, { field: "id", value: id }) : null;
-  // MySQL compares without regard to case and trailing spaces, and whoever checked one id must
-  // not act on another.
-  return tenant?.id === id ? tenant : null;
-}
-
-export async function findTenantBySlug(ctx: AuthContext, slug: string): Promise<Tenant | null> {
-  const tenant = isText(slug) ? await findTenant(ctx, { field: "slug", value: slug }) : null;
-  return tenant?.slug === slug ? tenant : null;
-}
-
-async function findTenant(ctx: AuthContext, clause: Where): Promise<Tenant | null> {
-  const adapter = await getCurrentAdapter(ctx.adapter);
-  const row = await adapter.findOne<Tenant>({ model: "tenant", where: [clause] });
-  return row && toTenant(row);
-}
-
-export async function listTenants(ctx: AuthContext): Promise<Tenant[]> {
-  const adapter = await getCurrentAdapter(ctx.adapter);
-  const rows = await adapter.findMany<Tenant>({
-    model: "tenant",
-    sortBy: { field: "createdAt", direction: "asc" },
-    limit: ALL,
-  });
-  return rows.map(toTenant);
-}
 
 /** null when the slug is taken, also by somebody who was faster. */
 export async function insertTenant(
@@ -60,6 +40,7 @@ export async function insertTenant(
       model: "tenant",
       data: { ...tenant, createdAt: now, updatedAt: now },
     });
+    noteCreation(ctx, row.id);
     return toTenant(row);
   } catch (error) {
     // Adapters have no common word for "not unique", so the question is asked again.
@@ -95,65 +76,107 @@ export async function updateTenant(
 
 /**
  * Deletes a tenant with everything in it, all or nothing: inside its scope, "everything" is what
- * the border lets through. The tenant's own row goes first, so that whoever comes late finds no
- * tenant. Those who found it in time but are slower than the deletion look once more after their
- * own commit (`undoIfTenantIsGone`), and the second sweep takes whatever they committed before.
+ * the border lets through. The tenant's own row goes last: not every adapter has transactions, and
+ * as long as that row is there, a deletion that was interrupted can be repeated. Whoever found the
+ * tenant in time but is slower than the deletion looks once more after their own commit
+ * (`undoIfTenantIsGone`), and the second sweep takes whatever they committed before.
  */
 export async function removeTenant(ctx: AuthContext, id: string, models: string[]): Promise<void> {
   await runInScope(createScope(id), async () => {
-    const userIds = await runWithTransaction(ctx.adapter, async () => {
-      const adapter = await getCurrentAdapter(ctx.adapter);
-      await adapter.delete({ model: "tenant", where: [{ field: "id", value: id }] });
-      await adapter.deleteMany({
-        model: "tenantOauthConfig",
-        where: [{ field: "tenantId", value: id }],
-      });
-      return emptyScope(ctx, models);
-    });
-    const latecomers = await emptyScope(ctx, models);
-    await forgetSessions(ctx, id, [...userIds, ...latecomers]);
+    let userIds: string[] = [];
+    try {
+      await despiteDeadlocks(ctx, () =>
+        runWithTransaction(ctx.adapter, async () => {
+          const adapter = await getCurrentAdapter(ctx.adapter);
+          userIds = await emptyScope(ctx, models);
+          await adapter.deleteMany({
+            model: "tenantOauthConfig",
+            where: [{ field: "tenantId", value: id }],
+          });
+          await adapter.delete({ model: "tenant", where: [{ field: "id", value: id }] });
+        }),
+      );
+    } catch (error) {
+      // The answer to a commit can get lost. If the tenant is gone, the rest has to follow.
+      if (await tenantExists(ctx, id)) throw error;
+    }
+    noteDeletion(ctx, id);
+    await refuseSessions(ctx, id);
+    await despiteDeadlocks(ctx, () => emptyScope(ctx, models));
+    // Those who signed in while their row was being deleted.
+    await forgetSideBySide(ctx, userIds);
   });
 }
 
-/** Answers whose sessions may be left in secondary storage. */
+/**
+ * Whoever signs up or in meanwhile has locks of their own, and the database ends a deadlock at the
+ * cost of either. What was lost is undone, so it can be done again: but not inside a transaction
+ * of the caller, who has lost more than that.
+ */
+async function despiteDeadlocks<T>(ctx: AuthContext, run: () => Promise<T>): Promise<T> {
+  const inTransaction = (await getCurrentAdapter(ctx.adapter)) !== ctx.adapter;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await run();
+    } catch (error) {
+      const { code = "" } = rootCause(error);
+      if (inTransaction || tries === TRIES || !DEADLOCKS.includes(code)) throw error;
+    }
+  }
+}
+
+/** Answers who may have sessions in secondary storage. */
 async function emptyScope(ctx: AuthContext, models: string[]): Promise<string[]> {
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const users = ctx.options.secondaryStorage
-    ? await adapter.findMany<{ id: string }>({ model: "user", select: ["id"], limit: ALL })
-    : [];
-  // Users first, as a sign-up creates them first: in the other order the two would wait for each
-  // other. Their rows in the other tables go with them where the database knows who refers to whom.
-  for (const model of models) {
-    if (ctx.tables[model]) await adapter.deleteMany({ model, where: [] });
+  const userIds: string[] = [];
+  // Users last: they would take their rows in the other tables along, one user at a time.
+  for (const model of models.toReversed()) {
+    if (!ctx.tables[model]) continue;
+    const forgets = model === "user" && ctx.options.secondaryStorage;
+    if (!forgets && !isMySQL(adapter)) {
+      await adapter.deleteMany({ model, where: [] });
+      continue;
+    }
+    await deleteById(adapter, model, async (ids) => {
+      if (!forgets) return;
+      // Before the rows: without them nobody knows any more whose sessions there are.
+      await forgetSideBySide(ctx, ids);
+      for (const id of ids) userIds.push(id);
+    });
   }
-  return users.map(({ id }) => id);
+  return userIds;
 }
 
 /**
- * Runs after the commit that created a user. A sign-up that saw its tenant, and was overtaken by
- * the deletion of that tenant, must not leave anybody behind in a tenant that is no more.
+ * For those who have to know who is deleted, and for MySQL, which locks whatever it goes through
+ * until the commit: the whole table where it takes a tenant for large, and the gaps between rows,
+ * which is where other tenants' rows are about to be put. By id it locks the rows themselves.
  */
-export async function undoIfTenantIsGone(ctx: AuthContext, userId: string): Promise<boolean> {
-  const tenantId = getTenantId();
-  if (tenantId === null || (await findTenantById(ctx, tenantId))) return false;
-  await ctx.internalAdapter.deleteUser(userId);
-  return true;
+async function deleteById(
+  adapter: DBTransactionAdapter,
+  model: string,
+  beforeDeletion: (ids: string[]) => Promise<void>,
+): Promise<void> {
+  let before = new Set<string>();
+  for (;;) {
+    const rows = await adapter.findMany<{ id: string }>({ model, select: ["id"], limit: PAGE });
+    const ids = rows.map(({ id }) => id);
+    await beforeDeletion(ids);
+    for (let start = 0; start < ids.length; start += CHUNK) {
+      const value = ids.slice(start, start + CHUNK);
+      await adapter.deleteMany({ model, where: [{ field: "id", operator: "in", value }] });
+    }
+    // MySQL goes on showing rows that somebody else has deleted in the meantime.
+    if (ids.length < PAGE || ids.every((id) => before.has(id))) return;
+    before = new Set(ids);
+  }
 }
 
-/** An id of the wrong form is the id of nobody; typed columns would answer it with an error. */
-function couldBeId(ctx: AuthContext, id: string): boolean {
-  const generated = ctx.options.advanced?.database?.generateId;
-  if (generated === "serial") return /^[1-9]\d{0,9}$/.test(id) && Number(id) <= ALL;
-  if (generated === "uuid") return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
-  return isText(id);
-}
-
-/** PostgreSQL has no NUL in its texts. */
-function isText(value: string): boolean {
-  return !value.includes("\0");
-}
-
-/** The fields that go out, one by one: a column that is added later does not leak by itself. */
-function toTenant({ id, name, slug, metadata, createdAt, updatedAt }: Tenant): Tenant {
-  return { id, name, slug, metadata: metadata ?? null, createdAt, updatedAt };
+/** Each user costs a few trips to the storage, and there may be many users. */
+async function forgetSideBySide(ctx: AuthContext, userIds: string[]): Promise<void> {
+  const share = Math.ceil(userIds.length / LANES);
+  const lanes = Array.from({ length: LANES }, (_, lane) =>
+    userIds.slice(lane * share, (lane + 1) * share),
+  );
+  await Promise.all(lanes.map((ids) => forgetSessions(ctx, ids)));
 }

@@ -1,6 +1,7 @@
 import type { BetterAuthOptions } from "better-auth";
 import { describe, expect, it } from "vitest";
 import { getTenantId } from "../../src/index";
+import { createInstance } from "../support/instance";
 import { createPeople, EMAIL, type People, PLACES, passwordOf } from "./people";
 
 type Called = [name: string, tenantId: string | null];
@@ -152,5 +153,27 @@ describe("what senders are given in a tenant", () => {
       // Nothing in it has to be escaped, so it survives whatever a mail template does to it.
       expect(encodeURIComponent(token)).toBe(token);
     }
+  });
+
+  it("a way to look the tenant up: a call from the server's own code is trusted", async () => {
+    const names: string[] = [];
+    const instance = await createInstance({
+      auth: {
+        emailAndPassword: {
+          enabled: true,
+          sendResetPassword: async () => {
+            const id = getTenantId();
+            const tenant = id ? await instance.api.getTenant({ query: { id } }) : null;
+            names.push(tenant?.name ?? "the platform");
+          },
+        },
+      },
+    });
+    const { id } = await instance.createTenant("acme");
+    for (const tenantId of [id, null]) {
+      const { browser, email } = await instance.signUp(tenantId);
+      await browser.post("/request-password-reset", { email });
+    }
+    expect(names).toEqual(["ACME", "the platform"]);
   });
 });

@@ -44,15 +44,16 @@ export function hostCarrier({ name, credentials }: Side): Carrier {
   return { name: "somebody of the other side", side: name, cookies };
 }
 
-const isOwnSignIn = (path: string) => /^\/tenant\/sign-(in|up)\//.test(path);
+/** Sign-in and sign-up under a tenant, and what a sign-in page asks before. */
+const isOwnSignIn = (path: string) => /^\/tenant\/sign-(in|up)\b/.test(path);
 const isManagement = (path: string) => path.startsWith("/tenant/") && !isOwnSignIn(path);
 
 export type Naming = "resolver" | "body" | "query" | "header" | "nothing";
 
 /** The ways to name the side that a request goes to. The platform has no name. */
-export function namingsFor(place: Side, { path }: Endpoint): Naming[] {
+export function namingsFor(place: Side, { path, method }: Endpoint): Naming[] {
   if (place.tenantId === null) return ["nothing"];
-  return isOwnSignIn(path)
+  return isOwnSignIn(path) && method === "POST"
     ? ["resolver", "body", "query", "header"]
     : ["resolver", "query", "header"];
 }
@@ -139,7 +140,10 @@ function nameTenant(
   { path }: Endpoint,
 ) {
   // On this plugin's sign-in the body's own tenant would win over the query and the header.
-  if (isOwnSignIn(path) && input.body) delete input.body.tenantId;
+  if (isOwnSignIn(path)) {
+    delete input.body?.tenantId;
+    delete input.query.tenantId;
+  }
   const { tenantId } = place;
   if (tenantId === null) return;
   if (naming === "resolver") headers.set(RESOLVED_HEADER, tenantId);

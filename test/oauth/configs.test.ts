@@ -12,6 +12,9 @@ interface Config {
   scopes: string[] | null;
   redirectURI: string | null;
   enabled: boolean;
+  options: Record<string, unknown> | null;
+  readable: boolean;
+  secretChangedAt: string;
   createdAt: string;
   updatedAt: string;
 }
@@ -21,14 +24,23 @@ const KEYS = [
   "createdAt",
   "enabled",
   "id",
+  "options",
   "providerId",
+  "readable",
   "redirectURI",
   "scopes",
+  "secretChangedAt",
   "tenantId",
   "updatedAt",
 ];
 
 const GOOGLE = { providerId: "google", clientId: "google-client", clientSecret: "google-secret" };
+/** The one provider that a client id and a secret are not enough for. */
+const COGNITO = {
+  domain: "acme.auth.eu-west-1.amazoncognito.com",
+  region: "eu-west-1",
+  userPoolId: "eu-west-1_Acme",
+};
 const GITHUB = { providerId: "github", clientId: "github-client", clientSecret: "github-secret" };
 
 describe.each(databases)("on %s", (database) => {
@@ -65,10 +77,13 @@ describe.each(databases)("on %s", (database) => {
         scopes: null,
         redirectURI: null,
         enabled: true,
+        options: null,
+        readable: true,
       });
       expect(answer.data.id).toMatch(/\S/);
       expect(Date.parse(answer.data.createdAt)).toBeGreaterThan(before);
       expect(answer.data.updatedAt).toBe(answer.data.createdAt);
+      expect(answer.data.secretChangedAt).toBe(answer.data.createdAt);
       expect(JSON.stringify(answer.data)).not.toContain("google-secret");
       expect(await rows()).toBe(1);
     });
@@ -127,7 +142,9 @@ describe.each(databases)("on %s", (database) => {
 
     it("takes every built-in provider", async () => {
       for (const providerId of socialProviderList) {
-        expect((await register({ tenantId, ...GOOGLE, providerId })).status).toBe(200);
+        const needs = providerId === "cognito" ? { options: COGNITO } : {};
+        const { status } = await register({ tenantId, ...GOOGLE, providerId, ...needs });
+        expect([providerId, status]).toEqual([providerId, 200]);
       }
       const listed = (await list({ tenantId })).data.map((config) => config.providerId);
       expect(listed.sort()).toEqual([...socialProviderList].sort());

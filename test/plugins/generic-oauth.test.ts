@@ -5,7 +5,7 @@ import { startIdentityProvider } from "../support/identity-provider";
 import { queryOf } from "../support/social";
 import { createPlaces, PLACES, type Place } from "./places";
 
-async function createGenericPlaces() {
+async function createGenericPlaces(providerId = "corp") {
   const idp = await startIdentityProvider();
   idp.registerClient("corp-client", "corp-secret");
   idp.addPerson("alice");
@@ -13,7 +13,7 @@ async function createGenericPlaces() {
     genericOAuth({
       config: [
         {
-          providerId: "corp",
+          providerId,
           clientId: "corp-client",
           clientSecret: "corp-secret",
           authorizationUrl: `${idp.issuer}/oauth/authorize`,
@@ -26,7 +26,7 @@ async function createGenericPlaces() {
   ]);
   /** Starts at a place and agrees at the provider; the URL that leads back. */
   async function authorize(browser: Browser, path = "/sign-in/social") {
-    const body = { provider: "corp", callbackURL: "/in", errorCallbackURL: "/failed" };
+    const body = { provider: providerId, callbackURL: "/in", errorCallbackURL: "/failed" };
     const { data, status } = await browser.post<{ url: string }>(path, body);
     expect(status).toBe(200);
     return idp.authorize(data.url, "alice");
@@ -55,6 +55,15 @@ describe("genericOAuth", () => {
       expect(await rows("account", account, [ids.a])).toBe(1);
     },
   );
+
+  it.each(["slack", "zoom"])("may have the name of a built-in provider: %s", async (name) => {
+    const { at, authorize, whoIs, ids } = await createGenericPlaces(name);
+    const browser = at("a");
+    const back = await authorize(browser);
+    expect(pathOf(back)).toBe(`/tenant/callback/${name}`);
+    expect((await browser.get(back)).location).toBe("/in");
+    expect(await whoIs(browser, "a")).toMatchObject({ tenantId: ids.a });
+  });
 
   it("threat: the same provider account is three people in three places", async () => {
     const { at, authorize, whoIs, ids } = await createGenericPlaces();

@@ -44,9 +44,34 @@ const BODIES: Record<string, { fields: string[]; required: string[] }> = {
       "clientSecret",
       "scopes",
       "redirectURI",
+      "options",
       "enabled",
     ],
     required: ["providerId", "clientId", "clientSecret"],
+  },
+  "/tenant/oauth-config/update": {
+    fields: [
+      "tenantId",
+      "providerId",
+      "clientSecret",
+      "scopes",
+      "redirectURI",
+      "options",
+      "enabled",
+    ],
+    required: ["providerId"],
+  },
+  "/tenant/oauth-config/check": {
+    fields: [
+      "tenantId",
+      "providerId",
+      "clientId",
+      "clientSecret",
+      "scopes",
+      "redirectURI",
+      "options",
+    ],
+    required: ["providerId"],
   },
   "/tenant/oauth-config/delete": { fields: ["tenantId", "providerId"], required: ["providerId"] },
 };
@@ -65,8 +90,9 @@ describe("openAPI", () => {
 
   it.each([
     ["/tenant/get", ["id", "slug"]],
-    ["/tenant/list", []],
+    ["/tenant/list", ["limit", "offset", "search", "sort"]],
     ["/tenant/oauth-config/list", ["tenantId"]],
+    ["/tenant/sign-in-methods", ["tenantId"]],
   ])("describes the query of %s", async (path, names) => {
     const operation = (await describedPaths())[path]?.get;
     expect(operation?.description).toEqual(expect.stringMatching(/\w/));

@@ -5,6 +5,7 @@ import { onTestFinished } from "vitest";
 import { type TenantAuthOptions, tenantAuth } from "../../src/index";
 import { Browser } from "./browser";
 import { createDatabase, type DatabaseKind, type TestDatabase } from "./database";
+import { hear, watchSecrets } from "./secret-spy";
 
 export const BASE_URL = "http://localhost:3000/api/auth";
 export const PASSWORD = "correct horse battery";
@@ -38,6 +39,7 @@ export async function createInstance(options: InstanceOptions = {}) {
   const context = await auth.$context;
   if (migrate) await (await getMigrations(auth.options)).runMigrations();
   if (typeof options.database !== "object") onTestFinished(() => database.close());
+  watchSecrets(auth, database, context.tables.tenantOauthConfig?.modelName ?? "");
 
   const browser = (headers?: Record<string, string>) =>
     new Browser(auth.handler, BASE_URL, headers);
@@ -90,18 +92,19 @@ export async function createInstance(options: InstanceOptions = {}) {
 
 /** The same better-auth without the plugin: what an application was before, or is compared with. */
 export async function createPlainInstance(
-  database: TestDatabase,
+  database: Pick<TestDatabase, "option">,
   authOptions?: Partial<BetterAuthOptions>,
+  plugins: BetterAuthPlugin[] = [admin()],
 ) {
   const logs: string[] = [];
-  const auth = betterAuth({ ...baseOptions(database, logs, authOptions), plugins: [admin()] });
+  const auth = betterAuth({ ...baseOptions(database, logs, authOptions), plugins });
   await (await getMigrations(auth.options)).runMigrations();
   await auth.$context;
   return { auth, logs, browser: () => new Browser(auth.handler, BASE_URL) };
 }
 
 function baseOptions(
-  database: TestDatabase,
+  database: Pick<TestDatabase, "option">,
   logs: string[],
   authOptions?: Partial<BetterAuthOptions>,
 ) {
@@ -123,10 +126,12 @@ function baseOptions(
     advanced: { disableOriginCheck: false, ...authOptions?.advanced },
     logger: {
       level: "debug",
-      log: (level, message, ...args) => {
-        logs.push([level, message, ...args.map(printable)].join(" "));
-      },
       ...authOptions?.logger,
+      log: (level, message, ...args) => {
+        hear("log", level, message, ...args);
+        logs.push([level, message, ...args.map(printable)].join(" "));
+        authOptions?.logger?.log?.(level, message, ...args);
+      },
     },
   } satisfies BetterAuthOptions;
 }

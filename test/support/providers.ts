@@ -1,5 +1,5 @@
-import { generateKeyPairSync, sign } from "node:crypto";
 import { onTestFinished } from "vitest";
+import { publishedKeys, signToken } from "./jwt";
 
 type Route = (params: URLSearchParams) => unknown;
 
@@ -31,9 +31,6 @@ export function interceptFetch(routes: Record<string, Route>): SeenRequest[] {
   return seen;
 }
 
-const KEY_ID = "test-key";
-const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-
 interface GoogleClaims {
   /** The client id that the token is for. */
   aud: string;
@@ -46,21 +43,14 @@ interface GoogleClaims {
 
 /** An id token as Google signs it. */
 function googleIdToken(claims: GoogleClaims): string {
-  const now = Math.floor(Date.now() / 1000);
-  const encode = (part: unknown) => Buffer.from(JSON.stringify(part)).toString("base64url");
-  const header = { alg: "RS256", typ: "JWT", kid: KEY_ID };
-  const payload = {
+  return signToken({
     iss: "https://accounts.google.com",
     sub: "google-alice",
     email: "alice@example.com",
     email_verified: true,
     name: "Alice",
-    iat: now,
-    exp: now + 600,
     ...claims,
-  };
-  const content = `${encode(header)}.${encode(payload)}`;
-  return `${content}.${sign("RSA-SHA256", Buffer.from(content), privateKey).toString("base64url")}`;
+  });
 }
 
 /**
@@ -68,10 +58,9 @@ function googleIdToken(claims: GoogleClaims): string {
  * requests they get are kept, because which credentials go out is what tests are about.
  */
 export function fakeGoogleAndGitHub() {
-  const key = { ...publicKey.export({ format: "jwk" }), kid: KEY_ID, alg: "RS256", use: "sig" };
   const alice = { email: "alice@example.com", name: "Alice" };
   const requests = interceptFetch({
-    "https://www.googleapis.com/oauth2/v3/certs": () => ({ keys: [key] }),
+    "https://www.googleapis.com/oauth2/v3/certs": () => publishedKeys,
     "https://oauth2.googleapis.com/token": (params) => ({
       access_token: "google-token",
       token_type: "Bearer",

@@ -2,25 +2,9 @@ import type { BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { describe, expect, it } from "vitest";
 import type { Answer, Browser } from "../support/browser";
+import { gate } from "../support/gate";
 import { createInstance, type Instance, PASSWORD } from "../support/instance";
-import { databases } from "../support/servers";
-
-/** A place in the code where one request waits until the test lets it go on. */
-function gate() {
-  let open = () => {};
-  let arrive = () => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  const reached = new Promise<void>((resolve) => {
-    arrive = resolve;
-  });
-  const pass = () => {
-    arrive();
-    return opened;
-  };
-  return { reached, open, pass };
-}
+import { crowdOn, databases } from "../support/servers";
 
 function signUpIn(instance: Instance, tenantId: string, email: string) {
   const browser = instance.browser();
@@ -42,7 +26,8 @@ async function expectNothingLeft(instance: Instance, tenantId: string, browsers:
     expect([table, left]).toEqual([table, 0]);
   }
   expect(await instance.rows("tenant", "id = ?", [tenantId])).toBe(0);
-  for (const browser of browsers) {
+  // Those who were refused have no cookie to try.
+  for (const browser of browsers.filter(({ cookies }) => cookies.size > 0)) {
     for (const headers of [{}, { "x-tenant-id": tenantId }] as Record<string, string>[]) {
       expect((await browser.fork(headers).get("/get-session")).data).toBeNull();
     }
@@ -76,12 +61,15 @@ describe.each(databases)("threat: races. A tenant that is deleted on %s", (datab
     return { instance, id, remove, expectNeighbourUnharmed };
   }
 
+  // One moment with the large crowd is enough: it is what takes the time.
+  const crowdFor = (moment: string) => (moment.includes("through") ? crowdOn(database) : 50);
+
   it.each(["with the first of them", "with the last of them", "once one of them is through"])(
-    "while 50 people sign up, %s",
+    "while many people sign up, %s",
     async (moment) => {
       const { instance, id, remove, expectNeighbourUnharmed } = await start();
       const early = moment.includes("first") ? remove() : undefined;
-      const people = Array.from({ length: 50 }, (_, index) =>
+      const people = Array.from({ length: crowdFor(moment) }, (_, index) =>
         signUpIn(instance, id, `racer-${index}@example.com`),
       );
       if (moment.includes("through")) await Promise.any(people.map(({ answer }) => answer));
@@ -96,22 +84,34 @@ describe.each(databases)("threat: races. A tenant that is deleted on %s", (datab
       await expectNeighbourUnharmed();
       expectTimely(answers);
     },
+    60_000,
   );
 
-  it("while 50 people sign in", async () => {
-    const { instance, id, remove, expectNeighbourUnharmed } = await start();
-    await instance.signUp(id, "member@example.com");
-    const people = Array.from({ length: 50 }, () => signInTo(instance, id, "member@example.com"));
-    await Promise.any(people.map(({ answer }) => answer));
-    expect(outcome(await remove())).toBe("200 undefined");
-    await Promise.all(people.map(({ answer }) => answer));
-    await expectNothingLeft(
-      instance,
-      id,
-      people.map(({ browser }) => browser),
-    );
-    await expectNeighbourUnharmed();
-  });
+  it.each(["with the last of them", "once one of them is through"])(
+    "while many people sign in, %s",
+    async (moment) => {
+      const { instance, id, remove, expectNeighbourUnharmed } = await start();
+      await instance.signUp(id, "member@example.com");
+      const people = Array.from({ length: crowdFor(moment) }, () =>
+        signInTo(instance, id, "member@example.com"),
+      );
+      if (moment.includes("through")) await Promise.any(people.map(({ answer }) => answer));
+      expect(outcome(await remove())).toBe("200 undefined");
+      const answers = await Promise.all(people.map(({ answer }) => answer));
+      // Whoever is late is refused. MariaDB may end a deadlock between an insert and a deletion at
+      // the cost of the insert.
+      const broken = answers.filter(({ status }) => status >= 500).map(outcome);
+      const allowed = database === "mysql" ? broken.map(() => "500 INTERNAL_SERVER_ERROR") : [];
+      expect(broken).toEqual(allowed);
+      await expectNothingLeft(
+        instance,
+        id,
+        people.map(({ browser }) => browser),
+      );
+      await expectNeighbourUnharmed();
+    },
+    60_000,
+  );
 
   it("while 20 OAuth configs are registered", async () => {
     const { instance, id, remove } = await start();

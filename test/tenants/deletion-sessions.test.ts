@@ -68,3 +68,25 @@ it("leaves nothing of a deleted tenant's users in secondary storage", async () =
   }
   expect(mentions(other.token)).toBeGreaterThan(0);
 });
+
+it("leaves nothing of thousands of users, who are more than are read at a time", async () => {
+  const { entries, storage } = mapStorage();
+  const instance = await createInstance({ auth: { secondaryStorage: storage } });
+  const doomed = await instance.createTenant();
+  await instance.database.query(
+    `insert into "user" ("id", "name", "email", "emailVerified", "tenantId", "createdAt", "updatedAt")
+     with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < 10100)
+     select 'many-' || n, 'Many', n || '@example.com', 1, ?, '2020-01-01', '2020-01-01' from numbers`,
+    [doomed.id],
+  );
+  for (let n = 1; n <= 10_100; n++) {
+    entries.set(`active-sessions-many-${n}`, JSON.stringify([{ token: `token-${n}` }]));
+    entries.set(`token-${n}`, "a session");
+  }
+  const other = await instance.signUp(null);
+  await instance.api.deleteTenant({ body: { tenantId: doomed.id } });
+  expect(await instance.rows("user")).toBe(1);
+  const left = [...entries.keys()].filter((key) => /many|token-/.test(key));
+  expect(left).toEqual([]);
+  expect((await other.browser.get<{ user: object }>("/get-session")).data.user).toBeDefined();
+});

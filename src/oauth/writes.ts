@@ -1,0 +1,188 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import { parseEnvelope } from "better-auth/crypto";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { rootCause } from "../scope/root-cause";
+import { type Confidential, decrypt, type Encrypted, encrypt } from "./credentials";
+import { MODEL, type StoredOAuthConfig } from "./store";
+
+/** What a manager can say about a config. */
+export interface OAuthConfigInput extends Confidential {
+  scopes: string[] | null;
+  redirectURI: string | null;
+  enabled: boolean;
+}
+
+export async function findOAuthConfig(ctx: AuthContext, tenantId: string, providerId: string) {
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const where = [
+    { field: "tenantId", value: tenantId },
+    { field: "providerId", value: providerId },
+  ];
+  const row = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
+  // MySQL takes other spellings of a name for the same.
+  return row?.providerId === providerId ? row : null;
+}
+
+/** One config for each (tenant, provider) pair: creates it, or replaces what is there. */
+export function saveOAuthConfig(
+  ctx: AuthContext,
+  tenantId: string,
+  providerId: string,
+  input: OAuthConfigInput,
+): Promise<StoredOAuthConfig> {
+  return withoutDriverErrors(ctx, async () => {
+    const replace = () => change(ctx, tenantId, providerId, input);
+    const replaced = await replace();
+    if (replaced) return replaced;
+    const adapter = await getCurrentAdapter(ctx.adapter);
+    const now = new Date();
+    const stamps = { secretChangedAt: now, createdAt: now, updatedAt: now };
+    try {
+      return await adapter.create<Record<string, unknown>, StoredOAuthConfig>({
+        model: MODEL,
+        data: { ...(await toRow(ctx, input)), tenantId, providerId, ...stamps },
+      });
+    } catch (error) {
+      // Somebody was faster: the unique index let one of us create the row, the other replaces it.
+      const late = await replace();
+      if (late) return late;
+      throw error;
+    }
+  });
+}
+
+/** Changes some of a config and leaves the rest; null when there is none. */
+export function changeOAuthConfig(
+  ctx: AuthContext,
+  tenantId: string,
+  providerId: string,
+  changes: Partial<OAuthConfigInput>,
+): Promise<StoredOAuthConfig | null> {
+  return withoutDriverErrors(ctx, () => change(ctx, tenantId, providerId, changes));
+}
+
+async function change(
+  ctx: AuthContext,
+  tenantId: string,
+  providerId: string,
+  changes: Partial<OAuthConfigInput>,
+) {
+  const existing = await findOAuthConfig(ctx, tenantId, providerId);
+  if (!existing) return null;
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const now = new Date();
+  const secretChangedAt =
+    changes.clientSecret === undefined || (await hasSecret(ctx, existing, changes.clientSecret))
+      ? {}
+      : { secretChangedAt: now };
+  return adapter.update<StoredOAuthConfig>({
+    model: MODEL,
+    where: [{ field: "id", value: existing.id }],
+    update: { ...(await toRow(ctx, changes)), ...secretChangedAt, updatedAt: now },
+  });
+}
+
+async function hasSecret(ctx: AuthContext, row: StoredOAuthConfig, clientSecret: string) {
+  return (await tryDecrypt(ctx, row))?.clientSecret === clientSecret;
+}
+
+/** The error of a driver goes no further: drivers put whole rows into theirs. */
+async function withoutDriverErrors<T>(ctx: AuthContext, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    const { name, code } = rootCause(error);
+    ctx.logger.error(`The OAuth config could not be saved: ${name} ${code ?? ""}`);
+    throw APIError.from("INTERNAL_SERVER_ERROR", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_SAVED);
+  }
+}
+
+/** False when there was nothing to delete. */
+export async function removeOAuthConfig(ctx: AuthContext, tenantId: string, providerId: string) {
+  const row = await findOAuthConfig(ctx, tenantId, providerId);
+  if (!row) return false;
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const count = await adapter.deleteMany({
+    model: MODEL,
+    where: [{ field: "id", value: row.id }],
+  });
+  return count > 0;
+}
+
+const BATCH = 100;
+
+/**
+ * Encrypts everything anew that was not encrypted with the newest of the framework's secrets. What
+ * somebody else writes in between is never undone, so this can be interrupted, and run twice or
+ * side by side.
+ */
+export async function rotateOAuthConfigs(ctx: AuthContext) {
+  const touched = { rotated: 0, upToDate: 0, unreadable: 0 };
+  let last: string | undefined;
+  for (;;) {
+    const rows: StoredOAuthConfig[] = await ctx.adapter.findMany({
+      model: MODEL,
+      where: last === undefined ? [] : [{ field: "id", operator: "gt", value: last }],
+      sortBy: { field: "id", direction: "asc" },
+      limit: BATCH,
+    });
+    for (const row of rows) touched[await rotate(ctx, row)]++;
+    if (rows.length < BATCH) return touched;
+    last = rows.at(-1)?.id;
+  }
+}
+
+async function rotate(ctx: AuthContext, row: StoredOAuthConfig) {
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  let current: StoredOAuthConfig | null = row;
+  for (let tries = 0; current && tries < 10; tries++) {
+    const clear = await tryDecrypt(ctx, current);
+    if (!clear) return "unreadable";
+    if (isUpToDate(ctx, current)) return "upToDate";
+    if (await replaceCipher(ctx, current, clear)) return "rotated";
+    // Changed in between: that may have been a part of it only.
+    const where = [{ field: "id", value: row.id }];
+    current = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
+  }
+  if (!current) return "upToDate";
+  throw APIError.from("INTERNAL_SERVER_ERROR", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_SAVED);
+}
+
+/** Whether all of it was encrypted with the newest of the framework's secrets. */
+function isUpToDate({ secretConfig }: AuthContext, stored: Encrypted): boolean {
+  const newest = typeof secretConfig === "string" ? undefined : secretConfig.currentVersion;
+  return [stored.clientId, stored.clientSecret, stored.options].every(
+    (cipher) => !cipher || parseEnvelope(cipher)?.version === newest,
+  );
+}
+
+async function replaceCipher(ctx: AuthContext, row: StoredOAuthConfig, clear: Confidential) {
+  const update = await toRow(ctx, clear);
+  const where = [
+    { field: "id", value: row.id },
+    { field: "clientId", value: row.clientId },
+    { field: "clientSecret", value: row.clientSecret },
+    { field: "options", value: row.options ?? null },
+  ];
+  const count = await withoutDriverErrors(ctx, () =>
+    ctx.adapter.updateMany({ model: MODEL, where, update }),
+  );
+  return count > 0;
+}
+
+export const tryDecrypt = (ctx: AuthContext, row: StoredOAuthConfig) =>
+  decrypt(ctx, row).catch(() => null);
+
+async function toRow(ctx: AuthContext, input: Partial<OAuthConfigInput>) {
+  const { clientId, clientSecret, options, ...rest } = input;
+  return {
+    ...rest,
+    ...(clientId !== undefined && { clientId: await encrypt(ctx, clientId) }),
+    ...(clientSecret !== undefined && { clientSecret: await encrypt(ctx, clientSecret) }),
+    ...(options !== undefined && {
+      options: options && (await encrypt(ctx, JSON.stringify(options))),
+    }),
+  };
+}

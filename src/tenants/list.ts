@@ -1,0 +1,130 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type { AuthContext } from "better-auth";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
+import type * as z from "zod";
+import { ALL, type Tenant, toTenant } from "./find";
+import type { listQuery } from "./input";
+
+interface Order {
+  field: "createdAt" | "name" | "slug";
+  direction: "asc" | "desc";
+}
+
+/** All tenants, oldest first, or the part of them that is asked for. */
+export async function listTenants(
+  ctx: AuthContext,
+  query: z.output<typeof listQuery> = {},
+): Promise<Tenant[]> {
+  const { limit = ALL, offset = 0, search = "", sort = "createdAt" } = query;
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const order: Order = {
+    field: sort.replace("-", "") as Order["field"],
+    direction: sort.startsWith("-") ? "desc" : "asc",
+  };
+  const text = longestPlainPart(search);
+  const where = text ? containing(text) : [];
+  if (text === search) return findPage(adapter, where, order, offset, limit);
+  const rows = await find(adapter, { where, sortBy: order });
+  return rows.filter((tenant) => contains(tenant, search)).slice(offset, offset + limit);
+}
+
+type FindOptions = { where: Where[]; sortBy: Find["sortBy"]; offset?: number; limit?: number };
+type Find = Parameters<DBTransactionAdapter["findMany"]>[0];
+
+async function find(adapter: DBTransactionAdapter, options: FindOptions): Promise<Tenant[]> {
+  const rows = await adapter.findMany<Tenant>({ model: "tenant", limit: ALL, ...options });
+  return rows.map(toTenant);
+}
+
+const containing = (value: string): Where[] =>
+  ["name", "slug"].map((field) => ({
+    field,
+    operator: "contains",
+    value,
+    mode: "insensitive",
+    connector: "OR",
+  }));
+
+/**
+ * What `%`, `_` and `\` mean to `contains` is different in every adapter, and none has a way to
+ * escape them that works in all. So the database looks for the rest, and they are looked for here.
+ */
+function longestPlainPart(search: string): string {
+  return search.split(/[%_\\]/).reduce((a, b) => (b.length > a.length ? b : a));
+}
+
+const contains = ({ name, slug }: Tenant, search: string) =>
+  [name, slug].some((text) => text.toLowerCase().includes(search.toLowerCase()));
+
+/**
+ * A page of a sorted list; every tenant stands on one. Adapters sort by one field, and the database
+ * puts equals in any order, another one for each page. That matters where a page begins or ends
+ * among equals: one row more on each side tells, and then those equals are taken by their ids.
+ */
+async function findPage(
+  adapter: DBTransactionAdapter,
+  where: Where[],
+  order: Order,
+  offset: number,
+  limit: number,
+): Promise<Tenant[]> {
+  const before = offset > 0 ? 1 : 0;
+  const seen = await find(adapter, {
+    where,
+    sortBy: order,
+    offset: offset - before,
+    limit: Math.min(limit + before + 1, ALL),
+  });
+  const page = seen.slice(before, before + limit);
+  const [first, last, next] = [page[0], page.at(-1), seen[before + limit]];
+  if (!first || !last) return [];
+  const beginsAmongEquals = before > 0 && isSame(seen[0] as Tenant, first, order);
+  const endsAmongEquals = next !== undefined && isSame(last, next, order);
+  if (!beginsAmongEquals && !endsAmongEquals) return page;
+
+  const [start, end] = [around(first, order), around(last, order)];
+  const sortBy = { field: "id", direction: "asc" } as const;
+  const earlier = await adapter.count({ model: "tenant", where: [...where, ...start.before] });
+  const head = await find(adapter, {
+    where: [...where, ...start.same],
+    sortBy,
+    offset: offset - earlier,
+    limit: page.length,
+  });
+  if (head.length === page.length) return head;
+  const inner = await find(adapter, {
+    where: [...where, ...start.after, ...end.before],
+    sortBy: order,
+    limit: page.length,
+  });
+  const tail = await find(adapter, {
+    where: [...where, ...end.same],
+    sortBy,
+    limit: page.length,
+  });
+  return [...head, ...inner, ...tail].slice(0, page.length);
+}
+
+/** Whether a database may take two tenants for equal: some compare without case and accents. */
+function isSame(a: Tenant, b: Tenant, { field }: Order): boolean {
+  if (field === "createdAt") return a.createdAt.getTime() === b.createdAt.getTime();
+  return a[field].localeCompare(b[field], "en", { sensitivity: "base" }) === 0;
+}
+
+/** The tenants that stand before and after this one, and those that are equal to it. */
+function around(tenant: Tenant, { field, direction }: Order) {
+  const value = tenant[field];
+  // Databases may know more of a time than its milliseconds.
+  const end = value instanceof Date ? new Date(value.getTime() + 1) : undefined;
+  const clause = (operator: "eq" | "lt" | "gt" | "gte", value: string | Date): Where => ({
+    field,
+    operator,
+    value,
+  });
+  const smaller = [clause("lt", value)];
+  const larger = [end ? clause("gte", end) : clause("gt", value)];
+  const same = end ? [clause("gte", value), clause("lt", end)] : [clause("eq", value)];
+  return direction === "asc"
+    ? { before: smaller, same, after: larger }
+    : { before: larger, same, after: smaller };
+}

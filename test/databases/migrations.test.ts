@@ -1,0 +1,77 @@
+import { getMigrations } from "better-auth/db/migration";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createDatabase, type DatabaseKind, type TestDatabase } from "../support/database";
+import { createInstance, createPlainInstance, type Instance, PASSWORD } from "../support/instance";
+import { databases } from "../support/servers";
+import { generateId, ID_KINDS } from "./store";
+
+const TYPES: Record<DatabaseKind, string> = {
+  sqlite: "select type from pragma_table_info(?) where name = ?",
+  postgres:
+    "select data_type as type from information_schema.columns where table_name = ? and column_name = ?",
+  mysql:
+    "select column_type as type from information_schema.columns where table_schema = database() and table_name = ? and column_name = ?",
+};
+
+async function typeOf(database: TestDatabase, table: string, column: string): Promise<string> {
+  const [row] = await database.query(TYPES[database.kind], [table, column]);
+  return String(row?.type).toLowerCase();
+}
+
+async function plan({ auth }: Instance) {
+  const { toBeCreated, toBeAdded, toBeAddedIndexes } = await getMigrations(auth.options);
+  return [...toBeCreated, ...toBeAdded, ...toBeAddedIndexes];
+}
+
+const cases = databases.flatMap((kind) => ID_KINDS.map((ids) => ({ kind, ids })));
+
+describe.each(cases)("better-auth's migrations on $kind, $ids ids", ({ kind, ids }) => {
+  const auth = { advanced: { database: { generateId: generateId(ids) } } };
+
+  it("an empty database: ids and what refers to them are of one type, and the references hold", async () => {
+    const instance = await createInstance({ database: kind, auth });
+    const { database, api, createTenant, rows } = instance;
+    expect(await plan(instance)).toEqual([]);
+    const idType = await typeOf(database, "tenant", "id");
+    expect(idType).toMatch({ text: /text|char/, uuid: /uuid|text|char/, serial: /int/ }[ids]);
+    expect(await typeOf(database, "tenantOauthConfig", "tenantId")).toBe(idType);
+    // Text with every kind of ids: the platform has none.
+    expect(await typeOf(database, "user", "tenantId")).toMatch(/text|char/);
+
+    const [a, b] = [await createTenant(), await createTenant()];
+    for (const { id: tenantId } of [a, b]) {
+      const body = { tenantId, providerId: "google", clientId: "id", clientSecret: "secret" };
+      await api.registerTenantOAuthConfig({ body });
+    }
+    await database.query(`delete from ${database.quote("tenant")} where id = ?`, [a.id]);
+    expect(await rows("tenantOauthConfig")).toBe(1);
+    expect(await api.listTenantOAuthConfigs({ query: { tenantId: b.id } })).toHaveLength(1);
+  });
+
+  it("a populated database: its people stay, on the platform, and tenants come beside them", async () => {
+    const database = await createDatabase(kind);
+    onTestFinished(() => database.close());
+    const plain = await createPlainInstance(database, auth);
+    const old = plain.browser();
+    const person = { name: "Somebody", email: "old@example.com", password: PASSWORD };
+    const { data } = await old.post<{ user: { id: string } }>("/sign-up/email", person);
+
+    const instance = await createInstance({ database, auth });
+    expect(await plan(instance)).toEqual([]);
+    expect(await instance.rows("user", `${database.quote("tenantId")} = ''`)).toBe(1);
+    const browser = instance.browser();
+    for (const [name, value] of old.cookies) browser.cookies.set(name, value);
+    const user = { id: data.user.id, tenantId: null };
+    expect((await browser.get("/get-session")).data).toMatchObject({ user });
+    const signIn = await instance.browser().post("/sign-in/email", person);
+    expect([signIn.status, signIn.data.user]).toEqual([200, expect.objectContaining(user)]);
+
+    const tenant = await instance.createTenant();
+    const newcomer = await instance.signUp(tenant.id, "new@example.com");
+    expect(newcomer.user.tenantId).toBe(tenant.id);
+    const { status } = await instance
+      .browser()
+      .post("/tenant/sign-in/email", { ...person, tenantId: tenant.id });
+    expect(status).toBe(401);
+  });
+});

@@ -1,0 +1,199 @@
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import manifest from "../package.json" with { type: "json" };
+import { createEditor, SCRATCH } from "./support/compiler";
+import { type Block, blocksIn, pages, readPage, root } from "./support/markdown";
+
+const blocks = pages.flatMap(blocksIn);
+const inLanguage = (language: string) => blocks.filter((block) => block.language === language);
+const positionOf = ({ page, line }: Block) => `${page}:${line}`;
+
+/** What blocks use without saying where it comes from. */
+const PRELUDE = `
+import type { Pool } from "pg";
+declare global {
+  // They stand for what applications have of their own.
+  const acmeId: string;
+  const currentTenantId: () => string | null;
+  const database: Pool;
+  const db: { collection(name: string): { updateMany(which: object, what: object): Promise<object> } };
+  const deliver: (mail: Record<"from" | "to" | "subject" | "text", string>) => Promise<void>;
+  // The ones that the README sets up.
+  const auth: typeof import("./README/lib/auth").auth;
+  const authClient: typeof import("./README/lib/auth-client").authClient;
+}`;
+
+/** A block with a file's name in its first line is that file; pages are apart from each other. */
+function fileOf({ page, line, code }: Block) {
+  const [, name = `line-${line}.ts`] = /^\/\/ (\S+\.ts)\n/.exec(code) ?? [];
+  return join(SCRATCH, page.replace(/\.md$/, ""), name);
+}
+
+const scratch = (name: string) => join(SCRATCH, name);
+
+/** What somebody has typed so far. */
+const TYPED = {
+  "authClient.": scratch("typed/client.ts"),
+  "authClient.tenant.": scratch("typed/tenant.ts"),
+  "authClient.tenant.signIn.": scratch("typed/sign-in.ts"),
+  "authClient.tenant.signUp.": scratch("typed/sign-up.ts"),
+  "authClient.tenant.oauthConfig.": scratch("typed/oauth-config.ts"),
+  "auth.api.": scratch("typed/api.ts"),
+};
+const BROKEN = scratch("broken.ts");
+const ENTRIES = { server: join(root, "src/index.ts"), client: join(root, "src/client.ts") };
+
+const files = new Map([
+  [scratch("prelude.ts"), PRELUDE],
+  ...inLanguage("ts").map((block) => [fileOf(block), `${block.code}export {};`] as const),
+  // The page has only a script, which imports the README's.
+  [scratch("docs/adding/lib/auth.ts"), `export { auth } from "@/lib/auth";`],
+  [BROKEN, "acmeId.nothing;\nexport {};"],
+  ...Object.entries(TYPED).map(([code, path]) => [path, `export {};\n${code}`] as const),
+]);
+
+// One program for everything that is to be compiled: most of the time goes into better-auth's types.
+let editor: ReturnType<typeof createEditor>;
+beforeAll(() => {
+  editor = createEditor(files, { "@/*": [`${SCRATCH}/README/*`] });
+}, 120_000);
+
+describe("TypeScript in the guides", () => {
+  it("is there at all, and a mistake in it would be found", () => {
+    expect(inLanguage("ts").length).toBeGreaterThan(20);
+    expect(new Set(inLanguage("ts").map(fileOf)).size).toBe(inLanguage("ts").length);
+    expect(editor.problemsIn(BROKEN)).toEqual([
+      { line: 0, message: "Property 'nothing' does not exist on type 'string'." },
+    ]);
+  }, 120_000);
+
+  it.each(inLanguage("ts").map((block) => [positionOf(block), block] as const))(
+    "%s compiles",
+    (_, block) => {
+      const problems = editor.problemsIn(fileOf(block));
+      expect(
+        problems.map(({ line, message }) => `${block.page}:${block.line + line}: ${message}`),
+      ).toEqual([]);
+    },
+    120_000,
+  );
+});
+
+/** Where each command of the guides is run, or why it is not. */
+const COMMANDS: Record<string, string> = {
+  "npm ci && npm test": ".ci/run",
+  "npm run test:servers": ".ci/run",
+  "npm run test:prisma": ".ci/run",
+  "npm run example": "examples/nextjs/test/command.test.ts, in .ci/run from a fresh clone",
+  "npm run test:browser": ".ci/run",
+  "npm run lint": ".ci/run",
+  "npm run typecheck": ".ci/run",
+  "npm run build": ".ci/run, and test/package.test.ts",
+  "npm run check:package": ".ci/run",
+  "npm run test:package": ".ci/run",
+  "npm install better-auth better-auth-tenant pg":
+    "test/package-installed.test.ts, from the tarball",
+  "npx auth@latest migrate":
+    "test/guides/cli.test.ts, with the version that goes with our better-auth",
+};
+
+describe("commands in the guides", () => {
+  const commands = inLanguage("sh").flatMap((block) =>
+    block.code
+      .trim()
+      .split("\n")
+      .map((command) => [command, positionOf(block)] as const),
+  );
+
+  it("are the known ones", () => {
+    expect(new Set(commands.map(([command]) => command))).toEqual(new Set(Object.keys(COMMANDS)));
+  });
+
+  it.each(commands)("%s (%s) has its script", (command) => {
+    for (const [, script = ""] of command.matchAll(/npm run ([\w:]+)/g)) {
+      expect(Object.keys(manifest.scripts)).toContain(script);
+    }
+  });
+});
+
+describe("links in the guides", () => {
+  const anchorOf = (heading: string) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-");
+  const anchorsIn = (page: string) =>
+    [...readPage(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => anchorOf(heading));
+
+  it.each([...pages, "SECURITY.md", "CHANGELOG.md"])("%s leads to what is there", (page) => {
+    for (const [, target = ""] of readPage(page).matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https:/.test(target)) continue;
+      const [path = "", anchor] = target.split("#");
+      const file = path ? join(dirname(page), path) : page;
+      expect(existsSync(join(root, file)), `${page}: ${target}`).toBe(true);
+      if (anchor) expect(anchorsIn(file), `${page}: ${target}`).toContain(anchor);
+    }
+  });
+
+  it("all guides are in the README", () => {
+    for (const page of pages.filter((name) => name.startsWith("docs/"))) {
+      expect(readPage("README.md")).toContain(`](${page})`);
+    }
+  });
+});
+
+describe("documentation in editors", () => {
+  const OPTIONS = ["TenantAuthOptions", "TenantAuthClientOptions", "TenantManagementRequest"];
+
+  it.each(Object.entries(ENTRIES))("everything that the %s exports has some", (_, entry) => {
+    const exported = editor.exportsOf(entry);
+    expect(exported.length).toBeGreaterThan(1);
+    const bare = exported.flatMap(({ name, documentation, properties }) => [
+      ...(documentation ? [] : [name]),
+      ...(OPTIONS.includes(name) ? properties : [])
+        .filter((property) => !property.documentation)
+        .map((property) => `${name}.${property.name}`),
+    ]);
+    expect(bare).toEqual([]);
+  });
+
+  it.each([
+    ["authClient.", ["tenant", "useSignInMethods"]],
+    [
+      "authClient.tenant.",
+      [
+        "create",
+        "delete",
+        "get",
+        "list",
+        "oauthConfig",
+        "signIn",
+        "signInMethods",
+        "signUp",
+        "update",
+      ],
+    ],
+    ["authClient.tenant.signIn.", ["email", "social"]],
+    ["authClient.tenant.signUp.", ["email"]],
+    ["authClient.tenant.oauthConfig.", ["check", "delete", "list", "register", "update"]],
+  ] as const)("%s is completed, with documentation", (typed, names) => {
+    const offered = editor.completionsAtEndOf(TYPED[typed]);
+    if (typed === "authClient.") expect(offered).toEqual(expect.arrayContaining([...names]));
+    else expect(offered.sort()).toEqual(names);
+    expectDocumentation(TYPED[typed], names);
+  });
+
+  it("auth.api. is completed, with documentation", () => {
+    const offered = editor.completionsAtEndOf(TYPED["auth.api."]);
+    const own = offered.filter((name) => /Tenants?/.test(name));
+    expect(own).toHaveLength(16);
+    expectDocumentation(TYPED["auth.api."], own);
+  });
+
+  function expectDocumentation(path: string, names: readonly string[]) {
+    for (const name of names) {
+      expect(editor.describeCompletion(path, name), name).toMatch(/^[A-Z].*\.$/);
+    }
+  }
+});

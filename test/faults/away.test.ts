@@ -1,0 +1,142 @@
+import { createPool } from "mysql2/promise";
+import { Pool } from "pg";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import type { Answer, Browser } from "../support/browser";
+import { createDatabase, type DatabaseKind, type TestDatabase } from "../support/database";
+import { PASSWORD } from "../support/instance";
+import { servers } from "../support/servers";
+import { createSocialInstance, queryOf } from "../support/social";
+import { startProxy } from "./proxy";
+
+/** The same database, by a detour that can be closed. */
+async function detour({ kind, option }: TestDatabase) {
+  const proxy = await startProxy(kind === "postgres" ? 5432 : 3306);
+  if (kind === "postgres") {
+    const pool = new Pool({ ...option.options, port: proxy.port });
+    // pg ends the process when a connection breaks and nobody listens, idle or not. That is for
+    // the application to do: better-auth does not.
+    pool.on("error", () => {});
+    pool.on("connect", (client) => client.on("error", () => {}));
+    onTestFinished(() => pool.end());
+    return { ...proxy, option: pool };
+  }
+  const { database } = option.pool.config.connectionConfig;
+  const server = { host: "127.0.0.1", port: proxy.port, user: "root", timezone: "Z" };
+  const pool = createPool({ ...server, database, connectionLimit: 10 });
+  onTestFinished(() => pool.end());
+  return { ...proxy, option: pool };
+}
+
+async function start(kind: DatabaseKind) {
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  onTestFinished(() => void vi.restoreAllMocks());
+  const database = await createDatabase(kind);
+  onTestFinished(() => database.close());
+  const { option, on, off } = await detour(database);
+  const app = await createSocialInstance({ database: { ...database, option } });
+  return { app, on, off };
+}
+
+describe.runIf(servers.asked).each(servers.kinds)(
+  "a %s that is away",
+  { timeout: 60_000 },
+  (kind) => {
+    it("is an answer with a code on every endpoint of ours, and all is well when it is back", async () => {
+      const { app, on, off } = await start(kind);
+      const { browser: operator } = await app.operator();
+      const { id: tenantId } = await app.createTenant("acme");
+      await app.configure(tenantId);
+      const member = await app.signUp(tenantId, "member@example.com");
+      const credentials = { tenantId, email: "member@example.com", password: PASSWORD };
+      const newcomer = { ...credentials, name: "New", email: "new@example.com" };
+      const google = { tenantId, providerId: "google", clientId: "id", clientSecret: "secret" };
+      const comingBack = app.browser();
+      const wayBack = await app.authorize(comingBack, tenantId);
+
+      const calls: Record<string, (browser: Browser) => Promise<Answer>> = {
+        get: () => operator.get("/tenant/get", { query: { id: tenantId } }),
+        list: () => operator.get("/tenant/list"),
+        create: () => operator.post("/tenant/create", { name: "Other", slug: "other" }),
+        update: () => operator.post("/tenant/update", { tenantId, name: "Renamed" }),
+        "sign-up": (browser) => browser.post("/tenant/sign-up/email", newcomer),
+        "sign-in": (browser) => browser.post("/tenant/sign-in/email", credentials),
+        "social start": (browser) => app.start(browser, tenantId) as Promise<Answer>,
+        register: () => operator.post("/tenant/oauth-config/register", google),
+        "list of configs": () => operator.get("/tenant/oauth-config/list", { query: { tenantId } }),
+        "deletion of a config": () => operator.post("/tenant/oauth-config/delete", google),
+        "get-session": () => member.browser.get("/get-session"),
+        "sign-in by header": (browser) =>
+          browser.post("/sign-in/email", credentials, { headers: { "x-tenant-id": tenantId } }),
+        delete: () => operator.post("/tenant/delete", { tenantId }),
+      };
+
+      await off();
+      const outcomes: Record<string, string> = {};
+      for (const [name, call] of Object.entries(calls)) {
+        const { status, code, data, headers } = await call(app.browser());
+        const said = [JSON.stringify(data), ...headers].join("\n");
+        const clean = !/127\.0\.0\.1|ECONN|postgres|root|connect|t_[0-9a-f]{12}|node_modules/i.test(
+          said,
+        );
+        const kept = !/max-age=0/i.test(headers.getSetCookie().join());
+        outcomes[name] = [
+          status >= 500 && code && data.message ? "5xx with a code" : `${status} ${code}`,
+          ...(clean ? [] : [said]),
+          ...(kept ? [] : ["drops a cookie"]),
+        ].join(", ");
+      }
+      const expected = Object.keys(calls).map((name) => [name, "5xx with a code"]);
+      expect.soft(outcomes).toEqual(Object.fromEntries(expected));
+      const failed = await comingBack.fork().get(wayBack);
+      expect
+        .soft([failed.status, queryOf(failed.location).error])
+        .toEqual([302, "internal_server_error"]);
+
+      await on();
+      for (const [name, call] of Object.entries(calls)) {
+        expect([name, (await call(app.browser())).status]).toEqual([name, 200]);
+      }
+    });
+
+    it("cuts off whoever is signing up, and leaves them signed up or not", async () => {
+      const { app, on, off } = await start(kind);
+      const { id: tenantId } = await app.createTenant();
+      const person = (index: number) => ({
+        name: "S",
+        email: `s-${index}@example.com`,
+        password: PASSWORD,
+      });
+      const signUp = (index: number) =>
+        app.browser().post("/tenant/sign-up/email", { tenantId, ...person(index) });
+      const signUps = Array.from({ length: 60 }, (_, index) => signUp(index));
+      await Promise.any(signUps);
+      await off();
+      const answers = await Promise.all(signUps);
+      await on();
+      expect(answers.filter(({ status }) => status !== 200).length).toBeGreaterThan(0);
+      for (const { status, code } of answers) {
+        if (status !== 200) expect([status >= 400, typeof code]).toEqual([true, "string"]);
+      }
+      const users = await app.rows("user");
+      expect([await app.rows("account"), await app.rows("session")]).toEqual([users, users]);
+      const again = await Promise.all(signUps.map((_, index) => signUp(index)));
+      expect(again.filter(({ status }) => status === 200).length).toBe(60 - users);
+      expect(await app.rows("user")).toBe(60);
+    });
+
+    it("when an instance starts is no reason to start it again", async () => {
+      const { app, on, off } = await start(kind);
+      const { id } = await app.createTenant();
+      await off();
+      const late = await createSocialInstance({ database: app.database, migrate: false });
+      await late
+        .browser()
+        .get("/ok")
+        .catch(() => {});
+      await on();
+      const answer = await late.browser().get("/get-session", { headers: { "x-tenant-id": id } });
+      expect(answer.status).toBe(200);
+      expect((await late.api.listTenants()).map((tenant) => tenant.id)).toEqual([id]);
+    });
+  },
+);

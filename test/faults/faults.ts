@@ -1,0 +1,162 @@
+import type { CompiledQuery, DatabaseConnection, Dialect, QueryResult } from "kysely";
+import type { PoolConnection } from "mysql2";
+import type { PoolClient } from "pg";
+import type { TestDatabase } from "../support/database";
+
+/**
+ * How a statement fails. "refused": the server answers with an error, as it does to the loser of a
+ * deadlock. "not sent": the connection breaks before the statement reaches the server. "answer
+ * lost": it breaks after the server has done it, so that nobody can know.
+ */
+export type Fault = "refused" | "not sent" | "answer lost";
+
+/** What can be done to a statement on its way through a driver. */
+interface Way<Result> {
+  send(): Promise<Result>;
+  /** Rejects as the driver does when the server says no. */
+  refuse(): Promise<never>;
+  /** Breaks the connection; everything that is sent afterwards fails. */
+  breakConnection(): Promise<void>;
+}
+
+/**
+ * Lets the n-th statement of a database fail from now on, once. Statements are what the driver
+ * sends, the begin and the end of transactions too. The errors and the broken connections are the
+ * driver's own. To be called before anybody uses the database.
+ */
+export function injectFaults(database: TestDatabase) {
+  let armed: { fault: Fault; countdown: number } | undefined;
+  let met: string | undefined;
+
+  async function pass<Result>(sql: string, way: Way<Result>): Promise<Result> {
+    // For a question it makes no difference in which way it goes unanswered.
+    const passes = armed?.fault !== "refused" && /^\s*select/i.test(sql);
+    if (!armed || passes || --armed.countdown > 0) return way.send();
+    const { fault } = armed;
+    armed = undefined;
+    met = sql;
+    if (fault === "refused") return way.refuse();
+    if (fault === "answer lost") await way.send();
+    await way.breakConnection();
+    return way.send();
+  }
+
+  interceptStatements(database, pass);
+
+  return {
+    /** The faults that make a difference on this database. */
+    kinds: (database.kind === "sqlite"
+      ? ["refused", "answer lost"]
+      : ["refused", "not sent", "answer lost"]) satisfies Fault[] as Fault[],
+
+    /** Runs something while the n-th statement fails; answers which one did, if there were so many. */
+    async during<T>(fault: Fault, n: number, run: () => Promise<T>) {
+      armed = { fault, countdown: n };
+      met = undefined;
+      const result = await run();
+      armed = undefined;
+      return { result, statement: met as string | undefined };
+    },
+  };
+}
+
+/** Puts a function between better-auth and the driver of its database. */
+export function interceptStatements(
+  { kind, option }: Pick<TestDatabase, "kind" | "option">,
+  pass: Pass,
+): void {
+  if (kind === "sqlite") onSqlite(option.dialect, pass);
+  if (kind === "postgres") option.on("connect", (client: PoolClient) => onPostgres(client, pass));
+  if (kind === "mysql") {
+    option.pool.on("connection", (connection: PoolConnection) => onMysql(connection, pass));
+  }
+}
+
+type Pass = <Result>(sql: string, way: Way<Result>) => Promise<Result>;
+
+function onPostgres(client: PoolClient, pass: Pass) {
+  const query = client.query.bind(client) as (sql: string, values?: unknown[]) => Promise<unknown>;
+  const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
+    .connection;
+  const deadlock = `do $$ begin raise exception 'deadlock detected' using errcode = '40P01'; end $$`;
+  Object.assign(client, {
+    query: (sql: string, values?: unknown[]) =>
+      pass(sql, {
+        send: () => query(sql, values),
+        refuse: () => query(deadlock) as Promise<never>,
+        breakConnection: async () => void stream.destroy(),
+      }),
+  });
+}
+
+function onMysql(connection: PoolConnection, pass: Pass) {
+  type Callback = (error: unknown, result?: unknown) => void;
+  const query = connection.query.bind(connection) as (
+    sql: unknown,
+    values?: unknown[],
+    callback?: Callback,
+  ) => unknown;
+  const send = (sql: string, values: unknown[] = []) =>
+    new Promise<unknown>((resolve, reject) => {
+      query(sql, values, (error, result) => (error ? reject(error) : resolve(result)));
+    });
+  Object.assign(connection, {
+    query: (sql: unknown, values?: unknown[], callback?: Callback) => {
+      // The pool's own `query`, which the tests use and better-auth does not.
+      if (typeof sql !== "string" || !callback) return query(sql, values, callback);
+      pass(sql, {
+        send: () => send(sql, values),
+        refuse: async () => {
+          // The server undoes the whole transaction of a deadlock's loser, and the driver's error
+          // has the statement with all of its values.
+          await send("rollback");
+          const deadlock = `signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock found'`;
+          return send(deadlock).catch((error) => {
+            throw Object.assign(error, { sql: connection.format(sql, values) });
+          }) as Promise<never>;
+        },
+        breakConnection: async () => connection.destroy(),
+      }).then(
+        (result) => callback(null, result),
+        (error) => callback(error),
+      );
+    },
+  });
+}
+
+/** SQLite has no connection to lose; here it has one, with what a driver over the network does. */
+function onSqlite(dialect: Dialect, pass: Pass) {
+  const createDriver = dialect.createDriver.bind(dialect);
+  const failure = (code: string, message: string) => Object.assign(new Error(message), { code });
+  dialect.createDriver = () => {
+    const driver = createDriver();
+    const acquire = driver.acquireConnection.bind(driver);
+    driver.acquireConnection = async () => {
+      const raw = await acquire();
+      let broken = false;
+      const run = (query: CompiledQuery): Promise<QueryResult<never>> => {
+        if (broken) throw failure("SQLITE_IOERR", "disk I/O error");
+        return raw.executeQuery(query);
+      };
+      const connection: DatabaseConnection = {
+        streamQuery: raw.streamQuery.bind(raw),
+        executeQuery: async <Row>(query: CompiledQuery) =>
+          pass<QueryResult<Row>>(query.sql, {
+            send: async () => run(query),
+            refuse: async () => {
+              throw failure("SQLITE_BUSY", "database is locked");
+            },
+            breakConnection: async () => {
+              const rollback = { ...query, sql: "rollback", parameters: [] };
+              await Promise.resolve(rollback)
+                .then(run)
+                .catch(() => {});
+              broken = true;
+            },
+          }),
+      };
+      return connection;
+    };
+    return driver;
+  };
+}

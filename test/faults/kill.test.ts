@@ -1,0 +1,163 @@
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { build } from "tsup";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { createDatabase } from "../support/database";
+import { createInstance, type Instance } from "../support/instance";
+import { servers } from "../support/servers";
+import { TABLES } from "./contents";
+import type { Order } from "./doomed";
+
+const root = join(import.meta.dirname, "../..");
+let built = "";
+
+beforeAll(async () => {
+  if (!servers.asked) return;
+  // Inside the project, so that it finds its packages.
+  built = mkdtempSync(join(root, "node_modules", ".doomed-"));
+  await build({
+    entry: { doomed: join(import.meta.dirname, "doomed.ts") },
+    outDir: built,
+    format: "esm",
+    target: "node20",
+    skipNodeModulesBundle: true,
+    config: false,
+    silent: true,
+  });
+}, 60_000);
+
+afterAll(() => {
+  if (built) rmSync(built, { recursive: true });
+});
+
+const USERS = 3000;
+
+/** A tenant with thousands of users, written past better-auth: signing them up would take minutes. */
+async function populate({ database, createTenant, api }: Instance, users: number) {
+  const { id: tenantId } = await createTenant();
+  const config = { providerId: "google", clientId: "id", clientSecret: "secret" };
+  await api.registerTenantOAuthConfig({ body: { tenantId, ...config } });
+  const now = new Date();
+  const insert = async (table: string, row: (index: number) => Record<string, unknown>) => {
+    const columns = Object.keys(row(0));
+    for (let start = 0; start < users; start += 1000) {
+      const rows = Array.from({ length: Math.min(1000, users - start) }, (_, i) => row(start + i));
+      const values = rows.map(() => `(${columns.map(() => "?")})`);
+      await database.query(
+        `insert into ${database.quote(table)} (${columns.map(database.quote)}) values ${values}`,
+        rows.flatMap(Object.values),
+      );
+    }
+  };
+  const common = { tenantId, createdAt: now, updatedAt: now };
+  const later = new Date(Date.now() + 3_600_000);
+  const id = (index: number) => `${tenantId.slice(0, 16)}-${index}`;
+  await insert("user", (index) => ({
+    ...common,
+    id: id(index),
+    name: "Somebody",
+    email: `somebody-${index}@example.com`,
+    emailVerified: true,
+  }));
+  await insert("account", (index) => ({
+    ...common,
+    id: id(index),
+    userId: id(index),
+    accountId: id(index),
+    providerId: "credential",
+  }));
+  await insert("session", (index) => ({
+    ...common,
+    id: id(index),
+    userId: id(index),
+    token: id(index),
+    expiresAt: later,
+  }));
+  await insert("verification", (index) => ({
+    ...common,
+    id: id(index),
+    identifier: id(index),
+    value: "",
+    expiresAt: later,
+  }));
+  return tenantId;
+}
+
+/** How many rows of a tenant there are, table by table. */
+async function countOf({ database, rows }: Instance, tenantId: string) {
+  const counts: Record<string, number> = {};
+  for (const table of TABLES) {
+    const column = database.quote(table === "tenant" ? "id" : "tenantId");
+    counts[table] = await rows(table, `${column} = ?`, [tenantId]);
+  }
+  return counts;
+}
+
+/** Until the server has noticed that somebody is gone, and undone what they had begun. */
+async function untilServerHasNoticed({ database }: Instance) {
+  const open =
+    database.kind === "postgres"
+      ? "select 1 from pg_stat_activity where datname = current_database() and xact_start is not null and pid <> pg_backend_pid()"
+      : "select 1 from information_schema.innodb_trx join information_schema.processlist on id = trx_mysql_thread_id where db = database()";
+  while ((await database.query(open)).length > 0) await sleep(10);
+}
+
+async function killWhileDeleting(order: Order) {
+  const child = fork(join(built, "doomed.js"), [JSON.stringify(order)]);
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const exit = once(child, "exit");
+  const [said] = await Promise.race([once(child, "message"), exit]);
+  child.kill("SIGKILL");
+  expect([said, ...(await exit)]).toEqual(["now", null, "SIGKILL"]);
+}
+
+const MOMENTS = [
+  ["before", "delete from user"],
+  ["during", "delete from user"],
+  ["during", "delete from session"],
+  ["before", "commit"],
+  ["during", "commit"],
+  ["after", "commit"],
+] as const;
+
+describe.runIf(servers.asked).each(servers.kinds)("a process that is killed on %s", (kind) => {
+  it("in the middle of a deletion has deleted everything or nothing", async () => {
+    const database = await createDatabase(kind);
+    onTestFinished(() => database.close());
+    const instance = await createInstance({ database });
+    const [name] = Object.values(
+      (await database.query(`select ${kind === "mysql" ? "database" : "current_database"}()`))[0] ??
+        {},
+    );
+    const neighbour = await populate(instance, 10);
+    const neighbourhood = await countOf(instance, neighbour);
+    const { secret } = instance.context;
+    let tenantId = await populate(instance, USERS);
+    const everything = await countOf(instance, tenantId);
+    expect(everything).toMatchObject({ tenant: 1, tenantOauthConfig: 1, user: USERS });
+    const nothing = Object.fromEntries(TABLES.map((table) => [table, 0]));
+
+    for (const [moment, statement] of MOMENTS) {
+      const order = { kind, database: String(name), tenantId, secret };
+      await killWhileDeleting({ ...order, statement, moment });
+      await untilServerHasNoticed(instance);
+      const left = await countOf(instance, tenantId);
+      // Only a commit that was on its way can have gone either way.
+      const due =
+        moment === "after" || (statement === "commit" && moment === "during" && !left.tenant);
+      expect([moment, statement, left]).toEqual([moment, statement, due ? nothing : everything]);
+      if (due) {
+        const again = instance.api.deleteTenant({ body: { tenantId } });
+        await expect(again).rejects.toMatchObject({ body: { code: "TENANT_NOT_FOUND" } });
+        tenantId = await populate(instance, USERS);
+      }
+    }
+
+    await instance.api.deleteTenant({ body: { tenantId } });
+    expect(await countOf(instance, tenantId)).toEqual(nothing);
+    expect(await countOf(instance, neighbour)).toEqual(neighbourhood);
+  }, 120_000);
+});

@@ -1,0 +1,187 @@
+import { execFile } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import manifest from "../package.json" with { type: "json" };
+import { root } from "./support/markdown";
+
+/*
+ * The package as others get it: packed, installed into fresh projects, compiled and run there. It
+ * asks the registry for better-auth, so it runs on demand: npm run test:package.
+ */
+
+const PNPM = "pnpm@10.34.9";
+const tool = (path: string) => join(root, "node_modules", path);
+const TSC = tool("typescript/bin/tsc");
+
+async function run(cwd: string, command: string, ...args: string[]): Promise<string> {
+  try {
+    return (await promisify(execFile)(command, args, { cwd })).stdout;
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string };
+    throw new Error(`${command} ${args.join(" ")}\n${stdout}\n${stderr}`);
+  }
+}
+
+/** Signs somebody up, with the server and the client of the package. */
+const PROGRAM = `
+import { betterAuth } from "better-auth";
+import { memoryAdapter } from "better-auth/adapters/memory";
+import { createAuthClient } from "better-auth/client";
+import { bySubdomain, getTenantId, type Tenant, tenantAuth } from "better-auth-tenant";
+import { TENANT_AUTH_ERROR_CODES, tenantAuthClient } from "better-auth-tenant/client";
+
+const seen: (string | null)[] = [];
+export const auth = betterAuth({
+  baseURL: "http://localhost:3000",
+  secret: "a test secret that is long enough for everybody",
+  database: memoryAdapter({
+    user: [], session: [], account: [], verification: [], tenant: [], tenantOauthConfig: [],
+  }),
+  emailAndPassword: { enabled: true },
+  databaseHooks: { user: { create: { after: async () => void seen.push(getTenantId()) } } },
+  plugins: [tenantAuth()],
+});
+tenantAuth({ resolveTenantId: bySubdomain({ baseDomain: "example.com" }) });
+
+const acme: Tenant = await auth.api.createTenant({ body: { name: "Acme", slug: "acme" } });
+export const authClient = createAuthClient({
+  baseURL: "http://localhost:3000",
+  plugins: [tenantAuthClient({ tenantId: () => acme.id })],
+  fetchOptions: { customFetchImpl: (url, init) => auth.handler(new Request(url, init)) },
+});
+
+const { data, error } = await authClient.tenant.signUp.email({
+  name: "Al",
+  email: "al@example.com",
+  password: "correct horse battery",
+});
+const tenantId: string | null | undefined = data?.session?.tenantId;
+if (error || tenantId !== acme.id || seen[0] !== acme.id) throw new Error(JSON.stringify(error));
+
+// For the compiler only. Where types got lost, these would be any, and no error.
+export function refused() {
+  // @ts-expect-error
+  data?.nothing;
+  // @ts-expect-error
+  auth.api.createTenant({ body: { name: "Acme" } });
+  // @ts-expect-error
+  tenantAuth({ nothing: true });
+}
+
+const { error: none } = await authClient.tenant.signInMethods({
+  fetchOptions: { headers: { "x-tenant-id": "none" } },
+});
+if (none?.code !== TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND.code) throw new Error("found none");
+console.log("signed up at", acme.slug);
+`;
+
+const strict = { strict: true, target: "ES2022", lib: ["ES2023", "DOM"], types: [] };
+const CONFIGS = {
+  node16: { ...strict, module: "Node16", moduleResolution: "node16", outDir: "out" },
+  bundler: {
+    ...strict,
+    module: "ESNext",
+    moduleResolution: "bundler",
+    noEmit: true,
+    // As most applications have it. It saves half of the time.
+    skipLibCheck: true,
+  },
+};
+
+describe.runIf(process.env.TEST_PACKAGE)("the packed package", () => {
+  const temporary = mkdtempSync(join(tmpdir(), "better-auth-tenant-package-"));
+  const checkout = join(temporary, "checkout");
+  let tarball: string;
+  let packed: string[];
+
+  beforeAll(async () => {
+    mkdirSync(checkout);
+    const needed = ["src", "package.json", "tsconfig.json", "tsup.config.ts"];
+    for (const name of [...needed, "README.md", "LICENSE", "CHANGELOG.md", "docs"]) {
+      cpSync(join(root, name), join(checkout, name), { recursive: true });
+    }
+    symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
+    await run(checkout, process.execPath, tool("tsup/dist/cli-default.js"), "--silent");
+    const [report] = JSON.parse(await run(checkout, "npm", "pack", "--json")) as [
+      { filename: string; files: { path: string }[] },
+    ];
+    tarball = join(checkout, report.filename);
+    packed = report.files.map(({ path }) => path);
+  }, 300_000);
+
+  afterAll(() => rmSync(temporary, { recursive: true, force: true }), 60_000);
+
+  test("holds what users need and nothing else", () => {
+    const papers = ["CHANGELOG.md", "LICENSE", "README.md", "package.json"];
+    const rest = packed.filter((path) => !papers.includes(path));
+    expect(packed).toEqual(expect.arrayContaining(papers));
+    expect(rest.filter((path) => !/^dist\/[\w-]+\.(js|js\.map|d\.ts)$/.test(path))).toEqual([]);
+    for (const entry of Object.values(manifest.exports).flatMap((target) =>
+      Object.values(target),
+    )) {
+      if (entry.startsWith("./dist/")) expect(rest).toContain(entry.slice(2));
+    }
+  });
+
+  test("says nothing about the machine that it was built on", () => {
+    for (const name of readdirSync(join(checkout, "dist"))) {
+      const text = readFileSync(join(checkout, "dist", name), "utf8");
+      for (const place of [temporary, root]) expect(text.includes(place), name).toBe(false);
+      if (!name.endsWith(".map")) continue;
+      const { sources } = JSON.parse(text) as { sources: string[] };
+      expect(sources.filter((source) => !source.startsWith("../src/"))).toEqual([]);
+    }
+  });
+
+  test.concurrent.each([
+    ["npm", ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"]],
+    ["pnpm", ["npx", "--yes", PNPM, "install", "--silent"]],
+  ] as const)(
+    "works in a fresh project that %s has installed",
+    async (name, [command, ...args]) => {
+      const project = join(temporary, name);
+      mkdirSync(project);
+      const write = (file: string, content: object) =>
+        writeFileSync(join(project, file), JSON.stringify(content));
+      const { "better-auth": betterAuth, "@better-auth/core": core } = manifest.devDependencies;
+      const dependencies = {
+        "better-auth": betterAuth,
+        // Left to itself, npm takes the newest that we allow. That is not the one of this version.
+        "@better-auth/core": core,
+        "better-auth-tenant": `file:${tarball}`,
+      };
+      write("package.json", { name: "fresh", private: true, type: "module", dependencies });
+      writeFileSync(join(project, "main.ts"), PROGRAM);
+      await run(project, command, ...args);
+      for (const [resolution, options] of Object.entries(CONFIGS)) {
+        write(`tsconfig.${resolution}.json`, { compilerOptions: options, files: ["main.ts"] });
+        expect(await compile(project, resolution), resolution).toEqual([]);
+      }
+      expect(await run(project, process.execPath, "out/main.js")).toContain("signed up at acme");
+    },
+    300_000,
+  );
+});
+
+/**
+ * The errors in the program and in the declarations of this package. Those of other packages are
+ * not ours to mend: most applications set skipLibCheck for them.
+ */
+async function compile(project: string, resolution: string): Promise<string[]> {
+  const compiling = run(project, process.execPath, TSC, "-p", `tsconfig.${resolution}.json`);
+  const said = await compiling.catch((error: Error) => error.message);
+  const errors = said.split("\n").filter((line) => line.includes("error TS"));
+  return errors.filter((line) => /better-auth-tenant\/dist|^main\.ts/.test(line));
+}
