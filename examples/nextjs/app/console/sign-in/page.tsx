@@ -1,0 +1,17 @@
+import { OperatorSignInForm } from "@/components/console-forms";
+import { Entrance } from "@/components/entrance";
+
+export const metadata = { title: "Sign in" };
+
+export default function OperatorSignInPage() {
+  return (
+    <Entrance
+      brand="Console"
+      motto="All tenants in one place."
+      title="Sign in to the console"
+      intro="For operators of the platform. People of a tenant sign in there."
+    >
+      <OperatorSignInForm />
+    </Entrance>
+  );
+}

@@ -1,0 +1,131 @@
+import { socialProviderList } from "better-auth/social-providers";
+import type { Tenant } from "better-auth-tenant";
+import Link from "next/link";
+import type { CSSProperties } from "react";
+import { Monogram } from "@/components/brand";
+import { TenantForm } from "@/components/console-forms";
+import { ConsoleFrame } from "@/components/console-frame";
+import { OAuthConfig, OAuthConfigForm } from "@/components/oauth-configs";
+import { auth } from "@/lib/auth";
+import { asOperator, tenantForOperator } from "@/lib/console";
+import { formatTime } from "@/lib/format";
+import { hostAddress } from "@/lib/hosts";
+import { headersFor, hueOf } from "@/lib/tenants";
+
+export async function generateMetadata({ params }: PageProps<"/console/tenants/[id]">) {
+  return { title: (await tenantForOperator((await params).id)).name };
+}
+
+export default async function TenantPage({ params }: PageProps<"/console/tenants/[id]">) {
+  const tenant = await tenantForOperator((await params).id);
+  return (
+    <ConsoleFrame trail={[["Tenants", "/console"]]}>
+      <div className="row themed" style={{ "--hue": hueOf(tenant) } as CSSProperties}>
+        <Monogram name={tenant.name} large />
+        <div className="tight">
+          <h1>{tenant.name}</h1>
+          <p className="small row">
+            <a href={`/t/${tenant.slug}`}>/t/{tenant.slug}</a>
+            <a href={hostAddress(tenant.slug)}>{new URL(hostAddress(tenant.slug)).host}</a>
+          </p>
+        </div>
+      </div>
+      <div className="columns two">
+        <section className="card" aria-labelledby="details">
+          <h2 id="details">Details</h2>
+          <TenantForm key={tenant.slug} tenant={tenant} />
+        </section>
+        <Providers tenant={tenant} />
+      </div>
+      <People tenant={tenant} />
+      <section className="card danger" aria-labelledby="danger">
+        <h2 id="danger">Delete this tenant</h2>
+        <div className="spread">
+          <p className="muted">You will see what goes with it before anything is deleted.</p>
+          <Link className="button plain" href={`/console/tenants/${tenant.id}/delete`}>
+            Delete {tenant.name} …
+          </Link>
+        </div>
+      </section>
+    </ConsoleFrame>
+  );
+}
+
+async function Providers({ tenant: { id: tenantId } }: { tenant: Tenant }) {
+  const configs = await asOperator((headers) =>
+    auth.api.listTenantOAuthConfigs({ query: { tenantId }, headers }),
+  );
+  return (
+    <section className="card" aria-labelledby="providers">
+      <h2 id="providers">Social sign-in</h2>
+      {configs.length === 0 && <p className="nothing">People sign in with a password only.</p>}
+      <ul className="list">
+        {configs.map(({ providerId, clientId, enabled, readable, options, secretChangedAt }) => (
+          <li key={providerId}>
+            <OAuthConfig
+              tenantId={tenantId}
+              config={{
+                providerId,
+                clientId,
+                enabled,
+                readable,
+                issuer: typeof options?.issuer === "string" ? options.issuer : null,
+                secretChangedAt: formatTime(secretChangedAt),
+              }}
+            />
+          </li>
+        ))}
+      </ul>
+      <details>
+        <summary>Set up a provider</summary>
+        <OAuthConfigForm tenantId={tenantId} providers={[...socialProviderList]} />
+      </details>
+    </section>
+  );
+}
+
+/** An operator looks into a tenant with better-auth's own admin plugin. */
+async function People({ tenant }: { tenant: Tenant }) {
+  const { users, total } = await asOperator(async () =>
+    auth.api.listUsers({
+      query: { limit: 50, sortBy: "createdAt" },
+      headers: await headersFor(tenant.id),
+    }),
+  );
+  return (
+    <section className="card" aria-labelledby="people">
+      <h2 id="people">People at {tenant.name}</h2>
+      {users.length === 0 && <p className="nothing">Nobody has signed up yet.</p>}
+      {users.length > 0 && (
+        <div className="table">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Name</th>
+                <th scope="col">E-mail</th>
+                <th scope="col" className="wide-only">
+                  Since
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {users.map(({ id, name, email, emailVerified, createdAt }) => (
+                <tr key={id}>
+                  <th scope="row">{name}</th>
+                  <td>
+                    <span className="row">
+                      {email}
+                      {emailVerified && <span className="badge good">Confirmed</span>}
+                    </span>
+                  </td>
+                  <td className="small muted wide-only">{formatTime(createdAt)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {total > users.length && <p className="muted">The first 50 of {total}.</p>}
+    </section>
+  );
+}

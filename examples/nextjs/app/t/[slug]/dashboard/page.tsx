@@ -1,0 +1,160 @@
+import type { Tenant } from "better-auth-tenant";
+import { headers } from "next/headers";
+import Link from "next/link";
+import { redirect } from "next/navigation";
+import { Brand, Monogram } from "@/components/brand";
+import { EndOtherSessionsButton, SignOutButton } from "@/components/session-buttons";
+import { auth } from "@/lib/auth";
+import { formatBrowser, formatTime } from "@/lib/format";
+import { APP_URL, slugOfHost } from "@/lib/hosts";
+import { basePath, headersFor, hueOf, sessionAt, tenantOfPage } from "@/lib/tenants";
+
+export const metadata = { title: "Dashboard" };
+
+export default async function DashboardPage({ params }: PageProps<"/t/[slug]/dashboard">) {
+  const tenant = await tenantOfPage((await params).slug);
+  const base = await basePath(tenant);
+  const signedIn = await sessionAt(tenant.id);
+  if (!signedIn) redirect(base || "/");
+  const { user, session } = signedIn;
+  return (
+    <div className="page">
+      <header className="bar">
+        <div>
+          <Brand name={tenant.name} />
+          <div className="end">
+            <span className="small muted wide-only">{user.email}</span>
+            <SignOutButton tenantId={tenant.id} href={base || "/"} />
+          </div>
+        </div>
+      </header>
+      <main id="content" className="content">
+        <div className="tight">
+          <h1>Hello, {user.name}</h1>
+          <p className="muted">
+            You are signed in to {tenant.name} as {user.email}.
+          </p>
+        </div>
+        {!user.emailVerified && (
+          <p className="note">
+            Please confirm your e-mail address: the link is in{" "}
+            <a href={`${APP_URL.origin}/inbox`}>the inbox</a>.
+          </p>
+        )}
+        <div className="columns two">
+          <div className="stack">
+            <section className="card" aria-labelledby="account">
+              <h2 id="account">Your account at {tenant.name}</h2>
+              <dl className="facts">
+                <Fact term="Tenant">{tenant.name}</Fact>
+                <Fact term="Name">{user.name}</Fact>
+                <Fact term="E-mail">
+                  {user.email} {user.emailVerified && <span className="badge good">Confirmed</span>}
+                </Fact>
+                <Fact term="User id">
+                  <code>{user.id}</code>
+                </Fact>
+                <Fact term="Signed in">{formatTime(session.createdAt)}</Fact>
+              </dl>
+              <Accounts tenant={tenant} />
+            </section>
+            <Sessions tenant={tenant} current={session.id} />
+          </div>
+          <Elsewhere here={tenant} />
+        </div>
+      </main>
+    </div>
+  );
+}
+
+function Fact({ term, children }: { term: string; children: React.ReactNode }) {
+  return (
+    <div>
+      <dt>{term}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** The ways to sign in that this user has, in this tenant. */
+async function Accounts({ tenant }: { tenant: Tenant }) {
+  const accounts = await auth.api.listUserAccounts({ headers: await headersFor(tenant.id) });
+  return (
+    <div className="row">
+      <span className="small muted">You can sign in with</span>
+      {accounts.map(({ id, providerId }) => (
+        <span className="badge tint" key={id}>
+          {providerId === "credential" ? "a password" : providerId}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+/**
+ * Each tenant has its own session cookie, so one browser can be at several at once. A tenant on a
+ * host of its own has its cookies there, and nobody else's.
+ */
+async function Elsewhere({ here }: { here: Tenant }) {
+  if (slugOfHost((await headers()).get("host"))) {
+    return (
+      <section className="card" aria-labelledby="elsewhere">
+        <h2 id="elsewhere">This address</h2>
+        <p className="muted">
+          It belongs to {here.name} alone. No other tenant’s session ever comes here.
+        </p>
+      </section>
+    );
+  }
+  const tenants = await auth.api.listTenants({ query: { limit: 20 } });
+  const places = await Promise.all(
+    tenants.map(async (tenant) => ({ tenant, found: await sessionAt(tenant.id) })),
+  );
+  return (
+    <section className="card" aria-labelledby="elsewhere">
+      <h2 id="elsewhere">In this browser</h2>
+      <ul className="list">
+        {places.map(({ tenant, found }) => (
+          <li
+            key={tenant.id}
+            className="themed"
+            style={{ "--hue": hueOf(tenant) } as React.CSSProperties}
+          >
+            <Monogram name={tenant.name} />
+            <div className="grow">
+              <Link href={`/t/${tenant.slug}`}>{tenant.name}</Link>
+              <div className="small muted">
+                {found ? `${found.user.name}, ${found.user.email}` : "Nobody is signed in"}
+              </div>
+            </div>
+            {tenant.id === here.id && <span className="badge tint">You are here</span>}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+async function Sessions({ tenant, current }: { tenant: Tenant; current: string }) {
+  const sessions = await auth.api.listSessions({ headers: await headersFor(tenant.id) });
+  return (
+    <section className="card" aria-labelledby="sessions">
+      <h2 id="sessions">Your sessions at {tenant.name}</h2>
+      <ul className="list">
+        {sessions.map(({ id, userAgent, ipAddress, createdAt }) => (
+          <li key={id}>
+            <div className="grow">
+              {formatBrowser(userAgent)}
+              <div className="small muted">
+                {formatTime(createdAt)}
+                {ipAddress && `, from ${ipAddress}`}
+              </div>
+            </div>
+            {id === current && <span className="badge good">This one</span>}
+          </li>
+        ))}
+      </ul>
+      {sessions.length > 1 && <EndOtherSessionsButton tenantId={tenant.id} />}
+    </section>
+  );
+}

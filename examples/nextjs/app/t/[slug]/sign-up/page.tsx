@@ -1,0 +1,37 @@
+import Link from "next/link";
+import { notFound } from "next/navigation";
+import { Entrance } from "@/components/entrance";
+import { SignUpForm, SocialButtons } from "@/components/sign-in";
+import { auth } from "@/lib/auth";
+import { basePath, tenantOfPage } from "@/lib/tenants";
+
+export const metadata = { title: "Create an account" };
+
+export default async function SignUpPage({ params }: PageProps<"/t/[slug]/sign-up">) {
+  const tenant = await tenantOfPage((await params).slug);
+  const base = await basePath(tenant);
+  const { emailAndPassword, providers } = await auth.api.getTenantSignInMethods({
+    query: { tenantId: tenant.id },
+  });
+  if (!emailAndPassword.signUp) notFound();
+  return (
+    <Entrance
+      brand={tenant.name}
+      motto={`Join ${tenant.name} in a minute.`}
+      title="Create an account"
+      intro={
+        <>
+          You have one at {tenant.name}? <Link href={base || "/"}>Sign in</Link>
+        </>
+      }
+    >
+      <SignUpForm tenantId={tenant.id} base={base} />
+      {providers.length > 0 && (
+        <>
+          <p className="divider">or</p>
+          <SocialButtons tenantId={tenant.id} base={base} providers={providers} />
+        </>
+      )}
+    </Entrance>
+  );
+}

@@ -1,0 +1,164 @@
+"use client";
+
+import Link from "next/link";
+import { useRouter } from "next/navigation";
+import { tenantClient } from "@/lib/auth-client";
+import {
+  asOutcome,
+  EmailField,
+  Field,
+  OutcomeNote,
+  PasswordField,
+  SubmitButton,
+  useForm,
+} from "./form";
+
+interface Place {
+  tenantId: string;
+  /** What goes before the paths of the tenant's pages. */
+  base: string;
+}
+
+export function SignInForm({ tenantId, base }: Place) {
+  const router = useRouter();
+  const { action, pending, values, outcome } = useForm(async ({ email = "", password = "" }) => {
+    const { error } = await tenantClient(tenantId).tenant.signIn.email({ email, password });
+    if (error) return asOutcome(error);
+    router.replace(`${base}/dashboard`);
+  });
+  return (
+    <form className="stack" action={action}>
+      <OutcomeNote {...outcome} />
+      <EmailField defaultValue={values.email} />
+      <PasswordField
+        label="Password"
+        name="password"
+        autoComplete="current-password"
+        required
+        aside={<Link href={`${base}/forgot-password`}>Forgot it?</Link>}
+      />
+      <SubmitButton pending={pending}>Sign in</SubmitButton>
+    </form>
+  );
+}
+
+export function SignUpForm({ tenantId, base }: Place) {
+  const router = useRouter();
+  const { action, pending, values, outcome } = useForm(
+    async ({ name = "", email = "", password = "" }) => {
+      const { error } = await tenantClient(tenantId).tenant.signUp.email({
+        name,
+        email,
+        password,
+        callbackURL: `${base}/dashboard`,
+      });
+      if (error) return asOutcome(error);
+      router.replace(`${base}/dashboard`);
+    },
+  );
+  return (
+    <form className="stack" action={action}>
+      <OutcomeNote {...outcome} />
+      <Field label="Name" name="name" autoComplete="name" defaultValue={values.name} required />
+      <EmailField defaultValue={values.email} />
+      <PasswordField
+        label="Password"
+        name="password"
+        autoComplete="new-password"
+        minLength={8}
+        hint="At least 8 characters"
+        required
+      />
+      <SubmitButton pending={pending}>Create account</SubmitButton>
+    </form>
+  );
+}
+
+/** One button for each provider that the tenant has. */
+export function SocialButtons({
+  tenantId,
+  base,
+  providers,
+}: Place & { providers: { id: string; name: string }[] }) {
+  const { action, pending, outcome } = useForm(async ({ provider = "" }) => {
+    const { error } = await tenantClient(tenantId).tenant.signIn.social({
+      provider,
+      callbackURL: `${base}/dashboard`,
+      errorCallbackURL: base || "/",
+    });
+    return error ? asOutcome(error) : undefined;
+  });
+  return (
+    <form className="stack" action={action}>
+      <OutcomeNote {...outcome} />
+      {providers.map(({ id, name }) => (
+        <button
+          key={id}
+          className="button plain wide"
+          type="submit"
+          name="provider"
+          value={id}
+          aria-disabled={pending}
+        >
+          <AwayIcon />
+          Continue with {name}
+        </button>
+      ))}
+    </form>
+  );
+}
+
+/** An arrow that leaves a frame: the page goes to the provider. */
+function AwayIcon() {
+  return (
+    <svg
+      viewBox="0 0 20 20"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.75"
+      aria-hidden="true"
+    >
+      <path d="M8 4H5a1 1 0 0 0-1 1v10a1 1 0 0 0 1 1h10a1 1 0 0 0 1-1v-3M11 4h5v5M16 4l-7 7" />
+    </svg>
+  );
+}
+
+export function ForgotPasswordForm({ tenantId, base }: Place) {
+  const { action, pending, values, outcome } = useForm(async ({ email = "" }) => {
+    const { error } = await tenantClient(tenantId).requestPasswordReset({
+      email,
+      redirectTo: `${base}/reset-password`,
+    });
+    return asOutcome(error, "If there is an account with this address, a mail is on its way.");
+  });
+  return (
+    <form className="stack" action={action}>
+      <OutcomeNote {...outcome} />
+      <EmailField defaultValue={values.email} />
+      <SubmitButton pending={pending}>Send me a link</SubmitButton>
+    </form>
+  );
+}
+
+export function ResetPasswordForm({ tenantId, base, token }: Place & { token: string }) {
+  const router = useRouter();
+  const { action, pending, outcome } = useForm(async ({ newPassword = "" }) => {
+    const { error } = await tenantClient(tenantId).resetPassword({ newPassword, token });
+    if (error) return asOutcome(error);
+    router.replace(`${base || "/"}?done=password`);
+  });
+  return (
+    <form className="stack" action={action}>
+      <OutcomeNote {...outcome} />
+      <PasswordField
+        label="New password"
+        name="newPassword"
+        autoComplete="new-password"
+        minLength={8}
+        hint="At least 8 characters"
+        required
+      />
+      <SubmitButton pending={pending}>Save the new password</SubmitButton>
+    </form>
+  );
+}

@@ -1,0 +1,17 @@
+import { createAuthClient } from "better-auth/react";
+import { tenantAuthClient } from "better-auth-tenant/client";
+
+/** For operators, who belong to the platform and to no tenant. */
+export const platformClient = createAuthClient({ plugins: [tenantAuthClient()] });
+
+/** For the pages of a tenant: every call of this client runs inside it. */
+export function tenantClient(tenantId: string) {
+  const client = clients.get(tenantId) ?? createTenantClient(tenantId);
+  clients.set(tenantId, client);
+  return client;
+}
+
+const createTenantClient = (tenantId: string) =>
+  createAuthClient({ plugins: [tenantAuthClient({ tenantId })] });
+
+const clients = new Map<string, ReturnType<typeof createTenantClient>>();

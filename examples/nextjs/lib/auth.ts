@@ -1,0 +1,66 @@
+import { betterAuth } from "better-auth";
+import { APIError, createAuthMiddleware } from "better-auth/api";
+import { admin } from "better-auth/plugins";
+import { bySubdomain, getTenantId, tenantAuth } from "better-auth-tenant";
+import { openDatabase } from "./database";
+import { APP_URL } from "./hosts";
+import { inbox } from "./inbox";
+import { sendMail } from "./mail";
+
+const byOwnHost = bySubdomain({ baseDomain: APP_URL.hostname });
+
+export const auth = betterAuth({
+  appName: "Tenants, an example",
+  // One application on many hosts: links and redirects stay on the host of the request.
+  baseURL: {
+    allowedHosts: [APP_URL.host, `*.${APP_URL.host}`],
+    protocol: APP_URL.protocol === "https:" ? "https" : "http",
+    fallback: APP_URL.origin,
+  },
+  database: openDatabase(),
+  // The tables are brought up to date when the server starts, see instrumentation.ts.
+  advanced: { database: { validateSchema: false } },
+  emailAndPassword: {
+    enabled: true,
+    sendResetPassword: ({ user, url }) =>
+      sendMail({
+        to: user.email,
+        subject: "Choose a new password",
+        text: `Hello ${user.name}, somebody asked for a new password. If it was you, follow the link. If not, do nothing.`,
+        link: url,
+      }),
+  },
+  emailVerification: {
+    sendOnSignUp: true,
+    sendVerificationEmail: ({ user, url }) =>
+      sendMail({
+        to: user.email,
+        subject: "Confirm your e-mail address",
+        text: `Welcome ${user.name}! One click tells us that this address is yours.`,
+        link: url,
+      }),
+  },
+  hooks: {
+    before: createAuthMiddleware(async ({ path }) => {
+      // People sign up at a tenant. Operators of the platform are made by other operators.
+      if (path === "/sign-up/email" && getTenantId() === null) {
+        throw new APIError("FORBIDDEN", { message: "Nobody signs up on the platform" });
+      }
+    }),
+  },
+  plugins: [
+    tenantAuth({
+      // At the application's own address the client's header names the tenant. On every other host
+      // nothing but the host counts.
+      resolveTenantId: (ctx) =>
+        ctx.headers?.get("host") === APP_URL.host ? undefined : byOwnHost(ctx),
+      // Somebody may be at several tenants in one browser, in two tabs.
+      sessionCookies: "per-tenant",
+      // The stand-in identity provider of this example.
+      trustedProviderHosts: [process.env.IDP_HOST ?? "localhost:4000"],
+      scopedModels: ["mail"],
+    }),
+    admin(),
+    inbox(),
+  ],
+});

@@ -1,0 +1,43 @@
+import { isAPIError } from "better-auth/api";
+import type { Tenant } from "better-auth-tenant";
+import { headers } from "next/headers";
+import { notFound } from "next/navigation";
+import { cache } from "react";
+import { auth } from "./auth";
+import { slugOfHost } from "./hosts";
+
+/** The tenant of a page. Shows "not found" where there is none. */
+export const tenantOfPage = cache(async (slug: string): Promise<Tenant> => {
+  try {
+    // A call without headers comes from the server itself and is trusted.
+    return await auth.api.getTenant({ query: { slug } });
+  } catch (error) {
+    if (isAPIError(error) && error.statusCode === 404) notFound();
+    throw error;
+  }
+});
+
+/** What goes before the paths of a tenant's pages: nothing on a host of its own. */
+export async function basePath({ slug }: Tenant): Promise<string> {
+  return slugOfHost((await headers()).get("host")) === slug ? "" : `/t/${slug}`;
+}
+
+/** The request's headers, with the tenant that the page is about. */
+export async function headersFor(tenantId: string): Promise<Headers> {
+  const own = new Headers(await headers());
+  own.set("x-tenant-id", tenantId);
+  return own;
+}
+
+/** Who is signed in at a tenant in this browser. */
+export const sessionAt = cache(async (tenantId: string) => {
+  const found = await auth.api.getSession({ headers: await headersFor(tenantId) });
+  // On the host of one tenant, every question is about that tenant.
+  return found?.session.tenantId === tenantId ? found : null;
+});
+
+/** A tenant's colour, as a hue. */
+export function hueOf({ metadata }: Pick<Tenant, "metadata">): number {
+  const hue = metadata?.hue;
+  return typeof hue === "number" ? hue : 265;
+}

@@ -1,0 +1,191 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import {
+  ACME,
+  APP,
+  closeBrowserAfterwards,
+  hostOf,
+  IDP,
+  newVisitor,
+  OPERATOR,
+  signIn,
+  signInAsOperator,
+  text,
+} from "./support/visitor";
+
+closeBrowserAfterwards();
+
+/** Screenshots are kept, as CI's output too, and looked at. */
+const OUTPUT = process.env.SCREENSHOTS ?? join(import.meta.dirname, "output");
+mkdirSync(OUTPUT, { recursive: true });
+
+const SIZES = {
+  desktop: { width: 1280, height: 860 },
+  phone: { width: 390, height: 844 },
+};
+
+const LOOKS = (["light", "dark"] as const).flatMap((colorScheme) =>
+  Object.entries(SIZES).map(([size, viewport]) => ({ colorScheme, size, viewport })),
+);
+
+/** Every kind of page, and how to get there. */
+const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
+  start: (page) => page.goto(APP),
+  "sign-in": (page) => page.goto(`${APP}/t/acme`),
+  "sign-in-by-host": (page) => page.goto(hostOf(ACME)),
+  "sign-in-refused": async (page) => {
+    await page.goto(`${APP}/t/acme`);
+    await page.getByLabel("E-mail").fill("jane@example.com");
+    await page.getByLabel("Password", { exact: true }).fill("a wrong password");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText(/invalid/i).waitFor();
+  },
+  "sign-up": (page) => page.goto(`${APP}/t/globex/sign-up`),
+  "forgot-password": (page) => page.goto(`${APP}/t/acme/forgot-password`),
+  "reset-password": (page) => page.goto(`${APP}/t/acme/reset-password?token=none`),
+  "reset-password-without-token": (page) => page.goto(`${APP}/t/acme/reset-password`),
+  dashboard: (page) => signIn(page, ACME),
+  "dashboard-by-host": (page) => signIn(page, ACME, hostOf(ACME)),
+  inbox: async (page) => {
+    await page.goto(`${APP}/t/acme/forgot-password`);
+    await page.getByLabel("E-mail").fill("jane@example.com");
+    await page.getByRole("button", { name: "Send me a link" }).click();
+    await page.getByText("a mail is on its way").waitFor();
+    await page.goto(`${APP}/inbox`);
+    await page.getByRole("article").first().waitFor();
+  },
+  "not-found": (page) => page.goto(`${APP}/t/nobody`),
+  consent: async (page) => {
+    await page.goto(`${APP}/t/globex`);
+    await page.getByRole("button", { name: "Continue with Gitlab" }).click();
+    await page.waitForURL(`${IDP}/oauth/authorize**`);
+  },
+  "identity-provider": (page) => page.goto(IDP),
+  "console-sign-in": (page) => page.goto(`${APP}/console/sign-in`),
+  console: (page) => signInAsOperator(page),
+  "console-new": (page) => page.goto(`${APP}/console/tenants/new`),
+  "console-tenant": async (page) => {
+    await page.goto(`${APP}/console`);
+    await page.getByRole("link", { name: "Acme" }).click();
+    await page.getByRole("button", { name: "Check gitlab" }).click();
+    await page.getByText("This config works.").waitFor();
+    for (const summary of await page.locator("summary").all()) await summary.click();
+  },
+  "console-delete": async (page) => {
+    await page.goto(`${APP}/console`);
+    await page.getByRole("link", { name: "Acme" }).click();
+    await page.getByRole("link", { name: "Delete Acme" }).click();
+    await page.getByRole("heading", { name: "Delete Acme?" }).waitFor();
+  },
+};
+
+/** What axe finds wrong with a page as it looks now, in words. */
+async function findings(page: Page): Promise<string[]> {
+  const violations = await page.evaluate(async () => {
+    const { axe: here } = globalThis as unknown as { axe: typeof axe };
+    return (await here.run({ resultTypes: ["violations"] })).violations;
+  });
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html}\n${failureSummary}`),
+  );
+}
+
+test("axe has nothing to say about any page, large or small, light or dark", async () => {
+  const visitor = await newVisitor({ expects: /40[14]/, reducedMotion: "reduce" });
+  const page = await visitor.newPage();
+  const found: string[] = [];
+  for (const [name, open] of Object.entries(PAGES)) {
+    await open(page);
+    await page.evaluate(axe.source);
+    for (const { colorScheme, size, viewport } of LOOKS) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize(viewport);
+      const look = `${name}-${colorScheme}-${size}`;
+      await page.screenshot({ path: join(OUTPUT, `${look}.png`), fullPage: true });
+      found.push(...(await findings(page)).map((finding) => `${look}: ${finding}`));
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      if (width > viewport.width) found.push(`${look}: something sticks out to the side`);
+    }
+  }
+  expect(found).toEqual([]);
+}, 240_000);
+
+/** What has the focus, as a screen reader would name it. */
+const focused = (page: Page) =>
+  page.evaluate(() => {
+    const element = document.activeElement as HTMLInputElement | null;
+    return element?.labels?.[0]?.textContent ?? element?.textContent ?? "";
+  });
+
+async function tabTo(page: Page, name: string) {
+  for (let count = 0; count < 30; count++) {
+    await page.keyboard.press("Tab");
+    if ((await focused(page)).startsWith(name)) return;
+  }
+  throw new Error(`The keyboard does not reach ${name}`);
+}
+
+test("the keyboard is enough to sign in, to look around and to sign out", async () => {
+  const page = await (await newVisitor()).newPage();
+  await page.goto(`${APP}/t/acme`);
+  await page.keyboard.press("Tab");
+  expect(await focused(page)).toBe("Skip to content");
+  await tabTo(page, "E-mail");
+  // Whatever has the focus shows it.
+  expect(
+    await page.evaluate(() => getComputedStyle(document.activeElement as Element).outlineStyle),
+  ).toBe("solid");
+  await page.keyboard.type("jane@example.com");
+  await tabTo(page, "Password");
+  await page.keyboard.type("jane-works-at-acme");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/dashboard");
+  expect(await text(page)).toContain("Hello, Jane at Acme");
+  await tabTo(page, "Sign out");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`${APP}/t/acme`);
+});
+
+test("the keyboard is enough to agree at the identity provider", async () => {
+  const page = await (await newVisitor()).newPage();
+  await page.goto(`${APP}/t/acme`);
+  await tabTo(page, "Continue with Gitlab");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(`${IDP}/oauth/authorize**`);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("ArrowDown");
+  await tabTo(page, "Allow");
+  await page.keyboard.press("Enter");
+  await page.waitForURL("**/dashboard");
+  expect(await text(page)).toContain("kim@example.com");
+});
+
+test("the keyboard is enough to create a tenant and to delete it", async () => {
+  const page = await (await newVisitor()).newPage();
+  await page.goto(`${APP}/console/sign-in`);
+  await tabTo(page, "E-mail");
+  await page.keyboard.type(OPERATOR.email);
+  await tabTo(page, "Password");
+  await page.keyboard.type(OPERATOR.password);
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Tenants" }).waitFor();
+  await tabTo(page, "New tenant");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "New tenant" }).waitFor();
+  await tabTo(page, "Name");
+  await page.keyboard.type("Keys");
+  await tabTo(page, "Slug");
+  await page.keyboard.type("keys");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Keys", level: 1 }).waitFor();
+  await tabTo(page, "Delete Keys");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Delete Keys?" }).waitFor();
+  await tabTo(page, "Type");
+  await page.keyboard.type("keys");
+  await page.keyboard.press("Enter");
+  await page.getByText("Keys is deleted").waitFor();
+});

@@ -1,0 +1,206 @@
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import demo from "../demo.json";
+import {
+  ACME,
+  APP,
+  call,
+  closeBrowserAfterwards,
+  fillSignIn,
+  hostOf,
+  IDP,
+  newVisitor,
+  signIn,
+  signInAsOperator,
+  text,
+} from "./support/visitor";
+
+closeBrowserAfterwards();
+
+async function createTenant(page: Page, name: string, slug: string) {
+  await page.goto(`${APP}/console`);
+  await page.getByRole("link", { name: "New tenant" }).click();
+  await page.getByRole("heading", { name: "New tenant" }).waitFor();
+  await page.getByLabel("Name").fill(name);
+  await page.getByLabel("Slug").fill(slug);
+  await page.getByRole("radio", { name: "Orange" }).check({ force: true });
+  await page.getByRole("button", { name: "Create tenant" }).click();
+  await page.getByRole("heading", { name, level: 1 }).waitFor();
+}
+
+async function setUpGitLab(page: Page, secret: string) {
+  await page.getByText("Set up a provider").click();
+  await page.getByLabel("Provider").selectOption("gitlab");
+  await page.getByLabel("Client id").fill(demo.spareClient.id);
+  await page.getByLabel("Client secret", { exact: true }).fill(secret);
+  await page.getByLabel("Address of your own GitLab").fill(IDP);
+  await page.getByRole("button", { name: "Set up gitlab" }).click();
+  await page.getByText("gitlab is set up.").waitFor();
+}
+
+test("an operator creates a tenant, renames it, and people sign up there", async () => {
+  const page = await (await newVisitor({ expects: /409/ })).newPage();
+  await signInAsOperator(page);
+  await createTenant(page, "Initech", "initech");
+
+  const person = await (await newVisitor({ expects: /404/ })).newPage();
+  await person.goto(`${APP}/t/initech/sign-up`);
+  await person.getByLabel("Name").fill("Peter");
+  await person.getByLabel("E-mail").fill("jane@example.com");
+  await person.getByLabel("Password", { exact: true }).fill("the third of that name");
+  await person.getByRole("button", { name: "Create account" }).click();
+  await person.waitForURL(`${APP}/t/initech/dashboard`);
+
+  // The list finds it, by a part of its name.
+  const found = await page.context().newPage();
+  await found.goto(`${APP}/console`);
+  await found.getByLabel("Find a tenant").fill("NITE");
+  await found.keyboard.press("Enter");
+  await found.waitForURL("**/console?search=NITE");
+  expect(await found.getByRole("rowheader").getByRole("link").allInnerTexts()).toEqual(["Initech"]);
+
+  // A slug that is taken is refused, and nothing that was typed is lost.
+  await page.getByLabel("Slug").fill("acme");
+  await page.getByLabel("Name").fill("Initech Holding");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  const refusal = page.getByRole("region", { name: "Details" }).getByRole("alert");
+  await refusal.getByText("slug").waitFor();
+  expect(await page.getByLabel("Name").inputValue()).toBe("Initech Holding");
+  await page.getByLabel("Slug").fill("initech-holding");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await page.getByRole("heading", { name: "Initech Holding", level: 1 }).waitFor();
+  expect(await page.getByRole("region", { name: "People" }).innerText()).toContain(
+    "jane@example.com",
+  );
+
+  // The tenant is at its new address, and whoever was signed in still is.
+  expect((await person.goto(`${APP}/t/initech/dashboard`))?.status()).toBe(404);
+  await person.goto(`${APP}/t/initech-holding/dashboard`);
+  expect(await text(person)).toContain("You are signed in to Initech Holding");
+});
+
+test("an operator sets a provider up, checks it, and switches it off and on", async () => {
+  const page = await (await newVisitor()).newPage();
+  await signInAsOperator(page);
+  await createTenant(page, "Hooli", "hooli");
+  await setUpGitLab(page, "not the secret");
+  const config = page.getByRole("article", { name: "gitlab" });
+
+  await config.getByRole("button", { name: "Check gitlab" }).click();
+  await config.getByText("This config does not work.").waitFor();
+  expect(await config.innerText()).toContain("does not know this client id and secret");
+  expect(await config.innerText()).toContain(`${APP}/api/auth/tenant/callback/gitlab`);
+
+  await config.getByText("Change the secret or remove gitlab").click();
+  await config.getByLabel("New client secret").fill(demo.spareClient.secret);
+  await config.getByRole("button", { name: "Save the secret" }).click();
+  await config.getByText("The new secret counts").waitFor();
+  await config.getByRole("button", { name: "Check gitlab" }).click();
+  await config.getByText("This config works.").waitFor();
+  // No secret comes back, neither on the page nor in what the page was made from.
+  expect(await page.content()).not.toContain(demo.spareClient.secret);
+
+  const person = await (await newVisitor()).newPage();
+  await person.goto(`${APP}/t/hooli`);
+  await person.getByRole("button", { name: "Continue with Gitlab" }).click();
+  await person.getByRole("radio", { name: "Kim Park" }).check();
+  await person.getByRole("button", { name: "Allow" }).click();
+  await person.waitForURL(`${APP}/t/hooli/dashboard`);
+
+  await config.getByRole("button", { name: "Turn gitlab off" }).click();
+  await config.getByRole("button", { name: "Turn gitlab on" }).waitFor();
+  await person.getByRole("button", { name: "Sign out" }).click();
+  await person.waitForURL(`${APP}/t/hooli`);
+  expect(await person.getByRole("button", { name: "Continue with" }).count()).toBe(0);
+  await config.getByRole("button", { name: "Turn gitlab on" }).click();
+  await config.getByRole("button", { name: "Turn gitlab off" }).waitFor();
+  await person.reload();
+  expect(await person.getByRole("button", { name: "Continue with" }).count()).toBe(1);
+
+  await config.getByRole("button", { name: "Remove gitlab" }).click();
+  await page.getByText("People sign in with a password only.").waitFor();
+});
+
+test("a provider may not live where the application does not trust it to", async () => {
+  const page = await (await newVisitor({ expects: /400/ })).newPage();
+  await signInAsOperator(page);
+  await createTenant(page, "Umbrella", "umbrella");
+  await page.getByText("Set up a provider").click();
+  await page.getByLabel("Client id").fill("an id");
+  await page.getByLabel("Client secret", { exact: true }).fill("a secret");
+  await page.getByLabel("Address of your own GitLab").fill("http://169.254.169.254");
+  await page.getByRole("button", { name: "Set up gitlab" }).click();
+  await page.getByText("options.issuer").waitFor();
+  expect(await page.getByLabel("Client id").inputValue()).toBe("an id");
+});
+
+test("deleting a tenant shows what goes, and takes it and nothing else", async () => {
+  const page = await (await newVisitor()).newPage();
+  await signInAsOperator(page);
+  await createTenant(page, "Vandelay", "vandelay");
+  await setUpGitLab(page, demo.spareClient.secret);
+  const address = page.url();
+
+  const [art, atAcme] = [await newVisitor({ expects: /404/ }), await newVisitor()];
+  const vandelay = await art.newPage();
+  await vandelay.goto(`${APP}/t/vandelay/sign-up`);
+  await vandelay.getByLabel("Name").fill("Art");
+  await vandelay.getByLabel("E-mail").fill("jane@example.com");
+  await vandelay.getByLabel("Password", { exact: true }).fill("latex and export");
+  await vandelay.getByRole("button", { name: "Create account" }).click();
+  await vandelay.waitForURL(`${APP}/t/vandelay/dashboard`);
+  const acme = await atAcme.newPage();
+  await signIn(acme, ACME);
+
+  await page.goto(address);
+  await page.getByRole("link", { name: "Delete Vandelay" }).click();
+  await page.getByRole("heading", { name: "Delete Vandelay?" }).waitFor();
+  const figures = page.getByRole("region", { name: "What goes" }).locator("dl > div");
+  expect(await figures.allInnerTexts()).toEqual([
+    "Users\n1",
+    "Sessions\n1",
+    "Accounts\n1",
+    "OAuth configs\n1",
+    "Mails\n1",
+  ]);
+
+  // Not without the right word.
+  await page.getByLabel("to confirm").fill("vandelei");
+  await page.getByRole("button", { name: "Delete Vandelay for good" }).click();
+  await page.getByText("Type “vandelay” to go on.").waitFor();
+  await page.getByLabel("to confirm").fill("vandelay");
+  await page.getByRole("button", { name: "Delete Vandelay for good" }).click();
+  await page.getByText("Vandelay is deleted").waitFor();
+  expect(await page.getByRole("region", { name: "All tenants" }).innerText()).not.toContain(
+    "vandelay",
+  );
+
+  expect((await vandelay.goto(`${APP}/t/vandelay/dashboard`))?.status()).toBe(404);
+  expect((await vandelay.goto(hostOf({ slug: "vandelay" })))?.status()).toBe(404);
+  await acme.reload();
+  expect(await text(acme)).toContain("Hello, Jane at Acme");
+});
+
+test("the console is closed to everybody else", async () => {
+  const visitor = await newVisitor({ expects: /401|403/ });
+  const page = await visitor.newPage();
+  await signIn(page, ACME);
+  for (const path of ["", "/tenants/new", "/tenants/any", "/tenants/any/delete"]) {
+    await page.goto(`${APP}/console${path}`);
+    expect(page.url()).toBe(`${APP}/console/sign-in`);
+  }
+  // Nor does the password of a tenant's user open it, nor a sign-up on the platform.
+  const [jane] = ACME.people;
+  if (!jane) throw new Error("Nobody works at Acme");
+  await fillSignIn(page, jane);
+  await page.getByText(/invalid/i).waitFor();
+  const post = (path: string, body: object) =>
+    call(page, `/api/auth${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  const eve = { name: "Eve", email: "eve@example.com", password: "let me in please" };
+  expect((await post("/sign-up/email", eve)).status).toBe(403);
+  expect((await post("/tenant/create", { name: "Eve", slug: "eve" })).status).toBe(401);
+});

@@ -1,0 +1,114 @@
+import { expect, test } from "vitest";
+import {
+  ACME,
+  APP,
+  closeBrowserAfterwards,
+  fillSignIn,
+  GLOBEX,
+  hostOf,
+  newVisitor,
+  signIn,
+  text,
+} from "./support/visitor";
+
+closeBrowserAfterwards();
+
+test("one browser is at two tenants at once, in two tabs", async () => {
+  const visitor = await newVisitor();
+  const acme = await visitor.newPage();
+  const globex = await visitor.newPage();
+  await signIn(acme, ACME);
+  await signIn(globex, GLOBEX);
+  await acme.reload();
+
+  expect(await text(acme)).toContain("Hello, Jane at Acme");
+  expect(await text(globex)).toContain("Hello, Jane at Globex");
+  // Each dashboard knows of both, and they are two people.
+  for (const page of [acme, globex]) {
+    const places = page.getByRole("region", { name: "In this browser" });
+    expect(await places.innerText()).toContain("Jane at Acme, jane@example.com");
+    expect(await places.innerText()).toContain("Jane at Globex, jane@example.com");
+  }
+  const idOn = (page: typeof acme) => page.locator("dd code").first().innerText();
+  expect(await idOn(acme)).not.toBe(await idOn(globex));
+});
+
+test("who signs out of one tenant stays at the other", async () => {
+  const visitor = await newVisitor();
+  const acme = await visitor.newPage();
+  const globex = await visitor.newPage();
+  await signIn(acme, ACME);
+  await signIn(globex, GLOBEX);
+
+  await acme.getByRole("button", { name: "Sign out" }).click();
+  await acme.waitForURL(`${APP}/t/acme`);
+  await acme.goto(`${APP}/t/acme/dashboard`);
+  expect(new URL(acme.url()).pathname).toBe("/t/acme");
+  await globex.reload();
+  expect(await text(globex)).toContain("Hello, Jane at Globex");
+});
+
+test("the password of one tenant is no password at the other", async () => {
+  const page = await (await newVisitor({ expects: /401/ })).newPage();
+  await page.goto(`${APP}/t/globex`);
+  const [jane] = ACME.people;
+  if (!jane) throw new Error("Nobody works at Acme");
+  await fillSignIn(page, jane);
+  expect(await page.getByRole("main").getByRole("alert").innerText()).toMatch(/invalid/i);
+  // What was typed is still there, but for the password.
+  expect(await page.getByLabel("E-mail").inputValue()).toBe(jane.email);
+});
+
+test("guessing passwords is slowed down", async () => {
+  const page = await (await newVisitor({ expects: /401|429/ })).newPage();
+  await page.goto(`${APP}/t/acme`);
+  const alert = page.getByRole("main").getByRole("alert");
+  const password = page.getByLabel("Password", { exact: true });
+  for (let count = 0; count < 4; count++) {
+    const answer = page.waitForResponse("**/tenant/sign-in/email");
+    await fillSignIn(page, { email: "jane@example.com", password: `a guess, ${count}` });
+    expect((await answer).status()).toBe(count < 3 ? 401 : 429);
+    // The page empties the field when it has the answer; what was typed before that would be lost.
+    await expect.poll(() => password.inputValue(), { timeout: 20_000 }).toBe("");
+  }
+  await alert.getByText("Too many requests").waitFor();
+});
+
+test("a tenant on its own host is signed in to there, and knows of no other", async () => {
+  const visitor = await newVisitor();
+  const page = await visitor.newPage();
+  await signIn(page, ACME, hostOf(ACME));
+  expect(await text(page)).toContain("Hello, Jane at Acme");
+  expect(await text(page)).toContain("It belongs to Acme alone");
+
+  // The other addresses have sessions of their own.
+  await page.goto(`${APP}/t/acme/dashboard`);
+  expect(new URL(page.url()).pathname).toBe("/t/acme");
+  await page.goto(`${hostOf(GLOBEX)}/dashboard`);
+  expect(page.url()).toBe(`${hostOf(GLOBEX)}/`);
+});
+
+test("the host of a tenant leads nowhere else", async () => {
+  const page = await (await newVisitor({ expects: /404/ })).newPage();
+  for (const path of ["/t/globex", "/console", "/inbox"]) {
+    const response = await page.goto(hostOf(ACME) + path);
+    expect([path, response?.status()]).toEqual([path, 404]);
+  }
+  const unknown = await page.goto(hostOf({ slug: "nobody" }));
+  expect(unknown?.status()).toBe(404);
+});
+
+test("sessions are listed, and the others can be ended", async () => {
+  const [desk, phone] = [await newVisitor(), await newVisitor()];
+  const [atDesk, onPhone] = [await desk.newPage(), await phone.newPage()];
+  await signIn(atDesk, GLOBEX);
+  await signIn(onPhone, GLOBEX);
+
+  await atDesk.reload();
+  await atDesk.getByRole("button", { name: "End all other sessions" }).click();
+  await atDesk.getByText("End all other sessions").waitFor({ state: "detached" });
+  await onPhone.reload();
+  expect(new URL(onPhone.url()).pathname).toBe("/t/globex");
+  await atDesk.reload();
+  expect(await text(atDesk)).toContain("Hello, Jane at Globex");
+});

@@ -1,0 +1,18 @@
+import { defineConfig } from "vitest/config";
+import { findChromium } from "./test/support/chromium.ts";
+
+const chromium = findChromium();
+
+export default defineConfig({
+  root: import.meta.dirname,
+  test: {
+    include: chromium ? ["test/*.test.ts"] : [],
+    passWithNoTests: true,
+    globalSetup: chromium ? ["test/support/application.ts"] : [],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    // One server and one browser are enough for a small machine.
+    fileParallelism: false,
+    isolate: false,
+  },
+});
