@@ -64,11 +64,15 @@ export function mergeOptions(
   own: OwnOptions,
   global: ProviderOptions,
 ): ProviderOptions {
-  const { place = [], clientId: kind } = termsOf(id);
+  const { takes, place = [], clientId: kind } = termsOf(id);
   const { additionalClientIds = [], ...options } = own as { additionalClientIds?: string[] };
   const elsewhere = place.some((key) => key in own) ? [...place, "authorizationEndpoint"] : [];
   const dropped = [...GOES_WITH_THE_CLIENT, ...elsewhere];
-  const behaviour = Object.entries(global).filter(([key]) => !dropped.includes(key));
+  // An option that better-auth adds tomorrow may be a credential: what is not known stays behind.
+  const known = { ...shared, ...takes };
+  const behaviour = Object.entries(global).filter(
+    ([key]) => Object.hasOwn(known, key) && !dropped.includes(key),
+  );
   const { clientId, ...rest } = client;
   const ids = additionalClientIds.length ? [clientId, ...additionalClientIds] : clientId;
   const name = kind === "key" ? { clientKey: clientId } : { clientId: ids };

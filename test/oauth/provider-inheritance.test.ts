@@ -1,4 +1,5 @@
 import type { ProviderOptions } from "better-auth/oauth2";
+import { socialProviderList } from "better-auth/social-providers";
 import { expect, it, vi } from "vitest";
 import { mergeOptions } from "../../src/oauth/provider-options";
 import { publishedKeys, signToken } from "../support/jwt";
@@ -208,8 +209,8 @@ it("settings of the application's client at Facebook stay with that client", asy
   expect(own.query.config_id).toBe("acme-config");
 });
 
-it("none of what goes with a client is taken over, from any provider", () => {
-  const behaviour = { prompt: "consent", accessType: "offline", disableSignUp: true } as const;
+it.each(socialProviderList)("none of what goes with a client is taken over from %s", (id) => {
+  const behaviour = { prompt: "consent", disableSignUp: true } as const;
   const all: Record<string, unknown> = {
     ...behaviour,
     ...application,
@@ -221,16 +222,16 @@ it("none of what goes with a client is taken over, from any provider", () => {
     tokenEndpointAuthMethod: "none",
     configId: "global",
     enabled: false,
+    // What better-auth may add one day.
+    tokenEndpointAuth: {
+      method: "private_key_jwt",
+      getClientAssertion: application.clientAssertion,
+    },
   };
-  expect(mergeOptions("google", CLIENT, {}, all as ProviderOptions)).toEqual({
-    ...behaviour,
-    ...CLIENT,
-  });
-  expect(mergeOptions("tiktok", CLIENT, {}, all as ProviderOptions)).toEqual({
-    ...behaviour,
-    clientKey: CLIENT.clientId,
-    clientSecret: CLIENT.clientSecret,
-  });
+  const { clientId, clientSecret } = CLIENT;
+  const named = id === "tiktok" ? { clientKey: clientId } : { clientId };
+  const merged = mergeOptions(id, CLIENT, {}, all as ProviderOptions);
+  expect(merged).toEqual({ ...behaviour, ...named, clientSecret });
 });
 
 it("a tenant forbids more, and never less", () => {
