@@ -108,7 +108,6 @@ const GOES_WITH_THE_CLIENT = [
   "clientKey",
   "clientSecret",
   "configId",
-  "enabled",
   "redirectURI",
   "refreshAccessToken",
   "tokenEndpointAuthMethod",
