@@ -1,5 +1,5 @@
-import { onTestFinished } from "vitest";
 import { signToken } from "./jwt";
+import { fakeNetwork, type Sent } from "./network";
 import type {
   Credentials,
   ProviderAnswers,
@@ -63,35 +63,28 @@ export function playProvider(visit: Visit) {
   const requests: SentRequest[] = [];
   /** Each request with all its headers, to look for what must not be in it. */
   const raw: string[] = [];
-  const original = globalThis.fetch;
-  globalThis.fetch = async (input, init) => {
-    const request = new Request(input, init);
-    const text = await request.text();
-    raw.push([request.url, ...[...request.headers].map(String), text].join("\n"));
-    const sent = read(request, text);
-    requests.push(sent);
-    const answer = answerTo(visit, sent);
-    if (answer === undefined) throw new Error(`Nobody is there: ${sent.method} ${request.url}`);
+  fakeNetwork((sent) => {
+    raw.push([sent.url, ...[...sent.headers].map(String), sent.body].join("\n"));
+    const request = read(sent);
+    requests.push(request);
+    const answer = answerTo(visit, request);
+    if (answer === undefined) throw new Error(`Nobody is there: ${sent.method} ${sent.url}`);
     return answer instanceof Response ? answer : Response.json(answer);
-  };
-  const stop = () => {
-    globalThis.fetch = original;
-  };
-  onTestFinished(stop);
+  });
   return { requests, raw };
 }
 
-function read(request: Request, text: string): SentRequest {
-  const { origin, pathname, searchParams } = new URL(request.url);
-  const isJSON = request.headers.get("content-type")?.includes("json");
+function read({ method, url, headers, body: text }: Sent): SentRequest {
+  const { origin, pathname, searchParams } = new URL(url);
+  const isJSON = headers.get("content-type")?.includes("json");
   const body: [string, string][] = isJSON
     ? Object.entries(JSON.parse(text))
     : [...new URLSearchParams(text)];
   return {
-    method: request.method,
+    method,
     address: `${origin}${decodeURIComponent(pathname)}`,
     query: Object.fromEntries(searchParams),
-    authorization: request.headers.get("authorization"),
+    authorization: headers.get("authorization"),
     // A question to a graph is not about its white space.
     body: Object.fromEntries(body.map(([key, value]) => [key, value.replace(/\s+/g, " ").trim()])),
   };

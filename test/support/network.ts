@@ -10,7 +10,8 @@ export interface Sent {
   signal: AbortSignal;
 }
 
-type Answering = (sent: Sent) => Response | Promise<Response>;
+/** Answers a request, or passes it on to where it was meant to go. */
+type Answering = (sent: Sent, passOn: () => Promise<Response>) => Response | Promise<Response>;
 
 /** The answer of a machine that is not there. */
 export const unreachable = (): never => {
@@ -24,9 +25,10 @@ export function fakeNetwork(answer: Answering = unreachable): Sent[] {
   globalThis.fetch = async (input, init) => {
     const request = new Request(input, init);
     const { method, url, headers, redirect, signal } = request;
-    const entry = { method, url, headers, body: await request.text(), redirect, signal };
+    const body = await request.clone().text();
+    const entry = { method, url, headers, body, redirect, signal };
     sent.push(entry);
-    return answer(entry);
+    return answer(entry, () => original(request));
   };
   onTestFinished(() => {
     globalThis.fetch = original;

@@ -1,5 +1,5 @@
-import { onTestFinished } from "vitest";
 import { publishedKeys, signToken } from "./jwt";
+import { fakeNetwork } from "./network";
 
 type Route = (params: URLSearchParams) => unknown;
 
@@ -14,19 +14,14 @@ interface SeenRequest {
  */
 export function interceptFetch(routes: Record<string, Route>): SeenRequest[] {
   const seen: SeenRequest[] = [];
-  const original = globalThis.fetch;
-  globalThis.fetch = async (input, init) => {
-    const request = new Request(input, init);
-    const { origin, pathname, hostname } = new URL(request.url);
-    if (hostname === "127.0.0.1") return original(request);
-    const params = new URLSearchParams(await request.text());
-    seen.push({ url: request.url, params });
+  fakeNetwork(({ url, body }, passOn) => {
+    const { origin, pathname, hostname } = new URL(url);
+    if (hostname === "127.0.0.1") return passOn();
+    const params = new URLSearchParams(body);
+    seen.push({ url, params });
     const route = routes[`${origin}${pathname}`];
-    if (!route) throw new Error(`No network in tests: ${request.url}`);
+    if (!route) throw new Error(`No network in tests: ${url}`);
     return Response.json(route(params));
-  };
-  onTestFinished(() => {
-    globalThis.fetch = original;
   });
   return seen;
 }
