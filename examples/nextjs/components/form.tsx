@@ -52,29 +52,47 @@ interface FieldProps {
   aside?: ReactNode;
 }
 
-export function Field({ label, hint, prefix, aside, ...input }: FieldProps) {
+/** A label above, a hint below, and between them a control that belongs to both. */
+function Labelled({
+  label,
+  hint,
+  aside,
+  children,
+}: Pick<FieldProps, "label" | "hint" | "aside"> & {
+  children: (control: { id: string; "aria-describedby": string | undefined }) => ReactNode;
+}) {
   const id = useId();
-  const described = { id, "aria-describedby": hint ? `${id}-hint` : undefined, ...input };
+  const hintId = `${id}-hint`;
   return (
     <div className="field">
       <div className="label-row">
         <label htmlFor={id}>{label}</label>
         {aside}
       </div>
-      {prefix ? (
-        <div className="prefixed">
-          <span aria-hidden="true">{prefix}</span>
-          <input {...described} />
-        </div>
-      ) : (
-        <input {...described} />
-      )}
+      {children({ id, "aria-describedby": hint ? hintId : undefined })}
       {hint && (
-        <p className="hint" id={`${id}-hint`}>
+        <p className="hint" id={hintId}>
           {hint}
         </p>
       )}
     </div>
+  );
+}
+
+export function Field({ label, hint, prefix, aside, ...input }: FieldProps) {
+  return (
+    <Labelled label={label} hint={hint} aside={aside}>
+      {(control) =>
+        prefix ? (
+          <div className="prefixed">
+            <span aria-hidden="true">{prefix}</span>
+            <input {...control} {...input} />
+          </div>
+        ) : (
+          <input {...control} {...input} />
+        )
+      }
+    </Labelled>
   );
 }
 
@@ -92,33 +110,24 @@ export function EmailField({ defaultValue }: Pick<FieldProps, "defaultValue">) {
 }
 
 export function PasswordField({ label, hint, aside, ...input }: Omit<FieldProps, "type">) {
-  const id = useId();
   const [shown, setShown] = useState(false);
   return (
-    <div className="field">
-      <div className="label-row">
-        <label htmlFor={id}>{label}</label>
-        {aside}
-      </div>
-      <div className="with-button">
-        <input
-          id={id}
-          type={shown ? "text" : "password"}
-          aria-describedby={hint ? `${id}-hint` : undefined}
-          spellCheck={false}
-          autoCapitalize="none"
-          {...input}
-        />
-        <button type="button" aria-pressed={shown} onClick={() => setShown(!shown)}>
-          Show<span className="visually-hidden"> what is typed</span>
-        </button>
-      </div>
-      {hint && (
-        <p className="hint" id={`${id}-hint`}>
-          {hint}
-        </p>
+    <Labelled label={label} hint={hint} aside={aside}>
+      {(control) => (
+        <div className="with-button">
+          <input
+            {...control}
+            type={shown ? "text" : "password"}
+            spellCheck={false}
+            autoCapitalize="none"
+            {...input}
+          />
+          <button type="button" aria-pressed={shown} onClick={() => setShown(!shown)}>
+            Show<span className="visually-hidden"> what is typed</span>
+          </button>
+        </div>
       )}
-    </div>
+    </Labelled>
   );
 }
 
