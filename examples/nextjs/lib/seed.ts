@@ -5,9 +5,7 @@ import { auth } from "./auth";
 
 /** Brings the tables up to date and fills in what the demo needs. Leaves alone what is there. */
 export async function prepareDatabase(): Promise<void> {
-  // Quietly: on SQLite better-auth warns that a list is stored as text, which is how it stores them.
-  const options = { ...auth.options, logger: { disabled: true } };
-  await (await getMigrations(options)).runMigrations();
+  await (await getMigrations(auth.options)).runMigrations();
   await addPerson({ ...demo.operator, role: "admin" });
   const tenants = await auth.api.listTenants();
   for (const { name, slug, hue, people, client } of demo.tenants) {
