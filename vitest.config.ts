@@ -8,7 +8,14 @@ const fromRoot = (path: string) => join(import.meta.dirname, path);
 /** The few long files first, so that no worker is left alone with one at the end. */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const long = ["border-matrix", "docs", "package", "adapter-suites", "stores"];
+    const long = [
+      "border-matrix",
+      "docs",
+      "package",
+      "adapter-suites",
+      "stores",
+      "three-processes",
+    ];
     const rank = ({ moduleId }: TestSpecification) =>
       long.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
     const ranked = files.filter((file) => rank(file) >= 0).sort((a, b) => rank(a) - rank(b));

@@ -29,6 +29,6 @@ export function measureBundles(): Bundle[] {
   const size = (path: string) => gzipped(ownFiles(built(path)));
   return [
     { entry: "client", bytes: size("client/client.js"), limit: 1000 },
-    { entry: "server", bytes: size("server/index.js"), limit: 15_000 },
+    { entry: "server", bytes: size("server/index.js"), limit: 17_000 },
   ];
 }

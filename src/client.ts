@@ -4,8 +4,7 @@ import { type BetterAuthClientPlugin, useAuthQuery } from "better-auth/client";
 import type { StrictEndpoint } from "better-call";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import type { tenantAuth } from "./plugin";
-import type { SignUpAnswer, SignUpInput } from "./sign-in/email";
-import type { SignInMethods } from "./sign-in/methods";
+import type { SignInMethods, SignUpAnswer, SignUpInput } from "./routes/sign-in";
 
 export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 

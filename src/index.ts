@@ -1,6 +1,7 @@
 export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+export { byDomain, bySubdomain } from "./naming/by-host";
 export type { OAuthConfigCheck, OAuthConfigFinding } from "./oauth/check";
-export type { TenantOAuthConfig } from "./oauth/manage";
+export type { TenantOAuthConfig } from "./oauth/configs";
 export {
   DEFAULT_RESERVED_SLUGS,
   type ResolvedTenant,
@@ -12,8 +13,7 @@ export {
   type TenantSession,
 } from "./options";
 export { tenantAuth } from "./plugin";
+export type { SignInMethods } from "./routes/sign-in";
 export type { TenantAuthSchema } from "./schema";
 export { getTenantId, runInTenant } from "./scope/scope";
-export type { SignInMethods } from "./sign-in/methods";
-export { byDomain, bySubdomain } from "./tenants/by-host";
 export type { Tenant } from "./tenants/find";

@@ -2,6 +2,7 @@ import type { GenericEndpointContext } from "better-auth";
 import { BetterAuthError } from "better-auth";
 import type { Session, User } from "better-auth/types";
 import * as z from "zod";
+import { DEFAULT_TENANT_HEADER } from "./constants";
 import type { TenantAuthSchema } from "./schema";
 
 /** What a management call is about to do. */
@@ -19,7 +20,7 @@ export type TenantManagementAction =
 
 /** A signed-in caller, and where it belongs. */
 export interface TenantSession {
-  session: Session & { tenantId?: string | null };
+  session: Session & { tenantId?: string | null; impersonatedBy?: string | null };
   user: User & { tenantId?: string | null; role?: string | null };
 }
 
@@ -105,11 +106,16 @@ export interface TenantAuthOptions {
   sessionCookies?: "shared" | "per-tenant";
   /**
    * Models of other plugins whose rows belong to a tenant as well, such as `"organization"`.
-   * They get a `tenantId` column and are confined like users and sessions. Worth it for what is
-   * looked up by something that can be guessed: an e-mail address, a slug.
+   * They get a `tenantId` column and are confined like users and sessions. Every model of another
+   * plugin that is looked up by more than its user has to be in here or in `sharedModels`.
    * @default []
    */
   scopedModels?: string[];
+  /**
+   * Models of other plugins whose rows may be seen from every tenant.
+   * @default []
+   */
+  sharedModels?: string[];
   /** Other names for the plugin's models and fields. */
   schema?: TenantAuthSchema;
 }
@@ -136,6 +142,7 @@ export type ResolvedOptions = TenantAuthOptions &
       | "keepEmailGloballyUnique"
       | "sessionCookies"
       | "scopedModels"
+      | "sharedModels"
     >
   >;
 
@@ -160,25 +167,34 @@ function isHostPattern(pattern: string): boolean {
     : false;
 }
 
-const optionsSchema = z.strictObject({
-  resolveTenantId: fn.optional(),
-  tenantHeader: z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "expected a header name"),
-  adminUserIds: z.array(z.string().min(1)),
-  adminRoles: z.array(z.string().min(1)),
-  canManageTenants: fn.optional(),
-  reservedSlugs: z.array(z.string()),
-  trustedProviderHosts: z.array(z.string().refine(isHostPattern, "expected a host")),
-  keepEmailGloballyUnique: z.boolean(),
-  sessionCookies: z.enum(["shared", "per-tenant"]),
-  scopedModels: z.array(z.string().min(1)),
-  schema: names.optional(),
-});
+const optionsSchema = z
+  .strictObject({
+    resolveTenantId: fn.optional(),
+    tenantHeader: z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "expected a header name"),
+    adminUserIds: z.array(z.string().min(1)),
+    adminRoles: z.array(z.string().min(1)),
+    canManageTenants: fn.optional(),
+    reservedSlugs: z.array(z.string()),
+    trustedProviderHosts: z.array(z.string().refine(isHostPattern, "expected a host")),
+    keepEmailGloballyUnique: z.boolean(),
+    sessionCookies: z.enum(["shared", "per-tenant"]),
+    scopedModels: z.array(z.string().min(1)),
+    sharedModels: z.array(z.string().min(1)),
+    schema: names.optional(),
+  })
+  .refine(
+    ({ scopedModels, sharedModels }) => !sharedModels.some((model) => scopedModels.includes(model)),
+    {
+      path: ["sharedModels"],
+      error: "a model is either scoped or shared",
+    },
+  );
 
 /** Fills in the defaults. A mistake in the options shows here, at start, not at the first sign-in. */
 export function resolveOptions(options: TenantAuthOptions = {}): ResolvedOptions {
   const resolved = {
     ...options,
-    tenantHeader: options.tenantHeader ?? "x-tenant-id",
+    tenantHeader: options.tenantHeader ?? DEFAULT_TENANT_HEADER,
     adminUserIds: options.adminUserIds ?? [],
     adminRoles: options.adminRoles ?? ["admin"],
     reservedSlugs: options.reservedSlugs ?? DEFAULT_RESERVED_SLUGS,
@@ -186,6 +202,7 @@ export function resolveOptions(options: TenantAuthOptions = {}): ResolvedOptions
     keepEmailGloballyUnique: options.keepEmailGloballyUnique ?? false,
     sessionCookies: options.sessionCookies ?? "shared",
     scopedModels: options.scopedModels ?? [],
+    sharedModels: options.sharedModels ?? [],
   };
   const { error } = optionsSchema.safeParse(resolved);
   if (error) throw new BetterAuthError(`tenantAuth(): ${z.prettifyError(error)}`);

@@ -1,8 +1,11 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { createEnterScope } from "./context";
+import { closeEndpoint, keepCookiesOfElsewhere } from "./border/cookies";
+import { openSealedToken, sealRedirectedToken } from "./border/links";
+import { isStandIn, PLUGIN_ID } from "./constants";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
-import { enterNamedTenant, isOwnSignIn } from "./hooks";
-import { PLUGIN_ID, start } from "./init";
+import { enterNamedTenant } from "./naming/enter";
+import { requireTenantId } from "./naming/request";
+import { resolveOptions, type TenantAuthOptions } from "./options";
 import {
   checkOAuthConfigEndpoint,
   deleteOAuthConfigEndpoint,
@@ -10,23 +13,24 @@ import {
   registerOAuthConfigEndpoint,
   rotateOAuthSecretsEndpoint,
   updateOAuthConfigEndpoint,
-} from "./oauth/endpoints";
-import { keepCallbackOnPlatform } from "./oauth/providers";
-import { resolveOptions, type TenantAuthOptions } from "./options";
-import { type InferredSchema, storedSchema } from "./schema";
-import { keepCookiesOfElsewhere } from "./scope/cookies";
-import { openSealedToken, sealRedirectedToken } from "./scope/links";
-import { callbackTenantOAuth } from "./sign-in/callback";
-import { signInEmailTenant, signUpEmailTenant } from "./sign-in/email";
-import { signInMethodsEndpoint } from "./sign-in/methods";
-import { signInSocialTenant } from "./sign-in/social";
+} from "./routes/oauth-configs";
+import {
+  answerWithSession,
+  callbackTenantOAuth,
+  signInEmailTenant,
+  signInMethodsEndpoint,
+  signInSocialTenant,
+  signUpEmailTenant,
+} from "./routes/sign-in";
 import {
   createTenantEndpoint,
   deleteTenantEndpoint,
   getTenantEndpoint,
   listTenantsEndpoint,
   updateTenantEndpoint,
-} from "./tenants/endpoints";
+} from "./routes/tenants";
+import { type InferredSchema, storedSchema } from "./schema";
+import { start } from "./start";
 
 declare module "@better-auth/core" {
   interface BetterAuthPluginRegistry<AuthOptions, Options> {
@@ -41,12 +45,17 @@ declare module "@better-auth/core" {
 export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
   const options = resolveOptions(tenantAuthOptions);
   const schema = storedSchema(options);
-  const enter = createEnterScope(options);
+  const hooks = {
+    before: [enterNamedTenant(options), openSealedToken(requireTenantId)],
+    // What better-auth has done to the cookies is looked at first, what plugins have done last.
+    afterEndpoint: [closeEndpoint, keepCookiesOfElsewhere],
+    afterPlugins: [answerWithSession, keepCookiesOfElsewhere, sealRedirectedToken],
+  };
   return {
     id: PLUGIN_ID,
     // What is inferred from the schema is what people see: users and sessions with their tenant.
     schema: schema as unknown as InferredSchema,
-    init: (ctx: AuthContext) => start(ctx, schema, options, enter),
+    init: (ctx: AuthContext) => start(ctx, schema, options, hooks),
     endpoints: {
       /** Creates a tenant. For managers. */
       createTenant: createTenantEndpoint(options),
@@ -59,15 +68,15 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       /** Deletes a tenant with its users, sessions and OAuth configs. For managers. */
       deleteTenant: deleteTenantEndpoint(options),
       /** Signs somebody up under a tenant, with e-mail and password. */
-      signUpEmailTenant: signUpEmailTenant(options),
+      signUpEmailTenant,
       /** Signs somebody in under a tenant, with e-mail and password. */
-      signInEmailTenant: signInEmailTenant(options),
+      signInEmailTenant,
       /** Starts social sign-in under a tenant. */
-      signInSocialTenant: signInSocialTenant(options),
+      signInSocialTenant,
       /** What a tenant's sign-in page offers, and the tenant's name. For everybody. */
       getTenantSignInMethods: signInMethodsEndpoint(options),
       /** Where providers send people back to. */
-      callbackTenantOAuth: callbackTenantOAuth(options, enter),
+      callbackTenantOAuth,
       /** Creates or replaces a tenant's config for a provider. For managers. */
       registerTenantOAuthConfig: registerOAuthConfigEndpoint(options),
       /** Lists a tenant's OAuth configs, without secrets. For managers. */
@@ -81,14 +90,10 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       /** Encrypts all OAuth configs anew with the newest secret. For server code only. */
       rotateTenantOAuthSecrets: rotateOAuthSecretsEndpoint,
     },
-    hooks: {
-      before: [keepCallbackOnPlatform, enterNamedTenant(options, enter), openSealedToken(enter)],
-      after: [keepCookiesOfElsewhere, sealRedirectedToken],
-    },
     // better-auth puts this limit on its own sign-in and sign-up, by path.
     rateLimit: [
       {
-        pathMatcher: isOwnSignIn,
+        pathMatcher: (path: string) => isStandIn(path) && !path.includes("/callback/"),
         window: 10,
         max: 3,
       },

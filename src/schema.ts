@@ -1,4 +1,4 @@
-import { BetterAuthError, type BetterAuthOptions } from "better-auth";
+import { BetterAuthError } from "better-auth";
 import type { BetterAuthPluginDBSchema, DBFieldAttribute } from "better-auth/db";
 import { mergeSchema } from "better-auth/db";
 
@@ -77,6 +77,8 @@ function tables() {
       fields: { tenantId: tenantColumn, email: emailColumn() },
       indexes: [{ fields: ["tenantId", "email"], unique: true }],
     },
+    // On the tenant alone: with the user in it, better-auth's migrations refuse the index on MySQL
+    // where ids are numbers and the table is there already.
     session: { fields: { tenantId: { ...tenantColumn, index: true } } },
     account: {
       fields: { tenantId: { ...tenantColumn, index: true }, accountId: accountIdColumn() },
@@ -109,13 +111,19 @@ type OwnModel = "tenant" | "tenantOauthConfig";
 
 /**
  * Renames the plugin's models and fields, as in better-auth's own plugins. The tables of users,
- * sessions, accounts and verifications are renamed in better-auth's own options.
+ * sessions, accounts and verifications are renamed in better-auth's own options, those of
+ * `scopedModels` in the options of their plugins.
  */
-export type TenantAuthSchema = {
+export type TenantAuthSchema = OwnNames | ScopedNames;
+
+type OwnNames = {
   [Model in keyof Tables]?: {
     fields?: { [Field in keyof Tables[Model]["fields"]]?: string };
   } & (Model extends OwnModel ? { modelName?: string } : unknown);
 };
+
+/** A union rather than one type, so that mistakes in the names of our own are still found. */
+type ScopedNames = { [scopedModel: string]: { fields?: { tenantId?: string } } };
 
 /**
  * The models whose rows belong to a tenant or to the platform, and to nobody else. Users stand
@@ -132,6 +140,7 @@ export function storedSchema(options: {
   schema?: TenantAuthSchema | undefined;
 }): BetterAuthPluginDBSchema {
   const schema: BetterAuthPluginDBSchema = tables();
+  const names = (options.schema ?? {}) as Names;
   // Renaming writes into the fields, and some of them are shared above.
   for (const table of Object.values(schema)) {
     table.fields = Object.fromEntries(
@@ -141,27 +150,50 @@ export function storedSchema(options: {
   if (options.keepEmailGloballyUnique) {
     schema.user = { fields: { tenantId: { ...tenantColumn, index: true } } };
   }
+  guardUniqueIndex(schema, names);
   for (const model of options.scopedModels) {
     schema[model] ??= { fields: { tenantId: { ...tenantColumn, index: true } } };
   }
-  assertNames(schema, options.schema ?? {});
+  assertNames(schema, names);
   return mergeSchema(schema, options.schema);
 }
 
+/**
+ * better-auth refuses a unique index over optional fields before any plugin can say a word. Ours
+ * are required: one that is not is an application's own `tenantId` in place of ours, so the error
+ * has to say that. Should better-auth ask in another way one day, its own error comes instead.
+ */
+function guardUniqueIndex({ user }: BetterAuthPluginDBSchema, names: Names) {
+  const option = '  schema: { user: { fields: { tenantId: "authTenantId" } } },';
+  const isRenamed = names.user?.fields?.tenantId !== undefined;
+  const rename = isRenamed ? [] : ["Set this option of tenantAuth():", option];
+  for (const { fields } of user?.indexes ?? []) {
+    const some = (isOptional: (field: string) => boolean) => {
+      if (isOptional("tenantId")) {
+        refuse(
+          `  user.additionalFields of better-auth's options, or another plugin's schema: there is a field "tenantId", like ours`,
+          `    If it is not meant to be the plugin's own, rename it there and keep its column: appTenantId: { ..., fieldName: "tenantId" }. If it is, leave it out.`,
+          ...rename,
+        );
+      }
+      return fields.filter(isOptional).length > 0;
+    };
+    Object.defineProperty(fields, "some", { value: some });
+  }
+}
+
 /** A name for something that is not there is a mistake, and would go unnoticed. */
-function assertNames(schema: BetterAuthPluginDBSchema, names: TenantAuthSchema) {
+function assertNames(schema: BetterAuthPluginDBSchema, names: Names) {
   for (const [model, name] of Object.entries(names)) {
     const unknown = schema[model]
-      ? Object.keys(name.fields ?? {}).find((field) => !schema[model]?.fields[field])
+      ? Object.keys(name?.fields ?? {}).find((field) => !schema[model]?.fields[field])
       : "";
     if (unknown !== undefined) {
       const path = ["schema", model, ...(unknown ? ["fields", unknown] : [])].join(".");
-      throw new BetterAuthError(`tenantAuth(): ${path}: nothing has this name`);
+      refuse(`${path}: nothing has this name`);
     }
-    if ("modelName" in name && !model.startsWith("tenant")) {
-      throw new BetterAuthError(
-        `tenantAuth(): schema.${model}.modelName: set it in the options of better-auth`,
-      );
+    if (name?.modelName && !model.startsWith("tenant")) {
+      refuse(`schema.${model}.modelName: set it in the options of better-auth`);
     }
   }
 }
@@ -199,25 +231,18 @@ function withDefault(
   };
 }
 
-/**
- * The plugin's columns replace better-auth's of the same name, and with them the names that
- * better-auth's own options (`user.fields.email`) give them. The adapter keeps the very objects it
- * was given, so setting the name there reaches it.
- */
-export function adoptColumnNames(
-  stored: BetterAuthPluginDBSchema,
-  { user, account }: Pick<BetterAuthOptions, "user" | "account">,
-) {
-  adopt(stored.user?.fields.email, user?.fields?.email);
-  adopt(stored.account?.fields.accountId, account?.fields?.accountId);
-}
-
-function adopt(column: DBFieldAttribute | undefined, name: string | undefined) {
-  if (column && name) column.fieldName ??= name;
-}
-
 /** The part of the schema that types are inferred from. */
 export type InferredSchema = {
   user: { fields: { tenantId: { type: "string"; required: false; input: false } } };
   session: { fields: { tenantId: { type: "string"; required: false; input: false } } };
 };
+
+/** Other names for models and fields, where the model comes as a string. */
+export type Names = Record<
+  string,
+  { modelName?: string; fields?: Record<string, string> } | undefined
+>;
+
+export function refuse(...lines: string[]): never {
+  throw new BetterAuthError(`tenantAuth(): ${lines.join("\n")}`);
+}

@@ -12,9 +12,10 @@ import {
 } from "better-auth";
 import { APIError, createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { getMigrations } from "better-auth/db/migration";
-import { magicLink } from "better-auth/plugins";
+import { admin, magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { getTenantId, tenantAuth } from "../src/index";
+import { ADMIN_ENDPOINTS } from "../src/scope/endpoint";
 import { mapStorage } from "./sessions/stores";
 import { Browser } from "./support/browser";
 import { createDatabase } from "./support/database";
@@ -69,12 +70,40 @@ describe("start", () => {
     expect((await instance.browser().get("/get-session")).status).toBe(200);
   });
 
-  it("an e-mail column that is renamed in better-auth's options reaches the adapter", async () => {
-    const instance = await createInstance({ auth: { user: { fields: { email: "mail" } } } });
+  it("an e-mail column that is renamed in both options reaches the adapter", async () => {
+    const user = { fields: { email: "mail" } };
+    const instance = await createInstance({ auth: { user }, tenant: { schema: { user } } });
     const { id } = await instance.createTenant();
     await instance.signUp(id, "renamed@example.com");
     await instance.signUp(null, "renamed@example.com");
     expect(await instance.rows("user", "mail = 'renamed@example.com'")).toBe(2);
+  });
+
+  it("better-auth assigns the options of its context once, after all plugins", async () => {
+    const seen: string[] = [];
+    const watch: BetterAuthPlugin = {
+      id: "watch",
+      init: (ctx) => {
+        let { options } = ctx;
+        Object.defineProperty(ctx, "options", {
+          get: () => options,
+          set: (value) => {
+            seen.push("assigned");
+            options = value;
+          },
+        });
+      },
+    };
+    const brings = (id: string): BetterAuthPlugin => ({
+      id,
+      init: () => {
+        seen.push(id);
+        return { options: { appName: id } };
+      },
+    });
+    const { auth } = await plain({ plugins: [brings("a"), watch, brings("b")] });
+    await auth.$context;
+    expect(seen).toEqual(["a", "b", "assigned"]);
   });
 
   it("our hook runs before the application's and before those of plugins that stand earlier", async () => {
@@ -105,7 +134,7 @@ describe("start", () => {
 });
 
 describe("hooks", () => {
-  it("a before-hook may be a plain function: one that answers nothing lets the request pass", async () => {
+  it("a hook may be a plain function: one that answers nothing lets the request pass", async () => {
     const seen: unknown[] = [];
     const handler = async ({ path, headers }: HookEndpointContext) => {
       seen.push([path, headers?.get("x-refuse")]);
@@ -122,6 +151,124 @@ describe("hooks", () => {
       ["/sign-up/email", null],
       ["/get-session", null],
     ]);
+  });
+});
+
+describe("a dispatch", () => {
+  it("keeps what a hook has marked the context with, whatever other hooks put in its place", async () => {
+    const MARK = Symbol("mark");
+    const seen: unknown[] = [];
+    const mark: BetterAuthPlugin = {
+      id: "mark",
+      hooks: {
+        before: [
+          {
+            matcher: ({ path }) => path === "/sign-up/email",
+            handler: createAuthMiddleware(async (ctx) => {
+              Object.assign(ctx.context, { [MARK]: true });
+            }),
+          },
+          // As @better-auth/api-key does it.
+          {
+            matcher: ({ path }) => path === "/sign-up/email",
+            handler: createAuthMiddleware(async (ctx) => ({ context: ctx })),
+          },
+        ],
+        after: [
+          {
+            matcher: (ctx) => {
+              if (ctx.path === "/sign-up/email") seen.push(MARK in ctx.context);
+              return false;
+            },
+            handler: createAuthMiddleware(async () => {}),
+          },
+        ],
+      },
+    };
+    const { browser } = await plain({ plugins: [mark] });
+    await browser.post("/sign-up/email", somebody());
+    expect(seen).toEqual([true]);
+  });
+
+  it("an endpoint may be a plain function with a path and options", async () => {
+    const run = async (ctx: { body: unknown }) => ({
+      response: { got: ctx.body },
+      headers: new Headers({ "x-own": "yes" }),
+      status: 201,
+    });
+    const endpoint = Object.assign(run, { path: "/bare", options: { method: "POST" } });
+    const { browser } = await plain({
+      plugins: [{ id: "bare", endpoints: { bare: endpoint as never } }],
+    });
+    const { status, data, headers } = await browser.post("/bare", { a: 1 });
+    expect([status, data, headers.get("x-own")]).toEqual([201, { got: { a: 1 } }, "yes"]);
+  });
+
+  it("what onRequest writes on its context reaches the endpoint of that request alone", async () => {
+    const MARK = Symbol("mark");
+    const seen: boolean[] = [];
+    const mark: BetterAuthPlugin = {
+      id: "mark",
+      onRequest: async (request, ctx) => {
+        if (request.headers.has("x-mark")) Object.assign(ctx, { [MARK]: true });
+      },
+      hooks: {
+        before: [
+          {
+            matcher: (ctx) => {
+              seen.push(MARK in ctx.context);
+              return false;
+            },
+            handler: createAuthMiddleware(async () => {}),
+          },
+        ],
+      },
+    };
+    for (const options of [{}, { baseURL: { allowedHosts: ["localhost:3000"] } }]) {
+      seen.length = 0;
+      const { browser, auth } = await plain({ ...options, plugins: [mark] });
+      await browser.get("/ok", { headers: { "x-mark": "yes" } });
+      await browser.get("/ok");
+      await auth.api.ok({ headers: new Headers({ host: "localhost:3000" }) } as never);
+      expect(seen).toEqual([true, false, false]);
+    }
+  });
+
+  it("onRequest may put another request in the place of the one that came", async () => {
+    const elsewhere: BetterAuthPlugin = {
+      id: "elsewhere",
+      onRequest: async (request) => ({
+        request: new Request(request.url.replace("/nowhere", "/sign-up/email"), request),
+      }),
+    };
+    const { browser } = await plain({ plugins: [elsewhere] });
+    expect((await browser.post("/nowhere", somebody())).status).toBe(200);
+  });
+});
+
+describe("the admin plugin", () => {
+  const paths = Object.values(admin().endpoints).map(({ path }) => path);
+
+  it("has the endpoints that are written down as its own", () => {
+    expect(paths.toSorted()).toEqual(Object.keys(ADMIN_ENDPOINTS).toSorted());
+  });
+
+  it("checks the caller at every one of them", async () => {
+    const { browser } = await plain({ plugins: [admin()] });
+    await browser.post("/sign-up/email", somebody());
+    const body = { userId: "x", role: "user", sessionToken: "x", newPassword: PASSWORD };
+    const more = { email: "x@example.com", name: "X", data: {}, permissions: { user: ["ban"] } };
+    for (const path of paths) {
+      const options = { query: { id: "x" } };
+      const isGet = path === "/admin/list-users" || path === "/admin/get-user";
+      const answer = isGet
+        ? await browser.get<{ success?: boolean }>(path, options)
+        : await browser.post<{ success?: boolean }>(path, { ...body, ...more });
+      // has-permission tells, and stop-impersonating is for those who are impersonating somebody.
+      if (path === "/admin/has-permission") expect(answer.data.success).toBe(false);
+      else if (path === "/admin/stop-impersonating") expect(answer.status).toBe(400);
+      else expect(answer.status, path).toBe(403);
+    }
   });
 });
 

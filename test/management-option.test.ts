@@ -220,7 +220,11 @@ describe("threat: checked one id, acted on another", () => {
         await expectActedOn(await send(fromBody.id, { headers, query }), fromBody.id);
       }
       resolved = fromResolver.id;
-      await expectActedOn(await send(fromBody.id, { headers, query }), fromResolver.id);
+      await expectActedOn(await send(undefined, { headers }), fromResolver.id);
+      // R7: the resolver names one tenant, the body or the query another.
+      const refused = await manage(browser, call, fromBody.id, { headers, query });
+      expect([refused.status, refused.code]).toEqual([409, "TENANT_SCOPE_CONFLICT"]);
+      if (call.method === "POST") expect((await touched()).sort()).toEqual(acted.toSorted());
     },
   );
 

@@ -32,7 +32,14 @@ const OURS: InstanceOptions = {
   },
 };
 
+/** Two of these columns are the plugin's as well, so it has to be told. */
+const TOLD = {
+  user: { fields: { email: "email_address" } },
+  account: { fields: { accountId: "provider_key" } },
+};
+
 const BETTER_AUTHS: InstanceOptions = {
+  tenant: { schema: TOLD },
   auth: {
     user: { modelName: "people", fields: { email: "email_address" } },
     session: { modelName: "people_sessions", fields: { userId: "person_id" } },
@@ -41,6 +48,15 @@ const BETTER_AUTHS: InstanceOptions = {
       fields: { userId: "person_id", accountId: "provider_key" },
     },
     verification: { modelName: "people_tokens" },
+  },
+};
+
+const TENANT_COLUMN = { fields: { tenantId: "organisation_id" } };
+const BOTH = {
+  schema: {
+    ...OURS.tenant?.schema,
+    user: { fields: { ...TENANT_COLUMN.fields, ...TOLD.user.fields } },
+    account: { fields: { ...TENANT_COLUMN.fields, ...TOLD.account.fields } },
   },
 };
 
@@ -85,18 +101,14 @@ describe.each(databases)("on %s", (database) => {
     ["nothing", {}, {}],
     ["the plugin's tables and columns", OURS, OUR_NAMES],
     ["better-auth's own tables and columns", BETTER_AUTHS, BETTER_AUTHS_NAMES],
-    ["both", { ...OURS, ...BETTER_AUTHS }, { ...OUR_NAMES, ...BETTER_AUTHS_NAMES }],
+    ["both", { ...BETTER_AUTHS, tenant: BOTH }, { ...OUR_NAMES, ...BETTER_AUTHS_NAMES }],
     ["the e-mail through the plugin", { tenant: USER_EMAIL }, { emailColumn: "mail" }],
-    [
-      "the e-mail through the plugin and better-auth",
-      { ...BETTER_AUTHS, tenant: { schema: { user: { fields: { email: "email_address" } } } } },
-      BETTER_AUTHS_NAMES,
-    ],
     [
       "everything, with the e-mail unique over all tenants",
       {
         ...BETTER_AUTHS,
-        tenant: { ...OURS.tenant, keepEmailGloballyUnique: true },
+        // The e-mail is better-auth's alone then.
+        tenant: { schema: { ...BOTH.schema, user: TENANT_COLUMN }, keepEmailGloballyUnique: true },
       },
       { ...OUR_NAMES, ...BETTER_AUTHS_NAMES },
     ],
@@ -107,7 +119,7 @@ describe.each(databases)("on %s", (database) => {
     });
   });
 
-  it("works with better-auth's names when it is migrated after it has started", async () => {
+  it("works with better-auth's names when the instance that has started is migrated", async () => {
     const instance = await createInstance({ ...BETTER_AUTHS, database, migrate: false });
     await instance.context.runMigrations();
     await walkThrough(instance, { ...DEFAULT_NAMES, ...BETTER_AUTHS_NAMES });

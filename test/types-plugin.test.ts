@@ -136,10 +136,12 @@ describe("the plugin", () => {
         keepEmailGloballyUnique: true,
         sessionCookies: "per-tenant",
         scopedModels: ["organization"],
+        sharedModels: ["passkey"],
         schema: {
           tenant: { modelName: "organisations", fields: { slug: "handle" } },
           tenantOauthConfig: { fields: { clientSecret: "client_secret" } },
           user: { fields: { tenantId: "tenant_id" } },
+          organization: { fields: { tenantId: "tenant_id" } },
         },
       });
       tenantAuth({ resolveTenantId: async () => null });

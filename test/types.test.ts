@@ -218,6 +218,7 @@ describe("OAuth configs", () => {
       clientId: string | null;
       scopes: string[] | null;
       redirectURI: string | null;
+      callbackURL: string;
       enabled: boolean;
       options: Record<string, unknown> | null;
       readable: boolean;

@@ -1,9 +1,26 @@
 import type { AuthContext } from "better-auth";
-import { isAPIError } from "better-auth/api";
+import { APIError, isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { ResolvedOptions } from "../options";
-import { type ClientInput, readClient, redirectURIOf, VERIFIER } from "./client";
-import { issuerOf } from "./provider-options";
+import {
+  type OAuthConfigInput,
+  type OAuthConfigKey,
+  type StoredOAuthConfig,
+  tryDecrypt,
+} from "./config-store";
+import { globalProviders } from "./configured";
+import { callbackPath, fromClient, isBuiltIn, type TenantClient } from "./provider";
+import {
+  invalid,
+  isElsewhere,
+  isMove,
+  issuerOf,
+  locationOf,
+  type OwnOptions,
+  parseOwnOptions,
+} from "./provider-options";
+import { assertNamesTenant, assertRedirectURI } from "./trusted-addresses";
 
 /** One thing that was looked at when a config was checked. */
 export interface OAuthConfigFinding {
@@ -32,26 +49,28 @@ const TIMEOUT = 5_000;
 /** What can be known of a config without a user. Nothing is stored, and nothing secret is told. */
 export async function checkConfig(
   ctx: AuthContext,
-  providerId: string,
+  key: OAuthConfigKey,
   redirectURI: string | null | undefined,
-  load: () => Promise<ClientInput>,
+  loading: Promise<ClientInput>,
   options: ResolvedOptions,
 ): Promise<OAuthConfigCheck> {
-  const callback = redirectURIOf(ctx, providerId, redirectURI);
-  const findings = await findOut(ctx, providerId, callback, load, options);
+  const { providerId } = key;
+  const input = await loading.catch(() => null);
+  const callback = redirectURIOf(ctx, key, redirectURI, input?.options ?? {});
+  const findings = await findOut(ctx, key, callback, loading, options);
   return { providerId, ok: findings.every(({ ok }) => ok), redirectURI: callback, findings };
 }
 
 async function findOut(
   ctx: AuthContext,
-  id: string,
+  key: OAuthConfigKey,
   redirectURI: string,
-  load: () => Promise<ClientInput>,
+  loading: Promise<ClientInput>,
   options: ResolvedOptions,
 ): Promise<OAuthConfigFinding[]> {
   try {
-    const { provider, authorization } = await readClient(ctx, id, await load(), options);
-    const issuer = issuerOf(id, provider.options ?? {});
+    const { provider, authorization } = await readClient(ctx, key, await loading, options);
+    const issuer = issuerOf(key.providerId, provider.options ?? {});
     const asked = await Promise.all([
       find("authorization", () => answers(authorization.origin + authorization.pathname)),
       find("token", () => acceptsClient(provider, redirectURI)),
@@ -118,3 +137,82 @@ async function inTime(verdict: Promise<Verdict>): Promise<Verdict> {
 
 const good = (message: string): Verdict => ({ ok: true, message });
 const bad = (message: string): Verdict => ({ ok: false, message });
+
+/** A client as a manager describes it. */
+export type ClientInput = Partial<TenantClient> & { clientId: string; clientSecret: string };
+
+/** Checks everything that can be checked without asking the provider; answers what to store. */
+export async function readClient(
+  ctx: AuthContext,
+  key: OAuthConfigKey,
+  { clientId, clientSecret, scopes = null, redirectURI = null, options = null }: ClientInput,
+  { trustedProviderHosts }: ResolvedOptions,
+) {
+  const { providerId: id } = key;
+  if (!isBuiltIn(id)) {
+    throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.UNSUPPORTED_PROVIDER);
+  }
+  assertRedirectURI(redirectURI);
+  const own = parseOwnOptions(id, options, trustedProviderHosts);
+  const client = { clientId, clientSecret, scopes, redirectURI, options: options && own };
+  const global = globalProviders(ctx).find((provider) => provider.id === id);
+  const provider = await fromClient(ctx, key, client, own, global);
+  const callback = redirectURIOf(ctx, key, redirectURI, own);
+  const authorization = await authorizationURL(provider, callback);
+  return { client, provider, authorization };
+}
+
+/** Checks what a manager wants to change in a stored config; answers what to store. */
+export async function readChanges(
+  ctx: AuthContext,
+  row: StoredOAuthConfig,
+  changes: Partial<OAuthConfigInput>,
+  { trustedProviderHosts }: ResolvedOptions,
+): Promise<Partial<OAuthConfigInput>> {
+  const { tenantId, providerId } = row;
+  const { clientSecret, options, redirectURI = row.redirectURI } = changes;
+  assertRedirectURI(changes.redirectURI);
+  // Whatever is wrong with a config, it can be switched off.
+  if (options === undefined && changes.redirectURI === undefined) return changes;
+  const stored = await tryDecrypt(ctx, row);
+  const before = stored && (stored.options ?? {});
+  const own =
+    options === undefined
+      ? (before ?? {})
+      : parseOwnOptions(providerId, options, trustedProviderHosts);
+  if (options !== undefined && clientSecret === undefined) assertStays(providerId, before, own);
+  if (isElsewhere(providerId, own)) assertNamesTenant(redirectURI, tenantId);
+  return options ? { ...changes, options: own } : changes;
+}
+
+/** The stored secret must not go to another host at the word of somebody who does not know it. */
+function assertStays(id: string, before: OwnOptions | null, after: OwnOptions): void {
+  const stays = before ? !isMove(id, before, after) : locationOf(id).length === 0;
+  if (stays) return;
+  const names = locationOf(id).map((key) => `options.${key}`);
+  throw invalid(`${names.join(", ")}: give the clientSecret as well to change where it is sent`);
+}
+
+/** The address that has to be registered at the provider. */
+export function redirectURIOf(
+  ctx: AuthContext,
+  { tenantId, providerId }: OAuthConfigKey,
+  overridden: string | null | undefined,
+  options: OwnOptions,
+): string {
+  const owner = isElsewhere(providerId, options) ? tenantId : undefined;
+  return overridden ?? ctx.baseURL + callbackPath(providerId, owner);
+}
+
+/** Where people would be sent to. Some providers find out only here that they miss something. */
+async function authorizationURL(provider: OAuthProvider, redirectURI: string): Promise<URL> {
+  try {
+    const flow = { state: "-", codeVerifier: VERIFIER, redirectURI };
+    return await provider.createAuthorizationURL(flow);
+  } catch {
+    throw invalid("This provider cannot be set up with these options");
+  }
+}
+
+/** Stands where a flow would have a random one. */
+const VERIFIER = "-".repeat(43);

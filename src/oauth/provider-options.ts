@@ -2,30 +2,30 @@ import { APIError } from "better-auth/api";
 import type { ProviderOptions } from "better-auth/oauth2";
 import * as z from "zod";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { isTrustedAddress, isTrustedHost } from "./hosts";
-import { additionalClientIds, type ProviderTerms, shared, termsOf } from "./terms";
+import { additionalClientIds, entryOf, type ProviderEntry, shared } from "./provider-table";
+import { isTrustedAddress, isTrustedHost } from "./trusted-addresses";
 
 /** Options of a provider as a tenant gives them, checked. */
 export type OwnOptions = Record<string, unknown>;
 
 /** The options that a tenant gives for a provider, if they are complete and lead nowhere strange. */
 export function parseOwnOptions(id: string, given: unknown, trusted: string[]): OwnOptions {
-  const terms = termsOf(id);
-  const schema = schemas.get(terms) ?? schemaOf(terms);
-  schemas.set(terms, schema);
+  const entry = entryOf(id);
+  const schema = schemas.get(entry) ?? schemaOf(entry);
+  schemas.set(entry, schema);
   const { data, error } = schema.safeParse(given ?? {});
   if (error) throw invalid(error.issues.slice(0, 5).map(describe).join("; "));
-  assertTrusted(data, terms.addresses, (url, own) => isTrustedAddress(url, own, trusted));
-  assertTrusted(data, terms.hosts, (host, own) => isTrustedHost(host, own, trusted));
+  assertTrusted(data, entry.addresses, (url, own) => isTrustedAddress(url, own, trusted));
+  assertTrusted(data, entry.hosts, (host, own) => isTrustedHost(host, own, trusted));
   return data;
 }
 
 /** Building one takes longer than decrypting the credentials beside it. */
-const schemas = new Map<ProviderTerms, ReturnType<typeof schemaOf>>();
+const schemas = new Map<ProviderEntry, ReturnType<typeof schemaOf>>();
 
-function schemaOf({ takes, clientId }: ProviderTerms) {
+function schemaOf({ options, clientId }: ProviderEntry) {
   const more = clientId === "first of several" ? { additionalClientIds } : {};
-  const rules = Object.entries({ ...shared, ...takes, ...more });
+  const rules = Object.entries({ ...shared, ...options, ...more });
   return z.strictObject(
     Object.fromEntries(rules.filter((rule) => rule[1] !== null)) as z.ZodRawShape,
   );
@@ -40,7 +40,9 @@ function assertTrusted(
     const value = options[key];
     if (value === undefined || isTrusted(String(value), own)) continue;
     const { code, message } = TENANT_AUTH_ERROR_CODES.UNTRUSTED_PROVIDER_HOST;
-    throw APIError.from("BAD_REQUEST", { code, message: `options.${key}: ${message}` });
+    const [origin = ""] = /^https:\/\/[^/]+/i.exec(String(value)) ?? [];
+    const reason = isTrusted(origin, own) ? "Leave out the path" : message;
+    throw APIError.from("BAD_REQUEST", { code, message: `options.${key}: ${reason}` });
   }
 }
 
@@ -64,12 +66,15 @@ export function mergeOptions(
   own: OwnOptions,
   global: ProviderOptions,
 ): ProviderOptions {
-  const { takes, place = [], clientId: kind } = termsOf(id);
+  const { options: possible, clientId: kind } = entryOf(id);
+  const location = locationOf(id);
   const { additionalClientIds = [], ...options } = own as { additionalClientIds?: string[] };
-  const elsewhere = place.some((key) => key in own) ? [...place, "authorizationEndpoint"] : [];
+  const elsewhere = location.some((key) => key in own)
+    ? [...location, "authorizationEndpoint"]
+    : [];
   const dropped = [...GOES_WITH_THE_CLIENT, ...elsewhere];
   // An option that better-auth adds tomorrow may be a credential: what is not known stays behind.
-  const known = { ...shared, ...takes };
+  const known = { ...shared, ...possible };
   const behaviour = Object.entries(global).filter(
     ([key]) => Object.hasOwn(known, key) && !dropped.includes(key),
   );
@@ -81,8 +86,15 @@ export function mergeOptions(
 
 /** Where a provider with these options describes itself, if it does. */
 export function issuerOf(id: string, options: OwnOptions): string | undefined {
-  const { issuer } = termsOf(id);
+  const { issuer } = entryOf(id);
   return typeof issuer === "function" ? issuer(options) : issuer;
+}
+
+/** The issuer exactly as the provider spells it, where that is certain. */
+export function certainIssuerOf(id: string, options: OwnOptions): string | undefined {
+  const issuer = entryOf(id).hasCertainIssuer ? issuerOf(id, options) : undefined;
+  // Providers write their host in lower case, and better-auth compares letter by letter.
+  return issuer && URL.canParse(issuer) ? new URL(issuer).href.replace(/\/$/, "") : undefined;
 }
 
 /**
@@ -90,7 +102,7 @@ export function issuerOf(id: string, options: OwnOptions): string | undefined {
  * address that the options name. A GitLab of one's own numbers its users as gitlab.com does.
  */
 export function authorityOf(id: string, options: OwnOptions): string {
-  const { addresses, hosts } = termsOf(id);
+  const { addresses, hosts } = entryOf(id);
   const named = Object.entries({ ...addresses, ...hosts }).flatMap(([key, own]) => {
     const value = options[key] === undefined ? "" : String(options[key]);
     const isOwn = isTrustedAddress(value, own, []) || isTrustedHost(value, own, []);
@@ -98,6 +110,22 @@ export function authorityOf(id: string, options: OwnOptions): string {
   });
   return named.join(" ");
 }
+
+/** Whether options that a tenant gave, checked or not, name a host that is not the provider's own. */
+export function isElsewhere(id: string, own: OwnOptions): boolean {
+  const spelled = (value: unknown) =>
+    typeof value === "string" ? value.replace(/\/$/, "") : value;
+  const entries = Object.entries(own).map(([key, value]) => [key, spelled(value)]);
+  return authorityOf(id, Object.fromEntries(entries)) !== "";
+}
+
+/** Whether a change of a tenant's options would send its secret to another place. */
+export function isMove(id: string, from: OwnOptions, to: OwnOptions): boolean {
+  return locationOf(id).some((key) => from[key] !== to[key]);
+}
+
+/** The options that say where at the provider a client lives. */
+export const locationOf = (id: string): string[] => entryOf(id).location ?? [];
 
 /** Never taken over from the global provider: its credentials, and what acts or speaks for them. */
 const GOES_WITH_THE_CLIENT = [

@@ -1,49 +1,45 @@
-import { tryGetCurrentAuthEndpointContext } from "@better-auth/core/context";
-import type { AuthContext, GenericEndpointContext } from "better-auth";
+import { isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
-import { keepNewest } from "../newest";
+import { borderOf } from "../border/border";
+import { CALLBACK_PATH } from "../constants";
+import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { type BeforeHook, silentHook } from "../scope/hook";
-import { SCOPED } from "../scope/run";
-import { createScope, currentScope, enterScope } from "../scope/scope";
-import { tenantExists } from "../tenants/find";
-import type { TenantProvider } from "./build";
-import { tenantProvider } from "./choose";
-import {
-  assertSameBinding,
-  bindState,
-  CALLBACK_PATH,
-  isCallback,
-  readBinding,
-  redirectFromCallback,
-  stateMismatch,
-} from "./state";
-import { listOAuthConfigs, type StoredOAuthConfig } from "./store";
-
-export type Endpoint = Pick<GenericEndpointContext, "context"> &
-  Partial<Pick<GenericEndpointContext, "body" | "query" | "params">>;
-
+import { currentEndpoint, type Endpoint } from "../scope/endpoint";
+import { currentScope } from "../scope/scope";
+import { settle } from "../scope/settle";
+import { byId, GLOBALS } from "./configured";
 /**
- * The social providers as a tenant sees them: its own config where there is an enabled one, else
- * the global provider. They are functions, which better-auth calls when it wants the provider: in
- * a callback that is after it has read the state, which is what names the tenant. Only the provider
- * that is asked for is decrypted and built.
+ * The social providers, read late from the scope: the global ones on the platform; in a tenant its
+ * own config where there is an enabled one, else the global provider. In a tenant they are
+ * functions, which better-auth calls when it needs the provider. While nobody knows yet where the
+ * request runs they are functions too, and the scope is settled when the first one is called.
  */
-export function tenantProviders(endpoint: Endpoint, options: ResolvedOptions): OAuthProvider[] {
-  const globals = endpoint.context.socialProviders;
-  if (tenantLists.has(globals)) return globals;
-  const lists = listsOf.get(globals) ?? createLists(globals, options);
-  listsOf.set(globals, lists);
-  const wanted = wantedIds(endpoint).find((id) => lists.has(id));
-  return lists.get(wanted ?? NONE) ?? [];
+export function lateProviders(globals: OAuthProvider[], options: ResolvedOptions): OAuthProvider[] {
+  const lists = createLists(globals, options);
+  const onPlatform = globals.map(refusingTenantStates);
+  const current = (): OAuthProvider[] => {
+    const scope = currentScope();
+    const endpoint = currentEndpoint();
+    if (scope.kind === "settled" && scope.tenantId === null) {
+      return endpoint?.path === CALLBACK_PATH ? onPlatform : globals;
+    }
+    // Outside of requests there is nobody who could settle it: that is the platform.
+    if (scope.kind === "pending" && !endpoint) return globals;
+    const wanted = endpoint && wantedIds(endpoint).find((id) => lists.has(id));
+    return lists.get(wanted ?? NONE) ?? [];
+  };
+  return new Proxy(globals, {
+    get: (_, key) => {
+      if (key === GLOBALS) return globals;
+      const list = current();
+      const value = Reflect.get(list, key);
+      // Bound to one list: the scope may be settled while better-auth goes through it.
+      return typeof value === "function" ? value.bind(list) : value;
+    },
+    has: (_, key) => Reflect.has(current(), key),
+  });
 }
-
-/** The functions know the tenant when they are called, so all requests of an instance share them. */
-const listsOf = new WeakMap<OAuthProvider[], Map<string, OAuthProvider[]>>();
-
-/** Lists that are a tenant's already: endpoints may call each other with the same context. */
-const tenantLists = new WeakSet<OAuthProvider[]>();
 
 const NONE = "";
 
@@ -55,67 +51,30 @@ function createLists(configured: OAuthProvider[], options: ResolvedOptions) {
   return new Map(
     [NONE, ...ids].map((wanted) => {
       const first = ({ id }: OAuthProvider) => Number(id === wanted);
-      const list = providers.toSorted((a, b) => first(b) - first(a));
-      tenantLists.add(list);
-      return [wanted, list];
+      return [wanted, providers.toSorted((a, b) => first(b) - first(a))];
     }),
   );
 }
 
-const keepBuilt = keepNewest<TenantProvider>(100);
+/** Loaded with the first social sign-in in a tenant. */
+const tenantProviders = lazy(() => import("./provider"));
 
 function lateTenantProvider(
   id: string,
   global: OAuthProvider | undefined,
-  { trustedProviderHosts }: ResolvedOptions,
+  options: ResolvedOptions,
 ): OAuthProvider {
-  // Decrypted and built once for as long as the row says the same, whoever writes it and wherever.
-  const built = new Map<string, TenantProvider>();
-
   const provide = async () => {
-    const state = isCallback() ? await readBinding() : undefined;
-    const tenantId = currentScope()?.tenantId;
-    const { context } = tryGetCurrentAuthEndpointContext() ?? {};
-    if (!tenantId || !context) return undefined;
-    // The border would have kept the state of a deleted tenant back; a cookie lives on.
-    if (state?.pastBorder && !(await tenantExists(context, tenantId))) return undefined;
-    const rows = await configsOf(context, tenantId);
-    const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
-    const key = JSON.stringify(row ?? null);
-    const found =
-      built.get(key) ?? (await tenantProvider(context, row, global, trustedProviderHosts));
-    if (!found) return undefined;
-    keepBuilt(built, key, found);
-    const binding = { tenantId, providerId: id, credentials: found.credentials };
-    if (state) assertSameBinding(state.binding, binding);
-    else await bindState(binding);
-    return found.provider;
+    const endpoint = currentEndpoint();
+    const border = endpoint && borderOf(endpoint.context.adapter);
+    if (!border || (await settle(border.readSession)).tenantId === null) return global;
+    return (await tenantProviders()).provide(endpoint.context, id, global, options);
   };
-  return late(provide, {
+  return late(id, provide, {
     id,
     options: global?.options,
     createEndSessionURL: async (data) => (await provide())?.createEndSessionURL?.(data) ?? null,
   });
-}
-
-/** Of two providers with one name, better-auth takes the first. */
-export function byId(providers: OAuthProvider[]): Map<string, OAuthProvider> {
-  const found = new Map<string, OAuthProvider>();
-  for (const provider of providers) {
-    if (!found.has(provider.id)) found.set(provider.id, provider);
-  }
-  return found;
-}
-
-// One query serves all the providers that an endpoint asks for.
-const read = new WeakMap<object, { tenantId: string; rows: Promise<StoredOAuthConfig[]> }>();
-
-function configsOf(context: AuthContext, tenantId: string): Promise<StoredOAuthConfig[]> {
-  const known = read.get(context);
-  if (known?.tenantId === tenantId) return known.rows;
-  const rows = listOAuthConfigs(context, tenantId);
-  read.set(context, { tenantId, rows });
-  return rows;
 }
 
 function wantedIds({ body, query, params }: Endpoint): string[] {
@@ -125,31 +84,47 @@ function wantedIds({ body, query, params }: Endpoint): string[] {
 
 /** A provider that better-auth gets by calling a function, and what it reads without calling it. */
 function late(
+  id: string,
   provide: () => Promise<OAuthProvider | undefined>,
   read: Partial<OAuthProvider>,
 ): OAuthProvider {
-  const call = async () => (await provide().catch(redirectFromCallback)) ?? {};
+  const call = async () => {
+    const endpoint = currentEndpoint();
+    const isWanted = endpoint && wantedIds(endpoint).includes(id);
+    const failed = async (error: unknown) =>
+      isWanted ? (await states()).redirectFromCallback(error) : unusable(id, error);
+    return (await provide().catch(failed)) ?? {};
+  };
   const { name: _, ...properties } = read; // A function has a name already, for good.
   return Object.assign(call, properties) as unknown as OAuthProvider;
 }
 
 /**
- * The other way round: better-auth's own callback is the platform's, whatever tenant the request
- * names or has a session of. A state that a tenant started is refused there: in the database it is
- * out of reach, and in a cookie or in secondary storage it is looked at.
+ * Where better-auth looks through all providers for one of them, a config that cannot be used must
+ * not keep people from the others. It fails when it turns out to be the one.
  */
-export const keepCallbackOnPlatform: BeforeHook = {
-  matcher: ({ path, context }) => path === CALLBACK_PATH && !(SCOPED in context),
+function unusable(id: string, error: unknown): OAuthProvider {
+  if (!isAPIError(error)) throw error;
+  return new Proxy({} as OAuthProvider, {
+    get: (_, key) => {
+      if (key === "id") return id;
+      if (key === "then") return undefined;
+      throw error;
+    },
+  });
+}
 
-  handler: silentHook(async ({ context }) => {
-    enterScope(createScope(null));
-    const { oauthConfig, options, socialProviders } = context;
-    if (oauthConfig.storeStateStrategy !== "cookie" && !options.secondaryStorage) return;
-    context.socialProviders = socialProviders.map((provider) =>
-      late(async () => {
-        if ((await readBinding()).binding) throw stateMismatch();
-        return provider;
-      }, provider),
-    );
-  }),
-};
+const states = lazy(() => import("./flows"));
+
+/**
+ * better-auth's own callback is the platform's. A state that a tenant started is refused there: in
+ * the database and in secondary storage it is out of reach, and in a cookie it is looked at.
+ */
+function refusingTenantStates(provider: OAuthProvider): OAuthProvider {
+  const provide = async () => {
+    const { isTenantsState, redirectFromCallback, stateMismatch } = await states();
+    return (await isTenantsState()) ? redirectFromCallback(stateMismatch()) : provider;
+  };
+  const { name: _, ...properties } = provider;
+  return Object.assign(provide, properties) as unknown as OAuthProvider;
+}

@@ -1,125 +1,182 @@
-import {
-  defineRequestState,
-  getRequestStateAsyncLocalStorage,
-  runWithRequestState,
-} from "@better-auth/core/context";
+import { getRequestStateAsyncLocalStorage, runWithRequestState } from "@better-auth/core/context";
 import { BetterAuthError } from "better-auth";
 
-/** Which tenant a request runs in. */
-export interface Scope {
+/**
+ * Where a request runs. *Not known yet* is a state of its own, so that it can never be taken for
+ * the platform (R4).
+ */
+export type Scope = Pending | Settled;
+
+interface Pending {
+  readonly kind: "pending";
+}
+
+export interface Settled {
+  readonly kind: "settled";
   /** null is the platform: no tenant. */
-  tenantId: string | null;
+  readonly tenantId: string | null;
   /**
-   * Set while an OAuth callback has not read its state yet. The state names the tenant, and until
-   * then nothing else may be touched. Called when it is known.
+   * How far the request reaches, on the endpoints of better-auth's admin plugin: an admin of the
+   * platform visits one tenant, or sees all of them. Everybody else has their own.
    */
-  awaitsState?: ((scope: Scope) => void) | undefined;
-  /**
-   * Set on the endpoints of better-auth's admin plugin, which are about other people: an admin of
-   * the platform visits the tenant that it names, and without a name it sees all of them.
-   */
-  admin?: "visits" | "sees all" | undefined;
-  /** True on the platform, where the resolver said so: a link may still lead into its tenant. */
-  byHost?: boolean;
-  /** True between the choice of a provider and the state that is made for it. */
-  startsOAuth?: boolean;
+  readonly reach: "own" | "visits" | "all";
+}
+
+/** What the border has to know of a session, wherever it was read. */
+export type SessionRow = {
+  token?: string;
+  userId?: string;
+  tenantId?: string | null;
+  expiresAt?: Date | string;
+  impersonatedBy?: string | null;
+};
+
+/** An OAuth state that came back: better-auth's part, the tenant that it claims, the signature. */
+export interface ReturnedState {
+  state: string;
+  tenantId: string;
+  signature: string;
+}
+
+/** What a request learns on its way. */
+export interface Notes {
+  /** The endpoint that the request is about, as opposed to those that it calls through `auth.api`. */
+  endpoint?: object;
+  /** Set while the credential of the request is being looked up, which happens once. */
+  settling?: Promise<Settled> | undefined;
+  /** True inside the application's resolver: what it asks better-auth cannot ask the resolver again. */
+  resolving?: boolean;
+  /** True while better-auth opens a session that is to settle the scope: it is not held against one. */
+  reading?: boolean;
+  /** Set while a tenant is deleted, to when it was created: what it stored is found without its row. */
+  sweeping?: string;
+  /** True where the resolver said that there is no tenant: a link may still lead into its tenant. */
+  decidedByResolver?: boolean;
+  /** The session of the operator who visits a tenant: good in it, and no other of the platform. */
+  visitor?: { token: string; userId: string };
+  /** When the tenant of the request was created: its number may be given again meanwhile. */
+  since?: string;
   /** A token that came in sealed, and what was in it. */
   openedToken?: { sealed: string; token: string };
+  /** The state of an OAuth callback that may be consumed: the browser has shown its cookie. */
+  heldState?: string;
+  /** What a provider's callback came back with: its state, and the tenant in its redirect URI. */
+  returned?: { state: ReturnedState | undefined; tenant: string | undefined };
+  /** The cookies of a new session, as better-auth has set them. */
+  issued?: string[];
   /** Tokens of sessions of somewhere else that the request turned out to carry (R5). */
   readonly elsewhere: Set<string>;
-  /** Users that were read or created through the border in this request, and their tenant (R8). */
+  /** Users that were read or created through the border, and their tenant (R8). */
   readonly knownUsers: Map<string, string | null>;
+  /** Tokens of sessions that the request has made or read: where they are stored, it may write. */
+  readonly sessionTokens: Set<string>;
+  /** Hosts in addresses that the request carries, and the tenant that the resolver gives them to. */
+  readonly hosts: Map<string, string | null>;
 }
 
-const scopeState = defineRequestState<Scope | null>(() => null);
-const outermostState = defineRequestState<unknown>(() => null);
+type RequestStorage = Awaited<ReturnType<typeof getRequestStateAsyncLocalStorage>>;
 
-// better-auth's request state is read through several awaits. The scope is asked for at every
-// database call, so the storage behind the state is kept here and read synchronously.
-let storage: Awaited<ReturnType<typeof getRequestStateAsyncLocalStorage>> | undefined;
+/**
+ * A process may hold several copies of this package: a bundle for routes and one for actions, or
+ * the modules of before and after a hot reload. They share one scope, or they would not see in
+ * which tenant the other copy runs.
+ */
+interface Shared {
+  version: number;
+  scope: object;
+  notes: object;
+  storage?: RequestStorage;
+}
 
+const VERSION = 1;
+const SHARED = Symbol.for("better-auth-tenant");
+const holder = globalThis as { [SHARED]?: Shared };
+holder[SHARED] ??= { version: VERSION, scope: {}, notes: {} };
+const shared: Shared = holder[SHARED];
+
+/** better-auth's request state is read through several awaits; the storage behind it is not. */
 export async function prepareScopes(): Promise<void> {
-  storage = await getRequestStateAsyncLocalStorage();
-  if (keepsRequestsApart(storage)) return;
-  throw new BetterAuthError("tenantAuth() needs AsyncLocalStorage, which this runtime lacks");
+  if (shared.version !== VERSION) {
+    throw new BetterAuthError(
+      "tenantAuth(): two versions of better-auth-tenant are loaded, and cannot share a request. Install one.",
+    );
+  }
+  const storage = await getRequestStateAsyncLocalStorage();
+  if (!keepsRequestsApart(storage)) {
+    throw new BetterAuthError("tenantAuth() requires AsyncLocalStorage, which this runtime lacks");
+  }
+  shared.storage = storage;
 }
 
 /**
- * Where there is no AsyncLocalStorage, better-auth may stand in for it with a single variable, which
- * belongs to whoever came last until they are done. That would be the end of the border.
+ * Where there is no AsyncLocalStorage, better-auth may use a single variable instead, which belongs
+ * to the latest request until that one is done. That would be the end of the border.
  */
-function keepsRequestsApart(candidate: NonNullable<typeof storage>): boolean {
+function keepsRequestsApart(storage: RequestStorage): boolean {
   const probe = new WeakMap<object, unknown>();
-  void candidate.run(probe, async () => {});
-  return candidate.getStore() !== probe;
+  void storage.run(probe, async () => {});
+  return storage.getStore() !== probe;
 }
 
-export function createScope(tenantId: string | null): Scope {
-  return { tenantId, elsewhere: new Set(), knownUsers: new Map() };
+const PENDING: Pending = { kind: "pending" };
+
+export const settled = (tenantId: string | null, reach: Settled["reach"] = "own"): Settled => ({
+  kind: "settled",
+  tenantId,
+  reach,
+});
+
+const createNotes = (): Notes => ({
+  elsewhere: new Set(),
+  knownUsers: new Map(),
+  sessionTokens: new Set(),
+  hosts: new Map(),
+});
+
+/** The scope of the running request: pending until its tenant is known, and outside of requests. */
+export function currentScope(): Scope {
+  return (shared.storage?.getStore()?.get(shared.scope) as Scope | undefined) ?? PENDING;
 }
 
-/** The scope of the running request; none before its tenant is known, and outside of requests. */
-export function currentScope(): Scope | undefined {
-  return storage?.getStore()?.get(scopeState.ref) ?? undefined;
+/** What the running request has learned so far. */
+export function notes(): Notes {
+  const store = shared.storage?.getStore();
+  const known = store?.get(shared.notes) as Notes | undefined;
+  if (known) return known;
+  const created = createNotes();
+  store?.set(shared.notes, created);
+  return created;
 }
-
-/**
- * Remembers the endpoint that a request is about. Endpoints that its hooks and handlers call
- * through `auth.api` share the request's scope, but it is not theirs to choose.
- */
-export function noteEndpoint(endpoint: { context: object }): void {
-  const store = storage?.getStore();
-  if (!store || store.has(outermostState.ref)) return;
-  store.set(outermostState.ref, endpoint);
-  Object.assign(endpoint.context, { [OUTERMOST]: true });
-}
-
-export const isOutermost = ({ context }: { context: object }) => OUTERMOST in context;
-
-export function outermostEndpoint(): unknown {
-  return storage?.getStore()?.get(outermostState.ref);
-}
-
-const OUTERMOST = Symbol("better-auth-tenant:outermost");
 
 /** Puts the running request, and everything it calls from here on, into the scope. */
-export function enterScope(scope: Scope): Scope {
-  storage?.getStore()?.set(scopeState.ref, scope);
+export function enter<S extends Settled>(scope: S): S {
+  shared.storage?.getStore()?.set(shared.scope, scope);
   return scope;
 }
 
-/** The state of an OAuth callback has named its tenant. */
-export function settleByState(scope: Scope, tenantId: string | null): void {
-  const settled = scope.awaitsState;
-  scope.awaitsState = undefined;
-  scope.tenantId = tenantId;
-  settled?.(scope);
-}
-
-/** Whether a row of a tenant, or of the platform with null, is inside the scope. */
-export function isInside(scope: Scope, tenantId: string | null | undefined): boolean {
-  return scope.admin === "sees all" || (tenantId ?? null) === scope.tenantId;
-}
-
-/** The same for a session that is looked up by its token: here visitors are let in. */
-export function isAdmitted(scope: Scope, tenantId: string | null | undefined): boolean {
-  return isInside(scope, tenantId) || (scope.admin === "visits" && (tenantId ?? null) === null);
-}
-
-/**
- * Runs a function in a scope of its own. The request around it keeps its scope, so calls for
- * several tenants can run side by side in one request.
- */
+/** Runs a function in a request of its own: the request around it keeps its scope. */
 export async function runInScope<T>(scope: Scope, fn: () => Promise<T>): Promise<T> {
-  return await runWithRequestState(new WeakMap([[scopeState.ref, scope]]), fn);
+  return await runWithRequestState(new WeakMap<object, unknown>([[shared.scope, scope]]), fn);
+}
+
+/** Runs the application's resolver. What it asks of better-auth goes by its credential alone. */
+export function runAsResolver<T>(resolve: () => T): T {
+  if (!shared.storage) return resolve();
+  const resolving = { ...createNotes(), resolving: true };
+  return shared.storage.run(new WeakMap<object, unknown>([[shared.notes, resolving]]), resolve);
 }
 
 /**
  * Runs server code that belongs to no request (a job, a seed, a test) inside a tenant: all of
  * better-auth that it calls sees that tenant only.
  */
-export function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Promise<T> {
-  return runInScope(createScope(tenantId), fn);
+export async function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Promise<T> {
+  if (typeof tenantId !== "string" || tenantId === "") {
+    throw new BetterAuthError(
+      `runInTenant() requires the id of a tenant as a non-empty string, not ${typeof tenantId === "string" ? "an empty one" : typeof tenantId}`,
+    );
+  }
+  return runInScope(settled(tenantId), fn);
 }
 
 /**
@@ -127,5 +184,6 @@ export function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Promise<
  * mail sender and callback that better-auth calls during a request.
  */
 export function getTenantId(): string | null {
-  return currentScope()?.tenantId ?? null;
+  const scope = currentScope();
+  return scope.kind === "settled" ? scope.tenantId : null;
 }

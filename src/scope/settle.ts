@@ -1,92 +1,74 @@
-import {
-  type AuthEndpointContext,
-  tryGetCurrentAuthEndpointContext,
-} from "@better-auth/core/context";
-import { createAuthMiddleware } from "better-auth/api";
+import { createAuthMiddleware, isStateful } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { createScope, isOutermost, outermostEndpoint, type Scope } from "./scope";
+import { lazy } from "../framework";
+import { type Endpoint, endpointOfRequest, settledScope } from "./endpoint";
+import { enter, notes, type SessionRow, type Settled, settled } from "./scope";
 
-/** What the border has to know of a session, wherever it was read. */
-export type SessionRow = { tenantId?: string | null; expiresAt?: Date | string };
-
-/** Puts a request into a scope, with all that changes for it in better-auth's context. */
-export type EnterScope = (scope: Scope, endpoint: Endpoint | undefined) => Scope;
-type Endpoint = Pick<
-  AuthEndpointContext,
-  "context" | "path" | "headers" | "body" | "query" | "params"
->;
+/** Reads a session by its token, wherever it belongs, if its tenant is still there. */
+export type ReadSession = (
+  token: string,
+  adapter?: DBTransactionAdapter,
+) => Promise<SessionRow | null | undefined>;
 
 /**
  * R4: a request that names no tenant runs in the tenant of the valid session it carries, and on
- * the platform without one. Endpoints that read their session first settle it by that look-up;
- * the others (a sign-in by somebody who is signed in already, say) settle it here.
+ * the platform without one. The session is read below the border and once for each request: what
+ * asks meanwhile waits for the same answer.
  */
-export async function settleScope(enter: EnterScope, adapter?: DBTransactionAdapter) {
+export async function settle(
+  readSession: ReadSession,
+  adapter?: DBTransactionAdapter,
+): Promise<Settled> {
+  const known = settledScope();
+  if (known) return known;
+  const note = notes();
+  note.settling ??= settleFromCredential(readSession, adapter);
+  return note.settling;
+}
+
+async function settleFromCredential(readSession: ReadSession, adapter?: DBTransactionAdapter) {
   const endpoint = endpointOfRequest();
-  const session = endpoint && (await sessionOf(endpoint, adapter));
-  return enter(scopeOf(session, endpoint), endpoint);
+  const session = endpoint && (await sessionOf(endpoint, readSession, adapter));
+  // Something may have named the tenant meanwhile: a link, say.
+  return settledScope() ?? enter(scopeOf(session));
 }
 
-/** The same by a session that was just found by its token: mostly at once. */
-export function settleScopeBy(
-  session: SessionRow,
-  enter: EnterScope,
-): Promise<unknown> | undefined {
-  const endpoint = endpointOfRequest();
-  const { tenantId = null } = session;
-  // A call from inside the request may look up whichever session it likes.
-  if (endpoint !== tryGetCurrentAuthEndpointContext()) return settleScope(enter);
-  if (isValid(session)) enter(scopeOf(session, endpoint), endpoint);
-  // An expired session is no session, but get-session is about to delete it where it is.
-  else if (endpoint?.path === "/get-session") enter(createScope(tenantId), endpoint);
-}
+export const scopeOf = (session: SessionRow | null | undefined): Settled =>
+  settled(isValid(session) ? (session.tenantId ?? null) : null);
 
-/** The endpoint that the request is about, seen from an endpoint that it may have called. */
-function endpointOfRequest(): Endpoint | undefined {
-  const called = tryGetCurrentAuthEndpointContext();
-  if (!called || isOutermost(called)) return called;
-  return (outermostEndpoint() as Endpoint | undefined) ?? called;
-}
-
-function scopeOf(session: SessionRow | null | undefined, endpoint: Endpoint | undefined): Scope {
-  if (!isValid(session)) return createScope(null);
-  const scope = createScope(session.tenantId ?? null);
-  if (isAdminEndpoint(endpoint)) scope.admin = scope.tenantId === null ? "sees all" : "visits";
-  return scope;
-}
-
-/** The endpoints of better-auth's admin plugin, each of which checks the role of its caller. */
-export function isAdminEndpoint(endpoint: Endpoint | undefined): boolean {
-  if (!endpoint?.path?.startsWith("/admin/")) return false;
-  const admin = endpoint.context.options.plugins?.find(({ id }) => id === "admin");
-  return Object.values(admin?.endpoints ?? {}).some(({ path }) => path === endpoint.path);
+export function isValid(session: SessionRow | null | undefined): session is SessionRow {
+  return !!session?.expiresAt && new Date(session.expiresAt) > new Date();
 }
 
 async function sessionOf(
   endpoint: Endpoint,
+  readSession: ReadSession,
   adapter?: DBTransactionAdapter,
 ): Promise<SessionRow | null | undefined> {
-  const known: SessionRow | undefined = endpoint.context.session?.session;
   const { context } = endpoint;
-  const headers =
-    endpoint.headers instanceof Headers ? endpoint.headers : new Headers(endpoint.headers);
-  if (known || !headers.has("cookie")) return known;
-  const token = await readSessionToken({ headers, context } as MiddlewareInput);
-  if (!token) return undefined;
-  if (adapter && !context.options.secondaryStorage) {
-    const where = [{ field: "token", value: token }];
-    return adapter.findOne<SessionRow>({ model: "session", where });
+  const known = context.session as { session: SessionRow; user: SessionRow } | null;
+  // A plugin may have made a session of its own (an API key's), which says nothing about a tenant.
+  if (known) return { ...known.session, tenantId: known.session.tenantId ?? known.user?.tenantId };
+  const given = endpoint.headers ?? endpoint.request?.headers;
+  const sent = given && !(given instanceof Headers) ? new Headers(given) : given;
+  const headers = sent?.has("authorization")
+    ? await (await credentials()).withBearer(endpoint, sent)
+    : sent;
+  if (!headers?.has("cookie")) return undefined;
+  const input = { headers, context } as MiddlewareInput;
+  if (!isStateful(input as Parameters<typeof isStateful>[0])) {
+    return (await credentials()).statelessSession({ headers, context });
   }
-  return (await context.internalAdapter.findSession(token))?.session;
+  const token = await readSessionToken(input);
+  return token ? readSession(token, adapter) : undefined;
 }
 
 /** The session token of a request, if its cookie carries a good signature. */
-const readSessionToken = createAuthMiddleware(async (ctx) =>
+export const readSessionToken = createAuthMiddleware(async (ctx) =>
   ctx.getSignedCookie(ctx.context.authCookies.sessionToken.name, ctx.context.secret),
 );
 
 type MiddlewareInput = Parameters<typeof readSessionToken>[0];
 
-function isValid(session: SessionRow | null | undefined): session is SessionRow {
-  return !!session?.expiresAt && new Date(session.expiresAt) > new Date();
-}
+/** Loaded where there are bearer tokens, or sessions in cookies only. */
+const credentials = lazy(() => import("./credentials"));

@@ -1,8 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import type { Where } from "better-auth/types";
-import { keepNewest } from "../newest";
-import { getTenantId } from "../scope/scope";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { boundedMap } from "../framework";
 
 /** A tenant, as managers see it. */
 export interface Tenant {
@@ -27,37 +26,61 @@ export async function findTenantById(ctx: AuthContext, id: string): Promise<Tena
 
 /** For those who need nothing else of the tenant: reading the whole of it takes twice as long. */
 export async function tenantExists(ctx: AuthContext, id: string): Promise<boolean> {
-  if (!couldBeId(ctx, id)) return false;
-  const adapter = await getCurrentAdapter(ctx.adapter);
+  return (await tenantSince(ctx, id)) !== undefined;
+}
+
+/** When the tenant was created: tells two tenants apart that were given the same number. */
+async function tenantSince(
+  ctx: AuthContext,
+  id: string,
+  given?: DBTransactionAdapter,
+): Promise<string | undefined> {
+  if (!couldBeId(ctx, id)) return undefined;
+  const adapter = given ?? (await getCurrentAdapter(ctx.adapter));
   const where = [{ field: "id", value: id }];
-  const row = await adapter.findOne<{ id: string }>({ model: "tenant", where, select: ["id"] });
-  return row?.id === id; // Not so on MySQL, see above.
+  const select = ["id", "createdAt"];
+  const row = await adapter.findOne<Tenant>({ model: "tenant", where, select });
+  // Not so on MySQL, see above.
+  return row?.id === id ? sinceOf(row) : undefined;
 }
 
 /**
- * The same for sign-in, which would ask with every request. Another instance may have deleted the
- * tenant a moment ago: then its rows are gone and nobody is found in it, and whoever signs up is
- * looked at once more (`undoIfTenantIsGone`).
+ * The same for every request of a tenant, remembered for ten seconds: a session is good only while
+ * its tenant is there, in this process and in the others.
  */
-export async function tenantWasThere(ctx: AuthContext, id: string): Promise<boolean> {
-  const seen = seenTenants(ctx);
-  if ((seen.get(id) ?? 0) > Date.now()) return true;
-  const exists = await tenantExists(ctx, id);
-  // Somebody may have deleted it here while it was looked up.
-  if (exists && !wasDeleted(ctx, id)) note(seen, id, Date.now() + KEPT_MS);
-  return exists;
+export async function recentlySeen(
+  ctx: AuthContext,
+  id: string,
+  adapter?: DBTransactionAdapter,
+): Promise<string | undefined> {
+  const known = seenTenants(ctx).get(id);
+  if (known && known.until > Date.now() && !known.isDeleted) return known.since;
+  const since = await tenantSince(ctx, id, adapter);
+  if (since !== undefined) noteSighting(ctx, id, since);
+  return since;
 }
+
+function noteSighting(ctx: AuthContext, id: string, since: string): void {
+  // Somebody may have deleted it here while it was looked up.
+  if (wasDeleted(ctx, id)) return;
+  note(seenTenants(ctx), id, { since, until: Date.now() + KEPT_MS });
+}
+
+/** What tells two tenants apart that were given the same number. */
+export const sinceOf = ({ createdAt }: Pick<Tenant, "createdAt">) =>
+  String(new Date(createdAt).getTime());
 
 /**
  * Whether this process has deleted the tenant a moment ago. Whoever found a user of it before that
  * must not get a session after it; not every database would refuse.
  */
 export function wasDeleted(ctx: AuthContext, id: string): boolean {
-  return -(seenTenants(ctx).get(id) ?? 0) > Date.now();
+  const { isDeleted, until = 0 } = seenTenants(ctx).get(id) ?? {};
+  return isDeleted === true && until > Date.now();
 }
 
 export function noteDeletion(ctx: AuthContext, id: string): void {
-  note(seenTenants(ctx), id, -(Date.now() + KEPT_MS));
+  note(seenTenants(ctx), id, { until: Date.now() + KEPT_MS, isDeleted: true });
 }
 
 /** Numeric ids may be given again. */
@@ -65,10 +88,15 @@ export function noteCreation(ctx: AuthContext, id: string): void {
   seenTenants(ctx).delete(id);
 }
 
-/** Until when a tenant counts as there, or below zero as deleted. */
-type Seen = Map<string, number>;
+interface Sighting {
+  until: number;
+  since?: string;
+  isDeleted?: boolean;
+}
+
+type Seen = Map<string, Sighting>;
 const KEPT_MS = 10_000;
-const note = keepNewest<number>(10_000);
+const note = boundedMap<Sighting>(10_000);
 const seenBy = new WeakMap<AuthContext["adapter"], Seen>();
 
 function seenTenants({ adapter }: AuthContext): Seen {
@@ -79,24 +107,15 @@ function seenTenants({ adapter }: AuthContext): Seen {
 
 export async function findTenantBySlug(ctx: AuthContext, slug: string): Promise<Tenant | null> {
   const tenant = isText(slug) ? await findTenant(ctx, { field: "slug", value: slug }) : null;
-  return tenant?.slug === slug ? tenant : null;
+  if (tenant?.slug !== slug) return null;
+  noteSighting(ctx, tenant.id, sinceOf(tenant));
+  return tenant;
 }
 
 async function findTenant(ctx: AuthContext, clause: Where): Promise<Tenant | null> {
   const adapter = await getCurrentAdapter(ctx.adapter);
   const row = await adapter.findOne<Tenant>({ model: "tenant", where: [clause] });
   return row && toTenant(row);
-}
-
-/**
- * Runs after the commit that created a user. A sign-up that saw its tenant, and was overtaken by
- * the deletion of that tenant, must not leave anybody behind in a tenant that is no more.
- */
-export async function undoIfTenantIsGone(ctx: AuthContext, userId: string): Promise<boolean> {
-  const tenantId = getTenantId();
-  if (tenantId === null || (await tenantExists(ctx, tenantId))) return false;
-  await ctx.internalAdapter.deleteUser(userId);
-  return true;
 }
 
 /** An id of the wrong form is the id of nobody; typed columns would answer it with an error. */

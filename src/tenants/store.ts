@@ -1,34 +1,49 @@
-import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
+import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import type { DBTransactionAdapter } from "better-auth/types";
-import { isMySQL } from "../scope/adapter";
-import { forgetSessions, refuseSessions } from "../scope/forget";
-import { rootCause } from "../scope/root-cause";
-import { createScope, runInScope } from "../scope/scope";
-import {
-  findTenantBySlug,
-  noteCreation,
-  noteDeletion,
-  type Tenant,
-  tenantExists,
-  toTenant,
-} from "./find";
+import { APIError } from "better-auth/api";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import type { ResolvedOptions } from "../options";
+import { ALL, findTenantBySlug, noteCreation, type Tenant, toTenant } from "./find";
 
-/** How many rows are in memory at a time. */
-const PAGE = 5_000;
-/** How many ids are in a statement; there are databases that take 100 parameters at most. */
-const CHUNK = 90;
-/** How many users are forgotten at a time. */
-const LANES = 20;
-/** How often a deletion is tried that loses a deadlock. */
-const TRIES = 5;
-/** Words of MySQL, PostgreSQL and Prisma for it. */
-const DEADLOCKS = ["ER_LOCK_DEADLOCK", "40P01", "P2034"];
+export async function createTenant(
+  ctx: AuthContext,
+  { reservedSlugs }: ResolvedOptions,
+  input: Pick<Tenant, "name" | "slug" | "metadata">,
+): Promise<Tenant> {
+  assertSlug(input.slug, reservedSlugs);
+  const tenant = await insertTenant(ctx, input);
+  if (!tenant) throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_ALREADY_EXISTS);
+  return tenant;
+}
+
+/** What is undefined stays as it is. */
+export async function changeTenant(
+  ctx: AuthContext,
+  { reservedSlugs }: ResolvedOptions,
+  tenant: Tenant,
+  input: TenantChanges,
+): Promise<Tenant> {
+  const given = Object.entries(input).filter(([, value]) => value !== undefined);
+  const changes: TenantChanges = Object.fromEntries(given);
+  if (given.length === 0) return tenant;
+  if (changes.slug !== undefined && changes.slug !== tenant.slug) {
+    assertSlug(changes.slug, reservedSlugs);
+  }
+  const changed = await updateTenant(ctx, tenant.id, changes);
+  if (changed === "taken") {
+    throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_ALREADY_EXISTS);
+  }
+  if (changed === "gone") {
+    throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  }
+  return changed;
+}
 
 export type TenantChanges = Partial<Pick<Tenant, "name" | "slug" | "metadata">>;
 
 /** null when the slug is taken, also by somebody who was faster. */
-export async function insertTenant(
+async function insertTenant(
   ctx: AuthContext,
   tenant: Pick<Tenant, "name" | "slug" | "metadata">,
 ): Promise<Tenant | null> {
@@ -50,7 +65,7 @@ export async function insertTenant(
 }
 
 /** "gone" when there is no such tenant (any more), "taken" when the slug is another one's. */
-export async function updateTenant(
+async function updateTenant(
   ctx: AuthContext,
   id: string,
   changes: TenantChanges,
@@ -74,109 +89,146 @@ export async function updateTenant(
   }
 }
 
-/**
- * Deletes a tenant with everything in it, all or nothing: inside its scope, "everything" is what
- * the border lets through. The tenant's own row goes last: not every adapter has transactions, and
- * as long as that row is there, a deletion that was interrupted can be repeated. Whoever found the
- * tenant in time but is slower than the deletion looks once more after their own commit
- * (`undoIfTenantIsGone`), and the second sweep takes whatever they committed before.
- */
-export async function removeTenant(ctx: AuthContext, id: string, models: string[]): Promise<void> {
-  await runInScope(createScope(id), async () => {
-    let userIds: string[] = [];
-    try {
-      await despiteDeadlocks(ctx, () =>
-        runWithTransaction(ctx.adapter, async () => {
-          const adapter = await getCurrentAdapter(ctx.adapter);
-          userIds = await emptyScope(ctx, models);
-          await adapter.deleteMany({
-            model: "tenantOauthConfig",
-            where: [{ field: "tenantId", value: id }],
-          });
-          await adapter.delete({ model: "tenant", where: [{ field: "id", value: id }] });
-        }),
-      );
-    } catch (error) {
-      // The answer to a commit can get lost. If the tenant is gone, the rest has to follow.
-      if (await tenantExists(ctx, id)) throw error;
-    }
-    noteDeletion(ctx, id);
-    await refuseSessions(ctx, id);
-    await despiteDeadlocks(ctx, () => emptyScope(ctx, models));
-    // Those who signed in while their row was being deleted.
-    await forgetSideBySide(ctx, userIds);
-  });
-}
+// What DNS takes as a label, so that every slug can be a subdomain.
+const SLUG = /^[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/;
 
-/**
- * Whoever signs up or in meanwhile has locks of their own, and the database ends a deadlock at the
- * cost of either. What was lost is undone, so it can be done again: but not inside a transaction
- * of the caller, who has lost more than that.
- */
-async function despiteDeadlocks<T>(ctx: AuthContext, run: () => Promise<T>): Promise<T> {
-  const inTransaction = (await getCurrentAdapter(ctx.adapter)) !== ctx.adapter;
-  for (let tries = 1; ; tries++) {
-    try {
-      return await run();
-    } catch (error) {
-      const { code = "" } = rootCause(error);
-      if (inTransaction || tries === TRIES || !DEADLOCKS.includes(code)) throw error;
-    }
+function assertSlug(slug: string, reserved: readonly string[]): void {
+  if (!SLUG.test(slug)) throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.INVALID_SLUG);
+  if (reserved.includes(slug)) {
+    throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.SLUG_RESERVED);
   }
 }
 
-/** Answers who may have sessions in secondary storage. */
-async function emptyScope(ctx: AuthContext, models: string[]): Promise<string[]> {
+interface Order {
+  field: "createdAt" | "name" | "slug";
+  direction: "asc" | "desc";
+}
+
+/** The part of the list of tenants that is asked for. */
+export interface TenantListQuery {
+  limit?: number | undefined;
+  offset?: number | undefined;
+  search?: string | undefined;
+  sort?: TenantSort | undefined;
+}
+
+export type TenantSort = "createdAt" | "-createdAt" | "name" | "-name" | "slug" | "-slug";
+
+/** All tenants, oldest first, or the part of them that is asked for. */
+export async function listTenants(
+  ctx: AuthContext,
+  query: TenantListQuery = {},
+): Promise<Tenant[]> {
+  const { limit = ALL, offset = 0, search = "", sort = "createdAt" } = query;
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const userIds: string[] = [];
-  // Users last: they would take their rows in the other tables along, one user at a time.
-  for (const model of models.toReversed()) {
-    if (!ctx.tables[model]) continue;
-    const forgets = model === "user" && ctx.options.secondaryStorage;
-    if (!forgets && !isMySQL(adapter)) {
-      await adapter.deleteMany({ model, where: [] });
-      continue;
-    }
-    await deleteById(adapter, model, async (ids) => {
-      if (!forgets) return;
-      // Before the rows: without them nobody knows any more whose sessions there are.
-      await forgetSideBySide(ctx, ids);
-      for (const id of ids) userIds.push(id);
-    });
-  }
-  return userIds;
+  const order: Order = {
+    field: sort.replace("-", "") as Order["field"],
+    direction: sort.startsWith("-") ? "desc" : "asc",
+  };
+  const text = longestPlainPart(search);
+  const where = text ? containing(text) : [];
+  if (text === search) return findPage(adapter, where, order, offset, limit);
+  const rows = await find(adapter, { where, sortBy: order });
+  return rows.filter((tenant) => contains(tenant, search)).slice(offset, offset + limit);
 }
+
+type FindOptions = { where: Where[]; sortBy: Find["sortBy"]; offset?: number; limit?: number };
+type Find = Parameters<DBTransactionAdapter["findMany"]>[0];
+
+async function find(adapter: DBTransactionAdapter, options: FindOptions): Promise<Tenant[]> {
+  const rows = await adapter.findMany<Tenant>({ model: "tenant", limit: ALL, ...options });
+  return rows.map(toTenant);
+}
+
+const containing = (value: string): Where[] =>
+  ["name", "slug"].map((field) => ({
+    field,
+    operator: "contains",
+    value,
+    mode: "insensitive",
+    connector: "OR",
+  }));
 
 /**
- * For those who have to know who is deleted, and for MySQL, which locks whatever it goes through
- * until the commit: the whole table where it takes a tenant for large, and the gaps between rows,
- * which is where other tenants' rows are about to be put. By id it locks the rows themselves.
+ * What `%`, `_` and `\` mean to `contains` is different in every adapter, and none has a way to
+ * escape them that works in all. So the database looks for the rest, and they are looked for here.
  */
-async function deleteById(
-  adapter: DBTransactionAdapter,
-  model: string,
-  beforeDeletion: (ids: string[]) => Promise<void>,
-): Promise<void> {
-  let before = new Set<string>();
-  for (;;) {
-    const rows = await adapter.findMany<{ id: string }>({ model, select: ["id"], limit: PAGE });
-    const ids = rows.map(({ id }) => id);
-    await beforeDeletion(ids);
-    for (let start = 0; start < ids.length; start += CHUNK) {
-      const value = ids.slice(start, start + CHUNK);
-      await adapter.deleteMany({ model, where: [{ field: "id", operator: "in", value }] });
-    }
-    // MySQL goes on showing rows that somebody else has deleted in the meantime.
-    if (ids.length < PAGE || ids.every((id) => before.has(id))) return;
-    before = new Set(ids);
-  }
+function longestPlainPart(search: string): string {
+  return search.split(/[%_\\]/).reduce((a, b) => (b.length > a.length ? b : a));
 }
 
-/** Each user costs a few trips to the storage, and there may be many users. */
-async function forgetSideBySide(ctx: AuthContext, userIds: string[]): Promise<void> {
-  const share = Math.ceil(userIds.length / LANES);
-  const lanes = Array.from({ length: LANES }, (_, lane) =>
-    userIds.slice(lane * share, (lane + 1) * share),
-  );
-  await Promise.all(lanes.map((ids) => forgetSessions(ctx, ids)));
+const contains = ({ name, slug }: Tenant, search: string) =>
+  [name, slug].some((text) => text.toLowerCase().includes(search.toLowerCase()));
+
+/**
+ * A page of a sorted list; every tenant stands on one. Adapters sort by one field, and the database
+ * puts equals in any order, another one for each page. That matters where a page begins or ends
+ * among equals: one row more on each side tells, and then those equals are taken by their ids.
+ */
+async function findPage(
+  adapter: DBTransactionAdapter,
+  where: Where[],
+  order: Order,
+  offset: number,
+  limit: number,
+): Promise<Tenant[]> {
+  const before = offset > 0 ? 1 : 0;
+  const seen = await find(adapter, {
+    where,
+    sortBy: order,
+    offset: offset - before,
+    limit: Math.min(limit + before + 1, ALL),
+  });
+  const page = seen.slice(before, before + limit);
+  const [first, last, next] = [page[0], page.at(-1), seen[before + limit]];
+  if (!first || !last) return [];
+  const beginsAmongEquals = before > 0 && isSame(seen[0] as Tenant, first, order);
+  const endsAmongEquals = next !== undefined && isSame(last, next, order);
+  if (!beginsAmongEquals && !endsAmongEquals) return page;
+
+  const [start, end] = [around(first, order), around(last, order)];
+  const sortBy = { field: "id", direction: "asc" } as const;
+  const earlier = await adapter.count({ model: "tenant", where: [...where, ...start.before] });
+  const head = await find(adapter, {
+    where: [...where, ...start.same],
+    sortBy,
+    offset: offset - earlier,
+    limit: page.length,
+  });
+  if (head.length === page.length) return head;
+  const inner = await find(adapter, {
+    where: [...where, ...start.after, ...end.before],
+    sortBy: order,
+    limit: page.length,
+  });
+  const tail = await find(adapter, {
+    where: [...where, ...end.same],
+    sortBy,
+    limit: page.length,
+  });
+  return [...head, ...inner, ...tail].slice(0, page.length);
+}
+
+/** Whether a database may take two tenants for equal: some compare without case and accents. */
+function isSame(a: Tenant, b: Tenant, { field }: Order): boolean {
+  if (field === "createdAt") return a.createdAt.getTime() === b.createdAt.getTime();
+  return a[field].localeCompare(b[field], "en", { sensitivity: "base" }) === 0;
+}
+
+/** The tenants that stand before and after this one, and those that are equal to it. */
+function around(tenant: Tenant, { field, direction }: Order) {
+  const value = tenant[field];
+  // Databases may know more of a time than its milliseconds.
+  const end = value instanceof Date ? new Date(value.getTime() + 1) : undefined;
+  const clause = (operator: "eq" | "lt" | "gt" | "gte", value: string | Date): Where => ({
+    field,
+    operator,
+    value,
+  });
+  const smaller = [clause("lt", value)];
+  const larger = [end ? clause("gte", end) : clause("gt", value)];
+  const same = end ? [clause("gte", value), clause("lt", end)] : [clause("eq", value)];
+  return direction === "asc"
+    ? { before: smaller, same, after: larger }
+    : { before: larger, same, after: smaller };
 }

@@ -91,7 +91,7 @@ test("the edge: nothing of Node is there, and each domain is a tenant", async ()
 test("where requests cannot be kept apart, it does not start", async () => {
   const { auth }: Example = createIsolate({}).evaluate("edge");
   const creating = auth.api.createTenant({ body: { name: "Acme", slug: "acme" } });
-  await expect(creating).rejects.toThrow("tenantAuth() needs AsyncLocalStorage");
+  await expect(creating).rejects.toThrow("tenantAuth() requires AsyncLocalStorage");
 });
 
 function headersOf({ rawHeaders }: IncomingMessage): string[][] {

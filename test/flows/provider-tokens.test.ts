@@ -73,7 +73,8 @@ async function link(row: ProviderRow, who: Owner) {
     errorCallbackURL: "/failed",
   });
   expect([started.status, started.code]).toEqual([200, undefined]);
-  const back = await agreeAndComeBack(browser, started.data.url, { ...visit, provider, network });
+  const trip = { ...visit, provider, tenantId: tenant.id, network };
+  const back = await agreeAndComeBack(browser, started.data.url, trip);
   expect(back.location).toBe("/linked");
   const stranger = clientOf(who === "own" ? "global" : "own", provider);
   expectNoneOf([stranger], [started.data.url, ...network.raw]);

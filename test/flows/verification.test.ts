@@ -120,7 +120,7 @@ describe("the verification link of a tenant", () => {
     const mail = await askForMail(people, "a", "/done");
     await people.instance.api.deleteTenant({ body: { tenantId: people.ids.a ?? "" } });
     const answer = await people.changesNothing(() => people.stranger("platform").get(mail.url));
-    expect([answer.status, answer.location]).toEqual([302, "/done?error=USER_NOT_FOUND"]);
+    expect([answer.status, answer.code]).toEqual([404, "TENANT_NOT_FOUND"]);
   });
 });
 

@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, randomBytes, sign } from "node:crypto";
 
-const ORIGIN = "http://localhost:3000";
-const RP_ID = "localhost";
+/** What keys are made for, whichever host they are used on. */
+export const RP_ID = "localhost";
 
 /** A passkey in software: a real key, which signs real challenges. */
 export function createAuthenticator() {
@@ -19,10 +19,10 @@ export function createAuthenticator() {
     id,
     publicKey: cose.toString("base64"),
 
-    /** The browser's answer to a challenge. */
-    assert(challenge: string) {
+    /** The browser's answer to a challenge of the page at an origin. */
+    assert(challenge: string, origin: string) {
       const clientData = Buffer.from(
-        JSON.stringify({ type: "webauthn.get", challenge, origin: ORIGIN, crossOrigin: false }),
+        JSON.stringify({ type: "webauthn.get", challenge, origin, crossOrigin: false }),
       );
       // User present and verified; the counter is one higher than the stored one.
       const data = Buffer.concat([sha256(RP_ID), Buffer.from([0x05, 0, 0, 0, 1])]);

@@ -1,10 +1,11 @@
 import type { AuthContext } from "better-auth";
 import type { DBAdapter } from "better-auth/types";
+import { unseal } from "../../src/border/seal";
 import { runInTenant } from "../../src/index";
-import { unseal } from "../../src/scope/seal";
 import type { Answer, Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
 import { createAuthenticator } from "./authenticator";
+import type { Address } from "./hosts";
 import type { FullInstance } from "./instance";
 
 /** The three sides of the border: two tenants, and the platform. */
@@ -34,22 +35,30 @@ export interface OneTime {
  * One side of the border, with a person that has everything one can have there: sessions, an
  * organization, keys, and one of each kind of one-time credential on its way.
  */
-export async function settleSide(instance: FullInstance, name: SideName, tenantId: string | null) {
-  const named: Record<string, string> = tenantId === null ? {} : { "x-tenant-id": tenantId };
+export async function settleSide(
+  instance: FullInstance,
+  name: SideName,
+  tenantId: string | null,
+  address: Address,
+) {
+  const isNamed = tenantId !== null && address.host === undefined;
+  const named: Record<string, string> = isNamed ? { "x-tenant-id": tenantId } : {};
   const number = SIDES.indexOf(name) + 1;
-  const fresh = () => instance.browser(named);
+  const fresh = () => instance.browserAt(address, named);
   const inside = <T>(run: () => Promise<T>) =>
     tenantId === null ? run() : runInTenant(tenantId, run);
 
-  const main = await signUp(fresh(), EMAIL, `main-person-${name}`, `username_${name}`);
+  const { userId } = await signUp(fresh(), EMAIL, `main-person-${name}`, `username_${name}`);
   const second = await signUp(fresh(), SECOND_EMAIL, `second-person-${name}`, `second_${name}`);
   const phoneNumber = `+1555000${number}${number}${number}`;
   const { quote, query } = instance.database;
   await query(
     `update ${quote("user")} set ${quote("phoneNumber")} = ?, role = ? where ${quote("id")} = ?`,
     // The operators of the platform may see all. Ordinary people of the platform may not.
-    [phoneNumber, name === "platform" ? "user" : "admin", main.userId],
+    [phoneNumber, name === "platform" ? "user" : "admin", userId],
   );
+  // A session that is kept outside the database knows the role from when it was made.
+  const main = await signIn(fresh(), EMAIL);
 
   const organization = await ok<{ id: string; slug: string; members: { id: string }[] }>(
     main.browser.post("/organization/create", {
@@ -264,7 +273,7 @@ export async function settleSide(instance: FullInstance, name: SideName, tenantI
     const { challenge, cookies: challengeCookies } = await passkeyChallenge();
     list.push({
       name: "passkey",
-      values: { response: authenticator.assert(challenge) },
+      values: { response: authenticator.assert(challenge, address.origin) },
       cookies: challengeCookies,
       home: "/passkey/verify-authentication",
     });
@@ -275,13 +284,13 @@ export async function settleSide(instance: FullInstance, name: SideName, tenantI
   /** The keys that people keep, used on a challenge of another side. */
   async function keysAtSide(host: {
     passkeyChallenge: typeof passkeyChallenge;
-    siweNonce: typeof siweNonce;
+    address: Address;
   }): Promise<OneTime[]> {
     const { challenge, cookies } = await host.passkeyChallenge();
     return [
       {
         name: "passkey on a challenge of the other side",
-        values: { response: authenticator.assert(challenge) },
+        values: { response: authenticator.assert(challenge, host.address.origin) },
         cookies,
         home: "/passkey/verify-authentication",
       },
@@ -295,17 +304,24 @@ export async function settleSide(instance: FullInstance, name: SideName, tenantI
   return {
     name,
     tenantId,
+    address,
     userId: main.userId,
     things,
     oneTime,
     keysAtSide,
     passkeyChallenge,
-    siweNonce,
     credentials: { cookies, everyCookie, token: main.token, apiKey: apiKey.key },
   };
 }
 
 export type Side = Awaited<ReturnType<typeof settleSide>>;
+
+async function signIn(browser: Browser, email: string) {
+  const { token, user } = await ok<{ token: string; user: { id: string } }>(
+    browser.post("/sign-in/email", { email, password: PASSWORD }),
+  );
+  return { browser, token, userId: user.id };
+}
 
 async function signUp(browser: Browser, email: string, name: string, username: string) {
   const { token, user } = await ok<{ token: string; user: { id: string } }>(

@@ -1,8 +1,9 @@
+import { endpointsOf } from "./inputs";
 import { createFullInstance, type Variant } from "./instance";
 import { settleSide } from "./sides";
-import { watchDatabase } from "./state";
+import { watchState } from "./watch";
 
-/** Two tenants and the platform, with everything in them, and somebody who watches the database. */
+/** Two tenants and the platform, with everything in them, and somebody who watches their state. */
 export async function createMatrixWorld(variant: Variant) {
   const instance = await createFullInstance(variant);
   instance.idp.addPerson("alice");
@@ -21,19 +22,22 @@ export async function createMatrixWorld(variant: Variant) {
     }
   }
   // Makes the key that signs the tokens of all sides.
-  await instance.browser().get("/jwks");
+  await instance.browserAt(instance.addressOf(null)).get("/jwks");
   const sides = {
-    a: await settleSide(instance, "a", tenants.a),
-    b: await settleSide(instance, "b", tenants.b),
-    platform: await settleSide(instance, "platform", null),
+    a: await settleSide(instance, "a", tenants.a, instance.addressOf("aa")),
+    b: await settleSide(instance, "b", tenants.b, instance.addressOf("bb")),
+    platform: await settleSide(instance, "platform", null, instance.addressOf(null)),
   };
   const keys = {
     "a at b": await sides.a.keysAtSide(sides.b),
     "a at platform": await sides.a.keysAtSide(sides.platform),
     "platform at a": await sides.platform.keysAtSide(sides.a),
   };
-  const watch = await watchDatabase(instance.database, Object.values(sides));
-  return { instance, sides, keys, watch };
+  const watch = await watchState(instance, Object.values(sides));
+  const endpoints = endpointsOf(instance.auth.api);
+  /** What nobody was answered when it was last asked. */
+  const outcomes = new Map<string, string>();
+  return { instance, endpoints, sides, keys, watch, outcomes };
 }
 
 export type MatrixWorld = Awaited<ReturnType<typeof createMatrixWorld>>;

@@ -94,7 +94,7 @@ describe("a good config", () => {
 
   it("the stored one is the tenant's own, with its options, scopes and redirect URI", async () => {
     const issuer = "https://gitlab.acme.example";
-    const redirectURI = "https://acme.example/back";
+    const redirectURI = `https://acme.example/back?tenant=${tenantId}`;
     await register({ ...GOOGLE, providerId: "gitlab", options: { issuer }, redirectURI });
     const sent = fakeNetwork(({ url }) =>
       url.endsWith("/oauth/token") ? GOOD.token() : Response.json({ issuer }),

@@ -75,7 +75,9 @@ describe.each(databases)("on %s", (kind) => {
     const cipher = (await stored()).clientSecret;
     const { status, data } = await update(changes);
     expect(status).toBe(200);
-    expect(data).toEqual({ ...before, ...changes, updatedAt: data.updatedAt });
+    const { redirectURI = before.redirectURI } = changes as Partial<Config>;
+    const callbackURL = redirectURI ?? "http://localhost:3000/api/auth/tenant/callback/google";
+    expect(data).toEqual({ ...before, ...changes, callbackURL, updatedAt: data.updatedAt });
     expect(Date.parse(data.updatedAt)).toBeGreaterThanOrEqual(Date.parse(before.updatedAt));
     expect(await list()).toEqual([data]);
     expect((await stored()).clientSecret).toBe(cipher);

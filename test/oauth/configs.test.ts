@@ -11,6 +11,7 @@ interface Config {
   clientId: string;
   scopes: string[] | null;
   redirectURI: string | null;
+  callbackURL: string;
   enabled: boolean;
   options: Record<string, unknown> | null;
   readable: boolean;
@@ -20,6 +21,7 @@ interface Config {
 }
 
 const KEYS = [
+  "callbackURL",
   "clientId",
   "createdAt",
   "enabled",
@@ -76,6 +78,7 @@ describe.each(databases)("on %s", (database) => {
         clientId: "google-client",
         scopes: null,
         redirectURI: null,
+        callbackURL: "http://localhost:3000/api/auth/tenant/callback/google",
         enabled: true,
         options: null,
         readable: true,
@@ -120,6 +123,7 @@ describe.each(databases)("on %s", (database) => {
         clientId: "another-client",
         scopes: null,
         redirectURI: null,
+        callbackURL: "http://localhost:3000/api/auth/tenant/callback/google",
         enabled: true,
         updatedAt: second.data.updatedAt,
       });
@@ -286,14 +290,21 @@ describe.each(databases)("on %s", (database) => {
       ).toBe(0);
     });
 
-    it("is the resolver's before all others", async () => {
+    it("R7: is the resolver's, and a call about another is refused", async () => {
       let resolved = "";
       await start({ tenant: { resolveTenantId: () => resolved } });
       resolved = (await instance.createTenant()).id;
-      const answer = await register({ tenantId, ...GOOGLE });
+      const conflict = [409, "TENANT_SCOPE_CONFLICT"];
+      const other = await register({ tenantId, ...GOOGLE });
+      expect([other.status, other.code]).toEqual(conflict);
+      expect(await rows()).toBe(0);
+      const answer = await register(GOOGLE);
       expect(answer.data.tenantId).toBe(resolved);
-      expect((await list({ tenantId })).data).toEqual([answer.data]);
-      expect((await remove({ tenantId, providerId: "google" })).status).toBe(200);
+      const listed = await list({ tenantId });
+      expect([listed.status, listed.code]).toEqual(conflict);
+      expect((await list({})).data).toEqual([answer.data]);
+      expect((await remove({ tenantId, providerId: "google" })).status).toBe(409);
+      expect((await remove({ providerId: "google" })).status).toBe(200);
       expect(await rows()).toBe(0);
     });
 

@@ -1,7 +1,7 @@
 import { socialProviderList } from "better-auth/social-providers";
 import { beforeEach, describe, expect, it } from "vitest";
 import { parseOwnOptions } from "../../src/oauth/provider-options";
-import { shared as sharedOptions, termsOf } from "../../src/oauth/terms";
+import { entryOf, shared as sharedOptions } from "../../src/oauth/provider-table";
 import { fakeNetwork } from "../support/network";
 import { shareInstance } from "../support/shared";
 import { neededBy } from "./option-sights";
@@ -65,7 +65,7 @@ function expectInvalid(providerId: string, options: object, named: string) {
 const WRONG = [{ nested: MARK }, [[MARK]], -1.5, null];
 
 describe.each([...socialProviderList])("%s", (id) => {
-  const options = Object.entries({ ...sharedOptions, ...termsOf(id).takes });
+  const options = Object.entries({ ...sharedOptions, ...entryOf(id).options });
 
   it("takes no option that it does not know, and says which", async () => {
     await expectRefused(id, { ...neededBy(id), unheardOf: MARK }, "options.unheardOf");

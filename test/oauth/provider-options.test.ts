@@ -1,7 +1,7 @@
 import { socialProviderList } from "better-auth/social-providers";
 import { describe, expect, it } from "vitest";
 import type { TenantOAuthConfig } from "../../src/index";
-import { shared as sharedOptions, termsOf } from "../../src/oauth/terms";
+import { entryOf, shared as sharedOptions } from "../../src/oauth/provider-table";
 import { publishedKeys, signToken } from "../support/jwt";
 import { fakeNetwork, type Sent } from "../support/network";
 import { shareInstance } from "../support/shared";
@@ -50,8 +50,9 @@ function flowAt(tenantId: string, provider: string): Flow {
     return new URL(data.url);
   };
   const comeBack = async () => {
-    const state = (await start()).searchParams.get("state") ?? "";
-    await browser.get(`/tenant/callback/${provider}`, { query: { code: "good", state } });
+    const { searchParams } = await start();
+    const query = { code: "good", state: searchParams.get("state") ?? "" };
+    await browser.get(searchParams.get("redirect_uri") ?? "", { query });
     return sent;
   };
   const showIdToken = async () => {
@@ -73,7 +74,7 @@ describe("the table", () => {
   });
 
   it.each([...socialProviderList])("knows every option of %s", (id) => {
-    const own = Object.entries(termsOf(id).takes);
+    const own = Object.entries(entryOf(id).options);
     const application = ([, rule]: [string, unknown]) => rule === null;
     const expected = Object.entries<Sight[] | string>(optionSights[id]);
     expect(own.map(([option]) => option).sort()).toEqual(expected.map(([o]) => o).sort());

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { tenantAuth } from "../../src/index";
-import { isTrustedAddress, isTrustedHost } from "../../src/oauth/hosts";
+import { isTrustedAddress, isTrustedHost } from "../../src/oauth/trusted-addresses";
 import { createDatabase } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";
 import { createInstance } from "../support/instance";
@@ -73,6 +73,22 @@ describe("trustedProviderHosts", () => {
     "ftp://localhost:3001",
   ])("%s is not", (address) => {
     expect(isTrustedAddress(address, ["gitlab.com"], trusted)).toBe(false);
+  });
+
+  it.each([
+    "https://gitlab.com/evil",
+    "https://GitLab.com/evil",
+    "https://gitlab.com/a/b",
+    "https://b2c.example",
+    "https://evil.b2c.example.evil.example/directory",
+  ])("%s is no address of the provider's own", (address) => {
+    expect(isTrustedAddress(address, ["gitlab.com", "*.b2c.example/*"], trusted)).toBe(false);
+  });
+
+  it("a path on the provider's own hosts is good where the table says so", () => {
+    const isGood = (address: string) => isTrustedAddress(address, ["*.b2c.example/*"], []);
+    expect(isGood("https://acme.b2c.example/directory")).toBe(true);
+    expect(isGood("https://acme.b2c.example")).toBe(true);
   });
 
   it("a bare host is one that https leads to", () => {
@@ -228,7 +244,8 @@ describe("a config that was stored while its host was trusted", () => {
     });
     expect(sent).toEqual([]);
     const options = { issuer: "https://other.acme.example" };
-    await today.api.updateTenantOAuthConfig({ body: { ...body, options } });
+    const { clientSecret } = CLIENT;
+    await today.api.updateTenantOAuthConfig({ body: { ...body, options, clientSecret } });
     const start = await today.browser().post<{ url: string }>("/tenant/sign-in/social", flow);
     expect(new URL(start.data.url).host).toBe("other.acme.example");
   });

@@ -1,15 +1,15 @@
 import { apiKey } from "@better-auth/api-key";
 import { describe, expect, it } from "vitest";
-import { runInTenant } from "../../src/index";
+import { runInTenant, type TenantAuthOptions } from "../../src/index";
 import { createPlaces, ELSEWHERE, expectRefused, type SessionAnswer } from "./places";
 
 interface Verifier {
   verifyApiKey(input: { body: { key: string } }): Promise<{ valid: boolean }>;
 }
 
-async function createKeyPlaces(scopedModels: string[] = ["apikey"]) {
+async function createKeyPlaces(tenant: TenantAuthOptions = { scopedModels: ["apikey"] }) {
   const places = await createPlaces([apiKey({ enableSessionForAPIKeys: true })], {
-    tenant: { scopedModels },
+    tenant,
   });
   const person = await places.signUp("a");
   const { data, status } = await person.browser.post<{ id: string; key: string }>(
@@ -70,9 +70,9 @@ describe("apiKey with a scoped model", () => {
   });
 });
 
-describe("apiKey without it", () => {
+describe("apiKey with a shared model", () => {
   it.each(ELSEWHERE)("R8: a key of A is no session on %s", async (place) => {
-    const { at, withKey, rows } = await createKeyPlaces([]);
+    const { at, withKey, rows } = await createKeyPlaces({ sharedModels: ["apikey"] });
     const session = await at(place).get("/get-session", withKey);
     expectRefused(session, 401, "INVALID_REFERENCE_ID_FROM_API_KEY");
     const change = await at(place).post("/update-user", { name: "X" }, withKey);

@@ -1,5 +1,6 @@
 import { deviceAuthorization } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
+import type { TenantAuthOptions } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { createPlaces, ELSEWHERE, type Place } from "./places";
 
@@ -8,9 +9,9 @@ interface Codes {
   user_code: string;
 }
 
-async function createDevicePlaces(scopedModels: string[] = ["deviceCode"]) {
+async function createDevicePlaces(tenant: TenantAuthOptions = { scopedModels: ["deviceCode"] }) {
   const plugins = [deviceAuthorization()];
-  const places = await createPlaces(plugins, { tenant: { scopedModels } });
+  const places = await createPlaces(plugins, { tenant });
   const { at } = places;
   const ask = async (place: Place) => {
     const answer = await at(place).post<Codes>("/device/code", { client_id: "tv" });
@@ -63,9 +64,11 @@ describe("deviceAuthorization with a scoped deviceCode", () => {
   });
 });
 
-describe("deviceAuthorization without it", () => {
+describe("deviceAuthorization with a shared deviceCode", () => {
   it.each(ELSEWHERE)("R8: an approved code of A signs nobody in on %s", async (place) => {
-    const { ask, approve, redeem, signUp, rows } = await createDevicePlaces([]);
+    const { ask, approve, redeem, signUp, rows } = await createDevicePlaces({
+      sharedModels: ["deviceCode"],
+    });
     const { browser } = await signUp("a");
     const codes = await ask("a");
     await approve(browser, codes);
@@ -76,7 +79,9 @@ describe("deviceAuthorization without it", () => {
   });
 
   it("R8: a code of A that somebody at B approves signs nobody in at A", async () => {
-    const { ask, approve, redeem, signUp, rows, ids } = await createDevicePlaces([]);
+    const { ask, approve, redeem, signUp, rows, ids } = await createDevicePlaces({
+      sharedModels: ["deviceCode"],
+    });
     const { browser } = await signUp("b");
     const codes = await ask("a");
     await approve(browser, codes);

@@ -1,5 +1,6 @@
 import { organization } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
+import type { TenantAuthOptions } from "../../src/index";
 import { createPlaces, ELSEWHERE, EMAIL, expectRefused, PLACES } from "./places";
 
 const SCOPED = ["organization", "member", "invitation"];
@@ -10,7 +11,7 @@ interface Named {
 }
 
 /** An organization at A, whose owner has invited an e-mail that exists in all three places. */
-async function createInvitation(scopedModels: string[] = SCOPED) {
+async function createInvitation(tenant: TenantAuthOptions = { scopedModels: SCOPED }) {
   const mails: { id: string; email: string }[] = [];
   const places = await createPlaces(
     [
@@ -19,7 +20,7 @@ async function createInvitation(scopedModels: string[] = SCOPED) {
         requireEmailVerificationOnInvitation: false,
       }),
     ],
-    { tenant: { scopedModels } },
+    { tenant },
   );
   const owner = await places.signUp("a", "owner@example.com");
   const invited = {
@@ -117,11 +118,11 @@ describe("organization with scoped models", () => {
   });
 });
 
-// What the README says about it: without the option organizations belong to the application, and
-// whoever has the invited e-mail, in whichever tenant, is invited.
-describe("organization without scoped models", () => {
+// What the README says about it: shared organizations belong to the application, and whoever has
+// the invited e-mail, in whichever tenant, is invited.
+describe("organization with shared models", () => {
   it("invites an e-mail in every place", async () => {
-    const { invited, invitationId } = await createInvitation([]);
+    const { invited, invitationId } = await createInvitation({ sharedModels: SCOPED });
     for (const place of PLACES) {
       const { data } = await invited[place].browser.get<Named[]>(
         "/organization/list-user-invitations",
@@ -131,7 +132,7 @@ describe("organization without scoped models", () => {
   });
 
   it("R5: a session of A is none at B all the same", async () => {
-    const { owner, naming } = await createInvitation([]);
+    const { owner, naming } = await createInvitation({ sharedModels: SCOPED });
     const answer = await owner.browser.fork(naming("b")).get("/organization/list");
     expectRefused(answer, 401, "UNAUTHORIZED");
   });

@@ -32,7 +32,12 @@ describe.each(databases)("joins at the border, on %s", (database) => {
   describe.each(MODES)("with $mode", ({ joins }) => {
     const createJoiningWorld = (door?: (typeof DOORS)[number]) =>
       createWorld(
-        { database, auth: { advanced: { database: { joins } } }, plugins: [notes] },
+        {
+          database,
+          auth: { advanced: { database: { joins } } },
+          plugins: [notes],
+          tenant: { sharedModels: ["note"] },
+        },
         door,
       );
 

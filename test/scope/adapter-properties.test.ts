@@ -5,7 +5,7 @@ import type { DBAdapter, DBTransactionAdapter } from "better-auth/types";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { tenantAuth } from "../../src/index";
-import { createScope, runInScope } from "../../src/scope/scope";
+import { runInScope, settled } from "../../src/scope/scope";
 import { createDatabase } from "../support/database";
 import {
   type Call,
@@ -123,7 +123,7 @@ async function compare(
 
   for (const call of calls) {
     const before = await confined.dump();
-    const got = await runInScope(createScope(scope), () => answerOf(confined.adapter, call));
+    const got = await runInScope(settled(scope), () => answerOf(confined.adapter, call));
     const label = `${scope ?? "platform"}: ${JSON.stringify(call)}`;
     if (givesAwayTo(call, before, own)) {
       // R8: a session or an account for somebody outside is refused, where a plain adapter obeys.

@@ -16,7 +16,7 @@ import { getMigrations } from "better-auth/db/migration";
 import type { DBAdapter, DBTransactionAdapter } from "better-auth/types";
 import { afterAll, beforeAll, describe, expect, vi } from "vitest";
 import { type TenantAuthOptions, tenantAuth } from "../../src/index";
-import { createScope, runInScope } from "../../src/scope/scope";
+import { runInScope, settled } from "../../src/scope/scope";
 import { createDatabase, type TestDatabase } from "../support/database";
 
 /**
@@ -35,7 +35,22 @@ const EXCEPTIONS = {
   "findOne - should join a model with modified field name": true,
 };
 
+const confinedTables = ["user", "session", "account", "verification"];
+
 const silent = { level: "error", log: () => {} } as const;
+
+/** What the start asks for: the suites' own tables and the columns that they rename. */
+function decisionsFor(
+  { plugins = [], user }: BetterAuthOptions,
+  { keepEmailGloballyUnique }: TenantAuthOptions,
+): TenantAuthOptions {
+  const models = plugins.flatMap(({ schema }) => Object.keys(schema ?? {}));
+  const email = user?.fields?.email;
+  return {
+    sharedModels: models.filter((model) => !confinedTables.includes(model)),
+    ...(email && !keepEmailGloballyUnique && { schema: { user: { fields: { email } } } }),
+  };
+}
 
 /** better-auth with the plugin, behind the options that a suite wants. */
 async function start(
@@ -49,7 +64,10 @@ async function start(
     logger: silent,
     ...options,
     database: database.option,
-    plugins: [tenantAuth(tenantOptions), ...(options.plugins ?? [])],
+    plugins: [
+      tenantAuth({ ...decisionsFor(options, tenantOptions), ...tenantOptions }),
+      ...(options.plugins ?? []),
+    ],
   });
   const { adapter } = await auth.$context;
   return { auth, adapter: adapter as unknown as DBAdapter };
@@ -68,8 +86,6 @@ function fill(fields: Record<string, DBFieldAttribute>): Record<string, unknown>
     Object.entries(fields).map(([name, { type }]) => [name, VALUES[String(type)]?.()]),
   );
 }
-
-const confinedTables = ["user", "session", "account", "verification"];
 
 function createBench(side: Side, tenantOptions: TenantAuthOptions = {}) {
   let database: TestDatabase | undefined;
@@ -108,7 +124,7 @@ function createBench(side: Side, tenantOptions: TenantAuthOptions = {}) {
     const elsewhere = [there.id, ...(side === "a tenant" ? [null] : [here.id])];
     for (const other of elsewhere) {
       const fields = fill(options.user?.additionalFields ?? {});
-      await runInScope(createScope(other), () => settle(adapter, String(other), fields));
+      await runInScope(settled(other), () => settle(adapter, String(other), fields));
     }
     neighbours = await dumpNeighbours(db);
     expect(JSON.parse(neighbours)).toHaveLength(elsewhere.length);
@@ -170,7 +186,7 @@ function createBench(side: Side, tenantOptions: TenantAuthOptions = {}) {
   }
 
   const inside = async <T>(run: () => Promise<T>, select?: string[]): Promise<T> =>
-    withoutTenant(await runInScope(createScope(tenantId), run), select) as T;
+    withoutTenant(await runInScope(settled(tenantId), run), select) as T;
 
   function confinedTo(adapter: DBTransactionAdapter): DBTransactionAdapter {
     return {

@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { createScope, runInScope } from "../../src/scope/scope";
 import { databases } from "../support/servers";
 import {
-  type Adapter,
   CHANGES,
   CONFINED,
   CROSSINGS,
@@ -168,43 +166,6 @@ describe.each(databases)("the confined adapter on %s", (database) => {
         adapter.findMany<{ slug: string }>({ model: "tenant" }),
       );
       expect(slugs.map(({ slug }) => slug).sort()).toEqual(["aa", "bb"]);
-    });
-
-    it("R6: while an OAuth state has not been read, nothing can be touched", async () => {
-      const world = await createWorld({ database }, door);
-      const before = await world.dump();
-      const { user, verification } = world.rows.platform;
-      const where = [{ field: "id", value: user.id }];
-      const data = { identifier: "i", value: "v", expiresAt: new Date() };
-      const attempts: Record<string, (adapter: Adapter) => Promise<unknown>> = {
-        create: (adapter) => adapter.create({ model: "verification", data }),
-        findOne: (adapter) => adapter.findOne({ model: "user", where }),
-        findMany: (adapter) => adapter.findMany({ model: "user", where }),
-        count: (adapter) => adapter.count({ model: "user" }),
-        update: (adapter) => adapter.update({ model: "user", where, update: { name: "x" } }),
-        updateMany: (adapter) =>
-          adapter.updateMany({ model: "user", where, update: { name: "x" } }),
-        delete: (adapter) => adapter.delete({ model: "user", where }),
-        deleteMany: (adapter) => adapter.deleteMany({ model: "user", where }),
-        consumeOne: (adapter) =>
-          adapter.consumeOne({
-            model: "verification",
-            where: [{ field: "id", value: verification.id }],
-          }),
-        incrementOne: (adapter) =>
-          adapter.incrementOne({ model: "user", where, increment: { credits: 1 } }),
-      };
-      const allowed: string[] = [];
-      for (const [method, attempt] of Object.entries(attempts)) {
-        const waiting = { ...createScope(null), awaitsState: () => {} };
-        const run = runInScope(waiting, () => world.through(attempt));
-        await run.then(
-          () => allowed.push(method),
-          (error) => expect(error, method).toMatchObject({ statusCode: 403 }),
-        );
-      }
-      expect(allowed).toEqual([]);
-      expect(await world.dump()).toEqual(before);
     });
   });
 

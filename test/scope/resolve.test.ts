@@ -1,11 +1,14 @@
+import { isAPIError } from "better-auth/api";
 import { describe, expect, it } from "vitest";
-import { nameTenant, type TenantNames } from "../../src/scope/resolve";
+import { nameTenant, type TenantNames } from "../../src/naming/request";
 
 /** One thing that can stand in one of the four places, and what it answers by rule R1. */
 interface Candidate {
   title: string;
   input: unknown;
   answer: string | undefined;
+  /** What is no name at all is refused, and no other place speaks for it. */
+  isMistake?: boolean;
 }
 
 /** Values that answer nothing, wherever they stand. */
@@ -50,6 +53,7 @@ function enclosed(place: string): Candidate[] {
       title: `tenantId is ${title}`,
       input: { tenantId: value },
       answer: undefined,
+      isMistake: value !== undefined && value !== "",
     })),
     { title: "an own tenantId", input: { tenantId: id, other: "x" }, answer: id },
     { title: "an own tenantId without a prototype", input: bareObject, answer: id },
@@ -71,6 +75,17 @@ function name(resolved: Candidate, body: Candidate, query: Candidate, header: Ca
   return nameTenant(names as TenantNames);
 }
 
+const REFUSED = "VALIDATION_ERROR";
+
+function refusal(run: () => unknown): string | undefined {
+  try {
+    run();
+    return undefined;
+  } catch (error) {
+    return isAPIError(error) ? error.body?.code : undefined;
+  }
+}
+
 describe("nameTenant", () => {
   it("R1: the first place that answers wins, in every combination", () => {
     const wrong: string[] = [];
@@ -82,8 +97,11 @@ describe("nameTenant", () => {
             combinations += 1;
             const inOrder = [resolved, body, query, header];
             const winner = inOrder.find((candidate) => candidate.answer !== undefined);
-            const named = name(resolved, body, query, header);
-            if (named !== winner?.answer) {
+            const isRefused = inOrder.some(({ isMistake }) => isMistake);
+            const named = isRefused
+              ? refusal(() => name(resolved, body, query, header))
+              : name(resolved, body, query, header);
+            if (named !== (isRefused ? REFUSED : winner?.answer)) {
               wrong.push(`${inOrder.map(({ title }) => title).join(" / ")}: ${String(named)}`);
             }
           }

@@ -1,5 +1,5 @@
 import type { DBAdapter, DBTransactionAdapter } from "better-auth/types";
-import { createScope, runInScope } from "../../src/scope/scope";
+import { runInScope, settled } from "../../src/scope/scope";
 import { createInstance, type InstanceOptions } from "../support/instance";
 
 export const CONFINED = ["user", "session", "account", "verification"] as const;
@@ -47,7 +47,7 @@ export async function createWorld(options: InstanceOptions = {}, door: Door = "t
 
   /** Runs a function inside a tenant or on the platform, with the adapter of the chosen door. */
   const inside = <T>(place: Place, run: (adapter: Adapter) => Promise<T>): Promise<T> =>
-    runInScope(createScope(ids[place]), () => through(run));
+    runInScope(settled(ids[place]), () => through(run));
 
   const through = <T>(run: (adapter: Adapter) => Promise<T>): Promise<T> =>
     door === "the adapter" ? run(adapter) : adapter.transaction(run);

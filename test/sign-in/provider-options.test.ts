@@ -118,7 +118,7 @@ describe("options of a tenant's config", () => {
       const network = playProvider(visit);
       const browser = app.browser();
       const { data } = await start(browser, "gitlab", tenant.id);
-      const trip = { ...visit, provider: "gitlab", network };
+      const trip = { ...visit, provider: "gitlab", tenantId: tenant.id, network };
       expect((await agreeAndComeBack(browser, data.url, trip)).location).toBe("/welcome");
       const session = await browser.get("/get-session", { headers: { "x-tenant-id": tenant.id } });
       expect(session.data).toMatchObject({ user: { email: namesake.email } });
@@ -140,7 +140,7 @@ describe("options of a tenant's config", () => {
       const network = playProvider(visit);
       const browser = app.browser();
       const { data } = await start(browser, "google", tenant.id);
-      const trip = { ...visit, provider: "google", network };
+      const trip = { ...visit, provider: "google", tenantId: tenant.id, network };
       const back = await agreeAndComeBack(browser, data.url, trip);
       expect(back.location).toBe("/failed?error=unable_to_get_user_info");
     }

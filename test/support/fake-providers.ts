@@ -48,11 +48,13 @@ export const tokensOf = ({ id }: ProviderPerson, refreshed = false) => ({
   refreshToken: `${refreshed ? "new-" : ""}refresh-token-of-${id}`,
 });
 
+/** Whether it is a tenant's own client, and not the application's. */
+export const isTenants = ({ clientId }: ProviderClient) => !clientId.startsWith("global-");
+
 /** The id of the account in the database: with the server where a tenant's client lives elsewhere. */
 export function accountIdOf({ answers, person, client }: Visit): string {
   const { accountId } = answers.user(person);
-  const isTenants = !client.clientId.startsWith("global-");
-  return isTenants && answers.server ? `${answers.server}#${accountId}` : accountId;
+  return isTenants(client) && answers.server ? `${answers.server}#${accountId}` : accountId;
 }
 
 /**

@@ -13,9 +13,13 @@ export const PASSWORD = "correct horse battery";
 export interface InstanceOptions {
   /** Options of `tenantAuth()`. */
   tenant?: TenantAuthOptions;
+  /** The plugin of another copy of the package. */
+  tenantAuth?: typeof tenantAuth;
   /** Options of `betterAuth()`, on top of the ones below. */
   auth?: Partial<BetterAuthOptions>;
   plugins?: BetterAuthPlugin[];
+  /** Puts the plugins in order: ours stands before the admin plugin and all others otherwise. */
+  arrange?: (ours: BetterAuthPlugin, others: BetterAuthPlugin[]) => BetterAuthPlugin[];
   database?: DatabaseKind | TestDatabase;
   /** False leaves the tables to the test. */
   migrate?: boolean;
@@ -25,7 +29,8 @@ export type Instance = Awaited<ReturnType<typeof createInstance>>;
 
 /** A whole better-auth with the plugin, on a real database with real migrations. */
 export async function createInstance(options: InstanceOptions = {}) {
-  const { tenant, auth: authOptions, plugins = [], migrate = true } = options;
+  const { tenant, auth: authOptions, plugins = [], arrange, migrate = true } = options;
+  const ours = (options.tenantAuth ?? tenantAuth)(tenant);
   const database =
     typeof options.database === "object"
       ? options.database
@@ -33,9 +38,9 @@ export async function createInstance(options: InstanceOptions = {}) {
   const logs: string[] = [];
   const auth = betterAuth({
     ...baseOptions(database, logs, authOptions),
-    plugins: [tenantAuth(tenant), admin(), ...plugins],
+    plugins: arranged([ours, admin(), ...plugins], arrange),
   });
-  // First the start, then the migrations: a renamed e-mail column is known from then on.
+  // First the start: what is wrong with the options shows there.
   const context = await auth.$context;
   if (migrate) await (await getMigrations(auth.options)).runMigrations();
   if (typeof options.database !== "object") onTestFinished(() => database.close());
@@ -88,6 +93,15 @@ export async function createInstance(options: InstanceOptions = {}) {
       return Number(row?.n);
     },
   };
+}
+
+/** The same plugins for the compiler, perhaps in another order. */
+function arranged<List extends [] | BetterAuthPlugin[]>(
+  list: List,
+  arrange: InstanceOptions["arrange"],
+): List {
+  const [ours, ...others]: BetterAuthPlugin[] = list;
+  return ours && arrange ? (arrange(ours, others) as List) : list;
 }
 
 /** The same better-auth without the plugin: what an application was before, or is compared with. */

@@ -6,6 +6,7 @@ import {
   authorizationQuery,
   codeRequests,
   createPerson,
+  isTenants,
   playProvider,
   tokensOf,
   type Visit,
@@ -16,6 +17,7 @@ import type { ProviderInstance, ProviderRow } from "./provider-instance";
 
 interface Trip extends Visit {
   provider: string;
+  tenantId: string;
   network: ReturnType<typeof playProvider>;
   redirectURI?: string;
   /** What is asked for beyond the provider's defaults. */
@@ -27,8 +29,8 @@ interface Trip extends Visit {
  * server then asks the provider is compared with the table, to the letter.
  */
 export async function agreeAndComeBack(browser: Browser, authorizationURL: string, trip: Trip) {
-  const { answers, person, provider, network, scopes } = trip;
-  const redirectURI = trip.redirectURI ?? `${BASE_URL}/tenant/callback/${provider}`;
+  const { answers, person, network, scopes } = trip;
+  const redirectURI = trip.redirectURI ?? callbackOf(trip);
   const url = new URL(authorizationURL);
   const { state = "", code_challenge, ...query } = Object.fromEntries(url.searchParams);
   expect(`${url.origin}${url.pathname}`).toBe(answers.authorization.address);
@@ -37,7 +39,12 @@ export async function agreeAndComeBack(browser: Browser, authorizationURL: strin
   expect(network.requests).toEqual([]);
 
   const code = `code-of-${person.id}`;
-  const back = await comeBack(browser, trip, { code, state, ...answers.callback?.(person) });
+  const back = await comeBack(browser, trip, {
+    ...Object.fromEntries(new URL(redirectURI).searchParams),
+    code,
+    state,
+    ...answers.callback?.(person),
+  });
   const verifier = network.requests[0]?.body.code_verifier ?? "";
   expect(network.requests).toEqual(
     codeRequests(trip, { code, redirectURI, ...(answers.pkce && { verifier }) }),
@@ -45,6 +52,14 @@ export async function agreeAndComeBack(browser: Browser, authorizationURL: strin
   const challenge = createHash("sha256").update(verifier).digest("base64url");
   expect(code_challenge).toBe(answers.pkce === true ? challenge : undefined);
   return back;
+}
+
+/** Where a provider leads back to, which is a tenant's own address where it brought the server. */
+function callbackOf({ provider, tenantId, answers, client }: Trip) {
+  const address = `${BASE_URL}/tenant/callback/${provider}`;
+  // A public server goes by the provider's name where the application's own is another one.
+  const isPublic = answers.server === undefined || answers.server === provider;
+  return isPublic || !isTenants(client) ? address : `${address}?tenant=${tenantId}`;
 }
 
 async function comeBack(
@@ -105,7 +120,7 @@ export async function signIn(
   const started = await start(browser, provider, tenantId);
   expect([started.status, started.code]).toEqual([200, undefined]);
   expect(started.location).toBe(started.data.url);
-  const trip = { ...visit, ...asked, provider, network };
+  const trip = { ...visit, ...asked, provider, tenantId, network };
   const back = await agreeAndComeBack(browser, started.data.url, trip);
   expect([back.status, back.location]).toEqual([302, "/welcome"]);
   expectNoneOf(strangers, [started.data.url, ...network.raw]);

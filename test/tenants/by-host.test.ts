@@ -421,9 +421,14 @@ describe("a forged x-forwarded-host, in requests", () => {
       auth: { ...hosts.auth, advanced },
       database,
     });
-    expect(await land(trusting, forged)).toBe(globex);
+    // A browser in front of that proxy says where it is.
+    const origin = "http://globex.example.com";
+    expect(await land(trusting, { ...forged, origin })).toBe(globex);
     expect(await land(trusting, {})).toBe(acme);
-    const list = { "x-forwarded-host": "globex.example.com, acme.example.com" };
+    const list = {
+      "x-forwarded-host": "globex.example.com, acme.example.com",
+      origin: "http://example.com",
+    };
     expect(await land(trusting, list)).toBeNull();
     await database.close();
   });

@@ -1,5 +1,6 @@
 import type { BetterAuthOptions } from "better-auth";
 import { describe, expect, it } from "vitest";
+import { runInTenant } from "../../src/index";
 import { mapStorage } from "../sessions/stores";
 import { createInstance, PASSWORD } from "../support/instance";
 
@@ -79,10 +80,13 @@ it("leaves nothing of thousands of users, who are more than are read at a time",
      select 'many-' || n, 'Many', n || '@example.com', 1, ?, '2020-01-01', '2020-01-01' from numbers`,
     [doomed.id],
   );
-  for (let n = 1; n <= 10_100; n++) {
-    entries.set(`active-sessions-many-${n}`, JSON.stringify([{ token: `token-${n}` }]));
-    entries.set(`token-${n}`, "a session");
-  }
+  await runInTenant(doomed.id, async () => {
+    for (let n = 1; n <= 10_100; n++) {
+      await storage.set(`active-sessions-many-${n}`, JSON.stringify([{ token: `token-${n}` }]));
+      await storage.set(`token-${n}`, "a session");
+    }
+  });
+  expect(entries.size).toBeGreaterThan(20_000);
   const other = await instance.signUp(null);
   await instance.api.deleteTenant({ body: { tenantId: doomed.id } });
   expect(await instance.rows("user")).toBe(1);

@@ -21,6 +21,10 @@ async function leaveForProvider(page: Page, address: string) {
   return new URL(page.url()).searchParams;
 }
 
+/** This provider lives at a host of its own, so each tenant has a redirect URI of its own. */
+const wayBack = (origin: string) =>
+  new RegExp(`^${origin}/api/auth/tenant/callback/gitlab\\?tenant=[\\w-]+$`);
+
 async function agreeAs(page: Page, name: string, decision = "Allow") {
   await page.getByRole("radio", { name }).check();
   await page.getByRole("button", { name: decision }).click();
@@ -32,7 +36,7 @@ test("two tenants sign the same person in, each with credentials of its own", as
   for (const tenant of [ACME, GLOBEX]) {
     const asked = await leaveForProvider(page, `${APP}/t/${tenant.slug}`);
     expect(asked.get("client_id")).toBe(tenant.client.id);
-    expect(asked.get("redirect_uri")).toBe(`${APP}/api/auth/tenant/callback/gitlab`);
+    expect(asked.get("redirect_uri")).toMatch(wayBack(APP));
     expect(await text(page)).toContain(tenant.client.id);
     await agreeAs(page, "Kim Park");
     await page.waitForURL(`${APP}/t/${tenant.slug}/dashboard`);
@@ -53,7 +57,7 @@ test("two tenants sign the same person in, each with credentials of its own", as
 test("on a tenant's own host the way back leads to that host", async () => {
   const page = await (await newVisitor()).newPage();
   const asked = await leaveForProvider(page, hostOf(ACME));
-  expect(asked.get("redirect_uri")).toBe(`${hostOf(ACME)}/api/auth/tenant/callback/gitlab`);
+  expect(asked.get("redirect_uri")).toMatch(wayBack(hostOf(ACME)));
   await agreeAs(page, "Lee Wong");
   await page.waitForURL(`${hostOf(ACME)}/dashboard`);
   expect(await text(page)).toContain("You are signed in to Acme as lee@example.com");

@@ -1,0 +1,293 @@
+import { BetterAuthError } from "better-auth";
+import { isAPIError } from "better-auth/api";
+import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
+import { lazy } from "../framework";
+import { PLATFORM } from "../schema";
+import { settledScope } from "../scope/endpoint";
+import { getTenantId, notes, type Settled, settled } from "../scope/scope";
+import { settle } from "../scope/settle";
+import {
+  type Border,
+  borderOf,
+  isInside,
+  isState,
+  type Row,
+  rememberUser,
+  setBorder,
+  tenantClause,
+  vouchForUser,
+} from "./border";
+import { isImpersonator, mayUse } from "./sessions";
+
+type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
+type Narrowed<Call> = { call: Call; scope?: Settled; model?: string | undefined };
+type FindOne = Parameters<DBAdapter["findOne"]>[0];
+
+/** Adapters have two words for it. */
+export function isMySQL({ options }: Pick<DBTransactionAdapter, "options">): boolean {
+  const { type, provider } = (options ?? {}) as { type?: string; provider?: string };
+  return (type ?? provider) === "mysql";
+}
+
+const mysql = lazy(() => import("./mysql"));
+const elsewhere = lazy(() => import("./elsewhere"));
+
+const METHODS = [
+  "create",
+  "findOne",
+  "findMany",
+  "count",
+  "update",
+  "updateMany",
+  "delete",
+  "deleteMany",
+  "consumeOne",
+  "incrementOne",
+  "transaction",
+] as const;
+
+/** The adapter as it is now, whatever is put in the place of its methods later. */
+export function rawAdapter(adapter: DBAdapter): DBAdapter {
+  const methods = METHODS.map((name) => [name, adapter[name]?.bind(adapter)]);
+  return Object.assign(Object.create(adapter), Object.fromEntries(methods));
+}
+
+/**
+ * The border: from here on the adapter reads, changes, creates and deletes rows of the confined
+ * models in the scope of the running request only (R3, R4). The adapter is changed in place, not
+ * wrapped, for two reasons: plugins whose `init` ran before ours may hold on to it, and
+ * better-auth's check of the database schema is registered for this very object.
+ */
+export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAdapter }): void {
+  // Instances that are made from one adapter object share its border: the newest is in charge.
+  if (borderOf(adapter)) return void setBorder(adapter, border);
+  const { raw } = border;
+  const current = () => borderOf(adapter) ?? border;
+  const methods = {
+    ...confinedMethods(raw, current),
+    transaction: <R>(run: (inner: DBTransactionAdapter) => Promise<R>) =>
+      raw.transaction((inner) => {
+        // Adapters without transactions hand themselves in, and that is the confined one already.
+        if (inner === adapter || inner === raw) return run(adapter);
+        return run(Object.assign(Object.create(inner), confinedMethods(inner, current)));
+      }),
+  };
+  try {
+    Object.assign(setBorder(adapter, border), methods);
+  } catch {
+    throw new BetterAuthError(
+      "tenantAuth() cannot confine this database adapter, because its methods cannot be replaced",
+    );
+  }
+}
+
+function confinedMethods(
+  raw: DBTransactionAdapter,
+  getBorder: () => Border,
+): Omit<DBTransactionAdapter, "id" | "options"> {
+  /**
+   * Runs a call as it may go out: about rows of the scope only. Everything comes through here, and
+   * the scope is mostly known already: then nobody waits for it.
+   */
+  function narrow<Call extends TableCall, T>(
+    call: Call,
+    run: (narrowed: Narrowed<Call>) => Promise<T>,
+  ): Promise<T> {
+    const border = getBorder();
+    const model = border.confinedModel(call.model);
+    const joinsConfined = Object.keys(call.join ?? {}).some(border.confinedModel);
+    if (!model && !joinsConfined) return run({ call });
+    const runIn = (scope: Settled) => {
+      if (!model) return run({ call, scope });
+      // Last, and joined by AND: adapters that go through conditions from left to right apply it
+      // to the outcome of every OR before it, the others to the whole group of them.
+      const where = [...(call.where ?? []), ...tenantClause(scope)];
+      return run({ call: { ...call, where }, scope, model });
+    };
+    const scope = settledScope();
+    return scope ? runIn(scope) : settle(border.readSession, raw).then(runIn);
+  }
+
+  /** What may come in: joined rows are fetched by their key alone, so they are looked at here. */
+  function admit<T>(
+    { join, model }: { join?: object | undefined; model?: string | undefined },
+    scope: Settled | undefined,
+    row: T,
+  ): T {
+    if (!scope || !row) return row;
+    const admitted = row as Row;
+    if (model === "user") rememberUser(admitted);
+    for (const name of Object.keys(join ?? {})) {
+      const joined = getBorder().confinedModel(name);
+      if (!joined) continue;
+      for (const key of [name, `${name}s`, joined, `${joined}s`]) admitJoined(admitted, key, scope);
+      const user = joined === "user" ? (admitted[name] ?? admitted[joined]) : undefined;
+      if (user) rememberUser(user as Row);
+    }
+    return row;
+  }
+
+  /**
+   * A session by its token, which nobody can guess. Whether it is good here is known when its row
+   * has been read; its user comes from the same place.
+   */
+  async function findSession<T>(input: FindOne): Promise<T | null> {
+    const session = await raw.findOne<T & Row>(input);
+    if (!session) return null;
+    const user = session.user as Row | undefined;
+    if (!(await mayUse(getBorder(), session, user, raw))) return null;
+    notes().sessionTokens.add(String(session.token));
+    const home = settled(session.tenantId ?? null);
+    return admit({ join: input.join, model: "session" }, home, session);
+  }
+
+  /**
+   * R6: a state is consumed when it is read, so that a replayed callback finds nothing: better-auth
+   * reads it first and deletes it later. Only a state of this request is, and only after the
+   * browser has shown the cookie that belongs to it.
+   */
+  async function consumeState<T>(model: string, rows: T[]): Promise<T[]> {
+    const [row] = rows as Row[];
+    if (!row || !isState(row.value, notes().heldState)) return rows;
+    const where = [{ field: "id", value: String(row.id) }];
+    return (await raw.consumeOne({ model, where })) ? rows : [];
+  }
+
+  /** Values that are unique in the whole table may be taken where nobody here can see it. */
+  async function write<T>(model: string, scope: Settled, data: Row, run: () => Promise<T>) {
+    const border = getBorder();
+    if (model === "user" && typeof data.email === "string") {
+      await border.beforeEmail(raw, scope, data.email);
+    }
+    return run().catch(async (error) => {
+      throw await border.onRefused(error);
+    });
+  }
+
+  /** A row of another table that refers to a user who was deleted meanwhile, with its tenant. */
+  async function blameDeletion(error: unknown): Promise<never> {
+    const explained = getTenantId() === null ? error : await getBorder().onRefused(error);
+    throw isAPIError(explained) && explained.statusCode === 403 ? explained : error;
+  }
+
+  /** A row never changes its tenant. */
+  async function withoutTenant<Data extends Row | undefined>(
+    scope: Settled | undefined,
+    data: Data,
+  ) {
+    if (!scope || !data) return data;
+    await vouchForUser(getBorder(), raw, scope, data.userId);
+    const { tenantId: _, ...rest } = data;
+    return rest as Data;
+  }
+
+  return {
+    create: <T extends Row, R>(input: Parameters<typeof raw.create<T, R>>[0]) =>
+      narrow(input, async ({ scope, model }) => {
+        if (!model || !scope) return raw.create<T, R>(input).catch(blameDeletion);
+        const tenantId = await vouchForUser(getBorder(), raw, scope, input.data.userId);
+        const data = { ...input.data, tenantId: tenantId ?? PLATFORM };
+        const row = await write(model, scope, data, () => raw.create<T, R>({ ...input, data }));
+        return admit({ model }, scope, row);
+      }),
+
+    findOne: <T>(input: FindOne) => {
+      if (isTokenLookup(input, getBorder())) return findSession<T>(input);
+      if (input.model === "user" && isImpersonator(idIn(input.where))) return raw.findOne<T>(input);
+      return narrow(input, async ({ call, scope, model }) =>
+        admit({ join: input.join, model }, scope, await raw.findOne<T>(call)),
+      );
+    },
+
+    findMany: <T>(input: Parameters<DBAdapter["findMany"]>[0]) =>
+      narrow(input, async ({ call, scope, model }) => {
+        const rows = await raw.findMany<T>(call);
+        if (!scope) return rows;
+        if (model === "session") {
+          const tokens = tokensIn(input.where).filter(isMissingIn(rows as Row[]));
+          if (tokens.length) await (await elsewhere()).noteTokens(raw, scope, input.model, tokens);
+        }
+        if (model === "verification" && notes().heldState) return consumeState(input.model, rows);
+        return rows.map((row) => admit({ join: input.join, model }, scope, row));
+      }),
+
+    count: (input) => narrow(input, ({ call }) => raw.count(call)),
+
+    update: <T>(input: Parameters<DBAdapter["update"]>[0]) =>
+      narrow(input, async ({ call, scope: narrowed, model }) => {
+        const scope = narrowed && visitorScope(narrowed, input);
+        const data = await withoutTenant(scope, input.update);
+        if (!model || !scope) return raw.update<T>({ ...call, update: data });
+        // Who asks for no row in particular gets none: the tenant alone does not ask for one.
+        if (input.where.length === 0) return null;
+        const narrow = [...input.where, ...tenantClause(scope)];
+        const where = isMySQL(raw)
+          ? await (await mysql()).pinpoint(raw, input.model, narrow, tenantClause(scope))
+          : narrow;
+        if (!where) return null;
+        const row = await write(model, scope, data, () =>
+          raw.update<T & Row>({ ...call, where, update: data }),
+        );
+        const isOurs = row && (row.tenantId === undefined || isInside(scope, row));
+        return isOurs ? admit({ model }, scope, row) : null;
+      }),
+
+    updateMany: (input) =>
+      narrow(input, async ({ call, scope }) =>
+        raw.updateMany({ ...call, update: await withoutTenant(scope, input.update) }),
+      ),
+
+    delete: (input) =>
+      narrow(input, async ({ call, model }) => {
+        if (!model || input.where.length > 0) await raw.delete(call);
+      }),
+
+    deleteMany: (input) => narrow(input, ({ call }) => raw.deleteMany(call)),
+
+    consumeOne: <T>(input: Parameters<DBAdapter["consumeOne"]>[0]) =>
+      narrow(input, async ({ call, scope, model }) =>
+        admit({ model }, scope, await raw.consumeOne<T>(call)),
+      ),
+
+    incrementOne: <T>(input: Parameters<DBAdapter["incrementOne"]>[0]) =>
+      narrow(input, async ({ call, scope, model }) => {
+        const set = await withoutTenant(scope, input.set);
+        return admit({ model }, scope, await raw.incrementOne<T>({ ...call, set }));
+      }),
+  };
+}
+
+function admitJoined(row: Row, key: string, scope: Settled) {
+  const value = row[key];
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) row[key] = value.filter((item: Row) => isInside(scope, item));
+  else if (!isInside(scope, value as Row)) row[key] = null;
+}
+
+/** A visitor's own session lives on the platform, where better-auth prolongs it. */
+function visitorScope(scope: Settled, { where }: { where: Where[] }): Settled {
+  const isOwn = where.some(
+    ({ field, value }) => field === "token" && value === notes().visitor?.token,
+  );
+  return scope.reach === "visits" && isOwn ? settled(null) : scope;
+}
+
+const idIn = ([clause, ...rest]: Where[]): unknown =>
+  clause?.field === "id" && !rest.length ? clause.value : undefined;
+
+function isTokenLookup({ model, where, select }: FindOne, border: Border): boolean {
+  const [clause, ...rest] = where;
+  if (clause?.field !== "token" || (clause.operator ?? "eq") !== "eq") return false;
+  return !rest.length && !select && border.confinedModel(model) === "session";
+}
+
+/** The tokens of several sessions that are asked for at once. */
+function tokensIn(where: Where[] | undefined): string[] {
+  const clause = where?.find(({ field, operator }) => field === "token" && operator === "in");
+  return Array.isArray(clause?.value) ? clause.value.map(String) : [];
+}
+
+function isMissingIn(found: Row[]): (token: string) => boolean {
+  const here = new Set(found.map(({ token }) => token));
+  return (token) => !here.has(token);
+}

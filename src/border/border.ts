@@ -1,0 +1,110 @@
+import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { PLATFORM } from "../schema";
+import type { SessionRow } from "../scope/scope";
+import { notes, type Settled } from "../scope/scope";
+import type { ReadSession } from "../scope/settle";
+
+/** A row as the border sees it. */
+export type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
+
+/** What the border of an instance is made of, and what it asks of the rest of the plugin. */
+export interface Border {
+  ctx: AuthContext;
+  /** The database adapter as it was. */
+  raw: DBTransactionAdapter;
+  /** The confined model behind a model or table name; undefined for every other table. */
+  confinedModel(name: string): string | undefined;
+  /**
+   * When the tenant was created; undefined when it is gone. A number that is given to a second
+   * tenant is told apart by it (R10). Remembered for ten seconds.
+   */
+  tenantSince(tenantId: string, adapter?: DBTransactionAdapter): Promise<string | undefined>;
+  /** Whether this process has deleted the tenant while the request was on its way. */
+  wasDeleted(tenantId: string): boolean;
+  /** The same for a session in secondary storage, where there is one. */
+  storedSession?: ((token: string) => Promise<StoredSession | undefined>) | undefined;
+  /** Reads a session below the border: it is what settles the scope. */
+  readSession: ReadSession;
+  /** Called with the e-mail that a user of the scope is about to get. */
+  beforeEmail(adapter: DBTransactionAdapter, scope: Settled, email: string): Promise<void>;
+  /** What to say of a row that the database refuses. */
+  onRefused(error: unknown): Promise<unknown>;
+}
+
+/** A session in secondary storage, with the tenant of its label. */
+export interface StoredSession {
+  session: SessionRow;
+  since: string | undefined;
+}
+
+/** On the adapter, which all copies of an instance's context share; one name for all our copies. */
+const BORDER = Symbol.for("better-auth-tenant:border");
+
+export const borderOf = (adapter: object): Border | undefined =>
+  (adapter as { [BORDER]?: Border })[BORDER];
+
+export const setBorder = (adapter: object, border: Border) =>
+  Object.assign(adapter, { [BORDER]: border });
+
+/** Whether a stored verification is the OAuth state that the callback came back with. */
+export function isState(value: unknown, state: string | undefined): boolean {
+  if (state === undefined || typeof value !== "string") return false;
+  try {
+    return (JSON.parse(value) as { oauthState?: unknown } | null)?.oauthState === state;
+  } catch {
+    return false;
+  }
+}
+
+/** The condition that keeps a query inside the scope. */
+export function tenantClause({ tenantId, reach }: Settled): Where[] {
+  if (reach === "all") return [];
+  const value = tenantId ?? PLATFORM;
+  return [{ field: "tenantId", operator: "eq", value, connector: "AND" }];
+}
+
+/** Whether a row is inside the scope. One that does not show its tenant is not. */
+export function isInside({ tenantId, reach }: Settled, row: Row): boolean {
+  return reach === "all" || row.tenantId === tenantId;
+}
+
+export function rememberUser(user: Row): void {
+  if (user.id === undefined || user.tenantId === undefined) return;
+  notes().knownUsers.set(String(user.id), user.tenantId);
+}
+
+/** Whether the tenant was deleted on the way, and perhaps its number given to another one. */
+async function isAnother(border: Border, adapter: DBTransactionAdapter, tenantId: string) {
+  if (border.wasDeleted(tenantId)) return true;
+  const note = notes();
+  if (note.since === undefined) return false;
+  return note.since !== (await border.tenantSince(tenantId, adapter));
+}
+
+/**
+ * R8: a session or an account is only ever given to a user of the scope, whichever plugin asks for
+ * it. Returns the tenant that the row belongs to: the user's.
+ */
+export async function vouchForUser(
+  border: Border,
+  adapter: DBTransactionAdapter,
+  scope: Settled,
+  userId: unknown,
+): Promise<string | null> {
+  if (scope.tenantId !== null && (await isAnother(border, adapter, scope.tenantId))) {
+    throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  }
+  if (userId === undefined || userId === null) return scope.tenantId;
+  const known = notes().knownUsers.get(String(userId));
+  if (known !== undefined && (scope.reach === "all" || known === scope.tenantId)) return known;
+  const user = await adapter.findOne<Row>({
+    model: "user",
+    where: [{ field: "id", value: String(userId) }, ...tenantClause(scope)],
+  });
+  if (!user) throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.USER_NOT_IN_TENANT);
+  rememberUser(user);
+  return user.tenantId ?? null;
+}

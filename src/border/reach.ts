@@ -1,0 +1,94 @@
+import type { DBTransactionAdapter } from "better-auth/types";
+import {
+  adminPlugin,
+  adminTarget,
+  carries,
+  currentEndpoint,
+  type Endpoint,
+} from "../scope/endpoint";
+import type { SessionRow } from "../scope/scope";
+import { enter, notes, type Settled, settled } from "../scope/scope";
+import { isValid, readSessionToken } from "../scope/settle";
+import type { Border, Row } from "./border";
+
+/**
+ * An admin of the platform reaches further on better-auth's own admin endpoints: the tenant that
+ * is named, the tenant of the person that the call is about, or all of them. That is granted to the
+ * very session that the endpoint uses, once its user is found to be an admin. Undefined where the
+ * request carries a second session, of another place: on these endpoints both are none.
+ */
+export async function scopeOfAdmin(
+  border: Border,
+  scope: Settled,
+  session: SessionRow,
+  user: Row | null | undefined,
+  adapter: DBTransactionAdapter,
+): Promise<Settled | undefined> {
+  const endpoint = currentEndpoint();
+  const target = adminTarget(endpoint);
+  if (!endpoint || !target || !carries(endpoint, session.token)) return scope;
+  if (await carriesAnother(border, endpoint, session)) return undefined;
+  const isOwn = session.tenantId || scope.reach !== "own" || session.impersonatedBy;
+  if (isOwn || !isAdmin(endpoint, user)) return scope;
+  if (target === "oneself") return scope;
+  notes().visitor = { token: String(session.token), userId: String(session.userId) };
+  if (scope.tenantId !== null) return enter(settled(scope.tenantId, "visits"));
+  if (target === "everybody") return enter(settled(null, "all"));
+  const tenantId = await tenantOfTarget(border, endpoint, target, adapter);
+  return tenantId ? enter(settled(tenantId, "visits")) : scope;
+}
+
+/** As the admin plugin sees it: by id, by role, or by a role of the application's with permissions. */
+function isAdmin({ context }: Endpoint, user: Row | null | undefined): boolean {
+  const options = (adminPlugin(context)?.options ?? {}) as AdminOptions;
+  if (user?.id !== undefined && options.adminUserIds?.includes(String(user.id))) return true;
+  const roles = String(user?.role ?? options.defaultRole ?? "user").split(",");
+  const admins = [options.adminRoles ?? "admin"].flat().flatMap((names) => names.split(","));
+  // What the application's roles permit besides is no matter of the admin plugin.
+  const permits = (role: string) => {
+    const { user: people, session } = options.roles?.[role]?.statements ?? {};
+    return Boolean(people?.length || session?.length);
+  };
+  return roles.map((role) => role.trim()).some((role) => admins.includes(role) || permits(role));
+}
+
+type AdminOptions = {
+  adminUserIds?: string[];
+  adminRoles?: string | string[];
+  defaultRole?: string;
+  roles?: Record<string, { statements?: Record<string, readonly string[]> }>;
+};
+
+/**
+ * Whether the request carries a second session, of another place: a cookie beside a bearer token.
+ * Two credentials of different places must never add up to the rights of both.
+ */
+export async function carriesAnother(
+  border: Border,
+  { request, context }: Endpoint,
+  session: SessionRow,
+): Promise<boolean> {
+  if (!request?.headers.has("cookie") || !request.headers.has("authorization")) return false;
+  const input = { headers: request.headers, context } as Parameters<typeof readSessionToken>[0];
+  const token = await readSessionToken(input);
+  if (!token || token === session.token) return false;
+  const other = await border.readSession(token);
+  return isValid(other) && (other.tenantId ?? null) !== (session.tenantId ?? null);
+}
+
+async function tenantOfTarget(
+  border: Border,
+  { body, query }: Endpoint,
+  target: "a user" | "a session" | "a place",
+  adapter: DBTransactionAdapter,
+): Promise<string | null | undefined> {
+  if (target === "a place") return null;
+  if (target === "a session") {
+    const token = body?.sessionToken;
+    return typeof token === "string" ? (await border.readSession(token, adapter))?.tenantId : null;
+  }
+  const id = body?.userId ?? query?.id;
+  if (typeof id !== "string" && typeof id !== "number") return null;
+  const where = [{ field: "id", value: String(id) }];
+  return (await adapter.findOne<Row>({ model: "user", where }))?.tenantId;
+}

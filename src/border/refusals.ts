@@ -1,0 +1,66 @@
+import type { AuthContext } from "better-auth";
+import { BASE_ERROR_CODES } from "better-auth";
+import { APIError } from "better-auth/api";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { rootCause } from "../framework";
+import { getTenantId, type Settled } from "../scope/scope";
+import type { Row } from "./border";
+import { isInside } from "./border";
+
+/**
+ * With `keepEmailGloballyUnique` an e-mail that belongs to somebody outside the scope is taken
+ * inside it as well. That is the one thing about another tenant that has to show, and it shows
+ * just as for an e-mail that is taken in this one.
+ */
+export async function refuseEmailTakenElsewhere(
+  ctx: AuthContext,
+  adapter: DBTransactionAdapter,
+  scope: Settled,
+  email: string,
+): Promise<void> {
+  const holder = await adapter.findOne<Row>({
+    model: "user",
+    where: [{ field: "email", value: email }],
+  });
+  if (!holder || isInside(scope, holder)) return;
+  const { requireEmailVerification, autoSignIn } = ctx.options.emailAndPassword ?? {};
+  // better-auth hides a 403 from here behind its answer for e-mails that are taken.
+  const hidden = requireEmailVerification || autoSignIn === false;
+  throw APIError.from(
+    hidden ? "FORBIDDEN" : "UNPROCESSABLE_ENTITY",
+    BASE_ERROR_CODES.USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL,
+  );
+}
+
+/**
+ * What the database refuses, in words of ours where it is not the server's fault.
+ *
+ * What is unique at large may be taken where nobody here can see it. That is a matter of the value
+ * and no fault of the server. For e-mails there is a second reason: an application that had users
+ * before it had this plugin still has better-auth's unique index on the e-mail alone, until
+ * somebody drops it, and the database's own words do not say that.
+ */
+export function explainRefusal(ctx: AuthContext, error: unknown): unknown {
+  const { message = "", constraint, code } = rootCause(error);
+  // The user was there a moment ago: somebody has deleted it, perhaps together with its tenant.
+  if (getTenantId() !== null && (/foreign key/i.test(message) || code === "23503")) {
+    return APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.USER_NOT_IN_TENANT);
+  }
+  if (!/unique|duplicate/i.test(`${message} ${code}`) && code !== "23505") return error;
+  // PostgreSQL names the index, MySQL ends its message with the name, SQLite with the columns.
+  const [, index] = /(?:for key|constraint failed:)(.*)$/i.exec(message) ?? [];
+  const violated = (constraint ?? index ?? "").trim();
+  if (!/email/i.test(violated)) {
+    const taken = APIError.from("UNPROCESSABLE_ENTITY", TENANT_AUTH_ERROR_CODES.VALUE_TAKEN);
+    // The driver's own code stays: a plugin that draws again when a value is taken goes by it.
+    return Object.assign(taken, { code });
+  }
+  if (!/tenant/i.test(violated)) {
+    const table = ctx.tables.user?.modelName ?? "user";
+    ctx.logger.error(
+      `This e-mail exists in another tenant or on the platform, and the table "${table}" still has the unique index on the e-mail alone (${violated}), from before tenantAuth() was installed. Drop that index (README, "Adding it to an application that has users") or set keepEmailGloballyUnique: true.`,
+    );
+  }
+  return error;
+}

@@ -1,0 +1,152 @@
+import type { AuthContext, HookEndpointContext } from "better-auth";
+import { makeSignature, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
+import * as z from "zod";
+import { VERIFY_EMAIL } from "../constants";
+import { currentScope, enter, getTenantId, notes, settled } from "../scope/scope";
+import { borderOf } from "./border";
+
+/** A one-time token, the tenant it belongs to, and the endpoint that its link leads to. */
+export interface SealedToken {
+  token: string;
+  tenantId: string;
+  /** When the tenant was created: a number may be given to a second tenant. */
+  since: string;
+  path: string;
+}
+
+/**
+ * A one-time token on its way out of a tenant, in a link: encrypted together with its tenant. The
+ * link leads back into its tenant from a browser that names none, nobody can make it lead into
+ * another, and nobody can take the token out and use it without (R6).
+ */
+export async function seal(ctx: AuthContext, contents: SealedToken): Promise<string> {
+  const key = await linkKey(ctx.secretConfig);
+  const cipher = await symmetricEncrypt({ key, data: JSON.stringify(contents) });
+  return PREFIX + cipher.replaceAll("$", "~"); // "$" marks the version of the secret, "~" is URL-safe.
+}
+
+/** What was sealed; undefined for anything that this server has not sealed itself. */
+export async function unseal(ctx: AuthContext, sealed: string): Promise<SealedToken | undefined> {
+  const data = sealed.slice(PREFIX.length).replaceAll("~", "$");
+  try {
+    const text = await symmetricDecrypt({ key: await linkKey(ctx.secretConfig), data });
+    return contents.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+const PREFIX = "tenant~";
+const text = z.string().min(1);
+const contents = z.strictObject({ token: text, tenantId: text, since: text, path: text });
+
+type Secret = AuthContext["secretConfig"];
+
+/**
+ * A key for links alone: better-auth encrypts other things with its secret that callers can
+ * choose, and none of them may open as a link.
+ */
+async function linkKey(secret: Secret): Promise<Secret> {
+  if (typeof secret === "string") return derive(secret);
+  const known = derivedKeys.get(secret);
+  if (known) return known;
+  const keys = Array.from(secret.keys, async ([version, value]) => {
+    return [version, await derive(value)] as const;
+  });
+  const { legacySecret } = secret;
+  const derived: Secret = { ...secret, keys: new Map(await Promise.all(keys)) };
+  if (legacySecret) derived.legacySecret = await derive(legacySecret);
+  derivedKeys.set(secret, derived);
+  return derived;
+}
+
+const derive = (secret: string) => makeSignature("better-auth-tenant:link", secret);
+const derivedKeys = new WeakMap<object, Secret>();
+
+/** What a mail sender gets, with the token of its link sealed. */
+export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<unknown> {
+  const tenantId = getTenantId();
+  const { url, token } = (data ?? {}) as { url?: unknown; token?: unknown };
+  if (tenantId === null || typeof url !== "string" || typeof token !== "string") return data;
+  const path = endpointIn(ctx, replaceToken(url, token, ":token"));
+  const since = await borderOf(ctx.adapter)?.tenantSince(tenantId);
+  if (path === undefined || since === undefined) return data;
+  const sealed = await seal(ctx, { token, tenantId, since, path });
+  return { ...(data as object), url: replaceToken(url, token, sealed), token: sealed };
+}
+
+/** The path of better-auth's endpoint that an address leads to. */
+function endpointIn({ baseURL }: AuthContext, address: string): string | undefined {
+  // Without a base URL, better-auth makes addresses that begin with the endpoint.
+  const here = "http://base.invalid";
+  const base = URL.canParse(baseURL) ? new URL(baseURL).pathname : "";
+  if (!URL.canParse(address, here)) return undefined;
+  const { pathname } = new URL(address, here);
+  const prefix = base.replace(/\/$/, "");
+  return pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : undefined;
+}
+
+/** Replaces the token in an address: a value of its query, else the last part of its path. */
+export function replaceToken(address: string, token: string, replacement: string): string {
+  const [path = "", ...query] = address.split("?");
+  const values = query
+    .join("?")
+    .split("&")
+    .map((pair) => {
+      const [name = "", ...value] = pair.split("=");
+      return decode(value.join("=")) === token ? `${name}=${replacement}` : pair;
+    });
+  const replaced = `${path}?${values.join("&")}`;
+  if (query.length && replaced !== address) return replaced;
+  const end = path.lastIndexOf("/") + 1;
+  return decode(path.slice(end)) === token
+    ? path.slice(0, end) + replacement + address.slice(path.length)
+    : address;
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part.replaceAll("+", " "));
+  } catch {
+    return part;
+  }
+}
+
+/** Where a request may carry a token. */
+export type Place = "query" | "body" | "params";
+
+/** R2 for the tenant that a token was sealed in. */
+export type RequireTenant = (
+  ctx: HookEndpointContext,
+  tenantId: string,
+  since: string,
+) => Promise<string>;
+
+/** What a request carries, with its sealed token opened, if it is good there. */
+export async function openToken(
+  ctx: HookEndpointContext,
+  places: Place[],
+  requireTenant: RequireTenant,
+) {
+  const [sealed, ...others] = new Set(places.map((place) => String(ctx[place]?.token)));
+  const opened = sealed && !others.length ? await unseal(ctx.context, sealed) : undefined;
+  const scope = currentScope();
+  const isNamed = scope.kind === "settled" && !notes().decidedByResolver;
+  const isHere = isNamed && scope.tenantId === opened?.tenantId;
+  if (sealed && opened && leadsTo(opened.path, ctx.path) && (isHere || !isNamed)) {
+    enter(settled(await requireTenant(ctx, opened.tenantId, opened.since)));
+    const { token } = opened;
+    notes().openedToken = { sealed, token };
+    return { context: Object.fromEntries(places.map((place) => [place, { token }])) };
+  }
+  if (ctx.path !== VERIFY_EMAIL) return;
+  // The token of this endpoint is better-auth's only credential that no row stands behind: a
+  // signed e-mail address, good for whoever has that address, in whichever tenant. Only the
+  // seal binds it to its tenant, and without a seal it is the platform's.
+  if (scope.kind === "pending") enter(settled(null));
+  else if (scope.tenantId !== null) return { context: { query: { token: "" } } };
+}
+
+/** A link leads to its endpoint; what that one redirects to may send the token to its parent. */
+const leadsTo = (path: string, endpoint = "") =>
+  path === endpoint || (endpoint !== "" && path.startsWith(`${endpoint}/`));

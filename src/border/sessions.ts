@@ -1,0 +1,104 @@
+import type { AuthContext } from "better-auth";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { lazy } from "../framework";
+import {
+  adminTarget,
+  carries,
+  currentEndpoint,
+  isOutermost,
+  settledScope,
+} from "../scope/endpoint";
+import type { SessionRow } from "../scope/scope";
+import { enter, notes, type Settled, settled } from "../scope/scope";
+import { isValid, scopeOf, settle } from "../scope/settle";
+import type { Border, Row } from "./border";
+
+/**
+ * Whether a session that was found by its token is good in the running request. In one that names
+ * no tenant, the session that the request carries says which it is (R4); in one that names another,
+ * it is no session (R5); and it is good only while its tenant is there (R10).
+ */
+export async function mayUse(
+  border: Border,
+  session: SessionRow,
+  user: Row | null | undefined,
+  adapter: DBTransactionAdapter = border.raw,
+): Promise<boolean> {
+  const tenantId = session.tenantId ?? null;
+  const isThere = tenantId === null || (await border.tenantSince(tenantId, adapter)) !== undefined;
+  const known = settledScope() ?? (await settleFromSession(border, session, isThere, adapter));
+  if (!isThere) return false;
+  const isAdmin = adminTarget(currentEndpoint()) !== undefined;
+  const scope = isAdmin
+    ? await (await reach()).scopeOfAdmin(border, known, session, user, adapter)
+    : known;
+  if (scope && isAdmitted(scope, session)) return true;
+  notes().elsewhere.add(String(session.token));
+  return false;
+}
+
+function isAdmitted(scope: Settled, session: SessionRow): boolean {
+  const tenantId = session.tenantId ?? null;
+  if (tenantId === scope.tenantId) return true;
+  if (scope.reach === "visits" && notes().visitor?.token === session.token) return true;
+  return scope.reach === "all" || (tenantId === null && isImpersonator(session.userId));
+}
+
+/** Loaded with the first call of an admin endpoint. */
+const reach = lazy(() => import("./reach"));
+
+/**
+ * The session that the request carries settles its scope without another query. Any other token
+ * settles nothing: an endpoint may look up whichever session it likes.
+ */
+async function settleFromSession(
+  border: Border,
+  session: SessionRow,
+  isThere: boolean,
+  adapter: DBTransactionAdapter,
+): Promise<Settled> {
+  const endpoint = currentEndpoint();
+  if (!endpoint || !isOutermost(endpoint) || !carries(endpoint, session.token)) {
+    return settle(border.readSession, adapter);
+  }
+  if (!isThere) return enter(settled(null));
+  // An expired session is no session, but get-session is about to delete it where it is.
+  const settles = isValid(session) || endpoint.path === "/get-session";
+  return settles
+    ? enter({ ...scopeOf(session), tenantId: session.tenantId ?? null })
+    : settle(border.readSession, adapter);
+}
+
+/** The way back of an admin of the platform who has acted as a tenant's user, and no other way. */
+export function isImpersonator(userId: unknown): boolean {
+  const endpoint = currentEndpoint();
+  if (endpoint?.path !== "/admin/stop-impersonating" || !adminTarget(endpoint)) return false;
+  const session: SessionRow | undefined = endpoint.context.session?.session;
+  return Boolean(session?.impersonatedBy) && session?.impersonatedBy === userId;
+}
+
+/**
+ * Reads a session by its token below the border, wherever it belongs: it is what settles the scope
+ * of a request (R4). A session whose tenant is gone is none (R10).
+ */
+export async function readSession(
+  border: Border,
+  token: string,
+  adapter: DBTransactionAdapter = border.raw,
+): Promise<SessionRow | null> {
+  const { ctx, tenantSince } = border;
+  const stored = await border.storedSession?.(token);
+  const where = [{ field: "token", value: token }];
+  const session =
+    stored?.session ??
+    (isInDatabase(ctx) ? await adapter.findOne<SessionRow>({ model: "session", where }) : null);
+  if (!session?.tenantId) return session;
+  const since = await tenantSince(session.tenantId, adapter);
+  return since !== undefined && since === (stored?.since ?? since) ? session : null;
+}
+
+/** As better-auth decides it: whether a session that is not in secondary storage may be here. */
+function isInDatabase({ options: { secondaryStorage, session } }: AuthContext): boolean {
+  if (!secondaryStorage) return true;
+  return session?.storeSessionInDatabase === true && !session.preserveSessionInDatabase;
+}

@@ -1,0 +1,213 @@
+import { BetterAuthError } from "better-auth";
+import { APIError } from "better-auth/api";
+import type { SecondaryStorage } from "better-auth/db";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { currentEndpoint, settledScope } from "../scope/endpoint";
+import type { SessionRow } from "../scope/scope";
+import { notes, type Settled, settled } from "../scope/scope";
+import { settle } from "../scope/settle";
+import { type Border, borderOf, isState, type Row, type StoredSession, setBorder } from "./border";
+import { mayUse } from "./sessions";
+
+/**
+ * R10: what a tenant keeps in secondary storage carries a label of ours around the value, whatever
+ * the value looks like. A value without a label was there before us, or is the platform's.
+ */
+interface Label {
+  tenantId: string;
+  /** When the tenant was created: a number may be given to a second tenant. */
+  since: string;
+  /** True for a session, which is stored under its token alone. */
+  session?: boolean;
+}
+
+interface Opened {
+  label?: Label | undefined;
+  value: unknown;
+}
+
+const LABEL = "tenantAuth";
+
+/** Keys that are never a session's token. Any other may be one, and is looked up as one first. */
+const NAMESPACES = ["verification:", "active-sessions-", "api-key:"];
+const mayBeSession = (key: string) => !NAMESPACES.some((prefix) => key.startsWith(prefix));
+
+const PREFIX = "tenant:";
+
+/** Names repeat from tenant to tenant (an e-mail address), so each tenant has keys of its own. */
+function keyIn({ tenantId }: Settled, key: string): string {
+  if (tenantId !== null) return `${PREFIX}${encodeURIComponent(tenantId)}:${key}`;
+  // Nobody on the platform can choose a key that is a tenant's.
+  return key.startsWith(PREFIX) ? `${PREFIX}:${key}` : key;
+}
+
+const RAW = Symbol.for("better-auth-tenant:raw-storage");
+
+/** The storage as it was before it was confined. */
+const rawStorage = (storage: SecondaryStorage): SecondaryStorage =>
+  (storage as { [RAW]?: SecondaryStorage })[RAW] ?? storage;
+
+/**
+ * The border of better-auth's secondary storage, where sessions and one-time tokens live without
+ * ever reaching the database. It is changed in place, like the adapter: better-auth's internal
+ * adapter has taken it by the time all options are known. Instances may share a storage: each
+ * request is judged by the border of its own.
+ */
+export function confineStorage(storage: SecondaryStorage, border: Border): void {
+  border.storedSession = (token) => storedSession(storage, token);
+  if (rawStorage(storage) !== storage) return void setBorder(storage, border);
+  const raw: SecondaryStorage = {
+    get: storage.get.bind(storage),
+    set: storage.set.bind(storage),
+    delete: storage.delete.bind(storage),
+    getAndDelete: storage.getAndDelete?.bind(storage),
+    increment: storage.increment?.bind(storage),
+  };
+  try {
+    Object.assign(setBorder(storage, border), confinedMethods(raw, storage));
+    Object.defineProperty(storage, RAW, { value: raw });
+  } catch {
+    throw new BetterAuthError(
+      "tenantAuth() cannot confine this secondaryStorage, because its methods cannot be replaced. Write: secondaryStorage: { ...storage }",
+    );
+  }
+}
+
+function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): SecondaryStorage {
+  const currentBorder = () =>
+    borderOf(currentEndpoint()?.context.adapter ?? storage) ?? (borderOf(storage) as Border);
+  const scopeOfRequest = async () => settledScope() ?? settle(currentBorder().readSession);
+  /** The session of an operator who visits a tenant stays on the platform, and so does its index. */
+  const scopeOf = async (key: string) => {
+    const { token, userId } = notes().visitor ?? {};
+    const isVisitors =
+      token !== undefined && (key === token || key === `active-sessions-${userId}`);
+    return isVisitors ? settled(null) : scopeOfRequest();
+  };
+
+  /** Where a key leads to from here, and what is there. */
+  async function locate(key: string): Promise<{ at: string; value: unknown } | undefined> {
+    const plain = mayBeSession(key) ? open(await raw.get(key)) : EMPTY;
+    if (plain.value != null) {
+      if (await isVisible(key, plain)) return { at: key, value: plain.value };
+      if (plain.label) return undefined;
+    }
+    const scope = await scopeOf(key);
+    const at = keyIn(scope, key);
+    // Without a label and not visible: a session that a tenant left there before there were labels.
+    if (at === key && plain.value != null) return undefined;
+    const { label, value } = open(await raw.get(at));
+    return (await isOf(scope, label)) ? { at, value } : undefined;
+  }
+
+  /** Whether something that is stored under a token alone may be seen: a session mostly. */
+  async function isVisible(key: string, { label, value }: Opened): Promise<boolean> {
+    const { session, user } = sessionIn(value);
+    if (!session) return label === undefined && (await scopeOfRequest()).tenantId === null;
+    if (!label && (session.tenantId || user?.tenantId)) return false;
+    const border = currentBorder();
+    const tenantId = label?.tenantId ?? null;
+    if (label && !(await isOf(settled(label.tenantId), label))) return false;
+    if (!(await mayUse(border, { ...session, token: key, tenantId }, user))) return false;
+    notes().sessionTokens.add(key);
+    return true;
+  }
+
+  async function isOf({ tenantId }: Settled, label: Label | undefined): Promise<boolean> {
+    if (tenantId === null || !label) return tenantId === null && !label;
+    if (label.tenantId !== tenantId) return false;
+    return label.since === (notes().sweeping ?? (await currentBorder().tenantSince(tenantId)));
+  }
+
+  return {
+    get: async (key) => {
+      const found = await locate(key);
+      // R6: a replayed callback must not find its state a second time.
+      const takes = found && isState(verificationIn(found.value), notes().heldState);
+      if (takes) return open(await raw.getAndDelete(found.at)).value ?? null;
+      return found?.value ?? null;
+    },
+
+    getAndDelete: async (key) => {
+      const found = await locate(key);
+      return found ? (open(await raw.getAndDelete(found.at)).value ?? null) : null;
+    },
+
+    set: async (key, value, ttl) => {
+      const session = notes().sessionTokens.has(key);
+      const scope = await scopeOf(key);
+      const { tenantId } = scope;
+      const at = session ? key : keyIn(scope, key);
+      if (tenantId === null) return raw.set(at, isPlain(value) ? value : seal(value, FREE), ttl);
+      const since = await currentBorder().tenantSince(tenantId);
+      if (since === undefined) {
+        throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+      }
+      return raw.set(at, seal(value, { tenantId, since, session }), ttl);
+    },
+
+    delete: async (key) => {
+      const scope = await scopeOf(key);
+      const { label, value } = mayBeSession(key) ? open(await raw.get(key)) : EMPTY;
+      const { sweeping } = notes();
+      const isOfTime = sweeping === undefined || sweeping === label?.since;
+      const isOwn = (label?.tenantId ?? null) === scope.tenantId && isOfTime;
+      if (value != null && isOwn) return raw.delete(key);
+      if (!label) await raw.delete(keyIn(scope, key));
+    },
+
+    increment: async (key, ttl) => raw.increment(keyIn(await scopeOfRequest(), key), ttl),
+  };
+}
+
+/** Reads a session below the border, for `readSession`. */
+async function storedSession(
+  storage: SecondaryStorage,
+  token: string,
+): Promise<StoredSession | undefined> {
+  const { label, value } = open(await rawStorage(storage).get(token));
+  const { session, user } = sessionIn(value);
+  if (!session || (!label && (session.tenantId || user?.tenantId))) return undefined;
+  return { session: { ...session, tenantId: label?.tenantId ?? null }, since: label?.since };
+}
+
+const EMPTY: Opened = { value: undefined };
+/** Around a value of the platform that could be taken for a labelled one. */
+const FREE: Label = { tenantId: "", since: "" };
+
+const seal = (value: string, label: Label) => JSON.stringify({ [LABEL]: label, value });
+
+const isPlain = (value: string) => open(value).value === value;
+
+/** Storages give back the text that was stored, the same in another layout, or what is in it. */
+function open(stored: unknown): Opened {
+  const text = typeof stored === "string" ? stored : undefined;
+  const parsed = text?.includes(LABEL) ? parse(text) : stored;
+  if (!isObject(parsed) || !Object.hasOwn(parsed, LABEL)) return { value: stored };
+  const label = parsed[LABEL] as Label;
+  return label?.tenantId === "" ? { value: parsed.value } : { label, value: parsed.value };
+}
+
+/** A session as better-auth or one of its plugins stores it. */
+function sessionIn(value: unknown): { session?: SessionRow; user?: Row } {
+  const parsed = typeof value === "string" ? parse(value) : value;
+  if (!isObject(parsed) || !isObject(parsed.session)) return {};
+  return { session: parsed.session, ...(isObject(parsed.user) && { user: parsed.user }) };
+}
+
+function verificationIn(value: unknown): unknown {
+  if (notes().heldState === undefined) return undefined;
+  const parsed = typeof value === "string" ? parse(value) : value;
+  return isObject(parsed) ? parsed.value : undefined;
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null;
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

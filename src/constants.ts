@@ -1,0 +1,21 @@
+export const PLUGIN_ID = "tenant-auth";
+
+export const DEFAULT_TENANT_HEADER = "x-tenant-id";
+
+/** better-auth's own callback, where providers send people back to. */
+export const CALLBACK_PATH = "/callback/:id";
+
+export const VERIFY_EMAIL = "/verify-email";
+
+/** Endpoints of this plugin that manage tenants or stand for one of better-auth's. */
+export const isOwnPath = (path = "") => path.startsWith("/tenant/");
+
+/** better-auth's endpoints that one of ours stands for: the same endpoint, inside a tenant. */
+export const STANDS_FOR: Readonly<Record<string, string>> = {
+  "/tenant/sign-up/email": "/sign-up/email",
+  "/tenant/sign-in/email": "/sign-in/email",
+  "/tenant/sign-in/social": "/sign-in/social",
+  "/tenant/callback/:id": CALLBACK_PATH,
+};
+
+export const isStandIn = (path = "") => Object.hasOwn(STANDS_FOR, path);

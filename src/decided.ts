@@ -1,0 +1,221 @@
+import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import { PLUGIN_ID } from "./constants";
+import type { ResolvedOptions } from "./options";
+import { confinedModels, type Names, refuse } from "./schema";
+
+/**
+ * Models of official plugins that need no decision, by plugin and model: somebody else's model of
+ * the same name may be looked up in another way. A model belongs here only if every look-up in the
+ * plugin's source starts from the id of a user, whom the border has let through, or if its rows
+ * belong to nobody: keys that sign for everybody, marks of assertions that were used already.
+ * (`rateLimit` belongs to nobody either; it is better-auth's own and in no plugin's schema.)
+ */
+const NEED_NO_DECISION = [
+  "two-factor.twoFactor",
+  "jwt.jwks",
+  "oauth-provider.oauthClientAssertion",
+];
+
+/** better-auth's own models, which are always confined, and ours, which the border leaves alone. */
+const CORE_MODELS = confinedModels({ scopedModels: [] });
+const OWN_MODELS = ["tenant", "tenantOauthConfig"];
+
+/**
+ * Refuses to start while it is open whether the rows of some model belong to tenants (R11), or
+ * while a field or column that the plugin needs is taken. The error says what to write.
+ */
+export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void {
+  const others = (ctx.options.plugins ?? []).filter(({ id }) => id !== PLUGIN_ID);
+  assertModelsExist(others, options, "scopedModels");
+  assertModelsExist(others, options, "sharedModels");
+  assertModelsDecided(others, options);
+  for (const model of options.scopedModels) assertTableName(ctx, others, model);
+  assertNamesAreFree(ctx, others, options);
+}
+
+function assertModelsExist(
+  others: BetterAuthPlugin[],
+  options: ResolvedOptions,
+  option: "scopedModels" | "sharedModels",
+) {
+  for (const model of options[option]) {
+    if ([...CORE_MODELS, ...OWN_MODELS].includes(model)) {
+      refuse(`${option}: "${model}" needs no decision. Leave it out.`);
+    }
+    if (!others.some(({ schema }) => schema?.[model])) {
+      refuse(`${option}: no plugin has a model "${model}"`);
+    }
+  }
+}
+
+function assertModelsDecided(others: BetterAuthPlugin[], options: ResolvedOptions) {
+  const { scopedModels, sharedModels } = options;
+  const known = [...CORE_MODELS, ...OWN_MODELS, ...scopedModels, ...sharedModels];
+  const models = new Set<string>();
+  const owners: string[] = [];
+  for (const { id, schema } of others) {
+    const undecided = Object.keys(schema ?? {}).filter(
+      (model) => !known.includes(model) && !NEED_NO_DECISION.includes(`${id}.${model}`),
+    );
+    for (const model of undecided) models.add(model);
+    if (undecided.length > 0) owners.push(`  ${id}: ${undecided.join(", ")}`);
+  }
+  if (models.size === 0) return;
+  refuse(
+    "some models of other plugins are neither scoped nor shared:",
+    ...owners,
+    "A row of a scoped model belongs to the tenant that it was created in and can be seen only there; a row of a shared model can be seen from every tenant.",
+    "Unless tenants are meant to share them, set this option, and run the migrations:",
+    `  scopedModels: ${list([...scopedModels, ...models])},`,
+    "For those that tenants share, set this one:",
+    `  sharedModels: ${list([...sharedModels, ...models])},`,
+  );
+}
+
+/**
+ * The last plugin that mentions a model names its table, and ours mentions scoped models without
+ * knowing their names.
+ */
+function assertTableName(ctx: AuthContext, others: BetterAuthPlugin[], model: string) {
+  const owner = others.findLast(({ schema }) => schema?.[model]);
+  const table = owner?.schema?.[model]?.modelName || model;
+  if (!owner || ctx.tables[model]?.modelName === table) return;
+  refuse(
+    `the table of "${model}" is called "${table}" by the plugin ${owner.id}. For that name to hold, tenantAuth() has to stand before ${owner.id} in the plugins.`,
+  );
+}
+
+function assertNamesAreFree(
+  ctx: AuthContext,
+  others: BetterAuthPlugin[],
+  options: ResolvedOptions,
+) {
+  const clashes = [
+    ...confinedModels(options).flatMap((model) => [
+      ...fieldClashes(ctx, others, options, model),
+      ...columnClashes(ctx, options, model),
+    ]),
+    ...renamedColumns(ctx, options),
+  ];
+  if (clashes.length > 0) refuseNames(clashes, namesIn(options));
+}
+
+/** In better-auth's own options, and in the schemas of other plugins. */
+function fieldClashes(
+  ctx: AuthContext,
+  others: BetterAuthPlugin[],
+  options: ResolvedOptions,
+  model: string,
+): Clash[] {
+  const additional = ctx.options[model as "user"]?.additionalFields?.tenantId;
+  const owners = [
+    { field: additional, where: `${model}.additionalFields of better-auth's options` },
+    ...others.map(({ id, schema }) => ({
+      field: schema?.[model]?.fields.tenantId,
+      where: `the schema of the plugin ${id}, model ${model}`,
+    })),
+  ];
+  return owners.flatMap(({ field, where }) => {
+    if (!field) return [];
+    const column = field.fieldName || "tenantId";
+    const isTaken = same(column, ourColumn(options, model));
+    return [{ ...fieldClash(where, column), rename: isTaken ? freeName(ctx, model) : undefined }];
+  });
+}
+
+/** Fields under another name whose column is ours. */
+function columnClashes(ctx: AuthContext, options: ResolvedOptions, model: string): Clash[] {
+  const ours = ourColumn(options, model);
+  return Object.entries(ctx.tables[model]?.fields ?? {}).flatMap(([name, { fieldName }]) =>
+    name !== "tenantId" && same(fieldName || name, ours)
+      ? [
+          {
+            problem: `the column "${ours}" of ${model} belongs to the field "${name}"`,
+            rename: freeName(ctx, model),
+          },
+        ]
+      : [],
+  );
+}
+
+/**
+ * Our columns replace better-auth's of the same field, and with them the names that better-auth's
+ * options give them. Migrations may run before anything has started, so ours have to be named too.
+ */
+function renamedColumns(ctx: AuthContext, options: ResolvedOptions): Clash[] {
+  const { user, account } = ctx.options;
+  const columns = [
+    // With this option the e-mail column stays better-auth's.
+    ...(options.keepEmailGloballyUnique
+      ? []
+      : [{ model: "user", field: "email", column: user?.fields?.email }]),
+    { model: "account", field: "accountId", column: account?.fields?.accountId },
+  ];
+  return columns.flatMap(({ model, field, column }) => {
+    const ours = namesIn(options)[model]?.fields?.[field] ?? field;
+    if (!column || column === ours) return [];
+    const problem = `${model}.fields.${field} of better-auth's options is "${column}", and the plugin has it as "${ours}"`;
+    return [{ problem, rename: { model, field, column } }];
+  });
+}
+
+const namesIn = ({ schema }: ResolvedOptions) => ({ ...schema }) as Names;
+
+const ourColumn = (options: ResolvedOptions, model: string): string =>
+  namesIn(options)[model]?.fields?.tenantId ?? "tenantId";
+
+/** Most databases do not tell upper case from lower case in the names of columns. */
+const same = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+
+/** A name for our column that no field of the table has. */
+function freeName(ctx: AuthContext, model: string) {
+  const taken = Object.entries(ctx.tables[model]?.fields ?? {});
+  let column = "authTenantId";
+  while (taken.some(([name, { fieldName }]) => same(fieldName || name, column))) column += "_";
+  return { model, field: "tenantId", column };
+}
+
+const list = (names: string[]) => `[${names.map((name) => JSON.stringify(name)).join(", ")}]`;
+
+/** A name that both the application and the plugin use, or that they know by two names. */
+interface Clash {
+  /** What is wrong, and where. */
+  problem: string;
+  /** What to change in the application's own names, if anything. */
+  remedy?: string;
+  /** The name that our `schema` option has to give to a field, if any. */
+  rename?: { model: string; field: string; column: string };
+}
+
+/** Somebody else's field that is called `tenantId`, like ours. One would replace the other. */
+function fieldClash(where: string, column: string): Clash {
+  return {
+    problem: `${where}: there is a field "tenantId", as the plugin's own is called`,
+    remedy: `    If it is not meant to be the plugin's own, rename it there and keep its column: appTenantId: { ..., fieldName: "${column}" }. If it is, leave it out.`,
+  };
+}
+
+/** Refuses to start, and says what to write, with the names that `schema` has already. */
+function refuseNames(clashes: Clash[], schema: Names): never {
+  const names = { ...schema };
+  for (const { rename } of clashes) {
+    if (!rename) continue;
+    const { model, field, column } = rename;
+    names[model] = { ...names[model], fields: { ...names[model]?.fields, [field]: column } };
+  }
+  const isRenamed = clashes.some(({ rename }) => rename);
+  refuse(
+    "some names in the database are taken, or not the ones that better-auth's options say:",
+    ...clashes.flatMap(({ problem, remedy }) => [`  ${problem}`, ...(remedy ? [remedy] : [])]),
+    ...(isRenamed ? ["Set this option of tenantAuth():", `  schema: ${literal(names)},`] : []),
+  );
+}
+
+/** A value as one would write it in TypeScript. */
+function literal(value: unknown): string {
+  if (typeof value !== "object" || !value) return JSON.stringify(value);
+  const entries = Object.entries(value).map(
+    ([key, item]) => `${/^\w+$/.test(key) ? key : JSON.stringify(key)}: ${literal(item)}`,
+  );
+  return `{ ${entries.join(", ")} }`;
+}

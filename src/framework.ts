@@ -1,0 +1,89 @@
+import { appendQueryParams } from "@better-auth/core/utils/url";
+import type {
+  AuthContext,
+  BetterAuthPlugin,
+  GenericEndpointContext,
+  HookEndpointContext,
+} from "better-auth";
+import { APIError } from "better-auth/api";
+import type { EndpointOptions, StrictEndpoint } from "better-call";
+
+/*
+ * What this plugin makes by hand that better-auth would make. Each piece leans on how better-auth
+ * calls it, and names the test in `test/framework-contract.test.ts` that guards that.
+ */
+
+type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
+
+export type BeforeHook = NonNullable<Hooks["before"]>[number];
+export type AfterHook = NonNullable<Hooks["after"]>[number];
+
+/**
+ * A hook as better-auth calls it, without its middleware around it: that one sets up three
+ * contexts for whatever a hook may answer, and takes longer than a hook that answers nothing.
+ *
+ * Guarded by "a hook may be a plain function: one that answers nothing lets the request pass".
+ */
+export function silentHook(run: (ctx: HookEndpointContext) => Promise<unknown>) {
+  const hook = async (ctx: HookEndpointContext) => ({ response: await run(ctx) });
+  return Object.assign(hook, { options: {} }) as unknown as BeforeHook["handler"];
+}
+
+/** What better-auth expects of an endpoint when it asks for everything. */
+export type Answer<Response> = {
+  response: Response;
+  headers?: Headers | undefined;
+  status?: number | undefined;
+};
+
+/**
+ * An endpoint that stands for another one. It is called by better-auth as it is: the input is
+ * checked, and the answer made, by the endpoint inside.
+ *
+ * Guarded by "an endpoint may be a plain function with a path and options".
+ */
+export function standIn<Path extends string, const Options extends EndpointOptions, Response>(
+  path: Path,
+  options: Options,
+  run: (ctx: GenericEndpointContext) => Promise<Answer<Response>>,
+) {
+  return Object.assign(run, { path, options }) as unknown as StrictEndpoint<
+    Path,
+    Options,
+    Response
+  >;
+}
+
+/** Loads a part of the plugin when it is first needed. Kept, because Node takes its time to find it again. */
+export function lazy<Module>(load: () => Promise<Module>): () => Promise<Module> {
+  let loaded: Promise<Module> | undefined;
+  return () => {
+    loaded ??= load();
+    return loaded;
+  };
+}
+
+export const redirect = (location: string) => new APIError("FOUND", undefined, { location });
+
+/** A failed callback leads to where the flow wanted its errors, else to better-auth's error page. */
+export function errorRedirect(context: AuthContext, error: string, errorURL?: string) {
+  const fallback = context.options.onAPIError?.errorURL ?? `${context.baseURL}/error`;
+  return redirect(appendQueryParams(errorURL ?? fallback, new URLSearchParams({ error })));
+}
+
+/** Drizzle wraps the driver's error into one whose message has all the values in it. */
+export function rootCause(error: unknown): DatabaseError {
+  const { cause } = error as { cause?: unknown };
+  return cause instanceof Error ? rootCause(cause) : (error as DatabaseError);
+}
+
+type DatabaseError = { name?: string; message?: string; constraint?: string; code?: string };
+
+/** Writes into a map, and lets go of the oldest entry where there are too many. */
+export const boundedMap =
+  <T>(most: number) =>
+  (entries: Map<string, T>, key: string, value: T): void => {
+    const [oldest] = entries.keys();
+    if (oldest !== undefined && entries.size >= most && !entries.has(key)) entries.delete(oldest);
+    entries.set(key, value);
+  };

@@ -1,0 +1,156 @@
+import type { AuthContext, HookEndpointContext } from "better-auth";
+import { BASE_ERROR_CODES } from "better-auth";
+import { APIError } from "better-auth/api";
+import { borderOf } from "../border/border";
+import { CALLBACK_PATH } from "../constants";
+import type { ResolvedOptions } from "../options";
+import { currentEndpoint, settledScope } from "../scope/endpoint";
+import { currentScope, notes, runAsResolver } from "../scope/scope";
+import { settle } from "../scope/settle";
+import { hostOf } from "./by-host";
+import { tenantOfAnswer } from "./request";
+
+/*
+ * R9: an address belongs to a tenant. A host that the resolver gives to one tenant is not trusted
+ * in another, nor on the platform, whatever better-auth's `trustedOrigins` say: a reset link that
+ * redirects there would hand its token to another tenant.
+ */
+
+/** Finds out whose the hosts are in the addresses of a request, and refuses those of others. */
+export async function refuseForeignAddresses(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+): Promise<void> {
+  if (!options.resolveTenantId || isSwitchedOff(ctx.context)) return;
+  const sent = [...originOf(ctx), ...addressesIn(ctx.body)];
+  const popup = ctx.path === CALLBACK_PATH ? popupOrigin(ctx) : undefined;
+  const own = hostOf(ctx);
+  // What is in the query is asked about as well, and looked at by the endpoint that uses it.
+  for (const { url } of [...sent, ...addressesIn(ctx.query), ...(popup ? [popup] : [])]) {
+    if (url.host === own || notes().hosts.has(url.host)) continue;
+    notes().hosts.set(url.host, await tenantOfHost(ctx, options, url));
+  }
+  if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
+  await settleFor(ctx.context);
+  if (popup && isForeign(popup.url)) ctx.headers?.set("cookie", popup.otherCookies);
+  for (const { url, error } of sent) {
+    if (!isForeign(url)) continue;
+    ctx.context.logger.error(`${url.origin} belongs to another tenant and is not trusted here`);
+    throw APIError.from("FORBIDDEN", error);
+  }
+}
+
+/** better-auth's own check, with R9 in it: for addresses that an endpoint looks at itself. */
+export function trustOwnAddresses(ctx: AuthContext): AuthContext["isTrustedOrigin"] {
+  const isTrusted = ctx.isTrustedOrigin;
+  return function isTrustedOrigin(this: AuthContext, address, settings) {
+    if (!isTrusted.call(this, address, settings)) return false;
+    const url = parse(address);
+    const endpoint = currentEndpoint();
+    if (!url || !endpoint || isSwitchedOff(this)) return true;
+    if (url.host === hostOf(endpoint) || url.host === parse(this.baseURL)?.host) return true;
+    // Nobody has asked the resolver about this one, and here is no time to.
+    return notes().hosts.has(url.host) && !isForeign(url);
+  };
+}
+
+/** Whether the host of an address belongs to a tenant that the request does not run in. */
+function isForeign({ host }: URL): boolean {
+  const owner = notes().hosts.get(host) ?? null;
+  if (owner === null) return false;
+  const scope = currentScope();
+  return scope.kind === "pending" || scope.tenantId !== owner;
+}
+
+async function settleFor(context: AuthContext): Promise<void> {
+  const border = borderOf(context.adapter);
+  if (!settledScope() && border) await settle(border.readSession);
+}
+
+const isSwitchedOff = ({ options: { advanced } }: AuthContext) =>
+  advanced?.disableOriginCheck === true;
+
+type Address = { url: URL; error: { code: string; message: string } };
+
+/** Where a request that changes something comes from. A GET is a link, which anybody may follow. */
+function originOf({ request, context }: HookEndpointContext): Address[] {
+  if (!request || request.method === "GET" || context.options.advanced?.disableCSRFCheck) return [];
+  const url = parse(request.headers.get("origin") || request.headers.get("referer"));
+  return url ? [{ url, error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
+}
+
+/**
+ * A popup's opener is in a cookie of its own, which may come from a flow at another tenant's host:
+ * the session that the callback makes would be posted to it. Returns it, and the other cookies.
+ */
+function popupOrigin({ headers, context }: HookEndpointContext) {
+  const { name } = context.createAuthCookie("oauth_popup");
+  const cookies = headers?.get("cookie")?.split(/;\s*/) ?? [];
+  const marker = cookies.find((cookie) => cookie.startsWith(`${name}=`));
+  const [, origin] = /"popupOrigin":"([^"]+)"/.exec(decode(marker ?? "")) ?? [];
+  const url = parse(origin);
+  // A browser may send several of one name.
+  const otherCookies = cookies.filter((cookie) => !cookie.startsWith(`${name}=`)).join("; ");
+  return url && { url, otherCookies };
+}
+
+function decode(cookie: string): string {
+  try {
+    return decodeURIComponent(cookie);
+  } catch {
+    return cookie;
+  }
+}
+
+const ERRORS: Record<string, Address["error"]> = {
+  callbackURL: BASE_ERROR_CODES.INVALID_CALLBACK_URL,
+  redirectTo: BASE_ERROR_CODES.INVALID_REDIRECT_URL,
+  errorCallbackURL: BASE_ERROR_CODES.INVALID_ERROR_CALLBACK_URL,
+  newUserCallbackURL: BASE_ERROR_CODES.INVALID_NEW_USER_CALLBACK_URL,
+};
+
+/** better-auth's names for addresses, and whatever else is named like one. */
+const NAMED_LIKE_ADDRESS = /(url|uri|origin|callback|redirect|redirectto)$/i;
+
+function addressesIn(input: unknown): Address[] {
+  if (typeof input !== "object" || input === null) return [];
+  return Object.entries(input).flatMap(([name, value]) => {
+    const url = NAMED_LIKE_ADDRESS.test(name) ? parse(value) : undefined;
+    return url ? [{ url, error: ERRORS[name] ?? BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
+  });
+}
+
+/** As a browser reads it: backslashes are slashes, and "//host" is an address. */
+function parse(address: unknown): URL | undefined {
+  if (typeof address !== "string" || !/^\s*([a-z][a-z0-9+.-]*:|[\\/]{2})/i.test(address)) return;
+  const base = "https://base.invalid";
+  const url = URL.canParse(address, base) ? new URL(address, base) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined;
+  // A trailing dot names the same host.
+  url.hostname = url.hostname.replace(/\.$/, "");
+  return url;
+}
+
+/**
+ * Who a host belongs to, by the resolver alone: the tenant's id, or null for nobody's. Where the
+ * resolver does not know what to say, the host is somebody else's, whoever asks.
+ */
+async function tenantOfHost(
+  ctx: HookEndpointContext,
+  { resolveTenantId }: ResolvedOptions,
+  address: URL,
+): Promise<string | null> {
+  if (!resolveTenantId || notes().resolving) return null;
+  const headers = new Headers({ host: address.host, "x-forwarded-host": address.host });
+  const request = new Request(address.origin, { headers });
+  try {
+    const { context } = ctx;
+    const answer = await runAsResolver(() => resolveTenantId({ context, headers, request }));
+    const tenant = await tenantOfAnswer(ctx, answer);
+    return (typeof tenant === "object" ? tenant.id : tenant) || null;
+  } catch {
+    return SOMEBODY_ELSE;
+  }
+}
+
+const SOMEBODY_ELSE = "";

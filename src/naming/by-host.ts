@@ -1,0 +1,72 @@
+import { BetterAuthError } from "better-auth";
+import {
+  DEFAULT_RESERVED_SLUGS,
+  type ResolvedTenant,
+  type ResolveTenant,
+  type ResolveTenantContext,
+} from "../options";
+
+/** A host name, perhaps with a port. */
+const HOST = /^([a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::\d{1,5})?$/;
+
+/**
+ * Names the tenant by the first label of the host: `acme.example.com` is the tenant with the slug
+ * `acme`. The base domain itself, reserved names and other hosts are the platform, whatever else
+ * the request says.
+ */
+export function bySubdomain({
+  baseDomain,
+  reserved = DEFAULT_RESERVED_SLUGS,
+}: {
+  /** What stands behind the slug: `"example.com"`. */
+  baseDomain: string;
+  /**
+   * Labels that are no tenant.
+   * @default DEFAULT_RESERVED_SLUGS
+   */
+  reserved?: readonly string[];
+}): ResolveTenant {
+  const base = HOST.exec(baseDomain.toLowerCase())?.[1];
+  if (!base) throw new BetterAuthError(`bySubdomain(): "${baseDomain}" is not a domain`);
+  return byDomain((host) => {
+    const slug = host.endsWith(`.${base}`) ? host.slice(0, -base.length - 1) : "";
+    return slug && !slug.includes(".") && !reserved.includes(slug) ? { slug } : false;
+  });
+}
+
+/**
+ * Names the tenant by the whole host: `{ "login.acme.com": { slug: "acme" } }`, or a function that
+ * looks it up. A host that is not known is the platform, whatever else the request says.
+ */
+export function byDomain(
+  domains:
+    | Readonly<Record<string, string | { slug: string }>>
+    | ((host: string) => ResolvedTenant | Promise<ResolvedTenant>),
+): ResolveTenant {
+  const wrong = Object.keys(domains).find((host) => HOST.exec(host)?.[1] !== host);
+  if (typeof domains !== "function" && wrong !== undefined) {
+    throw new BetterAuthError(
+      `byDomain(): "${wrong}" never matches. Write a bare host in lower case, as a browser sends it`,
+    );
+  }
+  const find =
+    typeof domains === "function"
+      ? domains
+      : (host: string) => (Object.hasOwn(domains, host) ? domains[host] : false);
+  return async (ctx) => {
+    const host = hostOf(ctx);
+    // Code of the server's own that calls without a request: there is nothing to go by.
+    if (host === undefined) return undefined;
+    const name = HOST.exec(host)?.[1];
+    const found = name ? await find(name) : false;
+    return found === undefined || found === null || found === "" ? false : found;
+  };
+}
+
+/** The host as better-auth sees it: a proxy's word counts only if better-auth was told so. */
+export function hostOf({ headers, request, context }: ResolveTenantContext): string | undefined {
+  const given = request?.headers ?? headers;
+  const trusted = context.options.advanced?.trustedProxyHeaders;
+  const host = (trusted && given?.get("x-forwarded-host")) || given?.get("host");
+  return (host || (request && new URL(request.url).host))?.toLowerCase();
+}

@@ -1,0 +1,115 @@
+import type { HookEndpointContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import { borderOf } from "../border/border";
+import { CALLBACK_PATH, isOwnPath, isStandIn } from "../constants";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { type BeforeHook, lazy, silentHook } from "../framework";
+import type { ResolvedOptions } from "../options";
+import { isOutermost, noteEndpoint } from "../scope/endpoint";
+import { currentScope, enter, notes, type Settled, settled } from "../scope/scope";
+import { settle } from "../scope/settle";
+import { stateLabels } from "./guards";
+import {
+  claimedTenantId,
+  claimsTenant,
+  namedTenantId,
+  requireTenantId,
+  resolvedTenantId,
+} from "./request";
+import { type StandIn, standInOf } from "./stand-ins";
+
+/**
+ * Enters the scope of the tenant that a request names, before anything else runs (R2): on every
+ * endpoint of better-auth, and on this plugin's sign-in. Management names a target instead (R7),
+ * and a provider's callback goes by its state.
+ */
+export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
+  return {
+    // Says no at once where nothing names a tenant: the hook would cost every request otherwise.
+    matcher: (ctx) => {
+      noteEndpoint(ctx);
+      // Management enters no tenant, but R9 holds for it.
+      if (isManagement(ctx.path)) return options.resolveTenantId !== undefined;
+      return Boolean(
+        options.resolveTenantId ||
+          currentScope().kind === "settled" ||
+          claimsTenant(ctx, options) ||
+          standInOf(ctx) ||
+          isStandIn(ctx.path) ||
+          ctx.path === CALLBACK_PATH,
+      );
+    },
+
+    handler: silentHook(async (ctx) => {
+      const standIn = standInOf(ctx);
+      if (!isManagement(ctx.path)) {
+        if (isOutermost(ctx)) await enterByName(ctx, options, standIn);
+        else await stayInScope(ctx, options, standIn);
+      }
+      if (options.resolveTenantId) {
+        await (await addresses()).refuseForeignAddresses(ctx, options);
+      }
+      // better-auth's own endpoint takes it for a field of the application's.
+      if (standIn && ctx.body) delete ctx.body.tenantId;
+      return standIn?.path && (await middlewares()).runMiddlewares(ctx);
+    }),
+  };
+}
+
+/** Where nothing goes by the host, no address belongs to anybody. */
+const addresses = lazy(() => import("./addresses"));
+
+const middlewares = lazy(() => import("./middlewares"));
+
+const isManagement = (path: string | undefined) => isOwnPath(path) && !isStandIn(path);
+
+async function enterByName(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  standIn: StandIn | undefined,
+): Promise<void> {
+  const scope = currentScope();
+  if (scope.kind === "settled") {
+    // Our sign-in runs in a request of its own.
+    if (isStandIn(ctx.path)) return;
+    return assertSame(scope, claimedTenantId(ctx, options, standIn !== undefined));
+  }
+  if (standIn?.callback) {
+    return (await stateLabels()).enterByState(ctx, options, standIn.callback);
+  }
+  // better-auth's own callback is the platform's, whatever tenant the request names.
+  if (ctx.path === CALLBACK_PATH) return void enter(settled(null));
+  const bodyCounts = standIn !== undefined || isOwnPath(ctx.path);
+  const named = (await namedTenantId(ctx, options, bodyCounts)) ?? standIn?.tenantId ?? undefined;
+  if (named !== undefined || standIn) {
+    // In a tenant that does not exist there simply is no session; that look-up stays one query.
+    const exists = ctx.path === "/get-session" && named !== undefined;
+    enter(settled(exists ? named : await requireTenantId(ctx, named)));
+  } else if ((await resolvedTenantId(ctx, options)) === false) {
+    // A session of a tenant is no session here (R5).
+    enter(settled(null));
+    notes().decidedByResolver = true;
+  }
+}
+
+/**
+ * A call of `auth.api.*` from inside a request is about that request's tenant. It may say so, and
+ * may not say otherwise: two tenants in one scope would be a hole in the border. Our own sign-in
+ * is the exception: it runs in a request of its own.
+ */
+async function stayInScope(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  standIn: StandIn | undefined,
+): Promise<void> {
+  if (isStandIn(ctx.path)) return;
+  const border = borderOf(ctx.context.adapter);
+  const scope = currentScope();
+  const around = scope.kind === "settled" ? scope : border && (await settle(border.readSession));
+  if (around) assertSame(around, claimedTenantId(ctx, options, standIn !== undefined));
+}
+
+function assertSame({ tenantId }: Settled, claimed: string | undefined): void {
+  if (claimed === undefined || claimed === tenantId) return;
+  throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_SCOPE_CONFLICT);
+}

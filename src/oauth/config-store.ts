@@ -1,0 +1,283 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import {
+  makeSignature,
+  parseEnvelope,
+  symmetricDecrypt,
+  symmetricEncrypt,
+} from "better-auth/crypto";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { rootCause } from "../framework";
+
+/** What a tenant has told us in confidence about its client at a provider. */
+export interface Confidential {
+  clientId: string;
+  clientSecret: string;
+  options: Record<string, unknown> | null;
+}
+
+/** The same as it is stored: cipher text. */
+export interface Encrypted {
+  clientId: string;
+  clientSecret: string;
+  options?: string | null;
+}
+
+/** Encrypts with the newest of the framework's secrets. */
+function encrypt(ctx: AuthContext, value: string): Promise<string> {
+  return symmetricEncrypt({ key: ctx.secretConfig, data: value });
+}
+
+/** Decrypts what was encrypted with any of the framework's secrets. */
+export async function decrypt(ctx: AuthContext, stored: Encrypted): Promise<Confidential> {
+  const open = (data: string) => symmetricDecrypt({ key: ctx.secretConfig, data });
+  try {
+    const { clientId, clientSecret, options } = stored;
+    const [id, secret, text] = await Promise.all([
+      open(clientId),
+      open(clientSecret),
+      options ? open(options) : "null",
+    ]);
+    return { clientId: id, clientSecret: secret, options: JSON.parse(text) };
+  } catch {
+    // The cause is left out on purpose: it must not carry cipher text into an answer or a log.
+    ctx.logger.error(
+      "A stored OAuth credential cannot be decrypted. Is an old auth secret missing in `secrets`?",
+    );
+    throw APIError.from(
+      "INTERNAL_SERVER_ERROR",
+      TENANT_AUTH_ERROR_CODES.OAUTH_CREDENTIAL_DECRYPT_FAILED,
+    );
+  }
+}
+
+/** Tells whether two sets of credentials are the same, without telling what they are. */
+export function fingerprint(ctx: AuthContext, parts: unknown[]): Promise<string> {
+  return makeSignature(JSON.stringify(parts), ctx.secret);
+}
+
+/** Whose config it is, and for which provider: there is one for each pair. */
+export interface OAuthConfigKey {
+  tenantId: string;
+  providerId: string;
+}
+
+/** A row of the table. */
+export interface StoredOAuthConfig extends Encrypted, OAuthConfigKey {
+  id: string;
+  scopes?: string[] | null;
+  redirectURI?: string | null;
+  enabled: boolean;
+  secretChangedAt?: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+const MODEL = "tenantOauthConfig";
+
+/** More than there are providers: the adapter stops at 100 rows on its own. */
+const ALL = 1000;
+
+/** In any order: a sign-in looks for one of them, and need not wait until they are sorted. */
+export async function listOAuthConfigs(
+  ctx: AuthContext,
+  tenantId: string,
+): Promise<StoredOAuthConfig[]> {
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  return adapter.findMany<StoredOAuthConfig>({
+    model: MODEL,
+    where: [{ field: "tenantId", value: tenantId }],
+    limit: ALL,
+  });
+}
+
+export const oldestFirst = (a: StoredOAuthConfig, b: StoredOAuthConfig) =>
+  Number(a.createdAt) - Number(b.createdAt);
+
+/** What a manager can say about a config. */
+export interface OAuthConfigInput extends Confidential {
+  scopes: string[] | null;
+  redirectURI: string | null;
+  enabled: boolean;
+}
+
+export async function findOAuthConfig(ctx: AuthContext, tenantId: string, providerId: string) {
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const where = [
+    { field: "tenantId", value: tenantId },
+    { field: "providerId", value: providerId },
+  ];
+  const row = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
+  // MySQL takes other spellings of a name for the same.
+  return row?.providerId === providerId ? row : null;
+}
+
+/** One config for each (tenant, provider) pair: creates it, or replaces what is there. */
+export function saveOAuthConfig(
+  ctx: AuthContext,
+  tenantId: string,
+  providerId: string,
+  input: OAuthConfigInput,
+): Promise<StoredOAuthConfig> {
+  return withoutDriverErrors(ctx, async () => {
+    const replace = async () => {
+      const existing = await findOAuthConfig(ctx, tenantId, providerId);
+      return existing && change(ctx, existing, input);
+    };
+    const replaced = await replace();
+    if (replaced) return replaced;
+    const adapter = await getCurrentAdapter(ctx.adapter);
+    const now = new Date();
+    const stamps = { secretChangedAt: now, createdAt: now, updatedAt: now };
+    try {
+      return await adapter.create<Record<string, unknown>, StoredOAuthConfig>({
+        model: MODEL,
+        data: { ...(await toRow(ctx, input)), tenantId, providerId, ...stamps },
+      });
+    } catch (error) {
+      // Somebody was faster: the unique index let one of us create the row, the other replaces it.
+      const late = await replace();
+      if (late) return late;
+      throw error;
+    }
+  });
+}
+
+/**
+ * Changes some of a config and leaves the rest; null when it is not there any more, or was changed
+ * in between so that the changes have to be looked at again.
+ */
+export function changeOAuthConfig(
+  ctx: AuthContext,
+  existing: StoredOAuthConfig,
+  changes: Partial<OAuthConfigInput>,
+): Promise<StoredOAuthConfig | null> {
+  return withoutDriverErrors(ctx, () => change(ctx, existing, changes));
+}
+
+async function change(
+  ctx: AuthContext,
+  existing: StoredOAuthConfig,
+  changes: Partial<OAuthConfigInput>,
+) {
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const now = new Date();
+  const secretChangedAt =
+    changes.clientSecret === undefined || (await hasSecret(ctx, existing, changes.clientSecret))
+      ? {}
+      : { secretChangedAt: now };
+  const update = { ...(await toRow(ctx, changes)), ...secretChangedAt, updatedAt: now };
+  const where = [{ field: "id", value: existing.id }];
+  if (changes.options === undefined || changes.clientSecret !== undefined) {
+    return adapter.update<StoredOAuthConfig>({ model: MODEL, where, update });
+  }
+  // The options say where the secret is sent, and were compared with those beside this secret. A
+  // secret that somebody has stored since then is for another place.
+  const sameSecret = { field: "clientSecret", value: existing.clientSecret };
+  const count = await adapter.updateMany({ model: MODEL, where: [...where, sameSecret], update });
+  return count > 0 ? adapter.findOne<StoredOAuthConfig>({ model: MODEL, where }) : null;
+}
+
+async function hasSecret(ctx: AuthContext, row: StoredOAuthConfig, clientSecret: string) {
+  return (await tryDecrypt(ctx, row))?.clientSecret === clientSecret;
+}
+
+/** The error of a driver goes no further: drivers put whole rows into theirs. */
+async function withoutDriverErrors<T>(ctx: AuthContext, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    const { name, code } = rootCause(error);
+    ctx.logger.error(`The OAuth config could not be saved: ${name} ${code ?? ""}`);
+    throw APIError.from("INTERNAL_SERVER_ERROR", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_SAVED);
+  }
+}
+
+/** False when there was nothing to delete. */
+export async function removeOAuthConfig(ctx: AuthContext, tenantId: string, providerId: string) {
+  const row = await findOAuthConfig(ctx, tenantId, providerId);
+  if (!row) return false;
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const count = await adapter.deleteMany({
+    model: MODEL,
+    where: [{ field: "id", value: row.id }],
+  });
+  return count > 0;
+}
+
+const BATCH = 100;
+
+/**
+ * Encrypts everything anew that was not encrypted with the newest of the framework's secrets. What
+ * somebody else writes in between is never undone, so this can be interrupted, and run twice or
+ * side by side.
+ */
+export async function rotateOAuthConfigs(ctx: AuthContext) {
+  const touched = { rotated: 0, upToDate: 0, unreadable: 0 };
+  let last: string | undefined;
+  for (;;) {
+    const rows: StoredOAuthConfig[] = await ctx.adapter.findMany({
+      model: MODEL,
+      where: last === undefined ? [] : [{ field: "id", operator: "gt", value: last }],
+      sortBy: { field: "id", direction: "asc" },
+      limit: BATCH,
+    });
+    for (const row of rows) touched[await rotate(ctx, row)]++;
+    if (rows.length < BATCH) return touched;
+    last = rows.at(-1)?.id;
+  }
+}
+
+async function rotate(ctx: AuthContext, row: StoredOAuthConfig) {
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  let current: StoredOAuthConfig | null = row;
+  for (let tries = 0; current && tries < 10; tries++) {
+    const clear = await tryDecrypt(ctx, current);
+    if (!clear) return "unreadable";
+    if (isUpToDate(ctx, current)) return "upToDate";
+    if (await replaceCipher(ctx, current, clear)) return "rotated";
+    // Changed in between: that may have been a part of it only.
+    const where = [{ field: "id", value: row.id }];
+    current = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
+  }
+  if (!current) return "upToDate";
+  throw APIError.from("INTERNAL_SERVER_ERROR", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_SAVED);
+}
+
+/** Whether all of it was encrypted with the newest of the framework's secrets. */
+function isUpToDate({ secretConfig }: AuthContext, stored: Encrypted): boolean {
+  const newest = typeof secretConfig === "string" ? undefined : secretConfig.currentVersion;
+  return [stored.clientId, stored.clientSecret, stored.options].every(
+    (cipher) => !cipher || parseEnvelope(cipher)?.version === newest,
+  );
+}
+
+async function replaceCipher(ctx: AuthContext, row: StoredOAuthConfig, clear: Confidential) {
+  const update = await toRow(ctx, clear);
+  const where = [
+    { field: "id", value: row.id },
+    { field: "clientId", value: row.clientId },
+    { field: "clientSecret", value: row.clientSecret },
+    { field: "options", value: row.options ?? null },
+  ];
+  const count = await withoutDriverErrors(ctx, () =>
+    ctx.adapter.updateMany({ model: MODEL, where, update }),
+  );
+  return count > 0;
+}
+
+export const tryDecrypt = (ctx: AuthContext, row: StoredOAuthConfig) =>
+  decrypt(ctx, row).catch(() => null);
+
+async function toRow(ctx: AuthContext, input: Partial<OAuthConfigInput>) {
+  const { clientId, clientSecret, options, ...rest } = input;
+  return {
+    ...rest,
+    ...(clientId !== undefined && { clientId: await encrypt(ctx, clientId) }),
+    ...(clientSecret !== undefined && { clientSecret: await encrypt(ctx, clientSecret) }),
+    ...(options !== undefined && {
+      options: options && (await encrypt(ctx, JSON.stringify(options))),
+    }),
+  };
+}

@@ -1,0 +1,117 @@
+import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import type { ResolvedOptions } from "../options";
+import { tenantExists } from "../tenants/find";
+import { type ClientInput, checkConfig, readChanges, readClient, redirectURIOf } from "./check";
+import {
+  changeOAuthConfig,
+  decrypt,
+  findOAuthConfig,
+  listOAuthConfigs,
+  type OAuthConfigInput,
+  oldestFirst,
+  removeOAuthConfig,
+  type StoredOAuthConfig,
+  saveOAuthConfig,
+  tryDecrypt,
+} from "./config-store";
+
+export { rotateOAuthConfigs } from "./config-store";
+
+/** What goes out: the client id in clear, the client secret never. */
+export interface TenantOAuthConfig {
+  id: string;
+  tenantId: string;
+  providerId: string;
+  /** Null when what is stored cannot be decrypted any more. */
+  clientId: string | null;
+  scopes: string[] | null;
+  redirectURI: string | null;
+  /** What has to be registered at the provider: `redirectURI`, or else the callback of this server. */
+  callbackURL: string;
+  enabled: boolean;
+  /** What the provider needs beyond a client id and a secret. */
+  options: Record<string, unknown> | null;
+  /** Whether what is stored can be decrypted. A config that is not readable signs nobody in. */
+  readable: boolean;
+  secretChangedAt: Date;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** Everything that is done to a tenant's configs. The caller may do it, and the tenant exists. */
+export function manage(ctx: AuthContext, options: ResolvedOptions, tenantId: string) {
+  return {
+    async register(providerId: string, input: ClientInput, enabled: boolean) {
+      const { client } = await readClient(ctx, { tenantId, providerId }, input, options);
+      const saving = saveOAuthConfig(ctx, tenantId, providerId, { ...client, enabled });
+      const saved = await saving.catch((error: unknown) => ({ error }));
+      // Deleted in the meantime: not every database keeps a config from outliving its tenant.
+      if (!(await tenantExists(ctx, tenantId))) {
+        await removeOAuthConfig(ctx, tenantId, providerId);
+        throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+      }
+      if ("error" in saved) throw saved.error;
+      return toOutput(ctx, saved);
+    },
+
+    async list() {
+      const rows = await listOAuthConfigs(ctx, tenantId);
+      return Promise.all(rows.toSorted(oldestFirst).map((row) => toOutput(ctx, row)));
+    },
+
+    async update(providerId: string, changes: Partial<OAuthConfigInput>) {
+      // Checked again whenever somebody else has changed what it was compared with.
+      for (let tries = 0; tries < 20; tries++) {
+        const row = await findOAuthConfig(ctx, tenantId, providerId);
+        if (!row) throw notFound();
+        const checked = await readChanges(ctx, row, changes, options);
+        const changed = await changeOAuthConfig(ctx, row, checked);
+        if (changed) return toOutput(ctx, changed);
+      }
+      const { OAUTH_CONFIG_NOT_SAVED } = TENANT_AUTH_ERROR_CODES;
+      throw APIError.from("INTERNAL_SERVER_ERROR", OAUTH_CONFIG_NOT_SAVED);
+    },
+
+    async check(providerId: string, given: ClientInput | undefined) {
+      const check = (redirectURI: string | null | undefined, loading: Promise<ClientInput>) =>
+        checkConfig(ctx, { tenantId, providerId }, redirectURI, loading, options);
+      if (given) return check(given.redirectURI, Promise.resolve(given));
+      const row = await findOAuthConfig(ctx, tenantId, providerId);
+      if (!row) throw notFound();
+      const stored = decrypt(ctx, row).then((clear) => ({ ...row, ...clear }));
+      return check(row.redirectURI, stored);
+    },
+
+    async remove(providerId: string) {
+      if (!(await removeOAuthConfig(ctx, tenantId, providerId))) throw notFound();
+      return { success: true as const };
+    },
+  };
+}
+
+/** The fields that go out, one by one: a column that is added later does not leak by itself. */
+export async function toOutput(
+  ctx: AuthContext,
+  row: StoredOAuthConfig,
+): Promise<TenantOAuthConfig> {
+  const clear = await tryDecrypt(ctx, row);
+  return {
+    id: row.id,
+    tenantId: row.tenantId,
+    providerId: row.providerId,
+    clientId: clear?.clientId ?? null,
+    scopes: row.scopes ?? null,
+    redirectURI: row.redirectURI ?? null,
+    callbackURL: redirectURIOf(ctx, row, row.redirectURI, clear?.options ?? {}),
+    enabled: row.enabled,
+    options: clear?.options ?? null,
+    readable: clear !== null,
+    secretChangedAt: row.secretChangedAt ?? row.createdAt,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+  };
+}
+
+const notFound = () => APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_FOUND);

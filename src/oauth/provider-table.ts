@@ -1,0 +1,259 @@
+import type { ProviderOptions } from "better-auth/oauth2";
+import type { SocialProviderList, socialProviders } from "better-auth/social-providers";
+import * as z from "zod";
+
+type ProviderId = SocialProviderList[number];
+
+type OptionsOf<Id extends ProviderId> = Parameters<(typeof socialProviders)[Id]>[0];
+type KeyOf<Options> = Options extends unknown ? keyof Options : never;
+type ValueOf<Options, Key> = Options extends unknown
+  ? Key extends keyof Options
+    ? Options[Key]
+    : never
+  : never;
+type OwnKey<Id extends ProviderId> = Exclude<KeyOf<OptionsOf<Id>>, keyof ProviderOptions>;
+
+/** How an option is checked; null leaves it to the application. */
+type Rule<Value> = z.ZodType<Value> | null;
+
+/** What a provider takes from a tenant, beyond a client id and a secret. */
+interface Entry<Id extends ProviderId> {
+  /** Every option that better-auth's provider has beyond the shared ones. */
+  options: { [Key in OwnKey<Id>]-?: Rule<ValueOf<OptionsOf<Id>, Key>> };
+  /**
+   * Options that are an address, with the hosts that are the provider's own, and `/*` where the
+   * address has a path there.
+   */
+  addresses?: { [Key in OwnKey<Id>]?: string[] };
+  /** The same for options that are a bare host. */
+  hosts?: { [Key in OwnKey<Id>]?: string[] };
+  /**
+   * Options that say where at the provider a client lives. The global provider's are taken over
+   * together or not at all: half of them would send a tenant's secret to a strange place.
+   */
+  location?: OwnKey<Id>[];
+  /** What the client id is to the provider, where it is not just that. */
+  clientId?: string[] extends ValueOf<OptionsOf<Id>, "clientId"> ? "first of several" : "key";
+  /** Where the provider describes itself, if it speaks OpenID Connect. */
+  issuer?: string | ((options: Record<string, unknown>) => string);
+  /**
+   * Set where the issuer above is, to the letter, how the provider identifies itself (RFC 9207).
+   * Anything less than certain would lock people out: Microsoft, Cognito and Salesforce have others
+   * than their addresses say, Facebook has two, LinkedIn has changed its, and Roblox's ends in `/`.
+   */
+  hasCertainIssuer?: true;
+}
+
+const name = z.string().regex(/^[ -~]{1,255}$/, "is empty, too long or not plain text");
+const names = z.array(name).max(20);
+const flag = z.boolean().optional();
+/** An application may forbid more than a tenant asks for, and a tenant more than the application. */
+const stricter = z.literal(true).optional();
+const oneOf = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
+  z.enum(names).optional();
+const address = z
+  .string()
+  .max(128)
+  .transform((url) => url.replace(/\/$/, ""));
+/** A host, which people copy from a console as an address. */
+const host = address.transform((url) => url.replace(/^https:\/\//i, ""));
+const PLAIN = { options: {} };
+
+/** Other clients of the tenant, a mobile application's say, whose id tokens are good as well. */
+export const additionalClientIds = names.optional();
+
+/** better-auth's options that all providers share. */
+export const shared = {
+  prompt: oneOf("select_account", "consent", "login", "none", "select_account consent"),
+  disableDefaultScope: flag,
+  disableSignUp: stricter,
+  disableImplicitSignUp: stricter,
+  disableIdTokenSignIn: stricter,
+  // Columns of their own.
+  clientId: null,
+  clientKey: null,
+  clientSecret: null,
+  redirectURI: null,
+  scope: null,
+  // The application's.
+  authorizationEndpoint: null,
+  getUserInfo: null,
+  mapProfileToUser: null,
+  overrideUserInfoOnSignIn: null,
+  refreshAccessToken: null,
+  requireEmailVerification: null,
+  responseMode: null,
+  verifyIdToken: null,
+} satisfies { [Key in keyof ProviderOptions]-?: Rule<ProviderOptions[Key]> };
+
+/**
+ * All of better-auth's built-in providers. A provider or an option that better-auth adds is a
+ * type error here. Until it is in this table, a provider works with a client id and a secret.
+ */
+const providerTable = {
+  apple: {
+    options: {
+      appBundleIdentifier: name.optional(),
+      audience: z.union([name, names.min(1)]).optional(),
+    },
+    clientId: "first of several",
+    issuer: "https://appleid.apple.com",
+    hasCertainIssuer: true,
+  },
+  atlassian: PLAIN,
+  cloudflare: {
+    options: { tokenEndpointAuthMethod: oneOf("client_secret_basic", "client_secret_post") },
+  },
+  cognito: {
+    options: {
+      domain: host,
+      region: z.string().regex(/^[a-z]{2}(-[a-z]{2,12}){1,3}-\d{1,2}$/, "is not a region of AWS"),
+      userPoolId: z.string().regex(/^[a-z0-9-]{1,32}_[A-Za-z0-9]{1,64}$/, "is not a user pool id"),
+      identityProvider: name.optional(),
+      requireClientSecret: null,
+    },
+    hosts: { domain: ["*.amazoncognito.com"] },
+    location: ["domain", "region", "userPoolId", "identityProvider"],
+    clientId: "first of several",
+    issuer: ({ region, userPoolId }) => `https://cognito-idp.${region}.amazonaws.com/${userPoolId}`,
+  },
+  discord: { options: { permissions: z.int().min(0).optional() } },
+  dropbox: { options: { accessType: oneOf("offline", "online", "legacy") } },
+  facebook: {
+    options: {
+      // They go into an address as they are.
+      fields: z
+        .array(z.string().regex(/^\w{1,64}$/))
+        .max(50)
+        .optional(),
+      configId: name.optional(),
+    },
+    clientId: "first of several",
+    issuer: "https://www.facebook.com",
+  },
+  figma: PLAIN,
+  github: PLAIN,
+  gitlab: {
+    options: { issuer: address.optional() },
+    addresses: { issuer: ["gitlab.com"] },
+    location: ["issuer"],
+    issuer: ({ issuer = "https://gitlab.com" }) => `${issuer}`,
+    hasCertainIssuer: true,
+  },
+  google: {
+    options: {
+      accessType: oneOf("offline", "online"),
+      display: oneOf("page", "popup", "touch", "wap"),
+      hd: z
+        .string()
+        .regex(/^(\*|[a-z0-9-]+(\.[a-z0-9-]+)+)$/i, "is not a domain")
+        .max(255)
+        .optional(),
+      includeGrantedScopes: flag,
+    },
+    clientId: "first of several",
+    issuer: "https://accounts.google.com",
+    hasCertainIssuer: true,
+  },
+  huggingface: {
+    options: {},
+    issuer: "https://huggingface.co",
+    hasCertainIssuer: true,
+  },
+  kakao: { options: {}, issuer: "https://kauth.kakao.com", hasCertainIssuer: true },
+  kick: PLAIN,
+  line: { options: {}, issuer: "https://access.line.me", hasCertainIssuer: true },
+  linear: PLAIN,
+  linkedin: {
+    options: {},
+    issuer: "https://www.linkedin.com/oauth",
+  },
+  microsoft: {
+    options: {
+      tenantId: z
+        .string()
+        .regex(/^[a-z0-9][a-z0-9.-]{0,127}$/i, "is not a directory tenant")
+        .optional(),
+      authority: address.optional(),
+      clientAssertion: null,
+      profilePhotoSize: z.literal([48, 64, 96, 120, 240, 360, 432, 504, 648]).optional(),
+      disableProfilePhoto: flag,
+    },
+    addresses: {
+      authority: [
+        "login.microsoftonline.com",
+        "login.microsoftonline.us",
+        "login.partner.microsoftonline.cn",
+        // The directory is a part of the address there, and the policy stands for the tenant.
+        "*.b2clogin.com/*",
+        "*.ciamlogin.com",
+      ],
+    },
+    location: ["tenantId", "authority"],
+    clientId: "first of several",
+    issuer: ({ authority = "https://login.microsoftonline.com", tenantId = "common" }) =>
+      `${authority}/${tenantId}/v2.0`,
+  },
+  naver: PLAIN,
+  notion: PLAIN,
+  paybin: {
+    options: { issuer: address.optional() },
+    addresses: { issuer: ["idp.paybin.io"] },
+    location: ["issuer"],
+    issuer: ({ issuer = "https://idp.paybin.io" }) => `${issuer}`,
+    hasCertainIssuer: true,
+  },
+  paypal: {
+    options: { environment: oneOf("sandbox", "live"), requestShippingAddress: flag },
+    location: ["environment"],
+  },
+  polar: PLAIN,
+  railway: PLAIN,
+  reddit: { options: { duration: oneOf("temporary", "permanent") } },
+  roblox: {
+    options: {},
+    issuer: "https://apis.roblox.com/oauth",
+  },
+  salesforce: {
+    options: { environment: oneOf("sandbox", "production"), loginUrl: host.optional() },
+    hosts: { loginUrl: ["*.salesforce.com", "*.my.site.com"] },
+    location: ["environment", "loginUrl"],
+    issuer: ({ environment, loginUrl }) => {
+      const usual = environment === "sandbox" ? "test.salesforce.com" : "login.salesforce.com";
+      return `https://${loginUrl ?? usual}`;
+    },
+  },
+  slack: { options: {}, issuer: "https://slack.com", hasCertainIssuer: true },
+  spotify: PLAIN,
+  tiktok: { options: {}, clientId: "key" },
+  twitch: {
+    options: {
+      claims: z
+        .array(z.string().regex(/^\w{1,64}$/))
+        .max(50)
+        .optional(),
+    },
+    issuer: "https://id.twitch.tv/oauth2",
+    hasCertainIssuer: true,
+  },
+  twitter: PLAIN,
+  vercel: { options: {}, issuer: "https://vercel.com", hasCertainIssuer: true },
+  vk: { options: { scheme: oneOf("light", "dark") } },
+  wechat: { options: { platformType: oneOf("WebsiteApp"), lang: oneOf("cn", "en") } },
+  zoom: { options: { pkce: null } },
+} satisfies { [Id in ProviderId]: Entry<Id> };
+
+export type ProviderEntry = {
+  options: Record<string, Rule<unknown>>;
+  addresses?: Record<string, string[]>;
+  hosts?: Record<string, string[]>;
+  location?: string[];
+  clientId?: "first of several" | "key";
+  issuer?: Entry<ProviderId>["issuer"];
+  hasCertainIssuer?: true;
+};
+
+export function entryOf(id: string): ProviderEntry {
+  const known: Record<string, ProviderEntry> = providerTable;
+  return Object.hasOwn(known, id) ? (known[id] as ProviderEntry) : PLAIN;
+}

@@ -1,0 +1,235 @@
+import type { AuthContext } from "better-auth";
+import { APIError, isAPIError } from "better-auth/api";
+import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
+import { socialProviderList, socialProviders } from "better-auth/social-providers";
+import { borderOf } from "../border/border";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { boundedMap } from "../framework";
+import type { ResolvedOptions } from "../options";
+import { getTenantId, notes } from "../scope/scope";
+import {
+  type Confidential,
+  decrypt,
+  fingerprint,
+  listOAuthConfigs,
+  type OAuthConfigKey,
+  oldestFirst,
+  type StoredOAuthConfig,
+} from "./config-store";
+import { byId, configuredOptions, globalProviders, isConfigured } from "./configured";
+import { assertReturned, startingFlows, stateMismatch } from "./flows";
+import {
+  authorityOf,
+  certainIssuerOf,
+  invalid,
+  isElsewhere,
+  mergeOptions,
+  type OwnOptions,
+  parseOwnOptions,
+} from "./provider-options";
+import { assertNamesTenant, TENANT_PARAMETER, tenantsIn } from "./trusted-addresses";
+
+/** A provider for a tenant, and a word for the credentials that it uses. */
+export interface TenantProvider {
+  provider: OAuthProvider;
+  credentials: string;
+}
+
+const builtIn = socialProviders as unknown as Record<
+  string,
+  (options: ProviderOptions) => OAuthProvider
+>;
+
+export const isBuiltIn = (id: string) => (socialProviderList as readonly string[]).includes(id);
+
+/**
+ * One of better-auth's own providers, which sends people back to the tenants' callback; with a
+ * tenant's id, to the address that is this tenant's alone.
+ */
+export function build(id: string, options: ProviderOptions, tenantId?: string): OAuthProvider {
+  const provider = builtIn[id]?.(options);
+  // A config of a provider that this version of better-auth does not have any more.
+  if (!provider) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.PROVIDER_NOT_FOUND);
+  // better-auth reads from here whether people may sign up; Zoom's provider does not say.
+  provider.options ??= options;
+  // Both as better-auth does it for the global ones, or for providers with a callback of their own.
+  provider.disableImplicitSignUp = options.disableImplicitSignUp;
+  provider.callbackPath = callbackPath(id, tenantId);
+  return provider;
+}
+
+/**
+ * Where a provider sends people back to. Tenants share the address, except where a tenant brought
+ * the provider's host: a hostile host could send people on to another tenant's provider, and would
+ * be handed the code that comes back. With an address of its own, that code arrives at the wrong one.
+ */
+export function callbackPath(id: string, tenantId?: string): string {
+  const path = `/tenant/callback/${id}`;
+  return tenantId === undefined
+    ? path
+    : `${path}?${TENANT_PARAMETER}=${encodeURIComponent(tenantId)}`;
+}
+
+/**
+ * Whether a callback with this `tenant` in its query came by the redirect URI that the provider was
+ * started with: the config's own one if it has any, else better-auth's base URL and the callback path.
+ */
+export function arrivedAt(
+  provider: OAuthProvider,
+  id: string,
+  tenant: string | undefined,
+  overridden: string | null | undefined,
+): boolean {
+  if (overridden) return tenantsIn(overridden)[0] === tenant;
+  return provider.callbackPath === callbackPath(id, tenant);
+}
+
+/** The provider as the tenant has it: its own config if there is one, else the global provider. */
+export async function tenantProvider(
+  ctx: AuthContext,
+  row: StoredOAuthConfig | undefined,
+  global: OAuthProvider | undefined,
+  trustedHosts: string[],
+): Promise<TenantProvider | undefined> {
+  if (!row) return global && fromGlobal(ctx, global);
+  return fromConfig(ctx, row, global, trustedHosts);
+}
+
+/** The global provider, sent back to the tenants' callback instead of its own redirect URI. */
+async function fromGlobal(ctx: AuthContext, global: OAuthProvider): Promise<TenantProvider> {
+  const { id } = global;
+  const { redirectURI, ...options } = await configuredOptions(ctx, id, global);
+  // Only a redirect URI has to be built out of it. What a plugin has put there cannot be built.
+  const provider =
+    redirectURI && isConfigured(ctx, id)
+      ? build(id, options)
+      : { ...global, callbackPath: callbackPath(id) };
+  return { provider, credentials: "global" };
+}
+
+/** The providers that a sign-in at the tenant would find: its own, else the global one. */
+export async function offeredProviders(ctx: AuthContext, tenantId: string, trustedHosts: string[]) {
+  const rows = (await listOAuthConfigs(ctx, tenantId)).filter(({ enabled }) => enabled);
+  const own = new Map(rows.toSorted(oldestFirst).map((row) => [row.providerId, row]));
+  const globals = byId(globalProviders(ctx));
+  const ids = [...new Set([...globals.keys(), ...own.keys()])];
+  // A config that cannot be used is not offered, and the global one does not stand in for it.
+  const built = await Promise.all(
+    ids.map((id) =>
+      tenantProvider(ctx, own.get(id), globals.get(id), trustedHosts).catch(() => undefined),
+    ),
+  );
+  return built.flatMap((found) =>
+    found ? [{ id: found.provider.id, name: found.provider.name }] : [],
+  );
+}
+
+/** A tenant's client at a provider. */
+export interface TenantClient extends Confidential {
+  scopes?: string[] | null | undefined;
+  redirectURI?: string | null | undefined;
+}
+
+/** A provider with the tenant's credentials, which behaves like the global one of its name. */
+export async function fromConfig(
+  ctx: AuthContext,
+  row: StoredOAuthConfig,
+  global: OAuthProvider | undefined,
+  trustedHosts: string[],
+): Promise<TenantProvider> {
+  const { providerId, redirectURI, scopes } = row;
+  const { clientId, clientSecret, options } = await decrypt(ctx, row);
+  // The list of trusted hosts may have changed since the config was stored.
+  const own = parseOwnOptions(providerId, options, trustedHosts);
+  const client = { clientId, clientSecret, redirectURI, scopes };
+  const [provider, credentials] = await Promise.all([
+    fromClient(ctx, row, client, own, global),
+    fingerprint(ctx, [clientId, clientSecret, redirectURI, scopes, options]),
+  ]);
+  return { provider, credentials };
+}
+
+/** The same from a client whose own options have been checked. */
+export async function fromClient(
+  ctx: AuthContext,
+  { tenantId, providerId: id }: OAuthConfigKey,
+  { clientId, clientSecret, redirectURI, scopes }: Omit<TenantClient, "options">,
+  own: OwnOptions,
+  global: OAuthProvider | undefined,
+): Promise<OAuthProvider> {
+  const client = { clientId, clientSecret, redirectURI: redirectURI ?? undefined };
+  const configured = await configuredOptions(ctx, id, global);
+  const options = mergeOptions(id, client, own, configured);
+  if (scopes) options.scope = scopes;
+  const broughtHost = isElsewhere(id, own);
+  if (broughtHost) assertNamesTenant(redirectURI, tenantId);
+  try {
+    const provider = build(id, options, broughtHost ? tenantId : undefined);
+    // better-auth compares it with the issuer that a provider sends along with the code (RFC 9207).
+    provider.issuer ??= certainIssuerOf(id, options);
+    const authority = authorityOf(id, options);
+    return authority === authorityOf(id, configured)
+      ? provider
+      : withSubjectsOf(authority, provider);
+  } catch (error) {
+    // A provider that wants something that is not in our table.
+    if (isAPIError(error)) throw error;
+    throw invalid("This provider cannot be set up with these options");
+  }
+}
+
+/**
+ * better-auth knows people by provider and id. Where somebody else gives out the ids than at the
+ * application's own provider, the same id is another person: on the day that a tenant moves from
+ * the one to the other, nobody may become somebody else.
+ */
+function withSubjectsOf(authority: string, provider: OAuthProvider): OAuthProvider {
+  const subject = provider.accountSubject;
+  return {
+    ...provider,
+    accountSubject: async (context) => `${authority || provider.id}#${await subject(context)}`,
+  };
+}
+
+// Decrypted and built once for as long as the row says the same, whoever writes it and wherever;
+// for each provider of an instance, because what is built depends on its global provider.
+const builtFor = new WeakMap<object, Map<string, TenantProvider>>();
+const keepBuilt = boundedMap<TenantProvider>(1000);
+
+/** A provider as the tenant of the running request has it: for a flow that starts or comes back. */
+export async function provide(
+  context: AuthContext,
+  id: string,
+  global: OAuthProvider | undefined,
+  { trustedProviderHosts }: ResolvedOptions,
+): Promise<OAuthProvider | undefined> {
+  const tenantId = getTenantId() ?? "";
+  const rows = await configsOf(context, tenantId);
+  const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
+  const built = builtFor.get(context.adapter) ?? new Map<string, TenantProvider>();
+  builtFor.set(context.adapter, built);
+  const key = JSON.stringify([id, row ?? null]);
+  const found =
+    built.get(key) ?? (await tenantProvider(context, row, global, trustedProviderHosts));
+  if (!found) return undefined;
+  keepBuilt(built, key, found);
+  const { provider, credentials } = found;
+  const since = await borderOf(context.adapter)?.tenantSince(tenantId);
+  const binding = { tenantId, since, providerId: id, credentials };
+  const { returned } = notes();
+  if (!returned?.state) return startingFlows(context, provider, binding);
+  await assertReturned(context, binding);
+  if (!arrivedAt(provider, id, returned.tenant, row?.redirectURI)) throw stateMismatch();
+  return provider;
+}
+
+// One query serves all the providers that an endpoint asks for.
+const read = new WeakMap<object, { tenantId: string; rows: Promise<StoredOAuthConfig[]> }>();
+
+function configsOf(context: AuthContext, tenantId: string): Promise<StoredOAuthConfig[]> {
+  const known = read.get(context);
+  if (known?.tenantId === tenantId) return known.rows;
+  const rows = listOAuthConfigs(context, tenantId);
+  read.set(context, { tenantId, rows });
+  return rows;
+}

@@ -1,0 +1,112 @@
+import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
+import { APIError, getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
+import { borderOf } from "../border/border";
+import { carriesAnother } from "../border/reach";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { claimedNames, nameTenant, requireTenant, resolvedTenantId } from "../naming/request";
+import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
+import { getTenantId, runInScope, settled } from "../scope/scope";
+
+/**
+ * Lets a management call through, or answers 401 or 403. The target is what the call is about
+ * and no more: it grants nothing, and the caller stays in its own scope (R7).
+ */
+export async function requireManager(
+  ctx: GenericEndpointContext,
+  options: ResolvedOptions,
+  action: TenantManagementAction,
+  tenantId?: string,
+): Promise<void> {
+  if (isServerCall(ctx)) return;
+  const session = await callerOf(ctx, options, tenantId);
+  // Whoever acts as somebody else acts in that person's name, and manages nothing.
+  if (session?.session.impersonatedBy) throw notAllowed();
+  if (options.canManageTenants) {
+    const allowed = await options.canManageTenants(ctx, { action, tenantId, session });
+    if (allowed !== true) throw notAllowed();
+    return;
+  }
+  if (!session) throw APIError.from("UNAUTHORIZED", TENANT_AUTH_ERROR_CODES.UNAUTHORIZED);
+  if (!isOperator(session, options)) throw notAllowed();
+}
+
+/** The session that the caller has shown, if it has shown one place only. */
+async function callerOf(
+  ctx: GenericEndpointContext,
+  { sessionCookies }: ResolvedOptions,
+  tenantId: string | undefined,
+): Promise<TenantSession | null> {
+  // better-auth takes an unreachable database for nobody; asked directly, it says what is wrong.
+  const known: TenantSession | null =
+    (await getAuthoritativeSessionFromCtx(ctx)) ?? (await askForSession(ctx));
+  const border = borderOf(ctx.context.adapter);
+  if (known && border && (await carriesAnother(border, ctx, known.session))) return null;
+  if (known || sessionCookies === "shared" || !tenantId) return known;
+  // A tenant's own people have a cookie of the tenant's name.
+  return runInScope(settled(tenantId), () => askForSession(ctx));
+}
+
+async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
+  if (!headers) return null;
+  const query = { disableCookieCache: true };
+  const answer = { asResponse: false, returnHeaders: false, returnStatus: false } as const;
+  return getSession()({ ...ctx, ...answer, headers, query, method: "GET" });
+}
+
+/** The tenant that a management call is about, if the caller may manage it and it exists. */
+export async function requireTarget(
+  ctx: GenericEndpointContext,
+  options: ResolvedOptions,
+  action: TenantManagementAction,
+): Promise<string> {
+  const target = await targetTenantId(ctx, options);
+  await requireManager(ctx, options, action, target);
+  await assertTarget(ctx, options, target);
+  return (await requireTenant(ctx, target)).id;
+}
+
+/** A call of `auth.api.*` from the server's own code: it could do all this without us. */
+function isServerCall(ctx: GenericEndpointContext): boolean {
+  return !ctx.request && !ctx.headers;
+}
+
+/** A user of the platform with the right id or role. A tenant's user is none, whatever its role. */
+function isOperator({ session, user }: TenantSession, options: ResolvedOptions): boolean {
+  if (session.tenantId || user.tenantId) return false;
+  if (options.adminUserIds.includes(user.id)) return true;
+  const roles = (user.role ?? "").split(",").map((role) => role.trim());
+  return roles.some((role) => options.adminRoles.includes(role));
+}
+
+function notAllowed() {
+  return APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_MANAGEMENT_NOT_ALLOWED);
+}
+
+/** The target of a management call, which may be managed from a host of no tenant. */
+async function targetTenantId(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+): Promise<string | undefined> {
+  const { body, query, header } = claimedNames(ctx, options, true);
+  const resolved = (await resolvedTenantId(ctx, options)) || undefined;
+  const target = nameTenant({ body, query }) ?? resolved ?? nameTenant({ header });
+  return target ?? getTenantId() ?? undefined;
+}
+
+/**
+ * At the host of a tenant, a call that is about another is refused (R7): one of the two is a
+ * mistake, and it must not be this server that guesses which.
+ */
+export async function assertTarget(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  target: string | undefined,
+): Promise<void> {
+  // The server's own code calls without a request: there is nothing that a resolver could go by.
+  if (!ctx.request && !ctx.headers) return;
+  const resolved = await resolvedTenantId(ctx, options);
+  const { body, query } = claimedNames(ctx, options, true);
+  const targets = [target, nameTenant({ body }), nameTenant({ query })];
+  if (!resolved || targets.every((named) => named === undefined || named === resolved)) return;
+  throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_SCOPE_CONFLICT);
+}

@@ -1,0 +1,136 @@
+import { APIError, createAuthEndpoint } from "better-auth/api";
+import * as z from "zod";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { lazy } from "../framework";
+import { requireTenant } from "../naming/request";
+import type { ResolvedOptions } from "../options";
+import { findTenantById, findTenantBySlug } from "../tenants/find";
+import { listQuery, metadata, TENANT_SORTS, tenantId, tenantName, tenantSlug } from "./input";
+import type { assertTarget as AssertTarget, requireManager as RequireManager } from "./management";
+
+/** Loaded by the first manager who comes: servers that only sign people in start without it. */
+const store = lazy(() => import("../tenants/store"));
+const deletion = lazy(() => import("../tenants/delete"));
+const management = lazy(() => import("./management"));
+
+const requireManager = async (...call: Parameters<typeof RequireManager>) =>
+  (await management()).requireManager(...call);
+const assertTarget = async (...call: Parameters<typeof AssertTarget>) =>
+  (await management()).assertTarget(...call);
+
+const createBody = z.object({
+  name: tenantName,
+  slug: tenantSlug,
+  metadata: metadata.nullish(),
+});
+
+export const createTenantEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/create",
+    { method: "POST", body: createBody, metadata: { openapi: { description: "Create a tenant" } } },
+    async (ctx) => {
+      await requireManager(ctx, options, "tenant:create");
+      const { createTenant } = await store();
+      const { metadata = null, ...tenant } = ctx.body;
+      return ctx.json(await createTenant(ctx.context, options, { ...tenant, metadata }));
+    },
+  );
+
+const getQuery = z.object({
+  id: z.string().optional().meta({ description: "Id of the tenant" }),
+  slug: z.string().optional().meta({ description: "Slug of the tenant" }),
+});
+
+export const getTenantEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/get",
+    {
+      method: "GET",
+      query: getQuery,
+      metadata: { openapi: { description: "Get a tenant by its id or by its slug" } },
+    },
+    async (ctx) => {
+      const { id, slug } = ctx.query;
+      const tenant = id
+        ? await findTenantById(ctx.context, id)
+        : slug && (await findTenantBySlug(ctx.context, slug));
+      // Who may not manage learns nothing, not even whether the tenant exists.
+      await requireManager(ctx, options, "tenant:get", (tenant || undefined)?.id ?? id);
+      if (!id === !slug) {
+        throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.TENANT_ID_OR_SLUG_REQUIRED);
+      }
+      await assertTarget(ctx, options, (tenant || undefined)?.id ?? id);
+      if (!tenant) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+      return ctx.json(tenant);
+    },
+  );
+
+export const listTenantsEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/list",
+    {
+      method: "GET",
+      query: listQuery.optional(),
+      metadata: {
+        openapi: {
+          description: "List all tenants, oldest first, or the part that is asked for",
+          // better-auth describes a query by itself only where there has to be one.
+          parameters: [
+            { name: "limit", in: "query", schema: { type: "integer" } },
+            { name: "offset", in: "query", schema: { type: "integer" } },
+            { name: "search", in: "query", schema: { type: "string" } },
+            { name: "sort", in: "query", schema: { type: "string", enum: [...TENANT_SORTS] } },
+          ],
+        },
+      },
+    },
+    async (ctx) => {
+      await requireManager(ctx, options, "tenant:list");
+      const { listTenants } = await store();
+      return ctx.json(await listTenants(ctx.context, ctx.query));
+    },
+  );
+
+const updateBody = z.object({
+  tenantId,
+  name: tenantName.optional(),
+  slug: tenantSlug.optional(),
+  metadata: metadata.nullish().meta({ description: "Replaces the metadata; null clears it" }),
+});
+
+export const updateTenantEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/update",
+    { method: "POST", body: updateBody, metadata: { openapi: { description: "Update a tenant" } } },
+    async (ctx) => {
+      const { tenantId, ...changes } = ctx.body;
+      await requireManager(ctx, options, "tenant:update", tenantId);
+      await assertTarget(ctx, options, tenantId || undefined);
+      const tenant = await requireTenant(ctx, tenantId || undefined);
+      const { changeTenant } = await store();
+      return ctx.json(await changeTenant(ctx.context, options, tenant, changes));
+    },
+  );
+
+const deleteBody = z.object({ tenantId });
+
+export const deleteTenantEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/delete",
+    {
+      method: "POST",
+      body: deleteBody,
+      metadata: {
+        openapi: { description: "Delete a tenant with its users, sessions and OAuth configs" },
+      },
+    },
+    async (ctx) => {
+      const { tenantId } = ctx.body;
+      await requireManager(ctx, options, "tenant:delete", tenantId);
+      await assertTarget(ctx, options, tenantId || undefined);
+      const tenant = await requireTenant(ctx, tenantId || undefined);
+      const { deleteTenant } = await deletion();
+      await deleteTenant(ctx.context, options, tenant);
+      return ctx.json({ success: true as const });
+    },
+  );

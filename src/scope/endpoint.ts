@@ -1,0 +1,93 @@
+import {
+  type AuthEndpointContext,
+  tryGetCurrentAuthEndpointContext,
+} from "@better-auth/core/context";
+import type { AuthContext } from "better-auth";
+import { currentScope, notes, type Settled } from "./scope";
+
+/** An endpoint that is running, as far as the scope has to know it. */
+export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers"> &
+  Partial<Pick<AuthEndpointContext, "request" | "body" | "query" | "params">>;
+
+/** On the context, because better-auth copies the endpoint's own object on its way. */
+const OUTERMOST = Symbol.for("better-auth-tenant:outermost");
+
+/**
+ * Remembers the endpoint that a request is about. Endpoints that its hooks and handlers call
+ * through `auth.api` share the request's scope, but it is not theirs to choose.
+ */
+export function noteEndpoint(endpoint: { context: object }): void {
+  const known = notes();
+  if (known.endpoint) return;
+  known.endpoint = endpoint;
+  Object.assign(endpoint.context, { [OUTERMOST]: true });
+}
+
+export const isOutermost = ({ context }: { context: object }) => OUTERMOST in context;
+
+export const currentEndpoint = (): Endpoint | undefined => tryGetCurrentAuthEndpointContext();
+
+/** The endpoint that the request is about, seen from an endpoint that it may have called. */
+export function endpointOfRequest(): Endpoint | undefined {
+  const called = currentEndpoint();
+  if (!called || isOutermost(called)) return called;
+  return (notes().endpoint as Endpoint | undefined) ?? called;
+}
+
+/** Whose data an endpoint of better-auth's admin plugin is about. */
+export type AdminTarget = "everybody" | "a user" | "a session" | "a place" | "oneself";
+
+/**
+ * All endpoints of better-auth's admin plugin. A contract test compares the list with the plugin:
+ * an endpoint that is added there has no reach until it is written down here.
+ */
+export const ADMIN_ENDPOINTS: Readonly<Record<string, AdminTarget>> = Object.fromEntries(
+  Object.entries({
+    everybody: "list-users",
+    "a user":
+      "get-user set-role update-user list-user-sessions ban-user unban-user impersonate-user revoke-user-sessions remove-user set-user-password",
+    "a session": "revoke-user-session",
+    "a place": "create-user",
+    oneself: "has-permission stop-impersonating",
+  }).flatMap(([target, names]) =>
+    names.split(" ").map((name) => [`/admin/${name}`, target as AdminTarget]),
+  ),
+);
+
+/**
+ * The admin plugin, if it is better-auth's own: a plugin of the application that calls itself
+ * `admin` reaches no further than any other.
+ */
+export function adminPlugin({ options }: AuthContext) {
+  const plugin = options.plugins?.find(({ id }) => id === "admin");
+  const paths = new Set(Object.values(plugin?.endpoints ?? {}).map(({ path }) => path));
+  return Object.keys(ADMIN_ENDPOINTS).every((path) => paths.has(path)) ? plugin : undefined;
+}
+
+/** What an admin endpoint is about, when the request itself is about that endpoint. */
+export function adminTarget(endpoint: Endpoint | undefined): AdminTarget | undefined {
+  if (!endpoint?.path?.startsWith("/admin/") || !isOutermost(endpoint)) return undefined;
+  if (!Object.hasOwn(ADMIN_ENDPOINTS, endpoint.path)) return undefined;
+  return adminPlugin(endpoint.context) && ADMIN_ENDPOINTS[endpoint.path];
+}
+
+/**
+ * The scope with the reach that the running endpoint has: a wider one was granted to an admin
+ * endpoint, and not to what its hooks call through `auth.api`.
+ */
+function reachedScope(scope: Settled): Settled {
+  if (scope.reach === "own" || adminTarget(currentEndpoint())) return scope;
+  return { ...scope, reach: "own" };
+}
+
+/** The settled scope of the running request, if it is known already. */
+export function settledScope(): Settled | undefined {
+  const scope = currentScope();
+  return scope.kind === "settled" ? reachedScope(scope) : undefined;
+}
+
+/** Whether this is the session token that the endpoint reads its session by. */
+export function carries({ headers, context }: Endpoint, token: string | undefined): boolean {
+  const { name } = context.authCookies.sessionToken;
+  return headers?.get("cookie")?.includes(`${name}=${token}.`) ?? false;
+}

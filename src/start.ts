@@ -1,0 +1,273 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type {
+  AuthContext,
+  BetterAuthOptions,
+  BetterAuthPlugin,
+  GenericEndpointContext,
+} from "better-auth";
+import { BetterAuthError } from "better-auth";
+import { APIError } from "better-auth/api";
+import type { BetterAuthPluginDBSchema } from "better-auth/db";
+import type { DBAdapter } from "better-auth/types";
+import { confineAdapter, isMySQL, rawAdapter } from "./border/adapter";
+import { type Border, borderOf, vouchForUser } from "./border/border";
+import { labelCachedSessions } from "./border/cookies";
+import { sealLinks, sealPluginLinks } from "./border/links";
+import { readSession } from "./border/sessions";
+import { PLUGIN_ID } from "./constants";
+import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+import { type AfterHook, type BeforeHook, lazy } from "./framework";
+import { alsoWhereItCame, goOnAtEndpoint, guardingStandIns, limitStandIns } from "./naming/guards";
+import { lateProviderOptions } from "./oauth/configured";
+import { lateProviders } from "./oauth/providers";
+import type { ResolvedOptions } from "./options";
+import { confinedModels, runtimeSchema } from "./schema";
+import { settledScope } from "./scope/endpoint";
+import { notes, prepareScopes } from "./scope/scope";
+import { settle } from "./scope/settle";
+import { recentlySeen, wasDeleted } from "./tenants/find";
+
+/** The plugin's own hooks, by when they run. */
+interface OwnHooks {
+  before: BeforeHook[];
+  afterEndpoint: AfterHook[];
+  afterPlugins: AfterHook[];
+}
+
+/**
+ * What the plugin does when better-auth starts, and the one place that changes better-auth's
+ * options. A plugin's `init` cannot change them for good: as soon as one plugin returns options,
+ * better-auth goes on with a copy, and plugins behind this one may bring more. The only moment at
+ * which everything is there is the end, when better-auth assigns `context.options`.
+ */
+export async function start(
+  ctx: AuthContext,
+  schema: BetterAuthPluginDBSchema,
+  options: ResolvedOptions,
+  hooks: OwnHooks,
+) {
+  await prepareScopes();
+  const { assertDecided } = await import("./decided");
+  const parts = await loadParts(ctx, options);
+  if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {
+    (await import("./border/mysql")).verifyInsertedRow(ctx.adapter);
+  }
+  const border = createBorder(ctx, options);
+  confineAdapter(ctx.adapter, border);
+  const runtime = runtimeSchema(schema, confinedModels(options), () => settledScope()?.tenantId);
+  whenOptionsAreComplete(ctx, (complete) => {
+    assertOnce(complete);
+    assertDecided(ctx, options);
+    const plugins = pluginsAtRunTime(complete, runtime, hooks, parts.withTenants);
+    change(ctx, complete, plugins, options, border);
+    const storages = [complete.secondaryStorage, ctx.secondaryStorage];
+    for (const storage of storages) if (storage) parts.confineStorage?.(storage, border);
+    if (options.sessionCookies === "per-tenant" || complete.account?.storeAccountCookie) {
+      parts.nameCookiesLate?.(ctx, options);
+    }
+    if (parts.trustOwnAddresses) ctx.isTrustedOrigin = parts.trustOwnAddresses(ctx);
+  });
+  return { options: { databaseHooks: databaseHooks(border, confinedModels(options)) } };
+}
+
+/** Loads what this application needs. The changes themselves cannot wait for it. */
+async function loadParts(
+  { options: { secondaryStorage, plugins, account } }: AuthContext,
+  options: ResolvedOptions,
+) {
+  // Another plugin may bring what is not there yet.
+  const isOpen = plugins?.some(({ id, init }) => id !== PLUGIN_ID && init);
+  const hasKeys = plugins?.some(({ id }) => id === API_KEY);
+  const [storage, cookieNames, addresses, keys] = await Promise.all([
+    secondaryStorage || isOpen ? import("./border/storage") : undefined,
+    options.sessionCookies === "per-tenant" || account?.storeAccountCookie || isOpen
+      ? import("./border/cookie-names")
+      : undefined,
+    options.resolveTenantId ? import("./naming/addresses") : undefined,
+    hasKeys ? import("./border/api-keys") : undefined,
+  ]);
+  return { ...storage, ...cookieNames, ...addresses, ...keys };
+}
+
+/**
+ * Calls back when better-auth assigns the options to its context, which is then a plain property
+ * again: better-auth copies the context's properties for each request.
+ *
+ * Guarded by "better-auth assigns the options of its context once, after all plugins".
+ */
+function whenOptionsAreComplete(ctx: AuthContext, run: (options: BetterAuthOptions) => void): void {
+  const { options } = ctx;
+  Object.defineProperty(ctx, "options", {
+    configurable: true,
+    enumerable: true,
+    get: () => options,
+    set: (value: BetterAuthOptions) => {
+      Object.defineProperty(ctx, "options", {
+        configurable: true,
+        enumerable: true,
+        writable: true,
+        value,
+      });
+      run(value);
+    },
+  });
+}
+
+/** In place: better-auth's internal adapter was made from this very object a line before. */
+function change(
+  ctx: AuthContext,
+  complete: BetterAuthOptions,
+  plugins: BetterAuthPlugin[],
+  options: ResolvedOptions,
+  border: Border,
+): void {
+  if (!borderOf(ctx.adapter)) {
+    confineAdapter(ctx.adapter, { ...border, raw: rawAdapter(ctx.adapter as DBAdapter) });
+  }
+  sealPluginLinks(ctx, complete);
+  const { hooks, session, rateLimit } = complete;
+  Object.assign(complete, sealLinks(ctx, complete), {
+    plugins,
+    hooks: { ...hooks, before: undefined, after: undefined },
+    session: labelCachedSessions(session, border),
+    socialProviders: lateProviderOptions(complete),
+    ...(rateLimit && {
+      rateLimit: { ...rateLimit, customRules: limitStandIns(rateLimit.customRules) },
+    }),
+  });
+  ctx.rateLimit.customRules = limitStandIns(ctx.rateLimit.customRules);
+  ctx.socialProviders = lateProviders(ctx.socialProviders, options);
+}
+
+function assertOnce({ plugins = [] }: BetterAuthOptions): void {
+  if (plugins.filter(({ id }) => id === PLUGIN_ID).length > 1) {
+    throw new BetterAuthError("tenantAuth() is installed more than once");
+  }
+}
+
+const deletion = lazy(() => import("./tenants/delete"));
+
+/** Loaded when they are needed, which is hardly ever. */
+const refusals = () => import("./border/refusals");
+
+function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { raw: DBAdapter } {
+  const confinedByName = new Map(
+    confinedModels(options).flatMap((model) => {
+      const table = ctx.tables[model]?.modelName ?? model;
+      // Callers may use better-auth's name, the table's, or the plural of either.
+      return [model, `${model}s`, table, `${table}s`].map((name) => [name, model] as const);
+    }),
+  );
+  const known = borderOf(ctx.adapter)?.raw as DBAdapter | undefined;
+  const border: Border & { raw: DBAdapter } = {
+    ctx,
+    raw: known ?? rawAdapter(ctx.adapter as DBAdapter),
+    confinedModel: (name: string) => confinedByName.get(name),
+    tenantSince: (...call: Parameters<Border["tenantSince"]>) => recentlySeen(ctx, ...call),
+    wasDeleted: (tenantId: string) => wasDeleted(ctx, tenantId),
+    beforeEmail: async (...call: Parameters<Border["beforeEmail"]>) => {
+      if (!options.keepEmailGloballyUnique) return;
+      await (await refusals()).refuseEmailTakenElsewhere(ctx, ...call);
+    },
+    onRefused: async (error: unknown) => (await refusals()).explainRefusal(ctx, error),
+    readSession: (...call) => readSession(border, ...call),
+  };
+  return border;
+}
+
+/** What better-auth asks before and after it writes, also where nothing reaches the database. */
+function databaseHooks(border: Border, models: string[]): BetterAuthOptions["databaseHooks"] {
+  const { ctx } = border;
+  return {
+    user: {
+      create: {
+        after: async (user: { id: string }, endpoint: GenericEndpointContext | null) => {
+          if (!settledScope()?.tenantId) return;
+          if (!(await (await deletion()).undoIfTenantIsGone(ctx, user.id))) return;
+          endpoint?.responseHeaders?.delete("set-cookie");
+          throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+        },
+      },
+    },
+    verification: {
+      create: {
+        after: async () => {
+          const { tenantId } = settledScope() ?? {};
+          if (tenantId) (await deletion()).sweepUnlessThere(ctx, tenantId, models);
+        },
+      },
+    },
+    session: {
+      create: {
+        // R8, also for a session that is kept in secondary storage only.
+        before: async (session: { userId: string; token: string }) => {
+          const scope = await settle(border.readSession);
+          const adapter = await getCurrentAdapter(ctx.adapter);
+          const tenantId = await vouchForUser(border, adapter, scope, session.userId);
+          notes().sessionTokens.add(session.token);
+          return { data: { tenantId } };
+        },
+      },
+    },
+  } as BetterAuthOptions["databaseHooks"];
+}
+
+/**
+ * The plugins in the order their hooks run in. Ours come first, so that every other hook runs
+ * inside the scope, and last, so that what others do to an answer comes before the last word on
+ * it. Only a plugin that hands cookies over to a framework comes after that. The application's own
+ * hooks, which better-auth would run before all plugins', come behind our first. The plugin itself
+ * stays where it is: the order of schemas is the order of keys in answers. `auth.options`, which
+ * migrations and the CLI read, stays as it is.
+ */
+function pluginsAtRunTime(
+  { plugins = [], hooks }: BetterAuthOptions,
+  schema: BetterAuthPluginDBSchema,
+  { before, afterEndpoint, afterPlugins }: OwnHooks,
+  withTenants = (plugin: BetterAuthPlugin) => plugin,
+): BetterAuthPlugin[] {
+  const ours = plugins.find(({ id }) => id === PLUGIN_ID);
+  const always = (handler: BeforeHook["handler"] | undefined) =>
+    handler ? [{ matcher: () => true, handler }] : [];
+  const others = plugins.map((plugin) =>
+    plugin === ours
+      ? { id: PLUGIN_ID, schema, options: ours.options, endpoints: ours.endpoints ?? {} }
+      : guardingStandIns(plugin.id === API_KEY ? withTenants(plugin) : plugin),
+  );
+  const isLast = ({ id }: BetterAuthPlugin) => HANDS_COOKIES_OVER.includes(id);
+  return [
+    {
+      id: `${PLUGIN_ID}-first`,
+      hooks: { before, after: afterEndpoint },
+      onRequest: goOnAtEndpoint,
+    },
+    {
+      id: "application-hooks",
+      hooks: {
+        before: always(hooks?.before).flatMap((hook) => [alsoWhereItCame(hook, true), hook]),
+        after: always(hooks?.after).flatMap((hook) => [hook, alsoWhereItCame(hook, true)]),
+      },
+    },
+    ...others.filter((plugin) => !isLast(plugin)),
+    {
+      id: `${PLUGIN_ID}-last`,
+      hooks: { after: afterPlugins },
+      ...(ours?.rateLimit && { rateLimit: ours.rateLimit }),
+      onResponse: nameFailure,
+    },
+    ...others.filter(isLast),
+  ];
+}
+
+const API_KEY = "api-key";
+
+/** Integrations that read the cookies of an answer in a hook, and have to stand last for that. */
+const HANDS_COOKIES_OVER = ["next-cookies", "sveltekit-cookies", "tanstack-start-cookies"];
+
+/** better-auth answers what it did not expect (an unreachable database) without a word. */
+async function nameFailure(answer: Response): Promise<{ response: Response } | undefined> {
+  if (answer.status < 500 || answer.body) return undefined;
+  const { status, headers } = answer;
+  const body = { code: "INTERNAL_SERVER_ERROR", message: "Internal Server Error" };
+  return { response: Response.json(body, { status, headers }) };
+}
