@@ -1,12 +1,10 @@
 import { defineConfig } from "tsup";
 
+/** The types. The code is built by rolldown.config.js. */
 export default defineConfig({
   entry: ["src/index.ts", "src/client.ts"],
   format: "esm",
   target: "es2022",
-  dts: true,
-  clean: true,
-  treeshake: true,
-  sourcemap: true,
-  minify: true,
+  outDir: process.env.BUILD_DIR ?? "dist",
+  dts: { only: true },
 });

@@ -108,12 +108,12 @@ describe.runIf(process.env.TEST_PACKAGE)("the packed package", () => {
 
   beforeAll(async () => {
     mkdirSync(checkout);
-    const needed = ["src", "package.json", "tsconfig.json", "tsup.config.ts"];
+    const needed = ["src", "package.json", "tsconfig.json", "tsup.config.ts", "rolldown.config.js"];
     for (const name of [...needed, "README.md", "LICENSE", "CHANGELOG.md", "docs"]) {
       cpSync(join(root, name), join(checkout, name), { recursive: true });
     }
     symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
-    await run(checkout, process.execPath, tool("tsup/dist/cli-default.js"), "--silent");
+    await run(checkout, "npm", "run", "build");
     const [report] = JSON.parse(await run(checkout, "npm", "pack", "--json")) as [
       { filename: string; files: { path: string }[] },
     ];

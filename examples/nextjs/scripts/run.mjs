@@ -56,7 +56,9 @@ async function main() {
 }
 
 async function buildPlugin() {
-  const sources = ["src", "tsup.config.ts", "package.json"].map((name) => join(plugin, name));
+  const sources = ["src", "rolldown.config.js", "tsup.config.ts", "package.json"].map((name) =>
+    join(plugin, name),
+  );
   if (isNewer(join(plugin, "dist/index.d.ts"), sources)) return;
   if (
     !isNewer(join(plugin, "node_modules/.package-lock.json"), [join(plugin, "package-lock.json")])
