@@ -6,6 +6,7 @@ import type {
   HookEndpointContext,
 } from "better-auth";
 import { APIError } from "better-auth/api";
+import type { OAuthProvider } from "better-auth/oauth2";
 import type { EndpointOptions, StrictEndpoint } from "better-call";
 
 /*
@@ -52,6 +53,20 @@ export function standIn<Path extends string, const Options extends EndpointOptio
     Options,
     Response
   >;
+}
+
+/**
+ * A social provider that better-auth gets by calling a function, and what it reads without calling
+ * it.
+ *
+ * Guarded by "a social provider may be a function, which is called when it is wanted".
+ */
+export function lateProvider(
+  provide: () => Promise<Partial<OAuthProvider>>,
+  // A function has a name already, for good.
+  { name: _, ...properties }: Partial<OAuthProvider>,
+) {
+  return Object.assign(provide, properties) as unknown as OAuthProvider;
 }
 
 /** Loads a part of the plugin when it is first needed. Kept, because Node takes its time to find it again. */

@@ -54,7 +54,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
   return {
     id: PLUGIN_ID,
     // What is inferred from the schema is what people see: users and sessions with their tenant.
-    schema: schema as unknown as InferredSchema,
+    schema: schema as InferredSchema,
     init: (ctx: AuthContext) => start(ctx, schema, options, hooks),
     endpoints: {
       /** Creates a tenant. For managers. */

@@ -11,15 +11,19 @@ import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
 import { confineAdapter, isMySQL, rawAdapter } from "./border/adapter";
 import { type Border, borderOf, vouchForUser } from "./border/border";
-import { labelCachedSessions } from "./border/cookies";
+import { labelCachedSessions, nameCookiesLate } from "./border/cookies";
 import { sealLinks, sealPluginLinks } from "./border/links";
-import { readSession } from "./border/sessions";
+import { readSession, sessionsOfKeys } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { type AfterHook, type BeforeHook, lazy } from "./framework";
-import { alsoWhereItCame, goOnAtEndpoint, guardingStandIns, limitStandIns } from "./naming/guards";
-import { lateProviderOptions } from "./oauth/configured";
-import { lateProviders } from "./oauth/providers";
+import {
+  alsoWhereItCame,
+  goOnAtEndpoint,
+  guardingStandIns,
+  limitStandIns,
+} from "./naming/stand-ins";
+import { lateProviderOptions, lateProviders } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
 import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
@@ -58,12 +62,12 @@ export async function start(
   whenOptionsAreComplete(ctx, (complete) => {
     assertOnce(complete);
     assertDecided(ctx, options);
-    const plugins = pluginsAtRunTime(complete, runtime, hooks, parts.withTenants);
+    const plugins = pluginsAtRunTime(complete, runtime, hooks);
     change(ctx, complete, plugins, options, border);
     const storages = [complete.secondaryStorage, ctx.secondaryStorage];
     for (const storage of storages) if (storage) parts.confineStorage?.(storage, border);
     if (options.sessionCookies === "per-tenant" || complete.account?.storeAccountCookie) {
-      parts.nameCookiesLate?.(ctx, options);
+      nameCookiesLate(ctx, options);
     }
     if (parts.trustOwnAddresses) ctx.isTrustedOrigin = parts.trustOwnAddresses(ctx);
   });
@@ -72,21 +76,16 @@ export async function start(
 
 /** Loads what this application needs. The changes themselves cannot wait for it. */
 async function loadParts(
-  { options: { secondaryStorage, plugins, account } }: AuthContext,
-  options: ResolvedOptions,
+  { options: { secondaryStorage, plugins } }: AuthContext,
+  { resolveTenantId }: ResolvedOptions,
 ) {
   // Another plugin may bring what is not there yet.
   const isOpen = plugins?.some(({ id, init }) => id !== PLUGIN_ID && init);
-  const hasKeys = plugins?.some(({ id }) => id === API_KEY);
-  const [storage, cookieNames, addresses, keys] = await Promise.all([
+  const [storage, addresses] = await Promise.all([
     secondaryStorage || isOpen ? import("./border/storage") : undefined,
-    options.sessionCookies === "per-tenant" || account?.storeAccountCookie || isOpen
-      ? import("./border/cookie-names")
-      : undefined,
-    options.resolveTenantId ? import("./naming/addresses") : undefined,
-    hasKeys ? import("./border/api-keys") : undefined,
+    resolveTenantId ? import("./naming/addresses") : undefined,
   ]);
-  return { ...storage, ...cookieNames, ...addresses, ...keys };
+  return { ...storage, ...addresses };
 }
 
 /**
@@ -224,7 +223,6 @@ function pluginsAtRunTime(
   { plugins = [], hooks }: BetterAuthOptions,
   schema: BetterAuthPluginDBSchema,
   { before, afterEndpoint, afterPlugins }: OwnHooks,
-  withTenants = (plugin: BetterAuthPlugin) => plugin,
 ): BetterAuthPlugin[] {
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
   const always = (handler: BeforeHook["handler"] | undefined) =>
@@ -232,7 +230,7 @@ function pluginsAtRunTime(
   const others = plugins.map((plugin) =>
     plugin === ours
       ? { id: PLUGIN_ID, schema, options: ours.options, endpoints: ours.endpoints ?? {} }
-      : guardingStandIns(plugin.id === API_KEY ? withTenants(plugin) : plugin),
+      : guardingStandIns(plugin.id === API_KEY ? sessionsOfKeys(plugin) : plugin),
   );
   const isLast = ({ id }: BetterAuthPlugin) => HANDS_COOKIES_OVER.includes(id);
   return [

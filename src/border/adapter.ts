@@ -17,7 +17,7 @@ import {
   tenantClause,
   vouchForUser,
 } from "./border";
-import { isImpersonator, mayUse } from "./sessions";
+import { isImpersonator, mayUse, noteTokens } from "./sessions";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
 type Narrowed<Call> = { call: Call; scope?: Settled; model?: string | undefined };
@@ -30,7 +30,6 @@ export function isMySQL({ options }: Pick<DBTransactionAdapter, "options">): boo
 }
 
 const mysql = lazy(() => import("./mysql"));
-const elsewhere = lazy(() => import("./elsewhere"));
 
 const METHODS = [
   "create",
@@ -205,7 +204,7 @@ function confinedMethods(
         if (!scope) return rows;
         if (model === "session") {
           const tokens = tokensIn(input.where).filter(isMissingIn(rows as Row[]));
-          if (tokens.length) await (await elsewhere()).noteTokens(raw, scope, input.model, tokens);
+          if (tokens.length) await noteTokens(raw, scope, input.model, tokens);
         }
         if (model === "verification" && notes().heldState) return consumeState(input.model, rows);
         return rows.map((row) => admit({ join: input.join, model }, scope, row));

@@ -1,9 +1,11 @@
-import type { BetterAuthOptions } from "better-auth";
-import { type AfterHook, lazy, silentHook } from "../framework";
-import { settledScope } from "../scope/endpoint";
+import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
+import { parseCookies } from "better-auth/cookies";
+import { type AfterHook, silentHook } from "../framework";
+import type { ResolvedOptions } from "../options";
+import { adminTarget, currentEndpoint, settledScope } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, settled } from "../scope/scope";
-import type { Border, Row } from "./border";
+import { type Border, borderOf, type Row } from "./border";
 import { mayUse } from "./sessions";
 
 /**
@@ -28,11 +30,48 @@ export const closeEndpoint: AfterHook = {
 export const keepCookiesOfElsewhere: AfterHook = {
   matcher: ({ headers }) => notes().elsewhere.size > 0 || headers?.has("authorization") === true,
 
-  handler: silentHook(async (ctx) => (await elsewhere()).keepCookies(ctx)),
+  handler: silentHook(keepCookies),
 };
 
-/** Loaded when a request turns out to carry a session of somewhere else. */
-const elsewhere = lazy(() => import("./elsewhere"));
+/** R5: takes back what drops the cookie of a session that is good elsewhere. */
+async function keepCookies(ctx: HookEndpointContext): Promise<void> {
+  const { context, headers: effective, request } = ctx;
+  const headers = context.responseHeaders;
+  if (!headers) return;
+  const used = parseCookies(effective?.get("cookie") ?? "");
+  const sent = parseCookies(request?.headers.get("cookie") ?? "");
+  const isElsewhere = (name: string) => {
+    // A bearer token stood in for the cookie: nothing was found out about the cookie.
+    if (request && sent.has(name) && sent.get(name) !== used.get(name)) return true;
+    const [token = ""] = (used.get(name) ?? "").split(".");
+    return notes().elsewhere.has(token);
+  };
+  const { sessionToken, ...companions } = context.authCookies;
+  const goWithSession = Object.values(companions).map(({ name }) => name);
+  const kept = headers.getSetCookie().filter((line) => {
+    const [name = ""] = line.split("=");
+    if (!/;\s*max-age=0\b/i.test(line)) return true;
+    const companion = goWithSession.some((own) => name === own || name.startsWith(`${own}.`));
+    return !isElsewhere(companion ? sessionToken.name : name);
+  });
+  const lost = await lostCookies(context, kept);
+  headers.delete("set-cookie");
+  for (const line of [...kept, ...lost]) headers.append("set-cookie", line);
+}
+
+/**
+ * Where a hook asks who was signed in before, better-auth drops the cookie of the session that it
+ * does not find here, and with it the one of the session that was just made. That one comes back,
+ * unless the session itself was taken back, for a second factor, say.
+ */
+async function lostCookies(context: AuthContext, kept: string[]): Promise<string[]> {
+  const { session } = context.newSession ?? {};
+  const { issued = [], elsewhere } = notes();
+  const isLost =
+    session && elsewhere.size > 0 && !kept.some((line) => line.includes(session.token));
+  if (!isLost || !(await borderOf(context.adapter)?.readSession(session.token))) return [];
+  return issued.filter((line) => !kept.includes(line) && !/;\s*max-age=0\b/i.test(line));
+}
 
 type SessionOptions = NonNullable<BetterAuthOptions["session"]>;
 
@@ -58,4 +97,62 @@ export function labelCachedSessions(
     return since === undefined ? crypto.randomUUID() : `${own}@${session.tenantId}:${since}`;
   };
   return { ...session, cookieCache: { ...cookieCache, version } } as SessionOptions;
+}
+
+type Cookies = AuthContext["authCookies"];
+
+/**
+ * The session cookies under names of the tenant's own. The name is read late, so that it is right
+ * for the scope of the moment, also where another plugin copies the context.
+ */
+export function nameCookiesLate(ctx: AuthContext, { sessionCookies }: ResolvedOptions): void {
+  const named = new WeakMap<object, Cookies>();
+  const isLate = (key: string) => sessionCookies === "per-tenant" || key === ACCOUNT_COOKIE;
+  const late = lateNames(ctx.authCookies, isLate);
+  Object.defineProperty(ctx, "authCookies", {
+    configurable: true,
+    enumerable: true,
+    get(this: object) {
+      return named.get(this) ?? late;
+    },
+    // better-auth makes cookies anew for a request where their domain goes by the host.
+    set(this: object, cookies: Cookies) {
+      named.set(this, lateNames(cookies, isLate));
+    },
+  });
+}
+
+const LATE = new WeakSet<object>();
+
+/**
+ * An account at a provider, which better-auth keeps in a cookie where there is no database. It says
+ * nothing about a tenant or a user, so its name does, in any case (R10).
+ */
+const ACCOUNT_COOKIE = "accountData";
+
+function lateNames(cookies: Cookies, isLate: (key: string) => boolean): Cookies {
+  if (LATE.has(cookies)) return cookies;
+  const entries = Object.entries(cookies).map(([key, { name, attributes }]) => {
+    const cookie = {
+      attributes,
+      get name() {
+        return isLate(key) ? name + suffix(name) : name;
+      },
+    };
+    return [key, cookie];
+  });
+  const late = Object.fromEntries(entries) as Cookies;
+  LATE.add(late);
+  return late;
+}
+
+function suffix(name: string): string {
+  const scope = settledScope();
+  // An operator comes to visit with the platform's cookie.
+  if (!scope?.tenantId || scope.reach === "visits") return "";
+  const own = `_${encodeURIComponent(scope.tenantId)}`;
+  const endpoint = currentEndpoint();
+  if (!adminTarget(endpoint)) return own;
+  // Whether a tenant's own admin calls or an operator is about to visit shows in the cookies.
+  return endpoint?.headers?.get("cookie")?.includes(`${name}${own}=`) ? own : "";
 }

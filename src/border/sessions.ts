@@ -1,4 +1,4 @@
-import type { AuthContext } from "better-auth";
+import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { lazy } from "../framework";
 import {
@@ -11,7 +11,7 @@ import {
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
 import { isValid, scopeOf, settle } from "../scope/settle";
-import type { Border, Row } from "./border";
+import { type Border, isInside, type Row } from "./border";
 
 /**
  * Whether a session that was found by its token is good in the running request. In one that names
@@ -102,3 +102,40 @@ function isInDatabase({ options: { secondaryStorage, session } }: AuthContext): 
   if (!secondaryStorage) return true;
   return session?.storeSessionInDatabase === true && !session.preserveSessionInDatabase;
 }
+
+/** Of several tokens that are not found here, some are good elsewhere, and some nowhere. */
+export async function noteTokens(
+  raw: DBTransactionAdapter,
+  scope: Settled,
+  model: string,
+  tokens: string[],
+): Promise<void> {
+  const where = [{ field: "token", operator: "in" as const, value: tokens }];
+  for (const row of await raw.findMany<Row>({ model, where })) {
+    if (!isInside(scope, row)) notes().elsewhere.add(String(row.token));
+  }
+}
+
+/**
+ * The session that an API key stands for is made by its plugin, which knows nothing of tenants.
+ *
+ * Guarded by "a session by API key carries the tenant of its user".
+ */
+export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
+  if (!plugin.hooks?.before) return plugin;
+  const before = plugin.hooks.before.map(({ matcher, handler }) => ({
+    matcher,
+    handler: (async (ctx: Parameters<typeof handler>[0]) => {
+      const answer = (await handler(ctx)) as { response?: KeySession & { context?: KeyContext } };
+      const made = [answer?.response, answer?.response?.context?.context?.session];
+      for (const found of made) {
+        if (found?.session && found.user) found.session.tenantId = found.user.tenantId ?? null;
+      }
+      return answer;
+    }) as typeof handler,
+  }));
+  return { ...plugin, hooks: { ...plugin.hooks, before } };
+}
+
+type KeySession = { session?: Row; user?: Row };
+type KeyContext = { context?: { session?: KeySession } };

@@ -8,7 +8,6 @@ import type { ResolvedOptions } from "../options";
 import { isOutermost, noteEndpoint } from "../scope/endpoint";
 import { currentScope, enter, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
-import { stateLabels } from "./guards";
 import {
   claimedTenantId,
   claimsTenant,
@@ -16,7 +15,7 @@ import {
   requireTenantId,
   resolvedTenantId,
 } from "./request";
-import { type StandIn, standInOf } from "./stand-ins";
+import { oauthState, runMiddlewares, type StandIn, standInOf } from "./stand-ins";
 
 /**
  * Enters the scope of the tenant that a request names, before anything else runs (R2): on every
@@ -51,15 +50,13 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
       }
       // better-auth's own endpoint takes it for a field of the application's.
       if (standIn && ctx.body) delete ctx.body.tenantId;
-      return standIn?.path && (await middlewares()).runMiddlewares(ctx);
+      return standIn?.path && runMiddlewares(ctx);
     }),
   };
 }
 
 /** Where nothing goes by the host, no address belongs to anybody. */
 const addresses = lazy(() => import("./addresses"));
-
-const middlewares = lazy(() => import("./middlewares"));
 
 const isManagement = (path: string | undefined) => isOwnPath(path) && !isStandIn(path);
 
@@ -75,7 +72,7 @@ async function enterByName(
     return assertSame(scope, claimedTenantId(ctx, options, standIn !== undefined));
   }
   if (standIn?.callback) {
-    return (await stateLabels()).enterByState(ctx, options, standIn.callback);
+    return (await oauthState()).enterByState(ctx, options, standIn.callback);
   }
   // better-auth's own callback is the platform's, whatever tenant the request names.
   if (ctx.path === CALLBACK_PATH) return void enter(settled(null));

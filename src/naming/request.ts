@@ -1,4 +1,5 @@
 import type { HookEndpointContext } from "better-auth";
+import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
 import { isOwnPath } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
@@ -117,7 +118,7 @@ export async function tenantOfAnswer(
   if (Number.isSafeInteger(answer) && hasNumericIds(ctx)) return String(answer);
   const slug = typeof answer === "object" && (answer as { slug?: unknown }).slug;
   if (typeof slug !== "string" || slug === "") {
-    throw (await import("./mistakes")).notUnderstood(ctx, answer);
+    throw notUnderstood(ctx, answer);
   }
   const tenant = await findTenantBySlug(ctx.context, slug);
   if (!tenant) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
@@ -161,4 +162,20 @@ function assertNamed(tenantId: string | undefined): string {
 function foundBefore({ context }: HookEndpointContext, id: string): Tenant | undefined {
   const tenant = found.get(context);
   return tenant?.id === id ? tenant : undefined;
+}
+
+/** The error for an answer of the application's resolver that says nothing about a tenant. */
+function notUnderstood({ context, path }: HookEndpointContext, answer: unknown) {
+  const message = `tenantAuth(): resolveTenantId answered ${describe(answer)} for ${path}. It may answer the id of a tenant (a string${
+    context.options.advanced?.database?.generateId === "serial" ? " or a whole number" : ""
+  }), { slug }, false for no tenant, or nothing.`;
+  context.logger.error(message);
+  return new BetterAuthError(message);
+}
+
+/** A value in words, for messages about what was not understood. */
+function describe(value: unknown): string {
+  if (value === null || value === undefined || typeof value === "number") return String(value);
+  if (typeof value === "string") return JSON.stringify(value.slice(0, 64));
+  return Array.isArray(value) ? "an array" : `a value of type ${typeof value}`;
 }

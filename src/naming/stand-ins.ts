@@ -1,4 +1,11 @@
-import type { AuthContext } from "better-auth";
+import type {
+  AuthContext,
+  BetterAuthOptions,
+  BetterAuthPlugin,
+  HookEndpointContext,
+} from "better-auth";
+import { STANDS_FOR } from "../constants";
+import { lazy } from "../framework";
 import type { ReturnedState } from "../scope/scope";
 
 /** A call that came to an endpoint of ours and goes on at better-auth's, inside a tenant. */
@@ -24,7 +31,7 @@ type Marked = { [STAND_IN]?: StandIn };
 export const standInOf = ({ context }: { context: object }): StandIn | undefined =>
   (context as Marked)[STAND_IN];
 
-export const markStandIn = (context: object, standIn: StandIn): void =>
+const markStandIn = (context: object, standIn: StandIn): void =>
   void Object.assign(context, { [STAND_IN]: standIn });
 
 /** The path that a request came to before it went on at another endpoint. */
@@ -34,3 +41,124 @@ export const cameTo = ({ context }: { context: object }): string | undefined =>
 /** The context for a call of `auth.api` that goes on at another endpoint. */
 export const asStandIn = (context: AuthContext, standIn: StandIn): AuthContext =>
   Object.assign({ ...context }, { [STAND_IN]: standIn, session: null });
+
+/** Loaded with the first social sign-in. */
+export const oauthState = lazy(() => import("./oauth-state"));
+
+type OnRequest = NonNullable<BetterAuthPlugin["onRequest"]>;
+
+/**
+ * R12: a request to one of our sign-in endpoints goes on under the path of the endpoint that it
+ * stands for, before anybody else has looked at it. So it meets the same middlewares, request
+ * hooks and endpoint hooks as there, once. What better-auth has looked at by then, the disabled
+ * paths and the rate limits, is looked at here and in `limitStandIns`.
+ */
+export const goOnAtEndpoint: OnRequest = async (request, ctx) => {
+  const url = request.url.includes("/tenant/") ? new URL(request.url) : undefined;
+  const base = url && new URL(ctx.baseURL).pathname.replace(/\/$/, "");
+  if (!url?.pathname.startsWith(`${base}/tenant/`) || base === undefined) return;
+  const path = innerPath(url.pathname.slice(base.length), ctx.options);
+  if (!path) return;
+  if (ctx.options.disabledPaths?.includes(path)) {
+    return { response: new Response("Not Found", { status: 404 }) };
+  }
+  const isCallback = path.startsWith("/callback/");
+  // A form post of a provider comes without our cookies: the endpoint turns it into a GET.
+  if (request.method !== (isCallback ? "GET" : "POST")) return;
+  url.pathname = base + path;
+  const callback = isCallback ? { callback: (await oauthState()).takeLabel(url.searchParams) } : {};
+  const standIn: StandIn = { path: outerPath(path), ...callback };
+  markStandIn(ctx, standIn);
+  return { request: new Request(url, request) };
+};
+
+function innerPath(given: string, { advanced }: BetterAuthOptions): string | undefined {
+  const path = advanced?.skipTrailingSlashes ? given.replace(/\/$/, "") : given;
+  const [, id] = /^\/tenant\/callback\/([^/]+)$/.exec(path) ?? [];
+  return id === undefined ? STANDS_FOR[path] : `/callback/${id}`;
+}
+
+const outerPath = (path: string) =>
+  path.startsWith("/callback/") ? "/tenant/callback/:id" : `/tenant${path}`;
+
+type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
+type Hook = NonNullable<Hooks["before"]>[number] & NonNullable<Hooks["after"]>[number];
+
+/**
+ * A hook for the path that a request came to runs as well, besides those for the path that it goes
+ * on under. One that is for both runs once; the application's own, which sees the path, for each.
+ */
+export const alsoWhereItCame = (hook: Hook, runsForBoth = false): Hook => ({
+  matcher: (ctx) => {
+    const path = cameTo(ctx);
+    if (path === undefined || (!runsForBoth && hook.matcher(ctx))) return false;
+    return hook.matcher({ ...ctx, path });
+  },
+  handler: ((ctx: HookEndpointContext) =>
+    hook.handler({ ...ctx, path: cameTo(ctx) } as never)) as Hook["handler"],
+});
+
+type CustomRules = NonNullable<BetterAuthOptions["rateLimit"]>["customRules"];
+
+/**
+ * R12: a limit of an endpoint counts for the one that stands for it, whose path is the same behind
+ * "/tenant". Each rule stands beside its twin, because better-auth takes the first that matches.
+ */
+export function limitStandIns(rules: CustomRules): CustomRules {
+  const twins = Object.entries(rules ?? {}).flatMap(([path, rule]) => [
+    [path, rule] as const,
+    [`/tenant${path}`, rules?.[`/tenant${path}`] ?? rule] as const,
+  ]);
+  return rules && Object.fromEntries(twins);
+}
+
+/** A plugin whose limits and hooks count for our endpoints as for those that they stand for. */
+export function guardingStandIns(plugin: BetterAuthPlugin): BetterAuthPlugin {
+  const { hooks, rateLimit } = plugin;
+  if (!hooks && !rateLimit) return plugin;
+  const { before, after } = hooks ?? {};
+  return {
+    ...plugin,
+    ...(rateLimit && { rateLimit: limitLikeEndpoint(rateLimit) }),
+    ...(hooks && {
+      hooks: {
+        ...(before && { before: before.flatMap((hook) => [alsoWhereItCame(hook as Hook), hook]) }),
+        ...(after && { after: after.flatMap((hook) => [hook, alsoWhereItCame(hook as Hook)]) }),
+      },
+    }),
+  };
+}
+
+function limitLikeEndpoint(rules: NonNullable<BetterAuthPlugin["rateLimit"]>) {
+  return rules.map((rule) => ({
+    ...rule,
+    pathMatcher: (path: string) =>
+      rule.pathMatcher(path) || rule.pathMatcher(innerPath(path, {}) ?? path),
+  }));
+}
+
+/** Middlewares of plugins on the path that a request came to guard it as well. */
+export async function runMiddlewares(ctx: HookEndpointContext): Promise<Response | undefined> {
+  const path = cameTo(ctx);
+  if (path === undefined) return undefined;
+  for (const { middlewares = [] } of ctx.context.options.plugins ?? []) {
+    for (const { path: pattern, middleware } of middlewares) {
+      if (!matches(pattern, path) || matches(pattern, ctx.path ?? "")) continue;
+      const answer = await middleware({ ...ctx, path } as Parameters<typeof middleware>[0]);
+      if (answer instanceof Response) return answer;
+    }
+  }
+  return undefined;
+}
+
+/** As better-auth's router compares them: a part by "*" or ":name", everything below by "**". */
+function matches(pattern: string, path: string): boolean {
+  const [first, ...rest] = pattern.split("/");
+  const [part, ...below] = path.split("/");
+  if (first === undefined) return part === undefined;
+  if (first.startsWith("**")) return true;
+  if (part === undefined || !(first === part || /^[*:]/.test(first))) return false;
+  return rest.length === 0 || below.length === 0
+    ? rest.length === below.length || rest[0]?.startsWith("**") === true
+    : matches(rest.join("/"), below.join("/"));
+}

@@ -5,6 +5,7 @@ import { socialProviderList, socialProviders } from "better-auth/social-provider
 import { borderOf } from "../border/border";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { boundedMap } from "../framework";
+import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
 import { getTenantId, notes } from "../scope/scope";
 import {
@@ -16,8 +17,6 @@ import {
   oldestFirst,
   type StoredOAuthConfig,
 } from "./config-store";
-import { byId, configuredOptions, globalProviders, isConfigured } from "./configured";
-import { assertReturned, startingFlows, stateMismatch } from "./flows";
 import {
   authorityOf,
   certainIssuerOf,
@@ -27,6 +26,7 @@ import {
   type OwnOptions,
   parseOwnOptions,
 } from "./provider-options";
+import { byId, configuredOptions, globalProviders, isConfigured } from "./providers";
 import { assertNamesTenant, TENANT_PARAMETER, tenantsIn } from "./trusted-addresses";
 
 /** A provider for a tenant, and a word for the credentials that it uses. */
@@ -35,19 +35,17 @@ export interface TenantProvider {
   credentials: string;
 }
 
-const builtIn = socialProviders as unknown as Record<
-  string,
-  (options: ProviderOptions) => OAuthProvider
->;
-
 export const isBuiltIn = (id: string) => (socialProviderList as readonly string[]).includes(id);
+
+type Create = (options: ProviderOptions) => OAuthProvider;
 
 /**
  * One of better-auth's own providers, which sends people back to the tenants' callback; with a
  * tenant's id, to the address that is this tenant's alone.
  */
 export function build(id: string, options: ProviderOptions, tenantId?: string): OAuthProvider {
-  const provider = builtIn[id]?.(options);
+  const create: unknown = isBuiltIn(id) ? Reflect.get(socialProviders, id) : undefined;
+  const provider = (create as Create | undefined)?.(options);
   // A config of a provider that this version of better-auth does not have any more.
   if (!provider) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.PROVIDER_NOT_FOUND);
   // better-auth reads from here whether people may sign up; Zoom's provider does not say.

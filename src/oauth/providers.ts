@@ -1,14 +1,16 @@
+import type { AuthContext, BetterAuthOptions } from "better-auth";
 import { isAPIError } from "better-auth/api";
-import type { OAuthProvider } from "better-auth/oauth2";
+import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
 import { CALLBACK_PATH } from "../constants";
-import { lazy } from "../framework";
+import { lateProvider, lazy } from "../framework";
+import { oauthState } from "../naming/stand-ins";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type Endpoint } from "../scope/endpoint";
 import { currentScope } from "../scope/scope";
 import { settle } from "../scope/settle";
-import { byId, GLOBALS } from "./configured";
+
 /**
  * The social providers, read late from the scope: the global ones on the platform; in a tenant its
  * own config where there is an enabled one, else the global provider. In a tenant they are
@@ -82,7 +84,7 @@ function wantedIds({ body, query, params }: Endpoint): string[] {
   return named.filter((id) => typeof id === "string");
 }
 
-/** A provider that better-auth gets by calling a function, and what it reads without calling it. */
+/** A provider that fails in words of ours, when it is the one that was asked for. */
 function late(
   id: string,
   provide: () => Promise<OAuthProvider | undefined>,
@@ -92,11 +94,10 @@ function late(
     const endpoint = currentEndpoint();
     const isWanted = endpoint && wantedIds(endpoint).includes(id);
     const failed = async (error: unknown) =>
-      isWanted ? (await states()).redirectFromCallback(error) : unusable(id, error);
+      isWanted ? (await oauthState()).redirectFromCallback(error) : unusable(id, error);
     return (await provide().catch(failed)) ?? {};
   };
-  const { name: _, ...properties } = read; // A function has a name already, for good.
-  return Object.assign(call, properties) as unknown as OAuthProvider;
+  return lateProvider(call, read);
 }
 
 /**
@@ -114,17 +115,77 @@ function unusable(id: string, error: unknown): OAuthProvider {
   });
 }
 
-const states = lazy(() => import("./flows"));
-
 /**
  * better-auth's own callback is the platform's. A state that a tenant started is refused there: in
  * the database and in secondary storage it is out of reach, and in a cookie it is looked at.
  */
 function refusingTenantStates(provider: OAuthProvider): OAuthProvider {
   const provide = async () => {
-    const { isTenantsState, redirectFromCallback, stateMismatch } = await states();
+    const { isTenantsState, redirectFromCallback, stateMismatch } = await oauthState();
     return (await isTenantsState()) ? redirectFromCallback(stateMismatch()) : provider;
   };
-  const { name: _, ...properties } = provider;
-  return Object.assign(provide, properties) as unknown as OAuthProvider;
+  return lateProvider(provide, provider);
+}
+
+type Configured = ProviderOptions | (() => unknown) | undefined;
+type LateOptions = (() => Promise<unknown>) & { configured: Configured };
+
+/**
+ * Some of better-auth's plugins (One Tap) read the options of a provider instead of the provider.
+ * better-auth allows them to be functions, so inside a tenant they answer the tenant's.
+ */
+export function lateProviderOptions({ socialProviders }: BetterAuthOptions) {
+  const configured = { ...socialProviders } as Record<string, Configured>;
+  const entries = socialProviderList.map((id) => [id, lateOptions(id, configured[id])]);
+  return { ...configured, ...Object.fromEntries(entries) } as BetterAuthOptions["socialProviders"];
+}
+
+function lateOptions(id: string, configured: Configured): LateOptions {
+  const options = async () => {
+    const { context } = currentEndpoint() ?? {};
+    const border = context && borderOf(context.adapter);
+    const isInTenant = border && (await settle(border.readSession)).tenantId !== null;
+    if (!isInTenant) return typeof configured === "function" ? await configured() : configured;
+    const provider = context.socialProviders.find((candidate) => candidate.id === id) as unknown;
+    const late = provider as (() => Promise<Partial<OAuthProvider>>) | undefined;
+    return (await late?.())?.options;
+  };
+  return Object.assign(options, { configured });
+}
+
+/** How the application has configured a provider, be it switched on or off. */
+export async function configuredOptions(
+  ctx: AuthContext,
+  id: string,
+  global: OAuthProvider | undefined,
+): Promise<ProviderOptions> {
+  // Most of better-auth's providers show their options; Zoom does not.
+  if (global?.options) return global.options;
+  const configured = configuredBy(ctx, id);
+  return ((typeof configured === "function" ? await configured() : configured) ?? {}) as object;
+}
+
+/** Whether the provider of this name is better-auth's own, set up by the application. */
+export function isConfigured(ctx: AuthContext, id: string): boolean {
+  return configuredBy(ctx, id) !== undefined;
+}
+
+function configuredBy(ctx: AuthContext, id: string): Configured {
+  return (ctx.options.socialProviders as Record<string, LateOptions> | undefined)?.[id]?.configured;
+}
+
+/** On the list of providers, which shows others inside a tenant. */
+const GLOBALS = Symbol.for("better-auth-tenant:global-providers");
+
+/** The providers that the application has configured, whatever scope asks. */
+export const globalProviders = ({ socialProviders }: AuthContext): OAuthProvider[] =>
+  (socialProviders as { [GLOBALS]?: OAuthProvider[] })[GLOBALS] ?? socialProviders;
+
+/** Of two providers with one name, better-auth takes the first. */
+export function byId(providers: OAuthProvider[]): Map<string, OAuthProvider> {
+  const found = new Map<string, OAuthProvider>();
+  for (const provider of providers) {
+    if (!found.has(provider.id)) found.set(provider.id, provider);
+  }
+  return found;
 }

@@ -14,9 +14,8 @@ import type { SocialProviderList } from "better-auth/social-providers";
 import { kAPIErrorHeaderSymbol } from "better-call";
 import * as z from "zod";
 import { type AfterHook, type Answer, redirect, silentHook, standIn } from "../framework";
-import { stateLabels } from "../naming/guards";
 import { namedTenantId, requireTenant } from "../naming/request";
-import { asStandIn, standInOf } from "../naming/stand-ins";
+import { asStandIn, oauthState, standInOf } from "../naming/stand-ins";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { getTenantId, runInScope } from "../scope/scope";
 import type { Tenant } from "../tenants/find";
@@ -162,7 +161,7 @@ export const callbackTenantOAuth = standIn(
       throw redirect(`${ctx.context.baseURL}/tenant/callback/${id}?${params}`);
     }
     const params = new URLSearchParams(ctx.query);
-    const { takeLabel } = await stateLabels();
+    const { takeLabel } = await oauthState();
     const context = asStandIn(ctx.context, { callback: takeLabel(params) });
     return runEndpoint<never>(ctx, callbackOAuth, { query: Object.fromEntries(params), context });
   },

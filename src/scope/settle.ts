@@ -1,8 +1,7 @@
-import { createAuthMiddleware, isStateful } from "better-auth/api";
+import { createAuthMiddleware, getSession, isStateful } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { lazy } from "../framework";
 import { type Endpoint, endpointOfRequest, settledScope } from "./endpoint";
-import { enter, notes, type SessionRow, type Settled, settled } from "./scope";
+import { enter, notes, runInScope, type SessionRow, type Settled, settled } from "./scope";
 
 /** Reads a session by its token, wherever it belongs, if its tenant is still there. */
 export type ReadSession = (
@@ -51,13 +50,11 @@ async function sessionOf(
   if (known) return { ...known.session, tenantId: known.session.tenantId ?? known.user?.tenantId };
   const given = endpoint.headers ?? endpoint.request?.headers;
   const sent = given && !(given instanceof Headers) ? new Headers(given) : given;
-  const headers = sent?.has("authorization")
-    ? await (await credentials()).withBearer(endpoint, sent)
-    : sent;
+  const headers = sent?.has("authorization") ? await withBearer(endpoint, sent) : sent;
   if (!headers?.has("cookie")) return undefined;
   const input = { headers, context } as MiddlewareInput;
   if (!isStateful(input as Parameters<typeof isStateful>[0])) {
-    return (await credentials()).statelessSession({ headers, context });
+    return statelessSession({ headers, context });
   }
   const token = await readSessionToken(input);
   return token ? readSession(token, adapter) : undefined;
@@ -70,5 +67,30 @@ export const readSessionToken = createAuthMiddleware(async (ctx) =>
 
 type MiddlewareInput = Parameters<typeof readSessionToken>[0];
 
-/** Loaded where there are bearer tokens, or sessions in cookies only. */
-const credentials = lazy(() => import("./credentials"));
+/** Where sessions live in cookies only, better-auth opens them. */
+async function statelessSession(input: Pick<Endpoint, "headers" | "context">) {
+  const query = { disableRefresh: true };
+  const found = await runInScope({ kind: "pending" }, () => {
+    notes().reading = true;
+    return getSession()({ ...input, headers: input.headers as Headers, query, method: "GET" });
+  });
+  return found?.session as SessionRow | undefined;
+}
+
+/**
+ * The headers that the endpoint will read its session from. The bearer plugin puts its token in
+ * the place of the cookie; that hook may not have run yet.
+ */
+async function withBearer(endpoint: Endpoint, headers: Headers): Promise<Headers> {
+  const bearer = endpoint.context.options.plugins?.find(({ id }) => id === "bearer");
+  for (const { matcher, handler } of bearer?.hooks?.before ?? []) {
+    const ctx = { ...endpoint, headers };
+    if (!matcher(ctx as Parameters<typeof matcher>[0])) continue;
+    const answer = await handler({ ...ctx, returnHeaders: true } as Parameters<typeof handler>[0]);
+    const changed = (answer as HookAnswer)?.response?.context?.headers;
+    if (changed) return changed;
+  }
+  return headers;
+}
+
+type HookAnswer = { response?: { context?: { headers?: Headers } } } | undefined;
