@@ -23,7 +23,8 @@ import {
   guardingStandIns,
   limitStandIns,
 } from "./naming/stand-ins";
-import { lateProviderOptions, lateProviders } from "./oauth/providers";
+import { lateProviderOptions } from "./oauth/configured";
+import { lateProviders } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
 import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";

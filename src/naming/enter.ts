@@ -5,7 +5,7 @@ import { CALLBACK_PATH, isOwnPath, isStandIn } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { type BeforeHook, lazy, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { isOutermost, noteEndpoint } from "../scope/endpoint";
+import { isOutermost, noteEndpoint, type StandIn, standInOf } from "../scope/endpoint";
 import { currentScope, enter, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
@@ -15,7 +15,7 @@ import {
   requireTenantId,
   resolvedTenantId,
 } from "./request";
-import { oauthState, runMiddlewares, type StandIn, standInOf } from "./stand-ins";
+import { oauthState, runMiddlewares } from "./stand-ins";
 
 /**
  * Enters the scope of the tenant that a request names, before anything else runs (R2): on every

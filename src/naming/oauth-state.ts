@@ -11,10 +11,9 @@ import type { OAuthProvider } from "better-auth/oauth2";
 import { CALLBACK_PATH } from "../constants";
 import { errorRedirect, rootCause } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint } from "../scope/endpoint";
+import { currentEndpoint, type StandIn } from "../scope/endpoint";
 import { enter, notes, type ReturnedState, settled } from "../scope/scope";
 import { namedTenantId, requireTenantId } from "./request";
-import type { StandIn } from "./stand-ins";
 
 /*
  * A provider sends people back without a word about a tenant, but for the state that it was given.

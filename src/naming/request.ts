@@ -4,9 +4,9 @@ import { APIError } from "better-auth/api";
 import { isOwnPath } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { ResolvedOptions } from "../options";
+import { cameTo } from "../scope/endpoint";
 import { getTenantId, notes, runAsResolver } from "../scope/scope";
 import { findTenantById, findTenantBySlug, recentlySeen, type Tenant } from "../tenants/find";
-import { cameTo } from "./stand-ins";
 
 /** The places a request can name its tenant in. */
 export interface TenantNames {

@@ -9,6 +9,7 @@ import {
   type StoredOAuthConfig,
   tryDecrypt,
 } from "./config-store";
+import { globalProviders } from "./configured";
 import { callbackPath, fromClient, isBuiltIn, type TenantClient } from "./provider";
 import {
   invalid,
@@ -19,7 +20,6 @@ import {
   type OwnOptions,
   parseOwnOptions,
 } from "./provider-options";
-import { globalProviders } from "./providers";
 import { assertNamesTenant, assertRedirectURI } from "./trusted-addresses";
 
 /** One thing that was looked at when a config was checked. */

@@ -17,6 +17,7 @@ import {
   oldestFirst,
   type StoredOAuthConfig,
 } from "./config-store";
+import { byId, configuredOptions, globalProviders, isConfigured } from "./configured";
 import {
   authorityOf,
   certainIssuerOf,
@@ -26,7 +27,6 @@ import {
   type OwnOptions,
   parseOwnOptions,
 } from "./provider-options";
-import { byId, configuredOptions, globalProviders, isConfigured } from "./providers";
 import { assertNamesTenant, TENANT_PARAMETER, tenantsIn } from "./trusted-addresses";
 
 /** A provider for a tenant, and a word for the credentials that it uses. */

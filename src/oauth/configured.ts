@@ -1,0 +1,69 @@
+import type { AuthContext, BetterAuthOptions } from "better-auth";
+import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
+import { socialProviderList } from "better-auth/social-providers";
+import { borderOf } from "../border/border";
+import { currentEndpoint } from "../scope/endpoint";
+import { settle } from "../scope/settle";
+
+type Configured = ProviderOptions | (() => unknown) | undefined;
+type LateOptions = (() => Promise<unknown>) & { configured: Configured };
+
+/**
+ * Some of better-auth's plugins (One Tap) read the options of a provider instead of the provider.
+ * better-auth allows them to be functions, so inside a tenant they answer the tenant's.
+ */
+export function lateProviderOptions({ socialProviders }: BetterAuthOptions) {
+  const configured = { ...socialProviders } as Record<string, Configured>;
+  const entries = socialProviderList.map((id) => [id, lateOptions(id, configured[id])]);
+  return { ...configured, ...Object.fromEntries(entries) } as BetterAuthOptions["socialProviders"];
+}
+
+function lateOptions(id: string, configured: Configured): LateOptions {
+  const options = async () => {
+    const { context } = currentEndpoint() ?? {};
+    const border = context && borderOf(context.adapter);
+    const isInTenant = border && (await settle(border.readSession)).tenantId !== null;
+    if (!isInTenant) return typeof configured === "function" ? await configured() : configured;
+    const provider = context.socialProviders.find((candidate) => candidate.id === id) as unknown;
+    const late = provider as (() => Promise<Partial<OAuthProvider>>) | undefined;
+    return (await late?.())?.options;
+  };
+  return Object.assign(options, { configured });
+}
+
+/** How the application has configured a provider, be it switched on or off. */
+export async function configuredOptions(
+  ctx: AuthContext,
+  id: string,
+  global: OAuthProvider | undefined,
+): Promise<ProviderOptions> {
+  // Most of better-auth's providers show their options; Zoom does not.
+  if (global?.options) return global.options;
+  const configured = configuredBy(ctx, id);
+  return ((typeof configured === "function" ? await configured() : configured) ?? {}) as object;
+}
+
+/** Whether the provider of this name is better-auth's own, set up by the application. */
+export function isConfigured(ctx: AuthContext, id: string): boolean {
+  return configuredBy(ctx, id) !== undefined;
+}
+
+function configuredBy(ctx: AuthContext, id: string): Configured {
+  return (ctx.options.socialProviders as Record<string, LateOptions> | undefined)?.[id]?.configured;
+}
+
+/** On the list of providers, which shows others inside a tenant. */
+export const GLOBALS = Symbol.for("better-auth-tenant:global-providers");
+
+/** The providers that the application has configured, whatever scope asks. */
+export const globalProviders = ({ socialProviders }: AuthContext): OAuthProvider[] =>
+  (socialProviders as { [GLOBALS]?: OAuthProvider[] })[GLOBALS] ?? socialProviders;
+
+/** Of two providers with one name, better-auth takes the first. */
+export function byId(providers: OAuthProvider[]): Map<string, OAuthProvider> {
+  const found = new Map<string, OAuthProvider>();
+  for (const provider of providers) {
+    if (!found.has(provider.id)) found.set(provider.id, provider);
+  }
+  return found;
+}
