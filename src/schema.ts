@@ -77,8 +77,6 @@ function tables() {
       fields: { tenantId: tenantColumn, email: emailColumn() },
       indexes: [{ fields: ["tenantId", "email"], unique: true }],
     },
-    // On the tenant alone: with the user in it, better-auth's migrations refuse the index on MySQL
-    // where ids are numbers and the table is there already.
     session: { fields: { tenantId: { ...tenantColumn, index: true } } },
     account: {
       fields: { tenantId: { ...tenantColumn, index: true }, accountId: accountIdColumn() },

@@ -23,11 +23,26 @@ type TableCall = { model: string; where?: Where[] | undefined; join?: object | u
 type Narrowed<Call> = { call: Call; scope?: Settled; model?: string | undefined };
 type FindOne = Parameters<DBAdapter["findOne"]>[0];
 
+type HasOptions = Pick<DBTransactionAdapter, "options">;
+
 /** Adapters have two words for it. */
-export function isMySQL({ options }: Pick<DBTransactionAdapter, "options">): boolean {
+function databaseOf({ options }: HasOptions): string | undefined {
   const { type, provider } = (options ?? {}) as { type?: string; provider?: string };
-  return (type ?? provider) === "mysql";
+  return type ?? provider;
 }
+
+export const isMySQL = (adapter: HasOptions) => databaseOf(adapter) === "mysql";
+
+/**
+ * To SQLite without statistics one index is as good as another, so for the rows of one user it may
+ * go through all rows of the tenant. A list of two values, which are the same, makes it think twice.
+ */
+function isChosenByTenant(adapter: HasOptions, where: Where[]): boolean {
+  return databaseOf(adapter) === "sqlite" && where.some(({ field }) => SELECTIVE.includes(field));
+}
+
+/** Columns with an index of their own in tables that have one for the tenant. */
+const SELECTIVE = ["userId", "accountId", "identifier"];
 
 const mysql = lazy(() => import("./mysql"));
 
@@ -100,7 +115,8 @@ function confinedMethods(
       if (!model) return run({ call, scope });
       // Last, and joined by AND: adapters that go through conditions from left to right apply it
       // to the outcome of every OR before it, the others to the whole group of them.
-      const where = [...(call.where ?? []), ...tenantClause(scope)];
+      const given = call.where ?? [];
+      const where = [...given, ...tenantClause(scope, isChosenByTenant(raw, given))];
       return run({ call: { ...call, where }, scope, model });
     };
     const scope = settledScope();

@@ -60,10 +60,13 @@ export function isState(value: unknown, state: string | undefined): boolean {
 }
 
 /** The condition that keeps a query inside the scope. */
-export function tenantClause({ tenantId, reach }: Settled): Where[] {
+export function tenantClause({ tenantId, reach }: Settled, asList = false): Where[] {
   if (reach === "all") return [];
   const value = tenantId ?? PLATFORM;
-  return [{ field: "tenantId", operator: "eq", value, connector: "AND" }];
+  const condition = asList
+    ? { operator: "in" as const, value: [value, value] }
+    : { operator: "eq" as const, value };
+  return [{ field: "tenantId", connector: "AND", ...condition }];
 }
 
 /** Whether a row is inside the scope. One that does not show its tenant is not. */

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createDatabase, type DatabaseKind } from "../support/database";
-import { createInstance } from "../support/instance";
+import { createInstance, PASSWORD } from "../support/instance";
 import { databases } from "../support/servers";
 import { CREDENTIALS, createSizeInstance, SEARCH, succeed, walk } from "./flows";
 import { explain, recordQueries } from "./plans";
@@ -58,6 +58,30 @@ describe("queries of a large database", () => {
     // A few seconds on a machine of its own.
     120_000,
   );
+
+  it("on SQLite without statistics: what one user has is found by the user", async () => {
+    const database = await createDatabase("sqlite");
+    onTestFinished(() => database.close());
+    const queries = recordQueries(database);
+    const app = await createSizeInstance({ database });
+    const statistics = await database.query(
+      "select name from sqlite_master where name like '%stat1'",
+    );
+    expect(statistics).toEqual([]);
+    const { id: tenantId } = await app.createTenant("acme");
+    const person = { tenantId, email: "jane@acme.com", password: PASSWORD, name: "Jane" };
+    const me = app.browser();
+    await succeed("sign-up", () => me.post("/tenant/sign-up/email", person));
+    queries.length = 0;
+    await succeed("list-sessions", () => me.get("/list-sessions"));
+    await succeed("list-accounts", () => me.get("/list-accounts"));
+    const lists = queries.filter(({ sql }) => /from "(session|account)".*"userId" = \?/.test(sql));
+    expect(lists).toHaveLength(2);
+    for (const { sql, params } of lists) {
+      const [plan] = await database.query(`explain query plan ${sql}`, params);
+      expect(plan?.detail).toMatch(/USING INDEX \S+ \(userId=\?\)/);
+    }
+  });
 
   it.runIf(databases.includes("postgres"))(
     "every column that refers to another table has an index, so that deletions find their rows",
