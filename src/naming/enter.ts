@@ -24,22 +24,11 @@ import { oauthState, runMiddlewares } from "./stand-ins";
  */
 export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
   return {
-    // Says no at once where nothing names a tenant: the hook would cost every request otherwise.
-    matcher: (ctx) => {
-      noteEndpoint(ctx);
-      // Management enters no tenant, but R9 holds for it.
-      if (isManagement(ctx.path)) return options.resolveTenantId !== undefined;
-      return Boolean(
-        options.resolveTenantId ||
-          currentScope().kind === "settled" ||
-          claimsTenant(ctx, options) ||
-          standInOf(ctx) ||
-          isStandIn(ctx.path) ||
-          ctx.path === CALLBACK_PATH,
-      );
-    },
+    matcher: () => true,
 
     handler: silentHook(async (ctx) => {
+      noteEndpoint(ctx);
+      if (!mayName(ctx, options)) return undefined;
       const standIn = standInOf(ctx);
       if (!isManagement(ctx.path)) {
         if (isOutermost(ctx)) await enterByName(ctx, options, standIn);
@@ -53,6 +42,20 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
       return standIn?.path && runMiddlewares(ctx);
     }),
   };
+}
+
+/** Whether there is anything to do: most requests go by their session, and lose no time here. */
+function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
+  if (options.resolveTenantId) return true;
+  // Management enters no tenant.
+  if (isManagement(ctx.path)) return false;
+  return (
+    currentScope().kind === "settled" ||
+    claimsTenant(ctx, options) ||
+    standInOf(ctx) !== undefined ||
+    isStandIn(ctx.path) ||
+    ctx.path === CALLBACK_PATH
+  );
 }
 
 /** Where nothing goes by the host, no address belongs to anybody. */
