@@ -35,9 +35,9 @@ export const isMySQL = (adapter: HasOptions) => databaseOf(adapter) === "mysql";
 
 /**
  * To SQLite without statistics one index is as good as another, so for the rows of one user it may
- * go through all rows of the tenant. A list of two values, which are the same, makes it think twice.
+ * go through all rows of the tenant. Written as `IN (x, x)`, the tenant is the worse choice.
  */
-function isChosenByTenant(adapter: HasOptions, where: Where[]): boolean {
+function needsListHint(adapter: HasOptions, where: Where[]): boolean {
   return databaseOf(adapter) === "sqlite" && where.some(({ field }) => SELECTIVE.includes(field));
 }
 
@@ -116,7 +116,7 @@ function confinedMethods(
       // Last, and joined by AND: adapters that go through conditions from left to right apply it
       // to the outcome of every OR before it, the others to the whole group of them.
       const given = call.where ?? [];
-      const where = [...given, ...tenantClause(scope, isChosenByTenant(raw, given))];
+      const where = [...given, ...tenantClause(scope, needsListHint(raw, given))];
       return run({ call: { ...call, where }, scope, model });
     };
     const scope = settledScope();

@@ -24,7 +24,7 @@ export interface Border {
   tenantSince(tenantId: string, adapter?: DBTransactionAdapter): Promise<string | undefined>;
   /** Whether this process has deleted the tenant while the request was on its way. */
   wasDeleted(tenantId: string): boolean;
-  /** The same for a session in secondary storage, where there is one. */
+  /** Reads a session from secondary storage, below the border, where there is such a storage. */
   storedSession?: ((token: string) => Promise<StoredSession | undefined>) | undefined;
   /** Reads a session below the border: it is what settles the scope. */
   readSession: ReadSession;

@@ -19,7 +19,7 @@ export async function pinpoint(
   return row ? [{ field: "id", value: String(row.id) }, ...inside] : null;
 }
 
-/** What nobody else's row has: enough to recognize one's own by. */
+/** Columns that are compared to tell whether the returned row is the inserted one. */
 const KEYS = [
   "tenantId",
   "userId",
@@ -49,7 +49,10 @@ export function verifyInsertedRow(adapter: DBAdapter): void {
     )) as Record<string, unknown> | null;
     const data: Record<string, unknown> = call.data;
     const isOther = KEYS.some((key) => data[key] && row?.[key] && data[key] !== row[key]);
-    if (isOther) throw new BetterAuthError(`The database answered another row of ${call.model}`);
+    if (isOther)
+      throw new BetterAuthError(
+        `The database returned a different row of ${call.model} than the one just inserted`,
+      );
     return row;
   }) as DBAdapter["create"];
 }

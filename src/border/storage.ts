@@ -123,8 +123,8 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
     get: async (key) => {
       const found = await locate(key);
       // R6: a replayed callback must not find its state a second time.
-      const takes = found && isState(verificationIn(found.value), notes().heldState);
-      if (takes) return open(await raw.getAndDelete(found.at)).value ?? null;
+      const isConsumed = found && isState(verificationIn(found.value), notes().heldState);
+      if (isConsumed) return open(await raw.getAndDelete(found.at)).value ?? null;
       return found?.value ?? null;
     },
 
@@ -138,20 +138,21 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
       const scope = await scopeOf(key);
       const { tenantId } = scope;
       const at = session ? key : keyIn(scope, key);
-      if (tenantId === null) return raw.set(at, isPlain(value) ? value : seal(value, FREE), ttl);
+      if (tenantId === null)
+        return raw.set(at, isPlain(value) ? value : withLabel(value, PLATFORM_LABEL), ttl);
       const since = await currentBorder().tenantSince(tenantId);
       if (since === undefined) {
         throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
       }
-      return raw.set(at, seal(value, { tenantId, since, session }), ttl);
+      return raw.set(at, withLabel(value, { tenantId, since, session }), ttl);
     },
 
     delete: async (key) => {
       const scope = await scopeOf(key);
       const { label, value } = mayBeSession(key) ? open(await raw.get(key)) : EMPTY;
       const { sweeping } = notes();
-      const isOfTime = sweeping === undefined || sweeping === label?.since;
-      const isOwn = (label?.tenantId ?? null) === scope.tenantId && isOfTime;
+      const isSameTenant = sweeping === undefined || sweeping === label?.since;
+      const isOwn = (label?.tenantId ?? null) === scope.tenantId && isSameTenant;
       if (value != null && isOwn) return raw.delete(key);
       if (!label) await raw.delete(keyIn(scope, key));
     },
@@ -173,9 +174,9 @@ async function storedSession(
 
 const EMPTY: Opened = { value: undefined };
 /** Around a value of the platform that could be taken for a labelled one. */
-const FREE: Label = { tenantId: "", since: "" };
+const PLATFORM_LABEL: Label = { tenantId: "", since: "" };
 
-const seal = (value: string, label: Label) => JSON.stringify({ [LABEL]: label, value });
+const withLabel = (value: string, label: Label) => JSON.stringify({ [LABEL]: label, value });
 
 const isPlain = (value: string) => open(value).value === value;
 

@@ -148,7 +148,11 @@ async function tenantOfHost(
     const answer = await runAsResolver(() => resolveTenantId({ context, headers, request }));
     const tenant = await tenantOfAnswer(ctx, answer);
     return (typeof tenant === "object" ? tenant.id : tenant) || null;
-  } catch {
+  } catch (error) {
+    const { name, message } = error as Error;
+    ctx.context.logger.error(
+      `resolveTenantId failed for ${address.host}, which is not trusted therefore: ${name}: ${message}`,
+    );
     return SOMEBODY_ELSE;
   }
 }

@@ -82,9 +82,9 @@ async function enterByName(
   const bodyCounts = standIn !== undefined || isOwnPath(ctx.path);
   const named = (await namedTenantId(ctx, options, bodyCounts)) ?? standIn?.tenantId ?? undefined;
   if (named !== undefined || standIn) {
-    // In a tenant that does not exist there simply is no session; that look-up stays one query.
-    const exists = ctx.path === "/get-session" && named !== undefined;
-    enter(settled(exists ? named : await requireTenantId(ctx, named)));
+    // A tenant that does not exist has no sessions either, so get-session need not look for it.
+    const skipsLookup = ctx.path === "/get-session" && named !== undefined;
+    enter(settled(skipsLookup ? named : await requireTenantId(ctx, named)));
   } else if ((await resolvedTenantId(ctx, options)) === false) {
     // A session of a tenant is no session here (R5).
     enter(settled(null));

@@ -17,7 +17,7 @@ import { namedTenantId, requireTenantId } from "./request";
 
 /*
  * A provider sends people back without a word about a tenant, but for the state that it was given.
- * So a tenant's flow puts its tenant there: behind the state that better-auth has made, with a
+ * So a tenant's flow puts its tenant there: in front of the state that better-auth has made, with a
  * signature that binds it to the tenant, the provider and the credentials that the flow was started
  * with (R6). That names the tenant of the callback before anything is read.
  */
@@ -177,7 +177,7 @@ export async function redirectFromCallback(error: unknown): Promise<never> {
   // Drivers put whole rows into their errors.
   if (!isAPIError(error)) {
     const { name, code } = rootCause(error);
-    context.logger.error(`The OAuth callback failed: ${name} ${code ?? ""}`);
+    context.logger.error(`The OAuth callback failed: ${code ?? name}`);
   }
   const code = isAPIError(error) ? error.body?.code : undefined;
   const errorURL = (await getOAuthState())?.errorURL;

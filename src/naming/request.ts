@@ -49,7 +49,10 @@ export async function namedTenantId(
   return named ?? getTenantId() ?? undefined;
 }
 
-/** Whether a request says anything about a tenant, be it right or wrong. */
+/**
+ * Whether a request says anything about a tenant, be it right or wrong. Without a resolver, a
+ * request that does not is not asked any further: every place of `claimedNames` has to be in here.
+ */
 export function claimsTenant(ctx: HookEndpointContext, { tenantHeader }: ResolvedOptions): boolean {
   const { query } = ctx;
   const headers = ctx.headers ?? ctx.request?.headers;

@@ -13,7 +13,7 @@ import { globalProviders } from "./configured";
 import { callbackPath, fromClient, isBuiltIn, type TenantClient } from "./provider";
 import {
   invalid,
-  isElsewhere,
+  isAtForeignHost,
   isMove,
   issuerOf,
   locationOf,
@@ -35,7 +35,7 @@ export interface OAuthConfigFinding {
 /** What a check of a config has found, without a user and without storing anything. */
 export interface OAuthConfigCheck {
   providerId: string;
-  /** Whether every finding is. */
+  /** True if every finding is ok. */
   ok: boolean;
   /** What has to be registered at the provider as redirect URI or callback URL. */
   redirectURI: string;
@@ -98,7 +98,7 @@ async function answers(address: string): Promise<Verdict> {
   return status < 500 ? good("The address answers") : bad(`The address answers with ${status}`);
 }
 
-/** Hands in a code that nobody was given: who is refused for the code alone was let in. */
+/** Hands in a made-up code: if only the code is refused, the client was accepted. */
 async function acceptsClient(provider: OAuthProvider, redirectURI: string): Promise<Verdict> {
   try {
     await provider.validateAuthorizationCode({ code: "-", codeVerifier: VERIFIER, redirectURI });
@@ -181,7 +181,7 @@ export async function readChanges(
       ? (before ?? {})
       : parseOwnOptions(providerId, options, trustedProviderHosts);
   if (options !== undefined && clientSecret === undefined) assertStays(providerId, before, own);
-  if (isElsewhere(providerId, own)) assertNamesTenant(redirectURI, tenantId);
+  if (isAtForeignHost(providerId, own)) assertNamesTenant(redirectURI, tenantId);
   return options ? { ...changes, options: own } : changes;
 }
 
@@ -200,7 +200,7 @@ export function redirectURIOf(
   overridden: string | null | undefined,
   options: OwnOptions,
 ): string {
-  const owner = isElsewhere(providerId, options) ? tenantId : undefined;
+  const owner = isAtForeignHost(providerId, options) ? tenantId : undefined;
   return overridden ?? ctx.baseURL + callbackPath(providerId, owner);
 }
 

@@ -30,7 +30,10 @@ function encrypt(ctx: AuthContext, value: string): Promise<string> {
 }
 
 /** Decrypts what was encrypted with any of the framework's secrets. */
-export async function decrypt(ctx: AuthContext, stored: Encrypted): Promise<Confidential> {
+export async function decrypt(
+  ctx: AuthContext,
+  stored: Encrypted & OAuthConfigKey,
+): Promise<Confidential> {
   const open = (data: string) => symmetricDecrypt({ key: ctx.secretConfig, data });
   try {
     const { clientId, clientSecret, options } = stored;
@@ -43,7 +46,7 @@ export async function decrypt(ctx: AuthContext, stored: Encrypted): Promise<Conf
   } catch {
     // The cause is left out on purpose: it must not carry cipher text into an answer or a log.
     ctx.logger.error(
-      "A stored OAuth credential cannot be decrypted. Is an old auth secret missing in `secrets`?",
+      `${nameOf(stored)} cannot be decrypted. Is an old auth secret missing in \`secrets\`?`,
     );
     throw APIError.from(
       "INTERNAL_SERVER_ERROR",
@@ -120,7 +123,7 @@ export function saveOAuthConfig(
   providerId: string,
   input: OAuthConfigInput,
 ): Promise<StoredOAuthConfig> {
-  return withoutDriverErrors(ctx, async () => {
+  return withoutDriverErrors(ctx, { tenantId, providerId }, async () => {
     const replace = async () => {
       const existing = await findOAuthConfig(ctx, tenantId, providerId);
       return existing && change(ctx, existing, input);
@@ -153,7 +156,7 @@ export function changeOAuthConfig(
   existing: StoredOAuthConfig,
   changes: Partial<OAuthConfigInput>,
 ): Promise<StoredOAuthConfig | null> {
-  return withoutDriverErrors(ctx, () => change(ctx, existing, changes));
+  return withoutDriverErrors(ctx, existing, () => change(ctx, existing, changes));
 }
 
 async function change(
@@ -183,13 +186,21 @@ async function hasSecret(ctx: AuthContext, row: StoredOAuthConfig, clientSecret:
   return (await tryDecrypt(ctx, row))?.clientSecret === clientSecret;
 }
 
+/** For log lines. */
+const nameOf = ({ tenantId, providerId }: OAuthConfigKey) =>
+  `The OAuth config of tenant ${tenantId} for ${providerId}`;
+
 /** The error of a driver goes no further: drivers put whole rows into theirs. */
-async function withoutDriverErrors<T>(ctx: AuthContext, run: () => Promise<T>): Promise<T> {
+async function withoutDriverErrors<T>(
+  ctx: AuthContext,
+  key: OAuthConfigKey,
+  run: () => Promise<T>,
+): Promise<T> {
   try {
     return await run();
   } catch (error) {
     const { name, code } = rootCause(error);
-    ctx.logger.error(`The OAuth config could not be saved: ${name} ${code ?? ""}`);
+    ctx.logger.error(`${nameOf(key)} could not be saved: ${code ?? name}`);
     throw APIError.from("INTERNAL_SERVER_ERROR", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_SAVED);
   }
 }
@@ -261,7 +272,7 @@ async function replaceCipher(ctx: AuthContext, row: StoredOAuthConfig, clear: Co
     { field: "clientSecret", value: row.clientSecret },
     { field: "options", value: row.options ?? null },
   ];
-  const count = await withoutDriverErrors(ctx, () =>
+  const count = await withoutDriverErrors(ctx, row, () =>
     ctx.adapter.updateMany({ model: MODEL, where, update }),
   );
   return count > 0;

@@ -112,7 +112,7 @@ export function authorityOf(id: string, options: OwnOptions): string {
 }
 
 /** Whether options that a tenant gave, checked or not, name a host that is not the provider's own. */
-export function isElsewhere(id: string, own: OwnOptions): boolean {
+export function isAtForeignHost(id: string, own: OwnOptions): boolean {
   const spelled = (value: unknown) =>
     typeof value === "string" ? value.replace(/\/$/, "") : value;
   const entries = Object.entries(own).map(([key, value]) => [key, spelled(value)]);

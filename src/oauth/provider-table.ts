@@ -18,7 +18,10 @@ type Rule<Value> = z.ZodType<Value> | null;
 
 /** What a provider takes from a tenant, beyond a client id and a secret. */
 interface Entry<Id extends ProviderId> {
-  /** Every option that better-auth's provider has beyond the shared ones. */
+  /**
+   * Every option that better-auth's provider has beyond the shared ones. One that acts or speaks
+   * for the application's client goes into `GOES_WITH_THE_CLIENT` (provider-options.ts) as well.
+   */
   options: { [Key in OwnKey<Id>]-?: Rule<ValueOf<OptionsOf<Id>, Key>> };
   /**
    * Options that are an address, with the hosts that are the provider's own, and `/*` where the
@@ -32,7 +35,7 @@ interface Entry<Id extends ProviderId> {
    * together or not at all: half of them would send a tenant's secret to a strange place.
    */
   location?: OwnKey<Id>[];
-  /** What the client id is to the provider, where it is not just that. */
+  /** How the provider takes its client id, if not as one plain id: several, or under the name `clientKey`. */
   clientId?: string[] extends ValueOf<OptionsOf<Id>, "clientId"> ? "first of several" : "key";
   /** Where the provider describes itself, if it speaks OpenID Connect. */
   issuer?: string | ((options: Record<string, unknown>) => string);
@@ -47,7 +50,7 @@ interface Entry<Id extends ProviderId> {
 const name = z.string().regex(/^[ -~]{1,255}$/, "is empty, too long or not plain text");
 const names = z.array(name).max(20);
 const flag = z.boolean().optional();
-/** An application may forbid more than a tenant asks for, and a tenant more than the application. */
+/** Only `true` is accepted: a tenant may tighten what the application allows, never loosen it. */
 const stricter = z.literal(true).optional();
 const oneOf = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
   z.enum(names).optional();

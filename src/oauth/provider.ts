@@ -22,7 +22,7 @@ import {
   authorityOf,
   certainIssuerOf,
   invalid,
-  isElsewhere,
+  isAtForeignHost,
   mergeOptions,
   type OwnOptions,
   parseOwnOptions,
@@ -159,7 +159,7 @@ export async function fromClient(
   const configured = await configuredOptions(ctx, id, global);
   const options = mergeOptions(id, client, own, configured);
   if (scopes) options.scope = scopes;
-  const broughtHost = isElsewhere(id, own);
+  const broughtHost = isAtForeignHost(id, own);
   if (broughtHost) assertNamesTenant(redirectURI, tenantId);
   try {
     const provider = build(id, options, broughtHost ? tenantId : undefined);

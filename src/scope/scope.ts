@@ -46,9 +46,9 @@ export interface Notes {
   settling?: Promise<Settled> | undefined;
   /** True inside the application's resolver: what it asks better-auth cannot ask the resolver again. */
   resolving?: boolean;
-  /** True while better-auth opens a session that is to settle the scope: it is not held against one. */
+  /** True while better-auth opens a session that is to settle the scope: no scope is checked then. */
   reading?: boolean;
-  /** Set while a tenant is deleted, to when it was created: what it stored is found without its row. */
+  /** Set while a tenant is deleted, to when it was created: its labels are readable without its row. */
   sweeping?: string;
   /** True where the resolver said that there is no tenant: a link may still lead into its tenant. */
   decidedByResolver?: boolean;
@@ -68,7 +68,7 @@ export interface Notes {
   readonly elsewhere: Set<string>;
   /** Users that were read or created through the border, and their tenant (R8). */
   readonly knownUsers: Map<string, string | null>;
-  /** Tokens of sessions that the request has made or read: where they are stored, it may write. */
+  /** Tokens of sessions that the request has made or read: these are stored under their plain token. */
   readonly sessionTokens: Set<string>;
   /** Hosts in addresses that the request carries, and the tenant that the resolver gives them to. */
   readonly hosts: Map<string, string | null>;
@@ -180,8 +180,9 @@ export async function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Pr
 }
 
 /**
- * The tenant that the running code works for, or null on the platform. Works in every hook,
- * mail sender and callback that better-auth calls during a request.
+ * The tenant that the running code works for; null on the platform, and while it is not known yet
+ * (in a hook that runs before anything was read). Works in every hook, mail sender and callback
+ * that better-auth calls during a request.
  */
 export function getTenantId(): string | null {
   const scope = currentScope();
