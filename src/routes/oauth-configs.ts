@@ -108,10 +108,7 @@ const checkBody = registerBody
   .omit({ enabled: true })
   .partial({ clientId: true, clientSecret: true })
   .refine(
-    ({ clientId, clientSecret, scopes, redirectURI, options }) =>
-      clientId && clientSecret
-        ? true
-        : [clientId, clientSecret, scopes, redirectURI, options].every((given) => given == null),
+    ({ clientId, clientSecret }) => !clientId === !clientSecret,
     "give a client id and a secret, or neither",
   );
 
@@ -129,8 +126,7 @@ export const checkOAuthConfigEndpoint = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       const configs = await manageConfigs(ctx, options, "oauth-config:check");
-      const { providerId, clientId, clientSecret, tenantId: _, ...rest } = ctx.body;
-      const given = clientId && clientSecret ? { ...rest, clientId, clientSecret } : undefined;
+      const { providerId, tenantId: _, ...given } = ctx.body;
       return ctx.json(await configs.check(providerId, given));
     },
   );
