@@ -4,8 +4,13 @@ import * as z from "zod";
 import { lazy } from "../framework";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
 import { jsonObject, tenantId, text } from "./input";
+import type { ProviderName } from "./sign-in";
 
-const providerId = text(255).meta({ description: "A built-in social provider" });
+// The type offers the built-in providers, and takes any text: that is for the server to refuse.
+const providerId = text(255).meta({ description: "A built-in social provider" }) as z.ZodType<
+  ProviderName,
+  ProviderName
+>;
 
 const clientSecret = text(8192).meta({ description: "The tenant's client secret; never returned" });
 

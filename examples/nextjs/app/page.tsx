@@ -61,7 +61,7 @@ export default async function StartPage() {
                 ))}
               <div className="row">
                 <Link className="button" href={`/t/${tenant.slug}`}>
-                  Open {tenant.name}
+                  <span className="name">Open {tenant.name}</span>
                 </Link>
                 <a className="small" href={hostAddress(tenant.slug)}>
                   {new URL(hostAddress(tenant.slug)).host}

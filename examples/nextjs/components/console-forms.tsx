@@ -112,7 +112,7 @@ export function DeleteTenantForm({ tenant }: { tenant: KnownTenant }) {
       />
       <div>
         <SubmitButton className="destructive" pending={pending}>
-          Delete {tenant.name} permanently
+          <span className="name">Delete {tenant.name} permanently</span>
         </SubmitButton>
       </div>
     </form>

@@ -86,7 +86,7 @@ export default async function ConsolePage({ searchParams }: PageProps<"/console"
                     <td className="number">{count.users}</td>
                     <td className="number">{count.sessions}</td>
                     <td className="number wide-only">{count.providers}</td>
-                    <td className="small muted wide-only">{formatTime(tenant.createdAt)}</td>
+                    <td className="small muted wide-only time">{formatTime(tenant.createdAt)}</td>
                   </tr>
                 ))}
               </tbody>

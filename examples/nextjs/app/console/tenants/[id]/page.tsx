@@ -45,7 +45,7 @@ export default async function TenantPage({ params }: PageProps<"/console/tenants
         <div className="spread">
           <p className="muted">The next page shows what would be deleted.</p>
           <Link className="button plain" href={`/console/tenants/${tenant.id}/delete`}>
-            Delete {tenant.name} …
+            <span className="name">Delete {tenant.name} …</span>
           </Link>
         </div>
       </section>
@@ -123,7 +123,7 @@ async function People({ tenant }: { tenant: Tenant }) {
                       {emailVerified && <span className="badge good">Confirmed</span>}
                     </span>
                   </td>
-                  <td className="small muted wide-only">{formatTime(createdAt)}</td>
+                  <td className="small muted wide-only time">{formatTime(createdAt)}</td>
                 </tr>
               ))}
             </tbody>
