@@ -1,6 +1,11 @@
-import type { ClientFetchOption } from "@better-auth/core";
+import type { BetterAuthOptions, ClientFetchOption } from "@better-auth/core";
+import type { DBFieldAttribute } from "@better-auth/core/db";
 import type { BetterFetch, BetterFetchResponse } from "@better-fetch/fetch";
-import { type BetterAuthClientPlugin, useAuthQuery } from "better-auth/client";
+import {
+  type BetterAuthClientPlugin,
+  type InferAdditionalFromClient,
+  useAuthQuery,
+} from "better-auth/client";
 import type { StrictEndpoint } from "better-call";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import type { tenantAuth } from "./plugin";
@@ -26,29 +31,59 @@ type Server = ReturnType<typeof tenantAuth>;
 type Endpoints = Server["endpoints"];
 type SignUpEndpoint = Endpoints["signUpEmailTenant"];
 
+/** The application's `auth`, as far as types go. */
+type Application = { options: BetterAuthOptions };
+type IsKnown<App extends Application> = Application extends App ? false : true;
+
+type Fields = Record<string, DBFieldAttribute>;
+type FieldsOf<
+  App extends Application,
+  Model extends "user" | "session",
+> = App["options"][Model] extends { additionalFields: infer Known extends Fields }
+  ? Known
+  : Record<never, never>;
+
+/** The application's own fields, as the schema of a plugin: better-auth infers from there. */
+type SchemaOf<App extends Application> = {
+  user: { fields: FieldsOf<App, "user"> };
+  session: { fields: FieldsOf<App, "session"> };
+};
+type AdditionalFields<App extends Application> = InferAdditionalFromClient<
+  { plugins: { id: string; $InferServerPlugin: { schema: Pick<SchemaOf<App>, "user"> } }[] },
+  "user",
+  "input"
+>;
+type SignUpBody<App extends Application> = SignUpInput & AdditionalFields<App>;
+
 /**
  * The server as the client's types see it. better-auth's client flattens the type of a body, and a
- * body that takes any field besides its own loses its own on the way: so here sign-up takes its
- * own fields only, and `getActions` adds the ones of the application.
+ * body that takes any field besides its own loses its own on the way: so here sign-up takes the
+ * fields that are known.
  */
-type ServerForClient = Omit<Server, "endpoints"> & {
+type ServerForClient<App extends Application> = Omit<Server, "endpoints" | "schema"> & {
+  schema: Server["schema"] & SchemaOf<App>;
   endpoints: Omit<Endpoints, "signUpEmailTenant"> & {
     signUpEmailTenant: StrictEndpoint<
       SignUpEndpoint["path"],
       Omit<SignUpEndpoint["options"], "metadata"> & {
-        metadata: { $Infer: { body: Pick<SignUpInput, keyof SignUpInput> } };
+        metadata: { $Infer: { body: Pick<SignUpBody<App>, keyof SignUpBody<App>> } };
       },
       SignUpAnswer
     >;
   };
 };
 
+/** Sign-up at an application whose fields are not known: it takes any. */
+type SignUpWithAnyFields = <Fields extends Record<string, unknown>>(
+  data: SignUpInput & Fields & { fetchOptions?: ClientFetchOption },
+  fetchOptions?: ClientFetchOption,
+) => Promise<BetterFetchResponse<SignUpAnswer, { code?: string; message?: string }, false>>;
+
 /**
- * Sign-up with the application's own fields; and what editors say about the other calls. Their types
- * come from the server's endpoints by way of the paths, and comments get lost there. `unknown` adds
- * nothing to a type, but its comment stays.
+ * What editors say about the calls. Their types come from the server's endpoints by way of the paths,
+ * and comments get lost there. `unknown` adds nothing to a type, but its comment stays.
  */
-interface Actions {
+interface Actions<App extends Application> {
   /** What the tenant's sign-in page offers, and the tenant's name, as a hook or as a store. */
   useSignInMethods: unknown;
   /** Tenants: their people's sign-up and sign-in, and for managers the tenants themselves. */
@@ -88,23 +123,23 @@ interface Actions {
     /** Sign-up under a tenant. */
     signUp: {
       /** Signs up with e-mail and password, and with the application's own fields. */
-      email<Fields extends Record<string, unknown>>(
-        data: SignUpInput & Fields & { fetchOptions?: ClientFetchOption },
-        fetchOptions?: ClientFetchOption,
-      ): Promise<BetterFetchResponse<SignUpAnswer, { code?: string; message?: string }, false>>;
+      email: IsKnown<App> extends true ? unknown : SignUpWithAnyFields;
     };
   };
 }
 
-/** The browser's side of `tenantAuth()`: `authClient.tenant.*`, and the tenant on every request. */
-export const tenantAuthClient = ({
+/**
+ * The browser's side of `tenantAuth()`: `authClient.tenant.*`, and the tenant on every request. With
+ * the type of the server, `tenantAuthClient<typeof auth>()`, it knows the application's own fields.
+ */
+export const tenantAuthClient = <App extends Application = Application>({
   tenantId,
   tenantHeader = "x-tenant-id",
 }: TenantAuthClientOptions = {}) =>
   ({
     id: "tenant-auth",
-    $InferServerPlugin: {} as ServerForClient,
-    getActions: () => ({}) as Actions,
+    $InferServerPlugin: {} as ServerForClient<App>,
+    getActions: () => ({}) as Actions<App>,
     getAtoms: ($fetch: BetterFetch) => ({
       // `useSignInMethods()`, and a store of that name where better-auth has stores, not hooks.
       signInMethods: useAuthQuery<SignInMethods>([], "/tenant/sign-in-methods", $fetch, {

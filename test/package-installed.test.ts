@@ -1,10 +1,12 @@
 import { execFile } from "node:child_process";
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -21,7 +23,21 @@ import { root } from "./support/markdown";
  * asks the registry for better-auth, so it runs on demand: npm run test:package.
  */
 
-const PNPM = "pnpm@10.34.9";
+/** How each of them adds packages to a project. */
+const INSTALLERS = {
+  npm: ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"],
+  pnpm: ["npx", "--yes", "pnpm@10.34.9", "add", "--silent"],
+  // On Node 20 it refuses better-auth itself: the newest kysely asks for Node 22.
+  yarn: ["npx", "--yes", "yarn@1.22.22", "add", "--silent", "--ignore-engines"],
+} as const;
+type Installer = keyof typeof INSTALLERS;
+
+/** The oldest better-auth that we promise to work with, and the newest there is. */
+const VERSIONS = [manifest.devDependencies["better-auth"], "latest"];
+const CASES = VERSIONS.flatMap((version) =>
+  (Object.keys(INSTALLERS) as Installer[]).map((installer) => ({ installer, version })),
+);
+
 const tool = (path: string) => join(root, "node_modules", path);
 const TSC = tool("typescript/bin/tsc");
 
@@ -145,35 +161,61 @@ describe.runIf(process.env.TEST_PACKAGE)("the packed package", () => {
     }
   });
 
-  test.concurrent.each([
-    ["npm", ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"]],
-    ["pnpm", ["npx", "--yes", PNPM, "install", "--silent"]],
-  ] as const)(
-    "works in a fresh project that %s has installed",
-    async (name, [command, ...args]) => {
-      const project = join(temporary, name);
-      mkdirSync(project);
+  test.for(CASES)(
+    "one command of $installer installs it beside better-auth $version, with one copy of the core",
+    { timeout: 300_000 },
+    async ({ installer, version }, { skip }) => {
+      if (!(await canBeInstalled(version))) skip(`better-auth ${version} cannot be installed`);
+      const project = join(temporary, `${installer}-${version}`);
       const write = (file: string, content: object) =>
         writeFileSync(join(project, file), JSON.stringify(content));
-      const { "better-auth": betterAuth, "@better-auth/core": core } = manifest.devDependencies;
-      const dependencies = {
-        "better-auth": betterAuth,
-        // Left to itself, npm takes the newest that we allow. That is not the one of this version.
-        "@better-auth/core": core,
-        "better-auth-tenant": `file:${tarball}`,
-      };
-      write("package.json", { name: "fresh", private: true, type: "module", dependencies });
+      mkdirSync(project);
+      write("package.json", { name: "fresh", private: true, type: "module" });
       writeFileSync(join(project, "main.ts"), PROGRAM);
-      await run(project, command, ...args);
+      await install(project, installer, `better-auth@${version}`, `file:${tarball}`);
+      for (const name of ["@better-auth/core", "better-call", "@better-fetch/fetch"]) {
+        expect([name, copiesOf(name, project)]).toEqual([name, 1]);
+      }
       for (const [resolution, options] of Object.entries(CONFIGS)) {
         write(`tsconfig.${resolution}.json`, { compilerOptions: options, files: ["main.ts"] });
         expect(await compile(project, resolution), resolution).toEqual([]);
       }
       expect(await run(project, process.execPath, "out/main.js")).toContain("signed up at acme");
     },
-    300_000,
   );
+
+  const probes = new Map<string, Promise<boolean>>();
+
+  /** By itself: some versions ask for packages that the registry does not have. */
+  function canBeInstalled(version: string): Promise<boolean> {
+    const probe = join(temporary, `probe-${version}`);
+    mkdirSync(probe, { recursive: true });
+    const asking =
+      probes.get(version) ??
+      run(probe, "npm", "install", "--dry-run", `better-auth@${version}`).then(
+        () => true,
+        () => false,
+      );
+    probes.set(version, asking);
+    return asking;
+  }
 });
+
+async function install(project: string, installer: Installer, ...packages: string[]) {
+  const [command, ...args] = INSTALLERS[installer];
+  await run(project, command, ...args, ...packages);
+}
+
+/** How many copies of a package there are in a project, wherever they lie. */
+function copiesOf(name: string, project: string): number {
+  const manifests = readdirSync(join(project, "node_modules"), { recursive: true })
+    .map(String)
+    .filter((path) => path.endsWith(join("node_modules", name, "package.json")))
+    .concat(join(name, "package.json"))
+    .map((path) => join(project, "node_modules", path))
+    .filter((path) => existsSync(path));
+  return new Set(manifests.map((path) => realpathSync(path))).size;
+}
 
 /**
  * The errors in the program and in the declarations of this package. Those of other packages are

@@ -1,3 +1,4 @@
+import { betterAuth } from "better-auth";
 import { type BetterAuthClientPlugin, createAuthClient } from "better-auth/client";
 import { adminClient, inferAdditionalFields, organizationClient } from "better-auth/client/plugins";
 import type { createAuthClient as createForReact } from "better-auth/react";
@@ -11,7 +12,13 @@ import {
   type TenantAuthClientOptions,
   tenantAuthClient,
 } from "../src/client";
-import type { OAuthConfigCheck, SignInMethods, Tenant, TenantOAuthConfig } from "../src/index";
+import {
+  type OAuthConfigCheck,
+  type SignInMethods,
+  type Tenant,
+  type TenantOAuthConfig,
+  tenantAuth,
+} from "../src/index";
 import { compiles, type HasAny } from "./support/types";
 
 const options = () => ({
@@ -33,6 +40,22 @@ declare const reactClient: ReturnType<typeof createReactClient>;
 declare const vueClient: ReturnType<typeof createVueClient>;
 declare const svelteClient: ReturnType<typeof createSvelteClient>;
 declare const solidClient: ReturnType<typeof createSolidClient>;
+
+const createTeams = () =>
+  betterAuth({
+    user: {
+      additionalFields: {
+        team: { type: "string" },
+        level: { type: "number", required: false },
+        score: { type: "number", required: false, input: false },
+      },
+    },
+    session: { additionalFields: { device: { type: "string", required: false } } },
+    plugins: [tenantAuth()],
+  });
+const createTeamClient = () =>
+  createAuthClient({ plugins: [tenantAuthClient<ReturnType<typeof createTeams>>()] });
+declare const teamClient: ReturnType<typeof createTeamClient>;
 
 type TenantOf = string | null | undefined;
 const person = { name: "Al", email: "al@example.com", password: "secret" };
@@ -148,6 +171,33 @@ describe("sign-in", () => {
       // @ts-expect-error: rememberMe is a boolean
       authClient.tenant.signUp.email({ ...person, rememberMe: "yes" });
     });
+  });
+
+  test("signUp.email knows the fields of an application that is known", () => {
+    compiles(async () => {
+      const known = { ...person, team: "blue", level: 1 };
+      const { data } = await teamClient.tenant.signUp.email(known);
+      expectTypeOf(data?.user.team).toEqualTypeOf<string | undefined>();
+      expectTypeOf(data?.user.level).toEqualTypeOf<number | null | undefined>();
+      expectTypeOf(data?.user.tenantId).toEqualTypeOf<TenantOf>();
+      expectTypeOf(data?.session?.device).toEqualTypeOf<TenantOf>();
+      expectTypeOf<HasAny<typeof data>>().toEqualTypeOf<false>();
+      teamClient.tenant.signUp.email({ ...person, team: "blue" }, { headers: {} });
+      // @ts-expect-error: no team
+      teamClient.tenant.signUp.email(person);
+      // @ts-expect-error: a team is a string
+      teamClient.tenant.signUp.email({ ...person, team: 1 });
+      // @ts-expect-error: misspelt
+      teamClient.tenant.signUp.email({ ...person, team: "blue", levle: 1 });
+      // @ts-expect-error: the server sets it
+      teamClient.tenant.signUp.email({ ...person, team: "blue", score: 1 });
+    });
+  });
+
+  test("it takes the same fields as better-auth's own", () => {
+    type Own = Parameters<typeof teamClient.signUp.email>[0];
+    type Ours = Parameters<typeof teamClient.tenant.signUp.email>[0];
+    expectTypeOf<Pick<Ours, "team" | "level">>().toEqualTypeOf<Pick<Own, "team" | "level">>();
   });
 
   test("signIn.email", () => {

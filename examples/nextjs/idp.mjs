@@ -47,8 +47,8 @@ export function startIdentityProvider(port, appUrl) {
   function knownRequest(response, { client_id, redirect_uri = "", response_type }) {
     const client = clients.get(client_id);
     if (client && isOurs(redirect_uri) && response_type === "code") return client;
-    page(response, 400, "This does not work", [
-      "<p>The application is not known here, or it asks to be led back to another place.</p>",
+    page(response, 400, "Invalid request", [
+      "<p>The application or its redirect URI is not registered here.</p>",
     ]);
   }
 
@@ -66,13 +66,15 @@ export function startIdentityProvider(port, appUrl) {
   function askForConsent(response, params) {
     const client = knownRequest(response, params);
     if (!client) return;
+    // Nobody is ever signed in here, and must not be asked to.
+    if (params.prompt === "none") return sendBack(response, params, { error: "login_required" });
     const hidden = Object.entries(params).map(
       ([name, value]) =>
         `<input type="hidden" name="${escapeHtml(name)}" value="${escapeHtml(value)}">`,
     );
     page(response, 200, `Sign in to ${client.name}`, [
-      `<p>The application <strong>${escapeHtml(params.client_id)}</strong> asks who you are. It will
-       learn your name and your e-mail address.</p>`,
+      `<p>The application <strong>${escapeHtml(params.client_id)}</strong> would like to know your
+       name and your email address.</p>`,
       '<form method="post" action="/oauth/authorize">',
       ...hidden,
       "<fieldset><legend>Who are you?</legend>",
@@ -91,14 +93,18 @@ export function startIdentityProvider(port, appUrl) {
     if (!knownRequest(response, params)) return;
     const { username, decision, ...request } = params;
     const person = people.find((known) => known.username === username);
-    const back = new URL(request.redirect_uri);
-    back.searchParams.set("state", request.state ?? "");
-    if (decision === "allow" && person) {
-      const code = randomBytes(16).toString("hex");
-      grants.set(code, { person, request });
-      back.searchParams.set("code", code);
-    } else {
-      back.searchParams.set("error", "access_denied");
+    if (decision !== "allow" || !person) {
+      return sendBack(response, request, { error: "access_denied" });
+    }
+    const code = randomBytes(16).toString("hex");
+    grants.set(code, { person, request });
+    sendBack(response, request, { code });
+  }
+
+  function sendBack(response, { redirect_uri, state = "" }, answer) {
+    const back = new URL(redirect_uri);
+    for (const [name, value] of Object.entries({ state, ...answer })) {
+      back.searchParams.set(name, value);
     }
     response.writeHead(303, { location: back.href }).end();
   }
@@ -141,9 +147,9 @@ export function startIdentityProvider(port, appUrl) {
   /** What a developer would find in the settings of a real one. */
   function home(response) {
     page(response, 200, "Stand-in identity provider", [
-      "<p>It plays a GitLab of your own, so that social sign-in can be tried without a network.",
-      `In an OAuth config, choose <strong>gitlab</strong> and the issuer <code>${origin}</code>.</p>`,
-      "<table><caption>Applications</caption><thead><tr><th scope=col>Client id<th scope=col>",
+      "<p>It plays a self-hosted GitLab, so that social sign-in can be tried without a network.",
+      `In an OAuth config, choose <strong>GitLab</strong> and the URL <code>${origin}</code>.</p>`,
+      "<table><caption>Applications</caption><thead><tr><th scope=col>Client ID<th scope=col>",
       "Client secret</tr></thead><tbody>",
       ...[...clients].map(
         ([id, { secret }]) => `<tr><td><code>${id}</code><td><code>${secret}</code></tr>`,

@@ -25,8 +25,9 @@ import { assertNamesTenant, assertRedirectURI } from "./trusted-addresses";
 /** One thing that was looked at when a config was checked. */
 export interface OAuthConfigFinding {
   /** What was looked at. */
-  subject: "options" | "authorization" | "token" | "discovery";
-  ok: boolean;
+  subject: "options" | "authorization" | "token" | "discovery" | "redirectURI";
+  /** Null where it could not be seen from here. */
+  ok: boolean | null;
   /** The error that a sign-in would end with. */
   code?: string;
   message: string;
@@ -35,7 +36,7 @@ export interface OAuthConfigFinding {
 /** What a check of a config has found, without a user and without storing anything. */
 export interface OAuthConfigCheck {
   providerId: string;
-  /** True if every finding is ok. */
+  /** Whether nothing failed that was tried. What could not be seen has `ok: null` in `findings`. */
   ok: boolean;
   /** What has to be registered at the provider as redirect URI or callback URL. */
   redirectURI: string;
@@ -51,32 +52,41 @@ export async function checkConfig(
   ctx: AuthContext,
   key: OAuthConfigKey,
   redirectURI: string | null | undefined,
-  loading: Promise<ClientInput>,
+  loading: Promise<Partial<ClientInput>>,
   options: ResolvedOptions,
 ): Promise<OAuthConfigCheck> {
   const { providerId } = key;
   const input = await loading.catch(() => null);
   const callback = redirectURIOf(ctx, key, redirectURI, input?.options ?? {});
   const findings = await findOut(ctx, key, callback, loading, options);
-  return { providerId, ok: findings.every(({ ok }) => ok), redirectURI: callback, findings };
+  const ok = findings.every((finding) => finding.ok !== false);
+  return { providerId, ok, redirectURI: callback, findings };
 }
 
 async function findOut(
   ctx: AuthContext,
   key: OAuthConfigKey,
   redirectURI: string,
-  loading: Promise<ClientInput>,
+  loading: Promise<Partial<ClientInput>>,
   options: ResolvedOptions,
 ): Promise<OAuthConfigFinding[]> {
+  const complete: OAuthConfigFinding = { subject: "options", ...good("The options are complete") };
   try {
-    const { provider, authorization } = await readClient(ctx, key, await loading, options);
+    const input = await loading;
+    if (!hasCredentials(input)) {
+      readOptions(key.providerId, input, options);
+      return [complete, WITHOUT_CREDENTIALS];
+    }
+    const { provider, authorization } = await readClient(ctx, key, input, options);
     const issuer = issuerOf(key.providerId, provider.options ?? {});
+    const visit = visitQuietly(authorization);
     const asked = await Promise.all([
-      find("authorization", () => answers(authorization.origin + authorization.pathname)),
+      find("authorization", () => answers(visit)),
       find("token", () => acceptsClient(provider, redirectURI)),
       ...(issuer ? [find("discovery", () => describesItself(issuer))] : []),
+      find("redirectURI", () => leadsBack(visit, redirectURI), unseen),
     ]);
-    return [{ subject: "options", ...good("The options are complete") }, ...asked];
+    return [complete, ...asked];
   } catch (error) {
     if (!isAPIError(error)) throw error;
     const code = error.body?.code;
@@ -84,17 +94,43 @@ async function findOut(
   }
 }
 
+const hasCredentials = (input: Partial<ClientInput>): input is ClientInput =>
+  input.clientId !== undefined && input.clientSecret !== undefined;
+
+const { OAUTH_CONFIG_NOT_FOUND } = TENANT_AUTH_ERROR_CODES;
+
+/** Before there is a config, a manager wants to know what to register at the provider. */
+const WITHOUT_CREDENTIALS: OAuthConfigFinding = {
+  subject: "token",
+  ok: false,
+  code: OAUTH_CONFIG_NOT_FOUND.code,
+  message: "There is no client id and secret yet",
+};
+
 async function find(
   subject: OAuthConfigFinding["subject"],
   ask: () => Promise<Verdict>,
+  failed = bad,
 ): Promise<OAuthConfigFinding> {
-  const verdict = ask().catch(() => bad("The provider cannot be reached"));
-  return { subject, ...(await inTime(verdict)) };
+  const verdict = ask().catch(() => failed("The provider cannot be reached"));
+  return { subject, ...(await inTime(verdict, failed)) };
 }
 
-async function answers(address: string): Promise<Verdict> {
-  const { status, body } = await ask(address);
-  await body?.cancel();
+/**
+ * Goes where people would be sent to, with `prompt=none`: nobody is signed in there, which is an
+ * error, and providers send errors back to registered addresses only. Those that do not know it show
+ * a page.
+ */
+async function visitQuietly(authorization: URL): Promise<Response> {
+  const address = new URL(authorization);
+  address.searchParams.set("prompt", "none");
+  const page = await ask(address.href);
+  await page.body?.cancel();
+  return page;
+}
+
+async function answers(visit: Promise<Response>): Promise<Verdict> {
+  const { status } = await visit;
   return status < 500 ? good("The address answers") : bad(`The address answers with ${status}`);
 }
 
@@ -106,14 +142,31 @@ async function acceptsClient(provider: OAuthProvider, redirectURI: string): Prom
     const { status, error: code } = (error ?? {}) as { status?: number; error?: string };
     // That is how fetch fails. Other errors without a status are the provider's own way to refuse.
     if (error instanceof TypeError || Number(status) >= 500) throw error;
-    if (typeof status !== "number") return good("Nothing more can be said without a user");
+    if (typeof status !== "number") return UNSEEN_CREDENTIALS;
     if (code === "invalid_client" || code === "unauthorized_client" || status === 401) {
       return bad("The provider does not know this client id and secret");
     }
     if (status !== 400 && status !== 403) return bad(`The address answers with ${status}`);
+    // Who is refused for the code alone has been recognised before (RFC 6749, 5.2).
+    if (code === "invalid_grant") return good("Credentials accepted");
   }
-  return good("The address answers");
+  return UNSEEN_CREDENTIALS;
 }
+
+const UNSEEN_CREDENTIALS = unseen(
+  "The address answers. Whether it accepts the credentials is seen at the first sign-in only",
+);
+
+async function leadsBack(visit: Promise<Response>, redirectURI: string): Promise<Verdict> {
+  const { headers } = await visit;
+  return headers.get("location")?.startsWith(redirectURI)
+    ? good("The redirect URI is registered")
+    : UNSEEN_REDIRECT;
+}
+
+const UNSEEN_REDIRECT = unseen(
+  "Whether the redirect URI is registered cannot be seen from here: compare it with the provider's settings",
+);
 
 async function describesItself(issuer: string): Promise<Verdict> {
   const answer = await ask(`${issuer}/.well-known/openid-configuration`);
@@ -127,16 +180,20 @@ async function describesItself(issuer: string): Promise<Verdict> {
 const ask = (address: string) =>
   fetch(address, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT) });
 
-async function inTime(verdict: Promise<Verdict>): Promise<Verdict> {
+async function inTime(verdict: Promise<Verdict>, failed: typeof bad): Promise<Verdict> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<Verdict>((resolve) => {
-    timer = setTimeout(resolve, TIMEOUT, bad("The provider does not answer in time"));
+    timer = setTimeout(resolve, TIMEOUT, failed("The provider does not answer in time"));
   });
   return Promise.race([verdict, late]).finally(() => clearTimeout(timer));
 }
 
 const good = (message: string): Verdict => ({ ok: true, message });
 const bad = (message: string): Verdict => ({ ok: false, message });
+
+function unseen(message: string): Verdict {
+  return { ok: null, message };
+}
 
 /** A client as a manager describes it. */
 export type ClientInput = Partial<TenantClient> & { clientId: string; clientSecret: string };
@@ -145,21 +202,30 @@ export type ClientInput = Partial<TenantClient> & { clientId: string; clientSecr
 export async function readClient(
   ctx: AuthContext,
   key: OAuthConfigKey,
-  { clientId, clientSecret, scopes = null, redirectURI = null, options = null }: ClientInput,
-  { trustedProviderHosts }: ResolvedOptions,
+  input: ClientInput,
+  tenantOptions: ResolvedOptions,
 ) {
   const { providerId: id } = key;
-  if (!isBuiltIn(id)) {
-    throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.UNSUPPORTED_PROVIDER);
-  }
-  assertRedirectURI(redirectURI);
-  const own = parseOwnOptions(id, options, trustedProviderHosts);
+  const { clientId, clientSecret, scopes = null, redirectURI = null, options = null } = input;
+  const own = readOptions(id, input, tenantOptions);
   const client = { clientId, clientSecret, scopes, redirectURI, options: options && own };
   const global = globalProviders(ctx).find((provider) => provider.id === id);
   const provider = await fromClient(ctx, key, client, own, global);
   const callback = redirectURIOf(ctx, key, redirectURI, own);
   const authorization = await authorizationURL(provider, callback);
   return { client, provider, authorization };
+}
+
+function readOptions(
+  id: string,
+  { redirectURI = null, options = null }: Partial<ClientInput>,
+  { trustedProviderHosts }: ResolvedOptions,
+): OwnOptions {
+  if (!isBuiltIn(id)) {
+    throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.UNSUPPORTED_PROVIDER);
+  }
+  assertRedirectURI(redirectURI);
+  return parseOwnOptions(id, options, trustedProviderHosts);
 }
 
 /** Checks what a manager wants to change in a stored config; answers what to store. */

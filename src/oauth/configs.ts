@@ -74,12 +74,13 @@ export function manage(ctx: AuthContext, options: ResolvedOptions, tenantId: str
       throw APIError.from("INTERNAL_SERVER_ERROR", OAUTH_CONFIG_NOT_SAVED);
     },
 
-    async check(providerId: string, given: ClientInput | undefined) {
-      const check = (redirectURI: string | null | undefined, loading: Promise<ClientInput>) =>
+    /** What is given, or else what is stored. Without either, it tells what to register. */
+    async check(providerId: string, given: Partial<ClientInput>) {
+      const check = (redirectURI: string | null | undefined, loading: Promise<typeof given>) =>
         checkConfig(ctx, { tenantId, providerId }, redirectURI, loading, options);
-      if (given) return check(given.redirectURI, Promise.resolve(given));
-      const row = await findOAuthConfig(ctx, tenantId, providerId);
-      if (!row) throw notFound();
+      const isGiven = Object.values(given).some((value) => value != null);
+      const row = isGiven ? null : await findOAuthConfig(ctx, tenantId, providerId);
+      if (!row) return check(given.redirectURI, Promise.resolve(given));
       const stored = decrypt(ctx, row).then((clear) => ({ ...row, ...clear }));
       return check(row.redirectURI, stored);
     },

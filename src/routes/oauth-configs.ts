@@ -4,8 +4,13 @@ import * as z from "zod";
 import { lazy } from "../framework";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
 import { jsonObject, tenantId, text } from "./input";
+import type { ProviderName } from "./sign-in";
 
-const providerId = text(255).meta({ description: "A built-in social provider" });
+// The type offers the built-in providers, and takes any text: that is for the server to refuse.
+const providerId = text(255).meta({ description: "A built-in social provider" }) as z.ZodType<
+  ProviderName,
+  ProviderName
+>;
 
 const clientSecret = text(8192).meta({ description: "The tenant's client secret; never returned" });
 
@@ -108,10 +113,7 @@ const checkBody = registerBody
   .omit({ enabled: true })
   .partial({ clientId: true, clientSecret: true })
   .refine(
-    ({ clientId, clientSecret, scopes, redirectURI, options }) =>
-      clientId && clientSecret
-        ? true
-        : [clientId, clientSecret, scopes, redirectURI, options].every((given) => given == null),
+    ({ clientId, clientSecret }) => !clientId === !clientSecret,
     "give a client id and a secret, or neither",
   );
 
@@ -129,8 +131,7 @@ export const checkOAuthConfigEndpoint = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       const configs = await manageConfigs(ctx, options, "oauth-config:check");
-      const { providerId, clientId, clientSecret, tenantId: _, ...rest } = ctx.body;
-      const given = clientId && clientSecret ? { ...rest, clientId, clientSecret } : undefined;
+      const { providerId, tenantId: _, ...given } = ctx.body;
       return ctx.json(await configs.check(providerId, given));
     },
   );

@@ -99,7 +99,7 @@ export const signInEmailTenant = standIn(
   runFor<SignInAnswer>(signIn),
 );
 
-type ProviderName = SocialProviderList[number] | (string & {});
+export type ProviderName = SocialProviderList[number] | (string & {});
 
 export const signInSocialTenant = standIn(
   "/tenant/sign-in/social",

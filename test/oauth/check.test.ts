@@ -44,18 +44,20 @@ const GOOD: Record<Address, () => Response> = {
   discovery: () => Response.json({ issuer: "https://accounts.google.com" }),
 };
 
+const withoutQuery = (url: string) => url.replace(/\?.*/, "");
+
 /** Google, good but for what is given. */
 const google = (bad: Partial<Record<Address, () => Response | Promise<Response>>> = {}) => {
   const answers = { ...GOOD, ...bad };
   return fakeNetwork(({ url }) => {
-    const found = Object.entries(ADDRESSES).find(([, address]) => address === url);
+    const found = Object.entries(ADDRESSES).find(([, address]) => address === withoutQuery(url));
     return found ? answers[found[0] as Address]() : unreachable();
   });
 };
 
 /** Which findings are not good. */
 const badIn = ({ data }: { data: OAuthConfigCheck }) =>
-  data.findings.flatMap(({ subject, ok }) => (ok ? [] : [subject]));
+  data.findings.flatMap(({ subject, ok }) => (ok === false ? [subject] : []));
 
 const dump = async () => {
   const { query } = shared.instance.database;
@@ -78,12 +80,15 @@ describe("a good config", () => {
       findings: [
         { subject: "options", ok: true, message: expect.any(String) },
         { subject: "authorization", ok: true, message: expect.any(String) },
-        { subject: "token", ok: true, message: expect.any(String) },
+        { subject: "token", ok: true, message: "Credentials accepted" },
         { subject: "discovery", ok: true, message: expect.any(String) },
+        // Google's page says nothing about it.
+        { subject: "redirectURI", ok: null, message: expect.stringContaining("cannot be seen") },
       ],
     });
     // It asks three times, and hands the secret to the token address alone.
-    expect(sent.map(({ url }) => url).sort()).toEqual(Object.values(ADDRESSES).sort());
+    const asked = sent.map(({ url }) => withoutQuery(url));
+    expect(asked.sort()).toEqual(Object.values(ADDRESSES).sort());
     const secretive = sent.filter((request) => said(request).includes(GOOGLE.clientSecret));
     expect(secretive.map(({ url }) => url)).toEqual([ADDRESSES.token]);
     expect(said(secretive[0])).toContain("grant_type=authorization_code");
@@ -101,7 +106,7 @@ describe("a good config", () => {
     );
     const { data } = await check({ providerId: "gitlab" });
     expect(data).toMatchObject({ ok: true, redirectURI });
-    expect(sent.map(({ url }) => url).sort()).toEqual([
+    expect(sent.map(({ url }) => withoutQuery(url)).sort()).toEqual([
       `${issuer}/.well-known/openid-configuration`,
       `${issuer}/oauth/authorize`,
       `${issuer}/oauth/token`,
@@ -132,7 +137,7 @@ describe("what can be wrong", () => {
     expect(badIn(answer)).toEqual(["authorization", "token", "discovery"]);
     expect(answer.data.findings.map(({ message }) => message)).toEqual([
       "The options are complete",
-      ...Array.from({ length: 3 }, () => "The provider cannot be reached"),
+      ...Array.from({ length: 4 }, () => "The provider cannot be reached"),
     ]);
   });
 
@@ -267,9 +272,7 @@ describe("the options", () => {
     { clientId: "id" },
     { clientSecret: "secret" },
     { providerId: "goog\u0000le" },
-    { scopes: ["openid"] },
-    { redirectURI: "https://acme.example" },
-    { options: { hd: "*" } },
+    { clientId: "id", options: { hd: "*" } },
     { clientId: "", clientSecret: "" },
     { clientId: "id", clientSecret: "secret", options: [] },
   ])("half a config is none: %j", async (part) => {
@@ -280,25 +283,96 @@ describe("the options", () => {
     expect(sent).toEqual([]);
   });
 
-  it.each(["google", "nobody", "Google"])(
-    "without a stored one for %j the answer is 404",
-    async (providerId) => {
-      await register({ ...GOOGLE, providerId: "github" });
-      const sent = fakeNetwork();
-      const answer = await check({ providerId });
-      expect([answer.status, answer.code]).toEqual([404, "OAUTH_CONFIG_NOT_FOUND"]);
-      expect(sent).toEqual([]);
-    },
-  );
-
   it("another tenant's config is not this tenant's", async () => {
     await register();
     const { id } = await shared.instance.createTenant();
     const sent = fakeNetwork();
-    expect((await check({ tenantId: id, providerId: "google" })).status).toBe(404);
+    const { data } = await check({ tenantId: id, providerId: "google" });
+    expect(data.findings).toMatchObject([{}, { code: "OAUTH_CONFIG_NOT_FOUND" }]);
     expect((await check({ tenantId: "nobody", providerId: "google" })).status).toBe(404);
     expect((await check({ tenantId: undefined, providerId: "google" })).status).toBe(400);
     expect(sent).toEqual([]);
+  });
+});
+
+describe("before there is a config", () => {
+  const CALLBACK = "http://localhost:3000/api/auth/tenant/callback";
+
+  it("it tells what to register, asks nobody and is not ok", async () => {
+    await register({ ...GOOGLE, providerId: "github" });
+    const sent = fakeNetwork();
+    const answer = await check({ providerId: "google" });
+    expect(answer.data).toEqual({
+      providerId: "google",
+      ok: false,
+      redirectURI: `${CALLBACK}/google`,
+      findings: [
+        { subject: "options", ok: true, message: expect.any(String) },
+        {
+          subject: "token",
+          ok: false,
+          code: "OAUTH_CONFIG_NOT_FOUND",
+          message: "There is no client id and secret yet",
+        },
+      ],
+    });
+    expect(sent).toEqual([]);
+  });
+
+  it("it says so by the options as well: a provider of the tenant's own has its own address", async () => {
+    const options = { issuer: "https://gitlab.acme.example" };
+    const { data } = await check({ providerId: "gitlab", options });
+    expect(data.redirectURI).toBe(`${CALLBACK}/gitlab?tenant=${tenantId}`);
+    await register({ ...GOOGLE, providerId: "gitlab", options });
+    const sent = fakeNetwork();
+    const other = await check({ providerId: "gitlab", options: {} });
+    expect(other.data).toMatchObject({ ok: false, redirectURI: `${CALLBACK}/gitlab` });
+    expect(sent).toEqual([]);
+  });
+
+  it.each<[object, string]>([
+    [{ providerId: "nobody" }, "UNSUPPORTED_PROVIDER"],
+    [{ providerId: "cognito" }, "INVALID_PROVIDER_OPTIONS"],
+    [{ providerId: "google", redirectURI: "javascript:alert(1)" }, "INVALID_REDIRECT_URI"],
+    [
+      { providerId: "gitlab", options: { issuer: "http://169.254.169.254" } },
+      "UNTRUSTED_PROVIDER_HOST",
+    ],
+  ])("mistakes are found then already: %j", async (body, code) => {
+    const { data } = await check(body);
+    expect(data).toMatchObject({ ok: false, findings: [{ subject: "options", code }] });
+  });
+});
+
+describe("what could not be seen", () => {
+  const finding = async (subject: string) =>
+    (await check()).data.findings.find((found) => found.subject === subject);
+
+  it("whether the credentials are accepted, unless the provider says so", async () => {
+    google();
+    expect(await finding("token")).toMatchObject({ ok: true, message: "Credentials accepted" });
+    for (const body of [{ error: "invalid_request" }, {}]) {
+      google({ token: () => Response.json(body, { status: 400 }) });
+      expect(await finding("token")).toMatchObject({ ok: null });
+      expect((await check()).data.ok).toBe(true);
+    }
+  });
+
+  it("whether the redirect URI is registered, unless the provider leads back to it", async () => {
+    const redirectURI = "http://localhost:3000/api/auth/tenant/callback/google";
+    const leadTo = (location: string) => () => Response.redirect(location);
+    const sent = google({ authorization: leadTo(`${redirectURI}?error=login_required`) });
+    expect(await finding("redirectURI")).toEqual({
+      subject: "redirectURI",
+      ok: true,
+      message: "The redirect URI is registered",
+    });
+    const asked = sent.find(({ url }) => url.startsWith(ADDRESSES.authorization));
+    const { searchParams } = new URL(asked?.url ?? "");
+    expect(searchParams.get("redirect_uri")).toBe(redirectURI);
+    expect(searchParams.get("prompt")).toBe("none");
+    google({ authorization: leadTo("https://accounts.google.com/signin/oauth/error") });
+    expect(await finding("redirectURI")).toMatchObject({ ok: null });
   });
 });
 
@@ -328,7 +402,7 @@ describe("threat: into the network", () => {
     const result = await instance.api.checkTenantOAuthConfig({
       body: { ...GOOGLE, tenantId: id, providerId: "gitlab", options },
     });
-    expect(visits.sort()).toEqual([
+    expect(visits.map(withoutQuery).sort()).toEqual([
       "/.well-known/openid-configuration",
       "/oauth/authorize",
       "/oauth/token",

@@ -1,11 +1,19 @@
-export default function NotFound() {
+import { connection } from "next/server";
+import { APP_URL } from "@/lib/hosts";
+
+export default async function NotFound() {
+  // The address of the application is known when it runs, not when it is built.
+  await connection();
   return (
     <div className="page">
-      {/* Here, because the metadata of a tenant's pages is not to be had without a tenant. */}
+      {/* Here, because a page of a tenant that does not exist has no metadata. */}
       <title>Not found</title>
       <main id="content" className="content middle">
-        <h1>There is nothing here</h1>
-        <p className="muted">Perhaps the address has a typing error, or the tenant is gone.</p>
+        <h1>Page not found</h1>
+        <p className="muted">The address may be misspelled, or the tenant no longer exists.</p>
+        <p>
+          <a href={APP_URL.origin}>Go to the start page</a>
+        </p>
       </main>
     </div>
   );

@@ -1,22 +1,21 @@
 import Link from "next/link";
 import type { CSSProperties } from "react";
 import { Brand, Monogram } from "@/components/brand";
-import demo from "@/demo.json";
-import { auth } from "@/lib/auth";
+import { type DemoAccount, demoAccounts } from "@/lib/demo";
 import { hostAddress } from "@/lib/hosts";
-import { hueOf, sessionAt } from "@/lib/tenants";
+import { hueOf, listedTenants, sessionAt } from "@/lib/tenants";
 
 // It shows who is signed in.
 export const dynamic = "force-dynamic";
 
 /** Where the demo begins. An application of yours has its own front page, and lists no tenants. */
 export default async function StartPage() {
-  const tenants = await auth.api.listTenants({ query: { limit: 20 } });
+  const tenants = await listedTenants();
+  const accounts = await demoAccounts();
   const places = await Promise.all(
     tenants.map(async (tenant) => ({
       tenant,
       found: await sessionAt(tenant.id),
-      people: demo.tenants.find(({ slug }) => slug === tenant.slug)?.people ?? [],
     })),
   );
   return (
@@ -34,12 +33,12 @@ export default async function StartPage() {
         <div className="hero">
           <h1>One application, many tenants</h1>
           <p className="muted">
-            Each has its own users, its own way to sign in and its own sessions. The same e-mail
-            address at two of them is two people. Open both, side by side.
+            Each has its own users, its own sign-in and its own sessions. The same email address in
+            two tenants belongs to two separate accounts. Open both side by side.
           </p>
         </div>
         <div className="columns even">
-          {places.map(({ tenant, found, people }) => (
+          {places.map(({ tenant, found }) => (
             <section
               key={tenant.id}
               className="card themed"
@@ -51,16 +50,18 @@ export default async function StartPage() {
                 <div className="tight">
                   <h2 id={`tenant-${tenant.slug}`}>{tenant.name}</h2>
                   <p className="small muted">
-                    {found ? `Signed in as ${found.user.name}` : "Nobody is signed in"}
+                    {found ? `Signed in as ${found.user.name}` : "Not signed in"}
                   </p>
                 </div>
               </div>
-              {people.map(({ email, password }) => (
-                <Credentials key={email} email={email} password={password} />
-              ))}
+              {accounts
+                .filter(({ slug }) => slug === tenant.slug)
+                .map((account) => (
+                  <Credentials key={account.email} {...account} />
+                ))}
               <div className="row">
                 <Link className="button" href={`/t/${tenant.slug}`}>
-                  Open {tenant.name}
+                  <span className="name">Open {tenant.name}</span>
                 </Link>
                 <a className="small" href={hostAddress(tenant.slug)}>
                   {new URL(hostAddress(tenant.slug)).host}
@@ -70,8 +71,12 @@ export default async function StartPage() {
           ))}
           <section className="card" aria-labelledby="operators">
             <h2 id="operators">For operators</h2>
-            <p className="muted">Tenants, their providers and their people, in one place.</p>
-            <Credentials email={demo.operator.email} password={demo.operator.password} />
+            <p className="muted">Manage tenants, their sign-in providers and their users.</p>
+            {accounts
+              .filter(({ slug }) => slug === null)
+              .map((account) => (
+                <Credentials key={account.email} {...account} />
+              ))}
             <div>
               <Link className="button plain" href="/console">
                 Open the console
@@ -84,20 +89,18 @@ export default async function StartPage() {
   );
 }
 
-function Credentials({ email, password }: { email: string; password: string }) {
+function Credentials({ email, password }: DemoAccount) {
   return (
     <dl className="facts">
       <div>
-        <dt>E-mail</dt>
+        <dt>Email</dt>
         <dd>
           <code>{email}</code>
         </dd>
       </div>
       <div>
         <dt>Password</dt>
-        <dd>
-          <code>{password}</code>
-        </dd>
+        <dd>{password ? <code>{password}</code> : "Changed since the start of the demo"}</dd>
       </div>
     </dl>
   );

@@ -12,7 +12,7 @@ export function Brand({ name, href }: { name: string; href?: string }) {
   const content = (
     <>
       <Monogram name={name} />
-      {name}
+      <span className="one-line">{name}</span>
     </>
   );
   if (!href) return <span className="brand">{content}</span>;

@@ -7,6 +7,7 @@ import {
   asOutcome,
   EmailField,
   Field,
+  NameField,
   OutcomeNote,
   PasswordField,
   SubmitButton,
@@ -15,15 +16,15 @@ import {
 
 export function OperatorSignInForm() {
   const router = useRouter();
-  const { action, pending, values, outcome } = useForm(async ({ email = "", password = "" }) => {
+  const { form, pending, outcome } = useForm(async ({ email = "", password = "" }) => {
     const { error } = await platformClient.signIn.email({ email, password });
     if (error) return asOutcome(error);
     router.replace("/console");
   });
   return (
-    <form className="stack" action={action}>
+    <form className="stack" {...form}>
       <OutcomeNote {...outcome} />
-      <EmailField defaultValue={values.email} />
+      <EmailField />
       <PasswordField label="Password" name="password" autoComplete="current-password" required />
       <SubmitButton pending={pending}>Sign in</SubmitButton>
     </form>
@@ -42,7 +43,7 @@ interface KnownTenant {
 /** Creates a tenant, or changes the one that it is given. */
 export function TenantForm({ tenant }: { tenant?: KnownTenant }) {
   const router = useRouter();
-  const { action, pending, values, outcome } = useForm(async ({ name = "", slug = "", hue }) => {
+  const save = async ({ name = "", slug = "", hue }: Record<string, string>) => {
     const fields = { name, slug, metadata: { ...tenant?.metadata, hue: Number(hue) } };
     const { data, error } = tenant
       ? await platformClient.tenant.update({ tenantId: tenant.id, ...fields })
@@ -51,18 +52,19 @@ export function TenantForm({ tenant }: { tenant?: KnownTenant }) {
     if (tenant) router.refresh();
     else router.push(`/console/tenants/${data.id}`);
     return { done: "Saved." };
-  });
-  const hue = nearestColour(Number(values.hue ?? tenant?.metadata?.hue ?? COLOURS.Blue));
+  };
+  const { form, pending, outcome } = useForm(save, { keep: true });
+  const hue = nearestColour(Number(tenant?.metadata?.hue ?? COLOURS.Blue));
   return (
-    <form className="stack" action={action}>
+    <form className="stack" {...form}>
       <OutcomeNote {...outcome} />
-      <Field label="Name" name="name" defaultValue={values.name ?? tenant?.name} required />
+      <NameField defaultValue={tenant?.name} />
       <Field
         label="Slug"
         name="slug"
         prefix="/t/"
-        defaultValue={values.slug ?? tenant?.slug}
-        hint="Lowercase letters, digits and hyphens. It is the tenant’s address."
+        defaultValue={tenant?.slug}
+        hint="Lowercase letters, digits and hyphens. It is part of the tenant’s address."
         required
       />
       <fieldset>
@@ -93,14 +95,14 @@ function nearestColour(hue: number): number {
 /** Deleting cannot be undone, so the slug has to be typed. */
 export function DeleteTenantForm({ tenant }: { tenant: KnownTenant }) {
   const router = useRouter();
-  const { action, pending, outcome } = useForm(async ({ confirmation }) => {
-    if (confirmation !== tenant.slug) return { error: `Type “${tenant.slug}” to go on.` };
+  const { form, pending, outcome } = useForm(async ({ confirmation }) => {
+    if (confirmation !== tenant.slug) return { error: `Type “${tenant.slug}” to confirm.` };
     const { error } = await platformClient.tenant.delete({ tenantId: tenant.id });
     if (error) return asOutcome(error);
     router.replace(`/console?deleted=${encodeURIComponent(tenant.name)}`);
   });
   return (
-    <form className="stack" action={action}>
+    <form className="stack" {...form}>
       <OutcomeNote {...outcome} />
       <Field
         label={`Type “${tenant.slug}” to confirm`}
@@ -110,7 +112,7 @@ export function DeleteTenantForm({ tenant }: { tenant: KnownTenant }) {
       />
       <div>
         <SubmitButton className="destructive" pending={pending}>
-          Delete {tenant.name} for good
+          <span className="name">Delete {tenant.name} permanently</span>
         </SubmitButton>
       </div>
     </form>

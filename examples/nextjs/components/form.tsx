@@ -1,38 +1,49 @@
 "use client";
 
-import { type ReactNode, useActionState, useId, useState } from "react";
+import {
+  type ChangeEventHandler,
+  type FormEvent,
+  type ReactNode,
+  useActionState,
+  useId,
+  useState,
+} from "react";
+import { explain } from "@/lib/errors";
 
 type Values = Record<string, string>;
 
 /** What came of a form: something went wrong, something is done, or the page goes elsewhere. */
 type Outcome = { error?: string; done?: string };
 
-interface FormState {
-  outcome: Outcome | undefined;
-  /** What was typed. It stays in the form when something went wrong. */
-  values: Values;
-}
-
-/** A form whose submission is a call. The browser's own submission waits until the page is ready. */
-export function useForm(act: (values: Values) => Promise<Outcome | undefined>) {
-  const [state, action, pending] = useActionState<FormState, FormData>(
+/**
+ * A form whose submission is a call. The browser's own submission waits until the page is ready.
+ * React empties a form after its action; what was typed stays when something went wrong, and with
+ * `keep` always.
+ */
+export function useForm(
+  act: (values: Values) => Promise<Outcome | undefined>,
+  { keep = false } = {},
+) {
+  const [outcome, action, pending] = useActionState<Outcome | undefined, FormData>(
     async (_, data) => {
       const values: Values = Object.fromEntries(
         [...data].filter((entry): entry is [string, string] => typeof entry[1] === "string"),
       );
-      const outcome = await act(values).catch(() => ({ error: UNREACHABLE }));
-      return { outcome, values: outcome?.error ? values : {} };
+      return act(values).catch(() => ({ error: UNREACHABLE }));
     },
-    { outcome: undefined, values: {} },
+    undefined,
   );
-  return { ...state, action, pending };
+  const onReset = (event: FormEvent) => {
+    if (keep || outcome?.error) event.preventDefault();
+  };
+  return { form: { action, onReset }, pending, outcome };
 }
 
 const UNREACHABLE = "The server cannot be reached. Please try again.";
 
-/** The error of a call as people may read it. */
-export function asOutcome(error: { message?: string } | null, done?: string): Outcome {
-  return error ? { error: error.message || "Something went wrong. Please try again." } : { done };
+/** What came of a call, in words. */
+export function asOutcome(error: Parameters<typeof explain>[0] | null, done?: string): Outcome {
+  return error ? { error: explain(error) } : { done };
 }
 
 interface FieldProps {
@@ -40,10 +51,14 @@ interface FieldProps {
   name: string;
   type?: string;
   defaultValue?: string;
+  value?: string;
+  onChange?: ChangeEventHandler<HTMLInputElement>;
   autoComplete?: string;
   required?: boolean;
   minLength?: number;
+  maxLength?: number;
   pattern?: string;
+  title?: string;
   placeholder?: string;
   hint?: string;
   /** Stands before what is typed. */
@@ -96,15 +111,21 @@ export function Field({ label, hint, prefix, aside, ...input }: FieldProps) {
   );
 }
 
-export function EmailField({ defaultValue }: Pick<FieldProps, "defaultValue">) {
+export function EmailField() {
+  return <Field label="Email" name="email" type="email" autoComplete="username" required />;
+}
+
+/** A name with something to see in it. */
+export function NameField(input: Pick<FieldProps, "autoComplete" | "defaultValue">) {
   return (
     <Field
-      label="E-mail"
-      name="email"
-      type="email"
-      autoComplete="username"
-      defaultValue={defaultValue}
+      label="Name"
+      name="name"
+      maxLength={255}
+      pattern=".*\S.*"
+      title="At least one character that is not a space"
       required
+      {...input}
     />
   );
 }
@@ -123,7 +144,7 @@ export function PasswordField({ label, hint, aside, ...input }: Omit<FieldProps,
             {...input}
           />
           <button type="button" aria-pressed={shown} onClick={() => setShown(!shown)}>
-            Show<span className="visually-hidden"> what is typed</span>
+            Show<span className="visually-hidden"> password</span>
           </button>
         </div>
       )}
@@ -177,9 +198,9 @@ export function ActionButton({
   className: string;
   children: ReactNode;
 }) {
-  const { action, pending, outcome } = useForm(act);
+  const { form, pending, outcome } = useForm(act);
   return (
-    <form action={action}>
+    <form {...form}>
       <OutcomeNote {...outcome} />
       <SubmitButton className={className} pending={pending}>
         {children}

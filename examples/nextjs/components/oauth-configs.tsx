@@ -4,75 +4,81 @@ import type { OAuthConfigCheck } from "better-auth-tenant";
 import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { platformClient } from "@/lib/auth-client";
-import { providerFields } from "@/lib/providers";
-import {
-  ActionButton,
-  asOutcome,
-  Field,
-  OutcomeNote,
-  PasswordField,
-  SubmitButton,
-  useForm,
-} from "./form";
+import { providerName } from "@/lib/providers";
+import { ActionButton, asOutcome, OutcomeNote, PasswordField, SubmitButton, useForm } from "./form";
+import { RedirectURI } from "./redirect-uri";
+import { RemoveProvider } from "./remove-provider";
 
 const { oauthConfig } = platformClient.tenant;
 
 interface Config {
   providerId: string;
   clientId: string | null;
+  callbackURL: string;
   enabled: boolean;
   readable: boolean;
   issuer: string | null;
   secretChangedAt: string;
+  /** Another one after every change. */
+  version: string;
 }
 
 /** A tenant's credentials at one provider. */
 export function OAuthConfig({ tenantId, config }: { tenantId: string; config: Config }) {
   const { providerId, enabled } = config;
+  const name = providerName(providerId);
   const target = { tenantId, providerId };
   return (
     <article className="stack grow" aria-labelledby={`provider-${providerId}`}>
       <div className="spread">
         <div className="row">
-          <h3 id={`provider-${providerId}`}>{providerId}</h3>
+          <h3 id={`provider-${providerId}`}>{name}</h3>
           <span className={enabled ? "badge good" : "badge"}>{enabled ? "On" : "Off"}</span>
           {!config.readable && <span className="badge bad">Cannot be decrypted</span>}
         </div>
         <ToggleButton {...target} enabled={enabled} />
       </div>
-      <dl className="facts">
-        <div>
-          <dt>Client id</dt>
-          <dd>
-            <code>{config.clientId ?? "unknown"}</code>
-          </dd>
-        </div>
-        {config.issuer && (
-          <div>
-            <dt>Issuer</dt>
-            <dd>
-              <code>{config.issuer}</code>
-            </dd>
-          </div>
-        )}
-        <div>
-          <dt>Secret changed</dt>
-          <dd>{config.secretChangedAt}</dd>
-        </div>
-      </dl>
-      <Check {...target} />
+      <Facts {...config} />
+      <RedirectURI provider={name} uri={config.callbackURL} />
+      {/* What was found out about an older version says nothing about this one. */}
+      <Check key={config.version} {...target} />
       <details>
-        <summary>Change the secret or remove {providerId}</summary>
+        <summary>Change the secret or remove {name}</summary>
         <div className="stack">
           <SecretForm {...target} />
-          <RemoveButton {...target} />
+          <RemoveProvider {...target} />
         </div>
       </details>
     </article>
   );
 }
 
-interface Target {
+function Facts({ clientId, issuer, secretChangedAt }: Config) {
+  return (
+    <dl className="facts">
+      <div>
+        <dt>Client ID</dt>
+        <dd>
+          <code>{clientId ?? "unknown"}</code>
+        </dd>
+      </div>
+      {issuer && (
+        <div>
+          <dt>Issuer</dt>
+          <dd>
+            <code>{issuer}</code>
+          </dd>
+        </div>
+      )}
+      <div>
+        <dt>Secret changed</dt>
+        <dd>{secretChangedAt}</dd>
+      </div>
+    </dl>
+  );
+}
+
+export interface Target {
   tenantId: string;
   providerId: string;
 }
@@ -86,143 +92,65 @@ function ToggleButton({ enabled, ...target }: Target & { enabled: boolean }) {
   };
   return (
     <ActionButton className="plain compact" act={toggle}>
-      Turn {target.providerId} {enabled ? "off" : "on"}
+      Turn {providerName(target.providerId)} {enabled ? "off" : "on"}
     </ActionButton>
   );
 }
 
-/** Tries the config before users meet it. */
+/** Tries the config before users do. */
 function Check(target: Target) {
   const [result, setResult] = useState<OAuthConfigCheck>();
-  const { action, pending, outcome } = useForm(async () => {
+  const { form, pending, outcome } = useForm(async () => {
     const { data, error } = await oauthConfig.check(target);
     setResult(data ?? undefined);
     return asOutcome(error);
   });
   return (
-    <form className="stack" action={action}>
+    <form className="stack" {...form}>
       <div>
         <SubmitButton className="plain compact" pending={pending}>
-          Check {target.providerId}
+          Check {providerName(target.providerId)}
         </SubmitButton>
       </div>
       <OutcomeNote {...outcome} />
       <div className="outcome" role="status">
-        {result && (
-          <div className={result.ok ? "note good stack" : "note bad stack"}>
-            <p>{result.ok ? "This config works." : "This config does not work."}</p>
-            <ul className="findings">
-              {result.findings.map(({ subject, ok, message }) => (
-                <li key={subject}>
-                  <strong>{ok ? "OK" : "Not OK"}</strong> {subject}: {message}
-                </li>
-              ))}
-            </ul>
-            <p>
-              Redirect URI to register there: <code>{result.redirectURI}</code>
-            </p>
-          </div>
-        )}
+        {result && <Findings {...result} />}
       </div>
     </form>
+  );
+}
+
+const VERDICTS: Record<string, string> = { true: "OK", false: "Failed", null: "Not checked" };
+
+function Findings({ ok, findings }: OAuthConfigCheck) {
+  return (
+    <div className={ok ? "note good stack" : "note bad stack"}>
+      <p>{ok ? "No problems found." : "This config does not work."}</p>
+      <ul className="findings">
+        {findings.map(({ subject, ok, message }) => (
+          <li key={subject}>
+            <strong>{VERDICTS[String(ok)]}</strong> {message}.
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 
 function SecretForm(target: Target) {
   const router = useRouter();
-  const { action, pending, outcome } = useForm(async ({ clientSecret = "" }) => {
+  const { form, pending, outcome } = useForm(async ({ clientSecret = "" }) => {
     const { error } = await oauthConfig.update({ ...target, clientSecret });
     if (!error) router.refresh();
-    return asOutcome(error, "The new secret counts from now on.");
+    return asOutcome(error, "The new secret is in use.");
   });
   return (
-    <form className="stack" action={action}>
+    <form className="stack" {...form}>
       <OutcomeNote {...outcome} />
       <PasswordField label="New client secret" name="clientSecret" autoComplete="off" required />
       <div>
         <SubmitButton className="plain compact" pending={pending}>
-          Save the secret
-        </SubmitButton>
-      </div>
-    </form>
-  );
-}
-
-function RemoveButton(target: Target) {
-  const router = useRouter();
-  const remove = async () => {
-    const { error } = await oauthConfig.delete(target);
-    if (!error) router.refresh();
-    return asOutcome(error);
-  };
-  return (
-    <ActionButton className="destructive compact" act={remove}>
-      Remove {target.providerId}
-    </ActionButton>
-  );
-}
-
-/** Sets up a provider, or replaces what is there. */
-export function OAuthConfigForm({
-  tenantId,
-  providers,
-}: {
-  tenantId: string;
-  providers: string[];
-}) {
-  const router = useRouter();
-  const [providerId, setProviderId] = useState("gitlab");
-  const fields = providerFields[providerId] ?? [];
-  const { action, pending, values, outcome } = useForm(
-    async ({ clientId = "", clientSecret = "", ...rest }) => {
-      const given = fields.map(({ name }) => [name, rest[name]]).filter(([, value]) => value);
-      const { error } = await oauthConfig.register({
-        tenantId,
-        providerId,
-        clientId,
-        clientSecret,
-        options: given.length ? Object.fromEntries(given) : null,
-      });
-      if (!error) router.refresh();
-      return asOutcome(error, `${providerId} is set up.`);
-    },
-  );
-  return (
-    <form className="stack" action={action}>
-      <OutcomeNote {...outcome} />
-      <div className="field">
-        <label htmlFor="provider">Provider</label>
-        <select
-          id="provider"
-          value={providerId}
-          onChange={(event) => setProviderId(event.target.value)}
-        >
-          {providers.map((id) => (
-            <option key={id}>{id}</option>
-          ))}
-        </select>
-      </div>
-      <Field
-        label="Client id"
-        name="clientId"
-        autoComplete="off"
-        defaultValue={values.clientId}
-        required
-      />
-      <PasswordField
-        label="Client secret"
-        name="clientSecret"
-        autoComplete="off"
-        defaultValue={values.clientSecret}
-        hint="It is stored encrypted, and never shown again."
-        required
-      />
-      {fields.map((field) => (
-        <Field key={field.name} {...field} defaultValue={values[field.name]} />
-      ))}
-      <div>
-        <SubmitButton className="" pending={pending}>
-          Set up {providerId}
+          Save secret
         </SubmitButton>
       </div>
     </form>

@@ -22,17 +22,17 @@ export function SignOutButton({ tenantId, href }: { tenantId?: string; href: str
 
 export function EndOtherSessionsButton({ tenantId }: { tenantId: string }) {
   const router = useRouter();
-  const { action, pending, outcome } = useForm(async () => {
+  const { form, pending, outcome } = useForm(async () => {
     const { error } = await tenantClient(tenantId).revokeOtherSessions();
     if (!error) router.refresh();
-    return asOutcome(error, "All other sessions are ended.");
+    return asOutcome(error, "You have been signed out everywhere else.");
   });
   return (
-    <form className="stack" action={action}>
+    <form className="stack" {...form}>
       <OutcomeNote {...outcome} />
       <div>
         <SubmitButton className="plain compact" pending={pending}>
-          End all other sessions
+          Sign out of all other sessions
         </SubmitButton>
       </div>
     </form>

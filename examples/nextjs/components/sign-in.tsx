@@ -3,10 +3,11 @@
 import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { tenantClient } from "@/lib/auth-client";
+import { providerName } from "@/lib/providers";
 import {
   asOutcome,
   EmailField,
-  Field,
+  NameField,
   OutcomeNote,
   PasswordField,
   SubmitButton,
@@ -21,21 +22,21 @@ interface Place {
 
 export function SignInForm({ tenantId, base }: Place) {
   const router = useRouter();
-  const { action, pending, values, outcome } = useForm(async ({ email = "", password = "" }) => {
+  const { form, pending, outcome } = useForm(async ({ email = "", password = "" }) => {
     const { error } = await tenantClient(tenantId).tenant.signIn.email({ email, password });
     if (error) return asOutcome(error);
     router.replace(`${base}/dashboard`);
   });
   return (
-    <form className="stack" action={action}>
+    <form className="stack" {...form}>
       <OutcomeNote {...outcome} />
-      <EmailField defaultValue={values.email} />
+      <EmailField />
       <PasswordField
         label="Password"
         name="password"
         autoComplete="current-password"
         required
-        aside={<Link href={`${base}/forgot-password`}>Forgot it?</Link>}
+        aside={<Link href={`${base}/forgot-password`}>Forgot password?</Link>}
       />
       <SubmitButton pending={pending}>Sign in</SubmitButton>
     </form>
@@ -44,29 +45,28 @@ export function SignInForm({ tenantId, base }: Place) {
 
 export function SignUpForm({ tenantId, base }: Place) {
   const router = useRouter();
-  const { action, pending, values, outcome } = useForm(
-    async ({ name = "", email = "", password = "" }) => {
-      const { error } = await tenantClient(tenantId).tenant.signUp.email({
-        name,
-        email,
-        password,
-        callbackURL: `${base}/dashboard`,
-      });
-      if (error) return asOutcome(error);
-      router.replace(`${base}/dashboard`);
-    },
-  );
+  const { form, pending, outcome } = useForm(async ({ name = "", email = "", password = "" }) => {
+    const { error } = await tenantClient(tenantId).tenant.signUp.email({
+      name,
+      email,
+      password,
+      // Where the link in the confirmation mail leads to.
+      callbackURL: `${base}/confirmed`,
+    });
+    if (error) return asOutcome(error);
+    router.replace(`${base}/dashboard`);
+  });
   return (
-    <form className="stack" action={action}>
+    <form className="stack" {...form}>
       <OutcomeNote {...outcome} />
-      <Field label="Name" name="name" autoComplete="name" defaultValue={values.name} required />
-      <EmailField defaultValue={values.email} />
+      <NameField autoComplete="name" />
+      <EmailField />
       <PasswordField
         label="Password"
         name="password"
         autoComplete="new-password"
         minLength={8}
-        hint="At least 8 characters"
+        hint="At least 8 characters."
         required
       />
       <SubmitButton pending={pending}>Create account</SubmitButton>
@@ -75,12 +75,8 @@ export function SignUpForm({ tenantId, base }: Place) {
 }
 
 /** One button for each provider that the tenant has. */
-export function SocialButtons({
-  tenantId,
-  base,
-  providers,
-}: Place & { providers: { id: string; name: string }[] }) {
-  const { action, pending, outcome } = useForm(async ({ provider = "" }) => {
+export function SocialButtons({ tenantId, base, providers }: Place & { providers: string[] }) {
+  const { form, pending, outcome } = useForm(async ({ provider = "" }) => {
     const { error } = await tenantClient(tenantId).tenant.signIn.social({
       provider,
       callbackURL: `${base}/dashboard`,
@@ -89,9 +85,9 @@ export function SocialButtons({
     return error ? asOutcome(error) : undefined;
   });
   return (
-    <form className="stack" action={action}>
+    <form className="stack" {...form}>
       <OutcomeNote {...outcome} />
-      {providers.map(({ id, name }) => (
+      {providers.map((id) => (
         <button
           key={id}
           className="button plain wide"
@@ -101,7 +97,7 @@ export function SocialButtons({
           aria-disabled={pending}
         >
           <AwayIcon />
-          Continue with {name}
+          Continue with {providerName(id)}
         </button>
       ))}
     </form>
@@ -124,41 +120,44 @@ function AwayIcon() {
 }
 
 export function ForgotPasswordForm({ tenantId, base }: Place) {
-  const { action, pending, values, outcome } = useForm(async ({ email = "" }) => {
+  const { form, pending, outcome } = useForm(async ({ email = "" }) => {
     const { error } = await tenantClient(tenantId).requestPasswordReset({
       email,
       redirectTo: `${base}/reset-password`,
     });
-    return asOutcome(error, "If there is an account with this address, a mail is on its way.");
+    return asOutcome(
+      error,
+      "If there is an account with this email address, we have sent a link to it.",
+    );
   });
   return (
-    <form className="stack" action={action}>
+    <form className="stack" {...form}>
       <OutcomeNote {...outcome} />
-      <EmailField defaultValue={values.email} />
-      <SubmitButton pending={pending}>Send me a link</SubmitButton>
+      <EmailField />
+      <SubmitButton pending={pending}>Send link</SubmitButton>
     </form>
   );
 }
 
 export function ResetPasswordForm({ tenantId, base, token }: Place & { token: string }) {
   const router = useRouter();
-  const { action, pending, outcome } = useForm(async ({ newPassword = "" }) => {
+  const { form, pending, outcome } = useForm(async ({ newPassword = "" }) => {
     const { error } = await tenantClient(tenantId).resetPassword({ newPassword, token });
     if (error) return asOutcome(error);
     router.replace(`${base || "/"}?done=password`);
   });
   return (
-    <form className="stack" action={action}>
+    <form className="stack" {...form}>
       <OutcomeNote {...outcome} />
       <PasswordField
         label="New password"
         name="newPassword"
         autoComplete="new-password"
         minLength={8}
-        hint="At least 8 characters"
+        hint="At least 8 characters."
         required
       />
-      <SubmitButton pending={pending}>Save the new password</SubmitButton>
+      <SubmitButton pending={pending}>Save new password</SubmitButton>
     </form>
   );
 }

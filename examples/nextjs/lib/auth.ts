@@ -25,8 +25,8 @@ export const auth = betterAuth({
     sendResetPassword: ({ user, url }) =>
       sendMail({
         to: user.email,
-        subject: "Choose a new password",
-        text: `Hello ${user.name}, somebody asked for a new password. If it was you, follow the link. If not, do nothing.`,
+        subject: "Set a new password",
+        text: `Hello ${user.name}, we received a request to reset your password. If it was not you, you can ignore this email.`,
         link: url,
       }),
   },
@@ -35,16 +35,18 @@ export const auth = betterAuth({
     sendVerificationEmail: ({ user, url }) =>
       sendMail({
         to: user.email,
-        subject: "Confirm your e-mail address",
-        text: `Welcome ${user.name}! One click tells us that this address is yours.`,
+        subject: "Confirm your email address",
+        text: `Welcome, ${user.name}! Please confirm that this email address is yours.`,
         link: url,
       }),
   },
+  // Where people end up whom no page of ours has sent on their way.
+  onAPIError: { errorURL: "/sign-in-problem" },
   hooks: {
     before: createAuthMiddleware(async ({ path }) => {
       // People sign up at a tenant. Operators of the platform are made by other operators.
       if (path === "/sign-up/email" && getTenantId() === null) {
-        throw new APIError("FORBIDDEN", { message: "Nobody signs up on the platform" });
+        throw new APIError("FORBIDDEN", { message: "Sign-up is only available at a tenant" });
       }
     }),
   },

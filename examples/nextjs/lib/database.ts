@@ -23,3 +23,17 @@ export function openDatabase() {
     transaction: true,
   };
 }
+
+/** What is wrong with the database, and what to do about it. */
+export function explainDatabaseError(error: unknown): string {
+  const { code, message } = error as { code?: string; message?: string };
+  const { DATABASE_URL } = process.env;
+  if (!DATABASE_URL) return `The database cannot be prepared: ${message}`;
+  const { host, pathname } = new URL(DATABASE_URL);
+  const name = pathname.slice(1);
+  if (code === "3D000") return `There is no database "${name}" yet. Create it: createdb ${name}`;
+  if (code === "ECONNREFUSED" || code === "ENOTFOUND") {
+    return `PostgreSQL cannot be reached at ${host} (DATABASE_URL).`;
+  }
+  return `PostgreSQL at ${host} cannot be used (DATABASE_URL): ${message}`;
+}

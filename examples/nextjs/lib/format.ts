@@ -1,3 +1,8 @@
+/** A name, or something else where there is nothing to see in it. */
+export function shownName(name: string, otherwise: string): string {
+  return /[\p{L}\p{N}\p{P}\p{S}]/u.test(name) ? name : otherwise;
+}
+
 const moment = new Intl.DateTimeFormat("en", {
   dateStyle: "medium",
   timeStyle: "short",

@@ -1,3 +1,58 @@
+import type { SocialProviderList } from "better-auth/social-providers";
+
+type ProviderId = SocialProviderList[number];
+
+/** The providers as they write themselves. A new one in better-auth is a type error here. */
+const NAMES: Record<ProviderId, string> = {
+  apple: "Apple",
+  atlassian: "Atlassian",
+  cloudflare: "Cloudflare",
+  cognito: "Amazon Cognito",
+  discord: "Discord",
+  dropbox: "Dropbox",
+  facebook: "Facebook",
+  figma: "Figma",
+  github: "GitHub",
+  gitlab: "GitLab",
+  google: "Google",
+  huggingface: "Hugging Face",
+  kakao: "Kakao",
+  kick: "Kick",
+  line: "LINE",
+  linear: "Linear",
+  linkedin: "LinkedIn",
+  microsoft: "Microsoft",
+  naver: "Naver",
+  notion: "Notion",
+  paybin: "Paybin",
+  paypal: "PayPal",
+  polar: "Polar",
+  railway: "Railway",
+  reddit: "Reddit",
+  roblox: "Roblox",
+  salesforce: "Salesforce",
+  slack: "Slack",
+  spotify: "Spotify",
+  tiktok: "TikTok",
+  twitch: "Twitch",
+  twitter: "X (Twitter)",
+  vercel: "Vercel",
+  vk: "VK",
+  wechat: "WeChat",
+  zoom: "Zoom",
+};
+
+export const providerIds = Object.keys(NAMES).sort(byName);
+
+export function providerName(id: string): string {
+  return NAMES[id as ProviderId] ?? id;
+}
+
+/** For sorting provider ids in the order that people expect. */
+export function byName(a: string, b: string): number {
+  return providerName(a).localeCompare(providerName(b), "en");
+}
+
 export interface ProviderField {
   name: string;
   label: string;
@@ -11,17 +66,21 @@ export const providerFields: Record<string, ProviderField[]> = {
   cognito: [
     { name: "domain", label: "Domain", required: true },
     { name: "region", label: "Region", placeholder: "eu-west-1", required: true },
-    { name: "userPoolId", label: "User pool id", required: true },
+    { name: "userPoolId", label: "User pool ID", required: true },
   ],
   gitlab: [
     {
       name: "issuer",
-      label: "Address of your own GitLab",
+      label: "URL of your own GitLab",
       placeholder: "https://gitlab.example.com",
-      hint: "Leave it empty for gitlab.com.",
+      hint: "Leave empty for gitlab.com.",
     },
   ],
   microsoft: [
-    { name: "tenantId", label: "Directory (tenant) id", hint: "Leave it empty for everybody." },
+    {
+      name: "tenantId",
+      label: "Directory (tenant) ID",
+      hint: "Leave empty to allow every directory.",
+    },
   ],
 };

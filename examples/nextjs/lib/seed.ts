@@ -2,9 +2,20 @@ import { getMigrations } from "better-auth/db/migration";
 import { runInTenant } from "better-auth-tenant";
 import demo from "../demo.json";
 import { auth } from "./auth";
+import { explainDatabaseError } from "./database";
+
+/** Prepares the database, or says why that is not possible and ends the server. */
+export async function prepareDatabase(): Promise<void> {
+  try {
+    await migrateAndFill();
+  } catch (error) {
+    console.error(explainDatabaseError(error));
+    process.exit(1);
+  }
+}
 
 /** Brings the tables up to date and fills in what the demo needs. Leaves alone what is there. */
-export async function prepareDatabase(): Promise<void> {
+async function migrateAndFill(): Promise<void> {
   await (await getMigrations(auth.options)).runMigrations();
   await addPerson({ ...demo.operator, role: "admin" });
   const tenants = await auth.api.listTenants();
@@ -32,17 +43,24 @@ async function addPerson(person: {
   await auth.api.createUser({ body: { ...person, data: { emailVerified: true } } });
 }
 
-/** Each tenant is a client of its own at the identity provider. */
+/**
+ * Each tenant is a client of its own at the identity provider. The address of that one changes with
+ * IDP_PORT, and a config that points to the old one would sign nobody in.
+ */
 async function addProvider(tenantId: string, { id, secret }: { id: string; secret: string }) {
+  const issuer = `http://${process.env.IDP_HOST ?? "localhost:4000"}`;
   const configs = await auth.api.listTenantOAuthConfigs({ query: { tenantId } });
-  if (configs.some(({ providerId, readable }) => providerId === "gitlab" && readable)) return;
+  const known = configs.find(({ providerId }) => providerId === "gitlab");
+  const isOurs = known?.clientId === id && known.options?.issuer !== issuer;
+  if (known?.readable && !isOurs) return;
   await auth.api.registerTenantOAuthConfig({
     body: {
       tenantId,
       providerId: "gitlab",
       clientId: id,
       clientSecret: secret,
-      options: { issuer: `http://${process.env.IDP_HOST ?? "localhost:4000"}` },
+      options: { issuer },
+      enabled: known?.enabled ?? true,
     },
   });
 }

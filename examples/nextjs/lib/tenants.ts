@@ -4,17 +4,27 @@ import { headers } from "next/headers";
 import { notFound } from "next/navigation";
 import { cache } from "react";
 import { auth } from "./auth";
+import { shownName } from "./format";
 import { slugOfHost } from "./hosts";
 
 /** The tenant of a page. Shows "not found" where there is none. */
 export const tenantOfPage = cache(async (slug: string): Promise<Tenant> => {
   try {
     // A call without headers comes from the server itself and is trusted.
-    return await auth.api.getTenant({ query: { slug } });
+    return withShownName(await auth.api.getTenant({ query: { slug } }));
   } catch (error) {
     if (isAPIError(error) && error.statusCode === 404) notFound();
     throw error;
   }
+});
+
+/** The tenants that a page lists: the oldest 20. */
+export const listedTenants = async () =>
+  (await auth.api.listTenants({ query: { limit: 20 } })).map(withShownName);
+
+export const withShownName = (tenant: Tenant): Tenant => ({
+  ...tenant,
+  name: shownName(tenant.name, tenant.slug),
 });
 
 /** What goes before the paths of a tenant's pages: nothing on a host of its own. */
@@ -33,7 +43,9 @@ export async function headersFor(tenantId: string): Promise<Headers> {
 export const sessionAt = cache(async (tenantId: string) => {
   const found = await auth.api.getSession({ headers: await headersFor(tenantId) });
   // On the host of one tenant, every question is about that tenant.
-  return found?.session.tenantId === tenantId ? found : null;
+  if (found?.session.tenantId !== tenantId) return null;
+  const { session, user } = found;
+  return { session, user: { ...user, name: shownName(user.name, user.email) } };
 });
 
 /** A tenant's colour, as a hue. */

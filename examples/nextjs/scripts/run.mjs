@@ -4,10 +4,19 @@
 //   node scripts/run.mjs          as in production
 //   node scripts/run.mjs dev      with reloading
 //   node scripts/run.mjs install  up to what is installed, and no further
+//   node scripts/run.mjs reset    deletes all data of the demo, then starts
 
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -18,9 +27,9 @@ const plugin = resolve(example, "../..");
 const mode = process.argv[2] ?? "start";
 const began = Date.now();
 
-const port = Number(process.env.PORT ?? 3000);
-const idpPort = Number(process.env.IDP_PORT ?? 4000);
-const appUrl = new URL(process.env.APP_URL ?? `http://localhost:${port}`);
+let port;
+let idpPort;
+let appUrl;
 
 process.on("SIGINT", () => process.exit(130));
 process.on("SIGTERM", () => process.exit(143));
@@ -35,6 +44,7 @@ try {
 }
 
 async function main() {
+  readSettings();
   if (mode !== "install") {
     await requireFree(port, "PORT");
     await requireFree(idpPort, "IDP_PORT");
@@ -42,6 +52,7 @@ async function main() {
   await buildPlugin();
   await installExample();
   if (mode === "install") return;
+  if (mode === "reset") deleteData();
   if (mode !== "dev") await buildExample();
 
   await startIdentityProvider(idpPort, appUrl);
@@ -51,8 +62,40 @@ async function main() {
     ...["--port", String(port), "--hostname", "localhost"],
   ]);
   await Promise.race([answers(), server.ended]);
-  console.log(invitation());
+  console.log(await invitation());
   await server.ended;
+}
+
+function readSettings() {
+  if (!["start", "dev", "install", "reset"].includes(mode)) {
+    throw new Error(`“${mode}” is not known here. Try: npm run example, or npm run example reset`);
+  }
+  port = portFrom("PORT", 3000);
+  idpPort = portFrom("IDP_PORT", 4000);
+  if (port === idpPort) throw new Error(`PORT and IDP_PORT are both ${port}.`);
+  const url = process.env.APP_URL || `http://localhost:${port}`;
+  if (!/^https?:/.test(url) || !URL.canParse(url)) {
+    throw new Error(`APP_URL must be an address such as http://localhost:3000, not “${url}”.`);
+  }
+  appUrl = new URL(url);
+}
+
+function portFrom(variable, otherwise) {
+  const value = process.env[variable] || String(otherwise);
+  const number = Number(value);
+  if (/^\d+$/.test(value) && number > 0 && number < 65_536) return number;
+  throw new Error(`${variable} must be a number from 1 to 65535, not “${value}”.`);
+}
+
+/** What the demo has written, and nothing else that may be in that directory. */
+function deleteData() {
+  if (process.env.DATABASE_URL) {
+    const name = new URL(process.env.DATABASE_URL).pathname.slice(1);
+    throw new Error(`A PostgreSQL database is yours to delete: dropdb ${name} && createdb ${name}`);
+  }
+  for (const name of ["example.db", "example.db-shm", "example.db-wal", "secret"]) {
+    rmSync(join(dataDirectory(), name), { force: true });
+  }
 }
 
 async function buildPlugin() {
@@ -146,13 +189,17 @@ function environment() {
 
 /** What is in the database is encrypted with it, so it stays beside the database. */
 function keptSecret() {
-  const directory = resolve(example, process.env.DATA_DIR ?? ".data");
+  const directory = dataDirectory();
   const file = join(directory, "secret");
   if (!existsSync(file)) {
     mkdirSync(directory, { recursive: true });
     writeFileSync(file, randomBytes(32).toString("base64url"), { mode: 0o600 });
   }
   return readFileSync(file, "utf8");
+}
+
+function dataDirectory() {
+  return resolve(example, process.env.DATA_DIR ?? ".data");
 }
 
 async function requireFree(number, variable) {
@@ -178,22 +225,29 @@ async function answers() {
   }
 }
 
-function invitation() {
-  const { operator, tenants } = JSON.parse(readFileSync(join(example, "demo.json"), "utf8"));
+async function invitation() {
+  const { tenants } = JSON.parse(readFileSync(join(example, "demo.json"), "utf8"));
+  const answer = await fetch(`http://localhost:${port}/api/demo-accounts`);
+  const accounts = await answer.json();
   const row = (label, text) => `  ${label.padEnd(18)}${text}`;
+  const credentials = (slug) =>
+    accounts
+      .filter((account) => account.slug === slug)
+      .map(({ email, password }) => row("", `${email}  ${password ?? "(password was changed)"}`));
   return [
     "",
     `Ready after ${seconds(began)} s. Open ${appUrl.origin}`,
     "",
-    ...tenants.flatMap(({ name, slug, people: [person] }) => [
+    ...tenants.flatMap(({ name, slug }) => [
       row(name, `${appUrl.origin}/t/${slug}  or  ${appUrl.protocol}//${slug}.${appUrl.host}`),
-      row("", `${person.email}  ${person.password}`),
+      ...credentials(slug),
     ]),
     row("Operator", `${appUrl.origin}/console`),
-    row("", `${operator.email}  ${operator.password}`),
+    ...credentials(null),
     row("Inbox", `${appUrl.origin}/inbox`),
     row("Identity provider", `http://localhost:${idpPort}`),
     "",
+    "To start over with fresh data: npm run example reset",
     "Stop with Ctrl+C.",
     "",
   ].join("\n");

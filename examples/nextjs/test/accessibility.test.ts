@@ -38,7 +38,7 @@ const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
   "sign-in-by-host": (page) => page.goto(hostOf(ACME)),
   "sign-in-refused": async (page) => {
     await page.goto(`${APP}/t/acme`);
-    await page.getByLabel("E-mail").fill("jane@example.com");
+    await page.getByLabel("Email").fill("jane@example.com");
     await page.getByLabel("Password", { exact: true }).fill("a wrong password");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText(/invalid/i).waitFor();
@@ -51,16 +51,16 @@ const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
   "dashboard-by-host": (page) => signIn(page, ACME, hostOf(ACME)),
   inbox: async (page) => {
     await page.goto(`${APP}/t/acme/forgot-password`);
-    await page.getByLabel("E-mail").fill("jane@example.com");
-    await page.getByRole("button", { name: "Send me a link" }).click();
-    await page.getByText("a mail is on its way").waitFor();
+    await page.getByLabel("Email").fill("jane@example.com");
+    await page.getByRole("button", { name: "Send link" }).click();
+    await page.getByText("we have sent a link").waitFor();
     await page.goto(`${APP}/inbox`);
     await page.getByRole("article").first().waitFor();
   },
   "not-found": (page) => page.goto(`${APP}/t/nobody`),
   consent: async (page) => {
     await page.goto(`${APP}/t/globex`);
-    await page.getByRole("button", { name: "Continue with Gitlab" }).click();
+    await page.getByRole("button", { name: "Continue with GitLab" }).click();
     await page.waitForURL(`${IDP}/oauth/authorize**`);
   },
   "identity-provider": (page) => page.goto(IDP),
@@ -70,8 +70,8 @@ const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
   "console-tenant": async (page) => {
     await page.goto(`${APP}/console`);
     await page.getByRole("link", { name: "Acme" }).click();
-    await page.getByRole("button", { name: "Check gitlab" }).click();
-    await page.getByText("This config works.").waitFor();
+    await page.getByRole("button", { name: "Check GitLab" }).click();
+    await page.getByText("No problems found.").waitFor();
     for (const summary of await page.locator("summary").all()) await summary.click();
   },
   "console-delete": async (page) => {
@@ -133,7 +133,7 @@ test("the keyboard is enough to sign in, to look around and to sign out", async 
   await page.goto(`${APP}/t/acme`);
   await page.keyboard.press("Tab");
   expect(await focused(page)).toBe("Skip to content");
-  await tabTo(page, "E-mail");
+  await tabTo(page, "Email");
   // Whatever has the focus shows it.
   expect(
     await page.evaluate(() => getComputedStyle(document.activeElement as Element).outlineStyle),
@@ -152,7 +152,7 @@ test("the keyboard is enough to sign in, to look around and to sign out", async 
 test("the keyboard is enough to agree at the identity provider", async () => {
   const page = await (await newVisitor()).newPage();
   await page.goto(`${APP}/t/acme`);
-  await tabTo(page, "Continue with Gitlab");
+  await tabTo(page, "Continue with GitLab");
   await page.keyboard.press("Enter");
   await page.waitForURL(`${IDP}/oauth/authorize**`);
   await page.keyboard.press("Tab");
@@ -166,7 +166,7 @@ test("the keyboard is enough to agree at the identity provider", async () => {
 test("the keyboard is enough to create a tenant and to delete it", async () => {
   const page = await (await newVisitor()).newPage();
   await page.goto(`${APP}/console/sign-in`);
-  await tabTo(page, "E-mail");
+  await tabTo(page, "Email");
   await page.keyboard.type(OPERATOR.email);
   await tabTo(page, "Password");
   await page.keyboard.type(OPERATOR.password);
@@ -187,5 +187,5 @@ test("the keyboard is enough to create a tenant and to delete it", async () => {
   await tabTo(page, "Type");
   await page.keyboard.type("keys");
   await page.keyboard.press("Enter");
-  await page.getByText("Keys is deleted").waitFor();
+  await page.getByText("Keys and everything").waitFor();
 });

@@ -1,4 +1,7 @@
-import { expect, inject, onTestFinished, test } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { freePort, startExample } from "./support/start";
 import {
   ACME,
@@ -34,21 +37,127 @@ test("it says so when its port is taken", async () => {
   await expect(start).rejects.toThrow(`Port ${port} is taken`);
 });
 
-test("running it again leaves what is there alone", async () => {
-  const page = await (await newVisitor()).newPage();
-  await signInAsOperator(page);
-  const everything = async () => {
+/** What the command prints when it does not start. */
+async function refusal(env: Record<string, string>, args: string[] = []): Promise<string> {
+  const start = startExample({ ...inject("env"), ...env }, { args, patience: 30_000 });
+  return start.then(
+    () => "it has started",
+    ({ message }: Error) => message.trim(),
+  );
+}
+
+test.each([
+  [{ PORT: "abc" }, "PORT must be a number from 1 to 65535, not “abc”."],
+  [{ IDP_PORT: "70000" }, "IDP_PORT must be a number from 1 to 65535, not “70000”."],
+  [{ PORT: "4000", IDP_PORT: "4000" }, "PORT and IDP_PORT are both 4000."],
+  [{ APP_URL: "localhost" }, /^APP_URL must be an address .* not “localhost”\.$/],
+])("a mistake in the settings is one sentence: %j", async (env, sentence) => {
+  expect(await refusal(env)).toMatch(sentence);
+});
+
+test("so is a word that it does not know", async () => {
+  expect(await refusal({}, ["restart"])).toContain("npm run example reset");
+});
+
+test.each([
+  ["postgres://postgres@127.0.0.1:1/example", "PostgreSQL cannot be reached at 127.0.0.1:1"],
+  [besides(process.env.DATABASE_URL), "Create it: createdb nowhere"],
+])("a database that is not there is said once: %s", async (url, sentence) => {
+  if (!url) return;
+  const [PORT, IDP_PORT] = [String(await freePort()), String(await freePort())];
+  const said = await refusal({ PORT, IDP_PORT, DATABASE_URL: url });
+  expect(said.split(sentence)).toHaveLength(2);
+  expect(said.split("\n").length).toBeLessThan(10);
+});
+
+/** A database that does not exist, on the server that the tests run on. */
+function besides(url: string | undefined): string | undefined {
+  return url && Object.assign(new URL(url), { pathname: "/nowhere" }).href;
+}
+
+describe("running it again", () => {
+  const directory = mkdtempSync(join(tmpdir(), "tenant-example-again-"));
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  /** Starts it with the same data each time; the ports may be others. */
+  async function startAgain(ports: { PORT: string; IDP_PORT: string }, args: string[] = []) {
+    const env = { DATA_DIR: directory, DATABASE_URL: "", ...ports };
+    const example = await startExample(env, { patience: 120_000, args });
+    onTestFinished(example.stop);
+    const app = `http://localhost:${ports.PORT}`;
+    expect(example.printed).toContain(`Open ${app}`);
+    return { ...example, app };
+  }
+
+  const newPorts = async () => ({
+    PORT: String(await freePort()),
+    IDP_PORT: String(await freePort()),
+  });
+
+  /** All tenants with their configs and people, as an operator sees them. */
+  async function everything(app: string) {
+    const page = await (await newVisitor()).newPage();
+    await signInAsOperator(page, app);
     const { data: tenants } = await call(page, "/api/auth/tenant/list");
     const lists = ["tenant/oauth-config/list", "admin/list-users"].flatMap((path) =>
       tenants.map(({ id }: { id: string }) => call(page, `/api/auth/${path}?tenantId=${id}`)),
     );
     return [tenants, await Promise.all(lists)];
-  };
-  const before = await everything();
-  const [port, idpPort] = [String(await freePort()), String(await freePort())];
-  const env = { ...inject("env"), PORT: port, IDP_PORT: idpPort };
-  const again = await startExample(env, 120_000);
-  onTestFinished(again.stop);
-  expect(again.printed).toContain(`Open http://localhost:${port}`);
-  expect(await everything()).toEqual(before);
-}, 180_000);
+  }
+
+  test("leaves what is there alone", async () => {
+    const ports = await newPorts();
+    const first = await startAgain(ports);
+    const before = await everything(first.app);
+    await first.stop();
+    const second = await startAgain(ports);
+    expect(await everything(second.app)).toEqual(before);
+  }, 180_000);
+
+  test("with another IDP_PORT, social sign-in goes there", async () => {
+    const ports = await newPorts();
+    const { app } = await startAgain(ports);
+    const page = await (await newVisitor()).newPage();
+    await page.goto(`${app}/t/acme`);
+    await page.getByRole("button", { name: "Continue with GitLab" }).click();
+    await page.waitForURL(`http://localhost:${ports.IDP_PORT}/oauth/authorize**`);
+    await page.getByRole("button", { name: "Allow" }).click();
+    await page.waitForURL(`${app}/t/acme/dashboard`);
+  }, 180_000);
+
+  test("it prints no password that was changed, and how to start over", async () => {
+    const first = await startAgain(await newPorts());
+    expect(first.printed).toContain("jane-works-at-acme");
+    await changePassword(first.app, "jane-works-at-acme", "something else entirely");
+    const page = await (await newVisitor()).newPage();
+    await page.goto(first.app);
+    const acme = page.getByRole("region", { name: "Acme" });
+    expect(await acme.innerText()).not.toContain("jane-works-at-acme");
+    await first.stop();
+
+    const second = await startAgain(await newPorts());
+    expect(second.printed).not.toContain("jane-works-at-acme");
+    expect(second.printed).toContain("jane@example.com  (password was changed)");
+    expect(second.printed).toContain("jane-works-at-globex");
+    expect(second.printed).toContain("To start over with fresh data: npm run example reset");
+    await second.stop();
+
+    const third = await startAgain(await newPorts(), ["reset"]);
+    expect(third.printed).toContain("jane-works-at-acme");
+    await signIn(page, ACME, `${third.app}/t/acme`);
+  }, 240_000);
+});
+
+async function changePassword(app: string, currentPassword: string, newPassword: string) {
+  const page = await (await newVisitor()).newPage();
+  await signIn(page, ACME, `${app}/t/acme`);
+  await page.goto(app.replace("//", "//acme."));
+  const { data } = await call(page, "/api/auth/tenant/sign-in-methods");
+  await page.goto(`${app}/t/acme/dashboard`);
+  const changed = await call(page, "/api/auth/change-password", {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-tenant-id": data.tenant.id },
+    body: JSON.stringify({ currentPassword, newPassword }),
+  });
+  expect(changed.status).toBe(200);
+}

@@ -31,11 +31,11 @@ async function createTenant(page: Page, name: string, slug: string) {
 async function setUpGitLab(page: Page, secret: string) {
   await page.getByText("Set up a provider").click();
   await page.getByLabel("Provider").selectOption("gitlab");
-  await page.getByLabel("Client id").fill(demo.spareClient.id);
+  await page.getByLabel("Client ID").fill(demo.spareClient.id);
   await page.getByLabel("Client secret", { exact: true }).fill(secret);
-  await page.getByLabel("Address of your own GitLab").fill(IDP);
-  await page.getByRole("button", { name: "Set up gitlab" }).click();
-  await page.getByText("gitlab is set up.").waitFor();
+  await page.getByLabel("URL of your own GitLab").fill(IDP);
+  await page.getByRole("button", { name: "Set up GitLab" }).click();
+  await page.getByText("GitLab is set up.").waitFor();
 }
 
 test("an operator creates a tenant, renames it, and people sign up there", async () => {
@@ -46,7 +46,7 @@ test("an operator creates a tenant, renames it, and people sign up there", async
   const person = await (await newVisitor({ expects: /404/ })).newPage();
   await person.goto(`${APP}/t/initech/sign-up`);
   await person.getByLabel("Name").fill("Peter");
-  await person.getByLabel("E-mail").fill("jane@example.com");
+  await person.getByLabel("Email").fill("jane@example.com");
   await person.getByLabel("Password", { exact: true }).fill("the third of that name");
   await person.getByRole("button", { name: "Create account" }).click();
   await person.waitForURL(`${APP}/t/initech/dashboard`);
@@ -69,6 +69,8 @@ test("an operator creates a tenant, renames it, and people sign up there", async
   await page.getByLabel("Slug").fill("initech-holding");
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await page.getByRole("heading", { name: "Initech Holding", level: 1 }).waitFor();
+  await page.getByRole("region", { name: "Details" }).getByText("Saved.").waitFor();
+  expect(await page.getByLabel("Slug").inputValue()).toBe("initech-holding");
   expect(await page.getByRole("region", { name: "People" }).innerText()).toContain(
     "jane@example.com",
   );
@@ -84,41 +86,49 @@ test("an operator sets a provider up, checks it, and switches it off and on", as
   await signInAsOperator(page);
   await createTenant(page, "Hooli", "hooli");
   await setUpGitLab(page, "not the secret");
-  const config = page.getByRole("article", { name: "gitlab" });
+  const config = page.getByRole("article", { name: "GitLab" });
 
-  await config.getByRole("button", { name: "Check gitlab" }).click();
+  await config.getByRole("button", { name: "Check GitLab" }).click();
   await config.getByText("This config does not work.").waitFor();
   expect(await config.innerText()).toContain("does not know this client id and secret");
   expect(await config.innerText()).toContain(`${APP}/api/auth/tenant/callback/gitlab`);
 
-  await config.getByText("Change the secret or remove gitlab").click();
+  await config.getByText("Change the secret or remove GitLab").click();
   await config.getByLabel("New client secret").fill(demo.spareClient.secret);
-  await config.getByRole("button", { name: "Save the secret" }).click();
-  await config.getByText("The new secret counts").waitFor();
-  await config.getByRole("button", { name: "Check gitlab" }).click();
-  await config.getByText("This config works.").waitFor();
+  await config.getByRole("button", { name: "Save secret" }).click();
+  await config.getByText("The new secret is in use").waitFor();
+  await config.getByRole("button", { name: "Check GitLab" }).click();
+  await config.getByText("No problems found.").waitFor();
   // No secret comes back, neither on the page nor in what the page was made from.
   expect(await page.content()).not.toContain(demo.spareClient.secret);
 
   const person = await (await newVisitor()).newPage();
   await person.goto(`${APP}/t/hooli`);
-  await person.getByRole("button", { name: "Continue with Gitlab" }).click();
+  await person.getByRole("button", { name: "Continue with GitLab" }).click();
   await person.getByRole("radio", { name: "Kim Park" }).check();
   await person.getByRole("button", { name: "Allow" }).click();
   await person.waitForURL(`${APP}/t/hooli/dashboard`);
 
-  await config.getByRole("button", { name: "Turn gitlab off" }).click();
-  await config.getByRole("button", { name: "Turn gitlab on" }).waitFor();
+  await config.getByRole("button", { name: "Turn GitLab off" }).click();
+  await config.getByRole("button", { name: "Turn GitLab on" }).waitFor();
+  // What was found out before says nothing about it now.
+  expect(await config.getByText("No problems found.").count()).toBe(0);
   await person.getByRole("button", { name: "Sign out" }).click();
   await person.waitForURL(`${APP}/t/hooli`);
   expect(await person.getByRole("button", { name: "Continue with" }).count()).toBe(0);
-  await config.getByRole("button", { name: "Turn gitlab on" }).click();
-  await config.getByRole("button", { name: "Turn gitlab off" }).waitFor();
+  await config.getByRole("button", { name: "Turn GitLab on" }).click();
+  await config.getByRole("button", { name: "Turn GitLab off" }).waitFor();
   await person.reload();
   expect(await person.getByRole("button", { name: "Continue with" }).count()).toBe(1);
 
-  await config.getByRole("button", { name: "Remove gitlab" }).click();
-  await page.getByText("People sign in with a password only.").waitFor();
+  // What is removed cannot be brought back, so it asks first.
+  await config.getByRole("button", { name: "Remove GitLab …" }).click();
+  const question = page.getByRole("dialog", { name: "Remove GitLab?" });
+  await question.getByRole("button", { name: "Cancel" }).click();
+  await question.waitFor({ state: "hidden" });
+  await config.getByRole("button", { name: "Remove GitLab …" }).click();
+  await question.getByRole("button", { name: "Remove GitLab", exact: true }).click();
+  await page.getByText("People can sign in with a password only.").waitFor();
 });
 
 test("a provider may not live where the application does not trust it to", async () => {
@@ -126,12 +136,12 @@ test("a provider may not live where the application does not trust it to", async
   await signInAsOperator(page);
   await createTenant(page, "Umbrella", "umbrella");
   await page.getByText("Set up a provider").click();
-  await page.getByLabel("Client id").fill("an id");
+  await page.getByLabel("Client ID").fill("an id");
   await page.getByLabel("Client secret", { exact: true }).fill("a secret");
-  await page.getByLabel("Address of your own GitLab").fill("http://169.254.169.254");
-  await page.getByRole("button", { name: "Set up gitlab" }).click();
-  await page.getByText("options.issuer").waitFor();
-  expect(await page.getByLabel("Client id").inputValue()).toBe("an id");
+  await page.getByLabel("URL of your own GitLab").fill("http://169.254.169.254");
+  await page.getByRole("button", { name: "Set up GitLab" }).click();
+  await page.getByText("URL of your own GitLab: Neither").waitFor();
+  expect(await page.getByLabel("Client ID").inputValue()).toBe("an id");
 });
 
 test("deleting a tenant shows what goes, and takes it and nothing else", async () => {
@@ -145,7 +155,7 @@ test("deleting a tenant shows what goes, and takes it and nothing else", async (
   const vandelay = await art.newPage();
   await vandelay.goto(`${APP}/t/vandelay/sign-up`);
   await vandelay.getByLabel("Name").fill("Art");
-  await vandelay.getByLabel("E-mail").fill("jane@example.com");
+  await vandelay.getByLabel("Email").fill("jane@example.com");
   await vandelay.getByLabel("Password", { exact: true }).fill("latex and export");
   await vandelay.getByRole("button", { name: "Create account" }).click();
   await vandelay.waitForURL(`${APP}/t/vandelay/dashboard`);
@@ -155,22 +165,22 @@ test("deleting a tenant shows what goes, and takes it and nothing else", async (
   await page.goto(address);
   await page.getByRole("link", { name: "Delete Vandelay" }).click();
   await page.getByRole("heading", { name: "Delete Vandelay?" }).waitFor();
-  const figures = page.getByRole("region", { name: "What goes" }).locator("dl > div");
+  const figures = page.getByRole("region", { name: "What will be deleted" }).locator("dl > div");
   expect(await figures.allInnerTexts()).toEqual([
     "Users\n1",
     "Sessions\n1",
     "Accounts\n1",
     "OAuth configs\n1",
-    "Mails\n1",
+    "Emails\n1",
   ]);
 
   // Not without the right word.
   await page.getByLabel("to confirm").fill("vandelei");
-  await page.getByRole("button", { name: "Delete Vandelay for good" }).click();
-  await page.getByText("Type “vandelay” to go on.").waitFor();
+  await page.getByRole("button", { name: "Delete Vandelay permanently" }).click();
+  await page.getByText("Type “vandelay” to confirm.").waitFor();
   await page.getByLabel("to confirm").fill("vandelay");
-  await page.getByRole("button", { name: "Delete Vandelay for good" }).click();
-  await page.getByText("Vandelay is deleted").waitFor();
+  await page.getByRole("button", { name: "Delete Vandelay permanently" }).click();
+  await page.getByText("Vandelay and everything").waitFor();
   expect(await page.getByRole("region", { name: "All tenants" }).innerText()).not.toContain(
     "vandelay",
   );

@@ -16,7 +16,7 @@ closeBrowserAfterwards();
 /** Goes to the provider from a tenant's page. */
 async function leaveForProvider(page: Page, address: string) {
   await page.goto(address);
-  await page.getByRole("button", { name: "Continue with Gitlab" }).click();
+  await page.getByRole("button", { name: "Continue with GitLab" }).click();
   await page.waitForURL(`${IDP}/oauth/authorize**`);
   return new URL(page.url()).searchParams;
 }
@@ -41,7 +41,7 @@ test("two tenants sign the same person in, each with credentials of its own", as
     await agreeAs(page, "Kim Park");
     await page.waitForURL(`${APP}/t/${tenant.slug}/dashboard`);
     expect(await text(page)).toContain(`You are signed in to ${tenant.name} as kim@example.com`);
-    expect(await text(page)).toContain("gitlab");
+    expect(await text(page)).toContain("GitLab");
     ids.push(await page.locator("dd code").first().innerText());
   }
   // Kim is somebody else at each of them, and there again at the second visit.
@@ -77,7 +77,7 @@ test("who does not agree is told so, and is not signed in", async () => {
   await leaveForProvider(page, `${APP}/t/globex`);
   await agreeAs(page, "Kim Park", "Deny");
   await page.waitForURL(`${APP}/t/globex?*`);
-  expect(await text(page)).toContain("You did not agree to sign in with this provider.");
+  expect(await text(page)).toContain("You cancelled signing in with this provider.");
 });
 
 test.each([

@@ -5,7 +5,7 @@ import { ConsoleFrame } from "@/components/console-frame";
 import { auth } from "@/lib/auth";
 import { asOperator, countOf } from "@/lib/console";
 import { formatTime } from "@/lib/format";
-import { hueOf } from "@/lib/tenants";
+import { hueOf, withShownName } from "@/lib/tenants";
 
 const PAGE_SIZE = 20;
 
@@ -16,9 +16,10 @@ export default async function ConsolePage({ searchParams }: PageProps<"/console"
   const query = { limit: PAGE_SIZE + 1, offset: (page - 1) * PAGE_SIZE, search };
   const tenants = await asOperator((headers) => auth.api.listTenants({ query, headers }));
   const rows = await Promise.all(
-    tenants
-      .slice(0, PAGE_SIZE)
-      .map(async (tenant) => ({ tenant, count: await countOf(tenant.id) })),
+    tenants.slice(0, PAGE_SIZE).map(async (tenant) => ({
+      tenant: withShownName(tenant),
+      count: await countOf(tenant.id),
+    })),
   );
   return (
     <ConsoleFrame>
@@ -30,7 +31,7 @@ export default async function ConsolePage({ searchParams }: PageProps<"/console"
       </div>
       {deleted && (
         <p className="note good" role="status">
-          {deleted} is deleted, with everything that belonged to it.
+          {deleted} and everything that belonged to it have been deleted.
         </p>
       )}
       <search>
@@ -44,7 +45,7 @@ export default async function ConsolePage({ searchParams }: PageProps<"/console"
           </button>
         </form>
       </search>
-      {rows.length === 0 && <p className="nothing">There is no such tenant.</p>}
+      {rows.length === 0 && <p className="nothing">No tenants found.</p>}
       {rows.length > 0 && (
         <section className="card" aria-label="All tenants">
           <div className="table">
@@ -75,7 +76,7 @@ export default async function ConsolePage({ searchParams }: PageProps<"/console"
                         style={{ "--hue": hueOf(tenant) } as CSSProperties}
                       >
                         <Monogram name={tenant.name} />
-                        <span>
+                        <span className="grow">
                           <Link href={`/console/tenants/${tenant.id}`}>{tenant.name}</Link>
                           <br />
                           <span className="small muted">/t/{tenant.slug}</span>
@@ -85,7 +86,7 @@ export default async function ConsolePage({ searchParams }: PageProps<"/console"
                     <td className="number">{count.users}</td>
                     <td className="number">{count.sessions}</td>
                     <td className="number wide-only">{count.providers}</td>
-                    <td className="small muted wide-only">{formatTime(tenant.createdAt)}</td>
+                    <td className="small muted wide-only time">{formatTime(tenant.createdAt)}</td>
                   </tr>
                 ))}
               </tbody>

@@ -1,17 +1,16 @@
 import Link from "next/link";
 import type { CSSProperties } from "react";
 import { Brand } from "@/components/brand";
-import { auth } from "@/lib/auth";
 import { formatTime } from "@/lib/format";
 import { mailsOf } from "@/lib/mail";
-import { hueOf } from "@/lib/tenants";
+import { hueOf, listedTenants } from "@/lib/tenants";
 
 export const metadata = { title: "Inbox" };
 
 /** Everybody's mails. It belongs to the demo: an application of yours sends them. */
 export default async function InboxPage({ searchParams }: PageProps<"/inbox">) {
   const { tenant: chosen } = await searchParams;
-  const tenants = await auth.api.listTenants({ query: { limit: 20 } });
+  const tenants = await listedTenants();
   const shown = tenants.filter(({ slug }) => !chosen || slug === chosen);
   const mails = (
     await Promise.all(
@@ -34,9 +33,9 @@ export default async function InboxPage({ searchParams }: PageProps<"/inbox">) {
       <main id="content" className="content">
         <div className="tight">
           <h1>Inbox</h1>
-          <p className="muted">The mails that this demo would have sent, newest first.</p>
+          <p className="muted">The emails this demo would have sent, newest first.</p>
         </div>
-        <nav className="row" aria-label="Mails of">
+        <nav className="row" aria-label="Filter by tenant">
           <Link className="badge" href="/inbox" aria-current={chosen ? undefined : "page"}>
             All tenants
           </Link>
@@ -51,7 +50,7 @@ export default async function InboxPage({ searchParams }: PageProps<"/inbox">) {
             </Link>
           ))}
         </nav>
-        {mails.length === 0 && <p className="nothing">No mails yet.</p>}
+        {mails.length === 0 && <p className="nothing">No emails yet.</p>}
         {mails.map(({ tenant, mail }) => (
           <article
             key={mail.id}

@@ -15,9 +15,9 @@ const repository = resolve(import.meta.dirname, "../../../..");
 /** Runs the command of the README until it is ready. If it never is, nothing is left running. */
 export async function startExample(
   env: Record<string, string | undefined>,
-  patience = 300_000,
+  { patience = 300_000, args = [] as string[] } = {},
 ): Promise<Running> {
-  const child = spawn("npm", ["run", "--silent", "example"], {
+  const child = spawn("npm", ["run", "--silent", "example", ...args], {
     cwd: repository,
     env: {
       ...process.env,

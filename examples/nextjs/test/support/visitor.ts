@@ -72,7 +72,7 @@ interface Credentials {
 }
 
 export async function fillSignIn(page: Page, { email, password }: Credentials) {
-  await page.getByLabel("E-mail").fill(email);
+  await page.getByLabel("Email").fill(email);
   await page.getByLabel("Password", { exact: true }).fill(password);
   await page.getByRole("button", { name: "Sign in" }).click();
 }
@@ -91,9 +91,9 @@ export async function signIn(
   await page.getByRole("heading", { name: "Hello" }).waitFor();
 }
 
-export async function signInAsOperator(page: Page) {
-  await page.goto(`${APP}/console`);
-  await page.waitForURL(`${APP}/console/sign-in`);
+export async function signInAsOperator(page: Page, app = APP) {
+  await page.goto(`${app}/console`);
+  await page.waitForURL(`${app}/console/sign-in`);
   await fillSignIn(page, OPERATOR);
   await page.getByRole("heading", { name: "Tenants" }).waitFor();
 }

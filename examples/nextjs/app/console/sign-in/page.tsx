@@ -9,7 +9,7 @@ export default function OperatorSignInPage() {
       brand="Console"
       motto="All tenants in one place."
       title="Sign in to the console"
-      intro="For operators of the platform. People of a tenant sign in there."
+      intro="For operators of the platform. Users of a tenant sign in on their tenant’s own page."
     >
       <OperatorSignInForm />
     </Entrance>

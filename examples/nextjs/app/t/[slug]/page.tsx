@@ -3,6 +3,7 @@ import { redirect } from "next/navigation";
 import { Entrance } from "@/components/entrance";
 import { SignInForm, SocialButtons } from "@/components/sign-in";
 import { auth } from "@/lib/auth";
+import { byName } from "@/lib/providers";
 import { basePath, sessionAt, tenantOfPage } from "@/lib/tenants";
 
 export const metadata = { title: "Sign in" };
@@ -18,7 +19,7 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
   return (
     <Entrance
       brand={tenant.name}
-      motto={`Good to see you at ${tenant.name}.`}
+      motto={`Welcome to ${tenant.name}.`}
       title={`Sign in to ${tenant.name}`}
       intro={
         emailAndPassword.signUp && (
@@ -35,13 +36,17 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
       )}
       {done === "password" && (
         <p className="note good" role="status">
-          Your new password is saved. Sign in with it.
+          Your password has been changed. You can sign in with it now.
         </p>
       )}
       {emailAndPassword.enabled && <SignInForm tenantId={tenant.id} base={base} />}
       {emailAndPassword.enabled && providers.length > 0 && <p className="divider">or</p>}
       {providers.length > 0 && (
-        <SocialButtons tenantId={tenant.id} base={base} providers={providers} />
+        <SocialButtons
+          tenantId={tenant.id}
+          base={base}
+          providers={providers.map(({ id }) => id).sort(byName)}
+        />
       )}
     </Entrance>
   );
@@ -49,9 +54,9 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
 
 /** What a provider's refusal means. */
 function refusal(code: string): string {
-  if (code === "access_denied") return "You did not agree to sign in with this provider.";
+  if (code === "access_denied") return "You cancelled signing in with this provider.";
   if (code === "account_not_linked") {
-    return "There is an account with this e-mail address already. Sign in the way you did before.";
+    return "There is already an account with this email address. Please sign in as you did before.";
   }
-  return "Signing in with this provider did not work. Please try again.";
+  return "We could not sign you in with this provider. Please try again.";
 }

@@ -1,23 +1,25 @@
-import { socialProviderList } from "better-auth/social-providers";
-import type { Tenant } from "better-auth-tenant";
+import type { Tenant, TenantOAuthConfig } from "better-auth-tenant";
 import Link from "next/link";
 import type { CSSProperties } from "react";
 import { Monogram } from "@/components/brand";
 import { TenantForm } from "@/components/console-forms";
 import { ConsoleFrame } from "@/components/console-frame";
-import { OAuthConfig, OAuthConfigForm } from "@/components/oauth-configs";
+import { OAuthConfigForm } from "@/components/oauth-config-form";
+import { OAuthConfig } from "@/components/oauth-configs";
 import { auth } from "@/lib/auth";
 import { asOperator, tenantForOperator } from "@/lib/console";
-import { formatTime } from "@/lib/format";
+import { formatTime, shownName } from "@/lib/format";
 import { hostAddress } from "@/lib/hosts";
-import { headersFor, hueOf } from "@/lib/tenants";
+import { byName } from "@/lib/providers";
+import { headersFor, hueOf, withShownName } from "@/lib/tenants";
 
 export async function generateMetadata({ params }: PageProps<"/console/tenants/[id]">) {
-  return { title: (await tenantForOperator((await params).id)).name };
+  return { title: withShownName(await tenantForOperator((await params).id)).name };
 }
 
 export default async function TenantPage({ params }: PageProps<"/console/tenants/[id]">) {
-  const tenant = await tenantForOperator((await params).id);
+  const stored = await tenantForOperator((await params).id);
+  const tenant = withShownName(stored);
   return (
     <ConsoleFrame trail={[["Tenants", "/console"]]}>
       <div className="row themed" style={{ "--hue": hueOf(tenant) } as CSSProperties}>
@@ -33,7 +35,7 @@ export default async function TenantPage({ params }: PageProps<"/console/tenants
       <div className="columns two">
         <section className="card" aria-labelledby="details">
           <h2 id="details">Details</h2>
-          <TenantForm key={tenant.slug} tenant={tenant} />
+          <TenantForm tenant={stored} />
         </section>
         <Providers tenant={tenant} />
       </div>
@@ -41,9 +43,9 @@ export default async function TenantPage({ params }: PageProps<"/console/tenants
       <section className="card danger" aria-labelledby="danger">
         <h2 id="danger">Delete this tenant</h2>
         <div className="spread">
-          <p className="muted">You will see what goes with it before anything is deleted.</p>
+          <p className="muted">The next page shows what would be deleted.</p>
           <Link className="button plain" href={`/console/tenants/${tenant.id}/delete`}>
-            Delete {tenant.name} …
+            <span className="name">Delete {tenant.name} …</span>
           </Link>
         </div>
       </section>
@@ -58,30 +60,33 @@ async function Providers({ tenant: { id: tenantId } }: { tenant: Tenant }) {
   return (
     <section className="card" aria-labelledby="providers">
       <h2 id="providers">Social sign-in</h2>
-      {configs.length === 0 && <p className="nothing">People sign in with a password only.</p>}
+      {configs.length === 0 && <p className="nothing">People can sign in with a password only.</p>}
       <ul className="list">
-        {configs.map(({ providerId, clientId, enabled, readable, options, secretChangedAt }) => (
-          <li key={providerId}>
-            <OAuthConfig
-              tenantId={tenantId}
-              config={{
-                providerId,
-                clientId,
-                enabled,
-                readable,
-                issuer: typeof options?.issuer === "string" ? options.issuer : null,
-                secretChangedAt: formatTime(secretChangedAt),
-              }}
-            />
-          </li>
-        ))}
+        {configs
+          .toSorted((a, b) => byName(a.providerId, b.providerId))
+          .map((config) => (
+            <li key={config.providerId}>
+              <OAuthConfig tenantId={tenantId} config={shownConfig(config)} />
+            </li>
+          ))}
       </ul>
       <details>
         <summary>Set up a provider</summary>
-        <OAuthConfigForm tenantId={tenantId} providers={[...socialProviderList]} />
+        <OAuthConfigForm tenantId={tenantId} />
       </details>
     </section>
   );
+}
+
+/** Of a config, what the browser needs to know. */
+function shownConfig(config: TenantOAuthConfig) {
+  const { providerId, clientId, callbackURL, enabled, readable, options } = config;
+  return {
+    ...{ providerId, clientId, callbackURL, enabled, readable },
+    issuer: typeof options?.issuer === "string" ? options.issuer : null,
+    secretChangedAt: formatTime(config.secretChangedAt),
+    version: new Date(config.updatedAt).toISOString(),
+  };
 }
 
 /** An operator looks into a tenant with better-auth's own admin plugin. */
@@ -102,23 +107,23 @@ async function People({ tenant }: { tenant: Tenant }) {
             <thead>
               <tr>
                 <th scope="col">Name</th>
-                <th scope="col">E-mail</th>
+                <th scope="col">Email</th>
                 <th scope="col" className="wide-only">
-                  Since
+                  Created
                 </th>
               </tr>
             </thead>
             <tbody>
               {users.map(({ id, name, email, emailVerified, createdAt }) => (
                 <tr key={id}>
-                  <th scope="row">{name}</th>
+                  <th scope="row">{shownName(name, "No name")}</th>
                   <td>
                     <span className="row">
-                      {email}
+                      <span className="grow">{email}</span>
                       {emailVerified && <span className="badge good">Confirmed</span>}
                     </span>
                   </td>
-                  <td className="small muted wide-only">{formatTime(createdAt)}</td>
+                  <td className="small muted wide-only time">{formatTime(createdAt)}</td>
                 </tr>
               ))}
             </tbody>

@@ -7,7 +7,8 @@ import { EndOtherSessionsButton, SignOutButton } from "@/components/session-butt
 import { auth } from "@/lib/auth";
 import { formatBrowser, formatTime } from "@/lib/format";
 import { APP_URL, slugOfHost } from "@/lib/hosts";
-import { basePath, headersFor, hueOf, sessionAt, tenantOfPage } from "@/lib/tenants";
+import { providerName } from "@/lib/providers";
+import { basePath, headersFor, hueOf, listedTenants, sessionAt, tenantOfPage } from "@/lib/tenants";
 
 export const metadata = { title: "Dashboard" };
 
@@ -37,8 +38,8 @@ export default async function DashboardPage({ params }: PageProps<"/t/[slug]/das
         </div>
         {!user.emailVerified && (
           <p className="note">
-            Please confirm your e-mail address: the link is in{" "}
-            <a href={`${APP_URL.origin}/inbox`}>the inbox</a>.
+            Please confirm your email address. We have sent a link to{" "}
+            <a href={`${APP_URL.origin}/inbox`}>your inbox</a>.
           </p>
         )}
         <div className="columns two">
@@ -48,10 +49,10 @@ export default async function DashboardPage({ params }: PageProps<"/t/[slug]/das
               <dl className="facts">
                 <Fact term="Tenant">{tenant.name}</Fact>
                 <Fact term="Name">{user.name}</Fact>
-                <Fact term="E-mail">
+                <Fact term="Email">
                   {user.email} {user.emailVerified && <span className="badge good">Confirmed</span>}
                 </Fact>
-                <Fact term="User id">
+                <Fact term="User ID">
                   <code>{user.id}</code>
                 </Fact>
                 <Fact term="Signed in">{formatTime(session.createdAt)}</Fact>
@@ -84,7 +85,7 @@ async function Accounts({ tenant }: { tenant: Tenant }) {
       <span className="small muted">You can sign in with</span>
       {accounts.map(({ id, providerId }) => (
         <span className="badge tint" key={id}>
-          {providerId === "credential" ? "a password" : providerId}
+          {providerId === "credential" ? "a password" : providerName(providerId)}
         </span>
       ))}
     </div>
@@ -101,12 +102,13 @@ async function Elsewhere({ here }: { here: Tenant }) {
       <section className="card" aria-labelledby="elsewhere">
         <h2 id="elsewhere">This address</h2>
         <p className="muted">
-          It belongs to {here.name} alone. No other tenant’s session ever comes here.
+          This address belongs to {here.name} only. Sessions of other tenants are not available
+          here.
         </p>
       </section>
     );
   }
-  const tenants = await auth.api.listTenants({ query: { limit: 20 } });
+  const tenants = await listedTenants();
   const places = await Promise.all(
     tenants.map(async (tenant) => ({ tenant, found: await sessionAt(tenant.id) })),
   );
@@ -124,7 +126,7 @@ async function Elsewhere({ here }: { here: Tenant }) {
             <div className="grow">
               <Link href={`/t/${tenant.slug}`}>{tenant.name}</Link>
               <div className="small muted">
-                {found ? `${found.user.name}, ${found.user.email}` : "Nobody is signed in"}
+                {found ? `${found.user.name}, ${found.user.email}` : "Not signed in"}
               </div>
             </div>
             {tenant.id === here.id && <span className="badge tint">You are here</span>}
@@ -150,7 +152,7 @@ async function Sessions({ tenant, current }: { tenant: Tenant; current: string }
                 {ipAddress && `, from ${ipAddress}`}
               </div>
             </div>
-            {id === current && <span className="badge good">This one</span>}
+            {id === current && <span className="badge good">This session</span>}
           </li>
         ))}
       </ul>

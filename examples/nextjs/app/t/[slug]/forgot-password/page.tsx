@@ -4,7 +4,7 @@ import { ForgotPasswordForm } from "@/components/sign-in";
 import { APP_URL } from "@/lib/hosts";
 import { basePath, tenantOfPage } from "@/lib/tenants";
 
-export const metadata = { title: "Forgotten password" };
+export const metadata = { title: "Forgot your password?" };
 
 export default async function ForgotPasswordPage({
   params,
@@ -14,13 +14,13 @@ export default async function ForgotPasswordPage({
   return (
     <Entrance
       brand={tenant.name}
-      motto="It happens to everybody."
-      title="Forgotten password"
-      intro={`We send you a link to choose a new one for ${tenant.name}.`}
+      motto="It happens to all of us."
+      title="Forgot your password?"
+      intro={`Enter your email address and we will send you a link to set a new password for ${tenant.name}.`}
     >
       <ForgotPasswordForm tenantId={tenant.id} base={base} />
       <p className="small muted">
-        This is a demo: mails go to <a href={`${APP_URL.origin}/inbox`}>the inbox</a>.{" "}
+        This is a demo: emails go to <a href={`${APP_URL.origin}/inbox`}>the inbox</a>.{" "}
         <Link href={base || "/"}>Back to sign-in</Link>
       </p>
     </Entrance>

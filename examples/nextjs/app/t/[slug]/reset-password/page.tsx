@@ -15,16 +15,16 @@ export default async function ResetPasswordPage({
   return (
     <Entrance
       brand={tenant.name}
-      motto="Fresh start."
-      title="Choose a new password"
-      intro={`It counts for ${tenant.name} only.`}
+      motto="A fresh start."
+      title="Set a new password"
+      intro={`This changes your password for ${tenant.name} only.`}
     >
       {typeof token === "string" ? (
         <ResetPasswordForm tenantId={tenant.id} base={base} token={token} />
       ) : (
         <p className="note bad" role="alert">
-          This link is not good any more.{" "}
-          <Link href={`${base}/forgot-password`}>Ask for a new one</Link>
+          This link has expired or has already been used.{" "}
+          <Link href={`${base}/forgot-password`}>Request a new link</Link>
         </p>
       )}
     </Entrance>

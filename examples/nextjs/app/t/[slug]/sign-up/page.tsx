@@ -3,6 +3,7 @@ import { notFound } from "next/navigation";
 import { Entrance } from "@/components/entrance";
 import { SignUpForm, SocialButtons } from "@/components/sign-in";
 import { auth } from "@/lib/auth";
+import { byName } from "@/lib/providers";
 import { basePath, tenantOfPage } from "@/lib/tenants";
 
 export const metadata = { title: "Create an account" };
@@ -21,7 +22,7 @@ export default async function SignUpPage({ params }: PageProps<"/t/[slug]/sign-u
       title="Create an account"
       intro={
         <>
-          You have one at {tenant.name}? <Link href={base || "/"}>Sign in</Link>
+          Already have an account at {tenant.name}? <Link href={base || "/"}>Sign in</Link>
         </>
       }
     >
@@ -29,7 +30,11 @@ export default async function SignUpPage({ params }: PageProps<"/t/[slug]/sign-u
       {providers.length > 0 && (
         <>
           <p className="divider">or</p>
-          <SocialButtons tenantId={tenant.id} base={base} providers={providers} />
+          <SocialButtons
+            tenantId={tenant.id}
+            base={base}
+            providers={providers.map(({ id }) => id).sort(byName)}
+          />
         </>
       )}
     </Entrance>

@@ -1,13 +1,14 @@
 import { DeleteTenantForm } from "@/components/console-forms";
 import { ConsoleFrame } from "@/components/console-frame";
 import { countOf, tenantForOperator } from "@/lib/console";
+import { withShownName } from "@/lib/tenants";
 
 export const metadata = { title: "Delete a tenant" };
 
 export default async function DeleteTenantPage({
   params,
 }: PageProps<"/console/tenants/[id]/delete">) {
-  const tenant = await tenantForOperator((await params).id);
+  const tenant = withShownName(await tenantForOperator((await params).id));
   const count = await countOf(tenant.id);
   return (
     <ConsoleFrame
@@ -19,16 +20,17 @@ export default async function DeleteTenantPage({
       <div className="tight">
         <h1>Delete {tenant.name}?</h1>
         <p className="muted">
-          This goes with it, at once and for good. Other tenants lose nothing.
+          This cannot be undone. All of the following will be deleted. Other tenants are not
+          affected.
         </p>
       </div>
-      <section className="card danger" aria-label="What goes">
+      <section className="card danger" aria-label="What will be deleted">
         <dl className="figures">
           <Figure term="Users" value={count.users} />
           <Figure term="Sessions" value={count.sessions} />
           <Figure term="Accounts" value={count.accounts} />
           <Figure term="OAuth configs" value={count.providers} />
-          <Figure term="Mails" value={count.mails} />
+          <Figure term="Emails" value={count.mails} />
         </dl>
         <DeleteTenantForm tenant={tenant} />
       </section>
