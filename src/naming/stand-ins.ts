@@ -1,9 +1,4 @@
-import type {
-  AuthContext,
-  BetterAuthOptions,
-  BetterAuthPlugin,
-  HookEndpointContext,
-} from "better-auth";
+import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "better-auth";
 import { STANDS_FOR } from "../constants";
 import { lazy } from "../framework";
 import { cameTo, markStandIn, type StandIn } from "../scope/endpoint";
