@@ -163,7 +163,8 @@ function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { ra
     ctx,
     raw: known ?? rawAdapter(ctx.adapter as DBAdapter),
     confinedModel: (name: string) => confinedByName.get(name),
-    tenantSince: (...call: Parameters<Border["tenantSince"]>) => recentlySeen(ctx, ...call),
+    tenantSince: async (...call: Parameters<Border["tenantSince"]>) =>
+      (await recentlySeen(ctx, ...call))?.since,
     wasDeleted: (tenantId: string) => wasDeleted(ctx, tenantId),
     beforeEmail: async (...call: Parameters<Border["beforeEmail"]>) => {
       if (!options.keepEmailGloballyUnique) return;

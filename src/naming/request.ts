@@ -146,7 +146,7 @@ export async function requireTenantId(
   madeSince?: string,
 ): Promise<string> {
   const id = assertNamed(tenantId);
-  const since = await recentlySeen(ctx.context, id);
+  const since = (await recentlySeen(ctx.context, id))?.since;
   if (since !== undefined && since === (madeSince ?? since)) {
     notes().since ??= since;
     return id;

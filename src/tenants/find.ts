@@ -2,6 +2,9 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { boundedMap } from "../framework";
+import type { TenantPolicy } from "./policy";
+
+export type TenantStatus = "active" | "suspended" | "deleting";
 
 /** A tenant, as managers see it. */
 export interface Tenant {
@@ -9,6 +12,12 @@ export interface Tenant {
   name: string;
   slug: string;
   metadata: Record<string, unknown> | null;
+  /** Nobody signs in at a tenant that is not active. */
+  status: TenantStatus;
+  /** When a tenant that is `"deleting"` may be deleted for good. */
+  deleteAt: Date | null;
+  /** What the tenant has decided; null where it has decided nothing. */
+  policy: TenantPolicy | null;
   createdAt: Date;
   updatedAt: Date;
 }
@@ -26,22 +35,29 @@ export async function findTenantById(ctx: AuthContext, id: string): Promise<Tena
 
 /** For those who need nothing else of the tenant: reading the whole of it takes twice as long. */
 export async function tenantExists(ctx: AuthContext, id: string): Promise<boolean> {
-  return (await tenantSince(ctx, id)) !== undefined;
+  return (await lookAt(ctx, id)) !== undefined;
 }
 
-/** When the tenant was created: tells two tenants apart that were given the same number. */
-async function tenantSince(
+/** What is remembered of a tenant. */
+export interface RememberedTenant {
+  /** When it was created: tells two tenants apart that were given the same number. */
+  since: string;
+  status: TenantStatus;
+  policy: TenantPolicy | null;
+}
+
+async function lookAt(
   ctx: AuthContext,
   id: string,
   given?: DBTransactionAdapter,
-): Promise<string | undefined> {
+): Promise<RememberedTenant | undefined> {
   if (!couldBeId(ctx, id)) return undefined;
   const adapter = given ?? (await getCurrentAdapter(ctx.adapter));
   const where = [{ field: "id", value: id }];
-  const select = ["id", "createdAt"];
+  const select = ["id", "createdAt", "status", "policy"];
   const row = await adapter.findOne<Tenant>({ model: "tenant", where, select });
   // Not so on MySQL, see above.
-  return row?.id === id ? sinceOf(row) : undefined;
+  return row?.id === id ? toRemembered(row) : undefined;
 }
 
 /**
@@ -52,19 +68,25 @@ export async function recentlySeen(
   ctx: AuthContext,
   id: string,
   adapter?: DBTransactionAdapter,
-): Promise<string | undefined> {
+): Promise<RememberedTenant | undefined> {
   const known = seenTenants(ctx).get(id);
-  if (known && known.until > Date.now() && !known.isDeleted) return known.since;
-  const since = await tenantSince(ctx, id, adapter);
-  if (since !== undefined) noteSighting(ctx, id, since);
-  return since;
+  if (known && known.until > Date.now() && known.tenant) return known.tenant;
+  const tenant = await lookAt(ctx, id, adapter);
+  if (tenant) noteSighting(ctx, id, tenant);
+  return tenant;
 }
 
-function noteSighting(ctx: AuthContext, id: string, since: string): void {
+function noteSighting(ctx: AuthContext, id: string, tenant: RememberedTenant): void {
   // Somebody may have deleted it here while it was looked up.
   if (wasDeleted(ctx, id)) return;
-  note(seenTenants(ctx), id, { since, until: Date.now() + KEPT_MS });
+  note(seenTenants(ctx), id, { tenant, until: Date.now() + KEPT_MS });
 }
+
+const toRemembered = (tenant: Tenant): RememberedTenant => ({
+  since: sinceOf(tenant),
+  status: tenant.status,
+  policy: tenant.policy,
+});
 
 /** What tells two tenants apart that were given the same number. */
 export const sinceOf = ({ createdAt }: Pick<Tenant, "createdAt">) =>
@@ -75,12 +97,12 @@ export const sinceOf = ({ createdAt }: Pick<Tenant, "createdAt">) =>
  * must not get a session after it; not every database would refuse.
  */
 export function wasDeleted(ctx: AuthContext, id: string): boolean {
-  const { isDeleted, until = 0 } = seenTenants(ctx).get(id) ?? {};
-  return isDeleted === true && until > Date.now();
+  const known = seenTenants(ctx).get(id);
+  return known !== undefined && !known.tenant && known.until > Date.now();
 }
 
 export function noteDeletion(ctx: AuthContext, id: string): void {
-  note(seenTenants(ctx), id, { until: Date.now() + KEPT_MS, isDeleted: true });
+  note(seenTenants(ctx), id, { until: Date.now() + KEPT_MS });
 }
 
 /** Numeric ids may be given again. */
@@ -90,8 +112,8 @@ export function noteCreation(ctx: AuthContext, id: string): void {
 
 interface Sighting {
   until: number;
-  since?: string;
-  isDeleted?: boolean;
+  /** Missing where this process has deleted it. */
+  tenant?: RememberedTenant;
 }
 
 type Seen = Map<string, Sighting>;
@@ -108,7 +130,7 @@ function seenTenants({ adapter }: AuthContext): Seen {
 export async function findTenantBySlug(ctx: AuthContext, slug: string): Promise<Tenant | null> {
   const tenant = isText(slug) ? await findTenant(ctx, { field: "slug", value: slug }) : null;
   if (tenant?.slug !== slug) return null;
-  noteSighting(ctx, tenant.id, sinceOf(tenant));
+  noteSighting(ctx, tenant.id, toRemembered(tenant));
   return tenant;
 }
 
@@ -132,6 +154,7 @@ function isText(value: string): boolean {
 }
 
 /** The fields that go out, one by one: a column that is added later does not leak by itself. */
-export function toTenant({ id, name, slug, metadata, createdAt, updatedAt }: Tenant): Tenant {
-  return { id, name, slug, metadata: metadata ?? null, createdAt, updatedAt };
+export function toTenant(row: Tenant): Tenant {
+  const { id, name, slug, metadata = null, status, deleteAt, policy, createdAt, updatedAt } = row;
+  return { id, name, slug, metadata, status, deleteAt, policy, createdAt, updatedAt };
 }

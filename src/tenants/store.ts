@@ -53,7 +53,14 @@ async function insertTenant(
   try {
     const row = await adapter.create<Omit<Tenant, "id">, Tenant>({
       model: "tenant",
-      data: { ...tenant, createdAt: now, updatedAt: now },
+      data: {
+        ...tenant,
+        status: "active",
+        deleteAt: null,
+        policy: null,
+        createdAt: now,
+        updatedAt: now,
+      },
     });
     noteCreation(ctx, row.id);
     return toTenant(row);
