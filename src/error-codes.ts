@@ -3,6 +3,8 @@ import { defineErrorCodes } from "@better-auth/core/utils/error-codes";
 /** Every error this plugin answers with. better-auth's own codes pass through unchanged. */
 export const TENANT_AUTH_ERROR_CODES = defineErrorCodes({
   TENANT_NOT_FOUND: "Tenant not found",
+  TENANT_SUSPENDED: "Tenant suspended",
+  TENANT_DELETING: "Tenant about to be deleted",
   TENANT_ID_REQUIRED: "Name a tenant",
   TENANT_ID_OR_SLUG_REQUIRED: "Give either id or slug",
   TENANT_ALREADY_EXISTS: "The slug is taken",

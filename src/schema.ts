@@ -52,6 +52,7 @@ function tables() {
         // Static, so that the column can be added to a table that has rows.
         status: { type: "string", required: true, defaultValue: "active" },
         deleteAt: { type: "date", required: false },
+        sessionsEndedAt: { type: "date", required: false },
         policy: jsonColumn,
         ...timestamps,
       },
