@@ -147,6 +147,8 @@ async function endSessions(
   await runInScope(settled(tenant.id), async () => {
     notes().sweeping = sinceOf(tenant);
     if (ctx.options.secondaryStorage) await forgetAll(ctx);
+    // Where sessions are in secondary storage alone, there is no table.
+    if (!ctx.tables.session) return;
     const adapter = await getCurrentAdapter(ctx.adapter);
     await despiteDeadlocks(ctx, () => deleteAllOf(adapter, "session"));
   });
