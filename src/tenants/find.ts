@@ -5,6 +5,7 @@ import { boundedMap } from "../framework";
 import type { SessionRow } from "../scope/scope";
 import type { TenantPolicy } from "./policy";
 
+/** Nobody signs in at a tenant that is not active. */
 export type TenantStatus = "active" | "suspended" | "deleting";
 
 /** A tenant, as managers see it. */
@@ -13,7 +14,7 @@ export interface Tenant {
   name: string;
   slug: string;
   metadata: Record<string, unknown> | null;
-  /** Nobody signs in at a tenant that is not active. */
+  /** Whether people can sign in. */
   status: TenantStatus;
   /** When a tenant that is `"deleting"` may be deleted for good. */
   deleteAt: Date | null;

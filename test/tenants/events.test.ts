@@ -1,7 +1,10 @@
 import { runWithTransaction } from "@better-auth/core/context";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { TenantEvent } from "../../src/index";
+import { createDatabase } from "../support/database";
 import { createInstance, type InstanceOptions } from "../support/instance";
+import { blocksIn } from "../support/markdown";
+import { databases } from "../support/servers";
 
 afterEach(() => vi.useRealTimers());
 
@@ -174,3 +177,40 @@ describe("onTenantEvent", () => {
     expect(found).toEqual([tenant]);
   });
 });
+
+it.runIf(databases.includes("postgres"))(
+  "the recipe of the guide keeps them in a table",
+  async () => {
+    const guide = blocksIn("docs/tenants.md");
+    const [table] = guide.filter(({ language }) => language === "sql");
+    const recipe = guide.find(({ code }) => code.startsWith("// tenant-events.ts"))?.code ?? "";
+    const [statement = ""] = /insert into[^"]+/.exec(recipe) ?? [];
+    const database = await createDatabase("postgres");
+    onTestFinished(() => database.close());
+    for (const line of (table?.code ?? "").split(";")) {
+      if (line.trim()) await database.query(line);
+    }
+    const kept: Promise<unknown>[] = [];
+    const instance = await createInstance({
+      database,
+      tenant: {
+        // As in the guide, whose types the compiler looks at.
+        onTenantEvent: (event) => {
+          const { tenantId, type, actor, at } = event;
+          const who = actor === "server" ? "server" : (actor.userId ?? "unknown");
+          const values = [tenantId, type, who, at, JSON.stringify(event)];
+          kept.push(database.query(statement.replaceAll(/\$\d/g, "?"), values));
+        },
+      },
+    });
+    const { id } = await instance.createTenant();
+    await instance.api.deleteTenant({ body: { tenantId: id } });
+    await Promise.all(kept);
+    const rows = await database.query("select type, actor, event from tenant_event order by id");
+    expect(rows.map(({ type, actor }) => [type, actor])).toEqual([
+      ["tenant:created", "server"],
+      ["tenant:deleted", "server"],
+    ]);
+    expect(rows[1]?.event).toMatchObject({ tenantId: id, rows: { user: 0 } });
+  },
+);
