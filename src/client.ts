@@ -94,9 +94,9 @@ interface Actions<App extends Application> {
     get: unknown;
     /** Lists tenants. For managers. */
     list: unknown;
-    /** Changes the name, the slug or the metadata of a tenant. For managers. */
+    /** Changes the name, the slug, the metadata or the status of a tenant. For managers. */
     update: unknown;
-    /** Deletes a tenant with its users, sessions and OAuth configs. For managers. */
+    /** Deletes a tenant with all that is in it, at once or later. For managers. */
     delete: unknown;
     /** What the tenant's sign-in page offers, and the tenant's name. For everybody. */
     signInMethods: unknown;

@@ -1,24 +1,40 @@
 import { defineErrorCodes } from "@better-auth/core/utils/error-codes";
 
 /** Every error this plugin answers with. better-auth's own codes pass through unchanged. */
-export const TENANT_AUTH_ERROR_CODES = defineErrorCodes({
-  TENANT_NOT_FOUND: "Tenant not found",
-  TENANT_ID_REQUIRED: "Name a tenant",
-  TENANT_ID_OR_SLUG_REQUIRED: "Give either id or slug",
-  TENANT_ALREADY_EXISTS: "The slug is taken",
-  INVALID_SLUG: "A slug has 2 to 63 lowercase letters, digits and inner hyphens",
-  SLUG_RESERVED: "The slug is reserved",
-  UNAUTHORIZED: "Unauthorized",
-  TENANT_MANAGEMENT_NOT_ALLOWED: "You may not manage tenants",
-  UNSUPPORTED_PROVIDER: "Not a built-in provider",
-  INVALID_PROVIDER_OPTIONS: "The options do not fit the provider",
-  UNTRUSTED_PROVIDER_HOST: "Neither the provider's own host nor a trusted one",
-  PROVIDER_NOT_FOUND: "Provider not found",
-  INVALID_REDIRECT_URI: "Not an https URL (http on loopback only) without a fragment",
-  OAUTH_CONFIG_NOT_FOUND: "OAuth config not found",
-  OAUTH_CONFIG_NOT_SAVED: "OAuth config not saved",
-  OAUTH_CREDENTIAL_DECRYPT_FAILED: "OAuth config not readable",
-  USER_NOT_IN_TENANT: "The user is not in this tenant",
-  VALUE_TAKEN: "The value is taken, here or in another tenant",
-  TENANT_SCOPE_CONFLICT: "The request around this call is in another tenant",
-});
+export const TENANT_AUTH_ERROR_CODES = defineErrorCodes(
+  inWords({
+    TENANT_NOT_FOUND: "",
+    TENANT_SUSPENDED: "",
+    TENANT_DELETING: "",
+    TENANT_ID_REQUIRED: "",
+    TENANT_ID_OR_SLUG_REQUIRED: "",
+    TENANT_ALREADY_EXISTS: "",
+    INVALID_SLUG: "A slug has 2 to 63 lowercase letters, digits and inner hyphens",
+    SLUG_RESERVED: "",
+    UNAUTHORIZED: "",
+    TENANT_MANAGEMENT_NOT_ALLOWED: "",
+    UNSUPPORTED_PROVIDER: "",
+    INVALID_PROVIDER_OPTIONS: "",
+    UNTRUSTED_PROVIDER_HOST: "",
+    PROVIDER_NOT_FOUND: "",
+    INVALID_REDIRECT_URI: "Not an https URL (http on loopback only) without a fragment",
+    OAUTH_CONFIG_NOT_FOUND: "",
+    OAUTH_CONFIG_NOT_SAVED: "",
+    OAUTH_CREDENTIAL_DECRYPT_FAILED: "",
+    USER_NOT_IN_TENANT: "",
+    VALUE_TAKEN: "",
+    TENANT_SCOPE_CONFLICT: "The request around this call is in another tenant",
+  }),
+);
+
+/**
+ * A message that is left empty is the code in words: "Tenant not found". Browsers load all of
+ * them, so a sentence is written only where it says more.
+ */
+function inWords<Codes extends Record<string, string>>(codes: Codes) {
+  const entries = Object.entries(codes).map(([code, message]) => [
+    code,
+    message || code[0] + code.slice(1).toLowerCase().replaceAll("_", " "),
+  ]);
+  return Object.fromEntries(entries) as { [Code in keyof Codes]: string };
+}

@@ -16,4 +16,5 @@ export { tenantAuth } from "./plugin";
 export type { SignInMethods } from "./routes/sign-in";
 export type { TenantAuthSchema } from "./schema";
 export { getTenantId, runInTenant } from "./scope/scope";
-export type { Tenant } from "./tenants/find";
+export type { TenantActor, TenantEvent } from "./tenants/events";
+export type { Tenant, TenantStatus } from "./tenants/find";

@@ -4,6 +4,7 @@ import type { Session, User } from "better-auth/types";
 import * as z from "zod";
 import { DEFAULT_TENANT_HEADER } from "./constants";
 import type { TenantAuthSchema } from "./schema";
+import type { TenantEventHandler } from "./tenants/events";
 
 /** What a management call is about to do. */
 export type TenantManagementAction =
@@ -116,6 +117,11 @@ export interface TenantAuthOptions {
    * @default []
    */
   sharedModels?: string[];
+  /**
+   * Told what happens to tenants, after the commit: created, changed, suspended, deleted, a policy
+   * or an OAuth config changed. The call waits for it. An error in it is logged, and breaks nothing.
+   */
+  onTenantEvent?: TenantEventHandler;
   /** Other names for the plugin's models and fields. */
   schema?: TenantAuthSchema;
 }
@@ -180,6 +186,7 @@ const optionsSchema = z
     sessionCookies: z.enum(["shared", "per-tenant"]),
     scopedModels: z.array(z.string().min(1)),
     sharedModels: z.array(z.string().min(1)),
+    onTenantEvent: fn.optional(),
     schema: names.optional(),
   })
   .refine(

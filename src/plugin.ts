@@ -27,6 +27,7 @@ import {
   deleteTenantEndpoint,
   getTenantEndpoint,
   listTenantsEndpoint,
+  purgeTenantsEndpoint,
   updateTenantEndpoint,
 } from "./routes/tenants";
 import { type InferredSchema, storedSchema } from "./schema";
@@ -63,10 +64,12 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       getTenant: getTenantEndpoint(options),
       /** Lists tenants. For managers. */
       listTenants: listTenantsEndpoint(options),
-      /** Changes the name, the slug or the metadata of a tenant. For managers. */
+      /** Changes the name, the slug, the metadata or the status of a tenant. For managers. */
       updateTenant: updateTenantEndpoint(options),
-      /** Deletes a tenant with its users, sessions and OAuth configs. For managers. */
+      /** Deletes a tenant with all that is in it, at once or later. For managers. */
       deleteTenant: deleteTenantEndpoint(options),
+      /** Deletes the tenants whose time has come. For server code only. */
+      purgeTenants: purgeTenantsEndpoint(options),
       /** Signs somebody up under a tenant, with e-mail and password. */
       signUpEmailTenant,
       /** Signs somebody in under a tenant, with e-mail and password. */

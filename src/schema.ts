@@ -18,7 +18,7 @@ const tenantColumn = {
   transform: { output: (stored) => (stored === undefined ? undefined : stored || null) },
 } satisfies DBFieldAttribute;
 
-const metadataColumn = {
+const jsonColumn = {
   type: "json",
   required: false,
   // Left to itself better-auth turns strings that look like dates into Dates, and leaves the
@@ -48,7 +48,12 @@ function tables() {
         // Lists are sorted by name, by slug or by age.
         name: { type: "string", required: true, sortable: true, index: true },
         slug: { type: "string", required: true },
-        metadata: metadataColumn,
+        metadata: jsonColumn,
+        // Static, so that the column can be added to a table that has rows.
+        status: { type: "string", required: true, defaultValue: "active" },
+        deleteAt: { type: "date", required: false },
+        sessionsEndedAt: { type: "date", required: false },
+        policy: jsonColumn,
         ...timestamps,
       },
       // Not `unique` at the column: on MongoDB better-auth creates these here only.

@@ -28,9 +28,9 @@ import { lateProviders } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
 import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
-import { notes, prepareScopes } from "./scope/scope";
+import { notes, prepareScopes, type SessionRow } from "./scope/scope";
 import { settle } from "./scope/settle";
-import { recentlySeen, wasDeleted } from "./tenants/find";
+import { isSuspended, openSince, recentlySeen, wasDeleted } from "./tenants/find";
 
 /** The plugin's own hooks, by when they run. */
 interface OwnHooks {
@@ -163,7 +163,9 @@ function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { ra
     ctx,
     raw: known ?? rawAdapter(ctx.adapter as DBAdapter),
     confinedModel: (name: string) => confinedByName.get(name),
-    tenantSince: (...call: Parameters<Border["tenantSince"]>) => recentlySeen(ctx, ...call),
+    tenantSince: async (...call: Parameters<Border["tenantSince"]>) =>
+      (await recentlySeen(ctx, ...call))?.since,
+    openSince: (...call) => openSince(ctx, ...call),
     wasDeleted: (tenantId: string) => wasDeleted(ctx, tenantId),
     beforeEmail: async (...call: Parameters<Border["beforeEmail"]>) => {
       if (!options.keepEmailGloballyUnique) return;
@@ -197,20 +199,33 @@ function databaseHooks(border: Border, models: string[]): BetterAuthOptions["dat
         },
       },
     },
-    session: {
-      create: {
-        // R8, also for a session that is kept in secondary storage only.
-        before: async (session: { userId: string; token: string }) => {
-          const scope = await settle(border.readSession);
-          const adapter = await getCurrentAdapter(ctx.adapter);
-          const tenantId = await vouchForUser(border, adapter, scope, session.userId);
-          notes().sessionTokens.add(session.token);
-          return { data: { tenantId } };
-        },
-      },
-    },
+    session: { create: sessionHooks(border) },
   } as BetterAuthOptions["databaseHooks"];
 }
+
+function sessionHooks(border: Border) {
+  const { ctx } = border;
+  return {
+    // R8, also for a session that is kept in secondary storage only.
+    before: async (session: { userId: string; token: string }) => {
+      const scope = await settle(border.readSession);
+      const adapter = await getCurrentAdapter(ctx.adapter);
+      const tenantId = await vouchForUser(border, adapter, scope, session.userId);
+      if (await isSuspended(ctx, tenantId, adapter)) throw suspended();
+      notes().sessionTokens.add(session.token);
+      return { data: { tenantId } };
+    },
+    // Suspended while the session was on its way: those that are there are being ended.
+    after: async (session: SessionRow | null, endpoint: GenericEndpointContext | null) => {
+      if (!session?.token || !(await isSuspended(ctx, session.tenantId))) return;
+      await ctx.internalAdapter.deleteSession(session.token);
+      endpoint?.responseHeaders?.delete("set-cookie");
+      throw suspended();
+    },
+  };
+}
+
+const suspended = () => APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
 
 /**
  * The plugins in the order their hooks run in. Ours come first, so that every other hook runs

@@ -187,7 +187,7 @@ describe("documentation in editors", () => {
   it("auth.api. is completed, with documentation", () => {
     const offered = editor.completionsAtEndOf(TYPED["auth.api."]);
     const own = offered.filter((name) => /Tenants?/.test(name));
-    expect(own).toHaveLength(16);
+    expect(own).toHaveLength(17);
     expectDocumentation(TYPED["auth.api."], own);
   });
 

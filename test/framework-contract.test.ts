@@ -118,9 +118,9 @@ describe("start", () => {
       hooks: { before: note("application") },
       plugins: [other, tenantAuth()],
     });
-    const values = "'t1', 'T', 'tt', '2030-01-01', '2030-01-01'";
+    const values = "'t1', 'T', 'tt', 'active', '2030-01-01', '2030-01-01'";
     await database.query(
-      `insert into "tenant" ("id", "name", "slug", "createdAt", "updatedAt") values (${values})`,
+      `insert into "tenant" ("id", "name", "slug", "status", "createdAt", "updatedAt") values (${values})`,
     );
     const headers = { "x-tenant-id": "t1" };
     expect((await browser.post("/sign-up/email", somebody(), { headers })).status).toBe(200);

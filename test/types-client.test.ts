@@ -122,13 +122,21 @@ describe("tenants", () => {
       authClient.tenant.update({ tenantId: "1", createdAt: new Date() });
       // @ts-expect-error: metadata is an object
       authClient.tenant.update({ tenantId: "1", metadata: 1 });
+      authClient.tenant.update({ tenantId: "1", status: "suspended" });
+      // @ts-expect-error: that has a time, and goes through delete
+      authClient.tenant.update({ tenantId: "1", status: "deleting" });
     });
   });
 
   test("delete", () => {
     compiles(async () => {
       const { data } = await authClient.tenant.delete({ tenantId: "1" });
-      expectTypeOf(data).toEqualTypeOf<{ success: true } | null>();
+      expectTypeOf(data).toExtend<{ success: true } | null>();
+      expectTypeOf(data?.rows).toEqualTypeOf<Record<string, number> | undefined>();
+      authClient.tenant.delete({ tenantId: "1", dryRun: true });
+      authClient.tenant.delete({ tenantId: "1", after: 3600 });
+      // @ts-expect-error: seconds are a number
+      authClient.tenant.delete({ tenantId: "1", after: "3600" });
       // @ts-expect-error: no tenant
       authClient.tenant.delete({});
     });

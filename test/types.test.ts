@@ -28,6 +28,9 @@ describe("tenants", () => {
       name: string;
       slug: string;
       metadata: Record<string, unknown> | null;
+      status: "active" | "suspended" | "deleting";
+      deleteAt: Date | null;
+      policy: Tenant["policy"];
       createdAt: Date;
       updatedAt: Date;
     }>();
@@ -96,8 +99,13 @@ describe("tenants", () => {
 
   test("deleteTenant", () => {
     compiles(async () => {
-      const answer = await auth.api.deleteTenant({ body: { tenantId: "1" } });
-      expectTypeOf(answer).toEqualTypeOf<{ success: true }>();
+      const answer = await auth.api.deleteTenant({ body: { tenantId: "1", after: 60 } });
+      expectTypeOf(answer).toEqualTypeOf<{
+        success: true;
+        dryRun?: true;
+        rows?: Record<string, number>;
+        deleteAt?: Date;
+      }>();
       // @ts-expect-error: no tenant
       auth.api.deleteTenant({ body: {} });
       // @ts-expect-error: no such field
@@ -302,7 +310,7 @@ describe("OAuth configs", () => {
       const methods = await auth.api.getTenantSignInMethods({ query: { tenantId: "1" } });
       expectTypeOf(methods).toEqualTypeOf<SignInMethods>();
       expectTypeOf<SignInMethods>().toEqualTypeOf<{
-        tenant: { id: string; name: string; slug: string };
+        tenant: { id: string; name: string; slug: string; status: Tenant["status"] };
         emailAndPassword: { enabled: boolean; signUp: boolean };
         providers: { id: string; name: string }[];
       }>();

@@ -22,6 +22,8 @@ export interface Border {
    * tenant is told apart by it (R10). Remembered for ten seconds.
    */
   tenantSince(tenantId: string, adapter?: DBTransactionAdapter): Promise<string | undefined>;
+  /** The same for the tenant of a session, and only if the session is good there: see `openSince`. */
+  openSince(session: SessionRow, adapter?: DBTransactionAdapter): Promise<string | undefined>;
   /** Whether this process has deleted the tenant while the request was on its way. */
   wasDeleted(tenantId: string): boolean;
   /** Reads a session from secondary storage, below the border, where there is such a storage. */

@@ -93,7 +93,7 @@ export function labelCachedSessions(
     if (!isHere) return crypto.randomUUID();
     const own = typeof given === "function" ? await given(session as never, user as never) : given;
     if (!session.tenantId) return own;
-    const since = await border.tenantSince(session.tenantId);
+    const since = await border.openSince(session as SessionRow);
     return since === undefined ? crypto.randomUUID() : `${own}@${session.tenantId}:${since}`;
   };
   return { ...session, cookieCache: { ...cookieCache, version } } as SessionOptions;

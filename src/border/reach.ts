@@ -8,8 +8,8 @@ import {
 } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
-import { isValid, readSessionToken } from "../scope/settle";
-import type { Border, Row } from "./border";
+import { isValid, readSessionToken, sessionOf } from "../scope/settle";
+import { type Border, borderOf, type Row } from "./border";
 
 /**
  * An admin of the platform reaches further on better-auth's own admin endpoints: the tenant that
@@ -36,6 +36,17 @@ export async function scopeOfAdmin(
   if (target === "everybody") return enter(settled(null, "all"));
   const tenantId = await tenantOfTarget(border, endpoint, target, adapter);
   return tenantId ? enter(settled(tenantId, "visits")) : scope;
+}
+
+/**
+ * Whether somebody of the platform calls, or the server's own code: before the scope is entered, so
+ * that nobody else gets to know more of a suspended tenant than that it is suspended.
+ */
+export async function mayVisit(endpoint: Endpoint): Promise<boolean> {
+  if (!endpoint.request && !endpoint.headers) return true;
+  const border = borderOf(endpoint.context.adapter);
+  const session = border && (await sessionOf(endpoint, border.readSession));
+  return isValid(session) && !session.tenantId;
 }
 
 /** As the admin plugin sees it: by id, by role, or by a role of the application's with permissions. */

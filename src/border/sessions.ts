@@ -5,18 +5,19 @@ import {
   adminTarget,
   carries,
   currentEndpoint,
+  type Endpoint,
   isOutermost,
   settledScope,
 } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
 import { isValid, scopeOf, settle } from "../scope/settle";
-import { type Border, isInside, type Row } from "./border";
+import { type Border, borderOf, isInside, type Row } from "./border";
 
 /**
  * Whether a session that was found by its token is good in the running request. In one that names
  * no tenant, the session that the request carries says which it is (R4); in one that names another,
- * it is no session (R5); and it is good only while its tenant is there (R10).
+ * it is no session (R5); and it is good only while its tenant is there and active (R10).
  */
 export async function mayUse(
   border: Border,
@@ -25,7 +26,7 @@ export async function mayUse(
   adapter: DBTransactionAdapter = border.raw,
 ): Promise<boolean> {
   const tenantId = session.tenantId ?? null;
-  const isThere = tenantId === null || (await border.tenantSince(tenantId, adapter)) !== undefined;
+  const isThere = tenantId === null || (await border.openSince(session, adapter)) !== undefined;
   const known = settledScope() ?? (await settleFromSession(border, session, isThere, adapter));
   if (!isThere) return false;
   const isAdmin = adminTarget(currentEndpoint()) !== undefined;
@@ -79,21 +80,21 @@ export function isImpersonator(userId: unknown): boolean {
 
 /**
  * Reads a session by its token below the border, wherever it belongs: it is what settles the scope
- * of a request (R4). A session whose tenant is gone is none (R10).
+ * of a request (R4). A session whose tenant is gone or suspended is none (R10).
  */
 export async function readSession(
   border: Border,
   token: string,
   adapter: DBTransactionAdapter = border.raw,
 ): Promise<SessionRow | null> {
-  const { ctx, tenantSince } = border;
+  const { ctx, openSince } = border;
   const stored = await border.storedSession?.(token);
   const where = [{ field: "token", value: token }];
   const session =
     stored?.session ??
     (isInDatabase(ctx) ? await adapter.findOne<SessionRow>({ model: "session", where }) : null);
   if (!session?.tenantId) return session;
-  const since = await tenantSince(session.tenantId, adapter);
+  const since = await openSince(session, adapter);
   return since !== undefined && since === (stored?.since ?? since) ? session : null;
 }
 
@@ -125,11 +126,19 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
   if (!plugin.hooks?.before) return plugin;
   const before = plugin.hooks.before.map(({ matcher, handler }) => ({
     matcher,
-    handler: (async (ctx: Parameters<typeof handler>[0]) => {
+    handler: (async (ctx: Parameters<typeof handler>[0] & Pick<Endpoint, "context">) => {
       const answer = (await handler(ctx)) as { response?: KeySession & { context?: KeyContext } };
       const made = [answer?.response, answer?.response?.context?.context?.session];
       for (const found of made) {
-        if (found?.session && found.user) found.session.tenantId = found.user.tenantId ?? null;
+        if (!found?.session || !found.user) continue;
+        const session: SessionRow = Object.assign(found.session, {
+          tenantId: found.user.tenantId ?? null,
+        });
+        const border = borderOf(ctx.context.adapter);
+        if (!session.tenantId || (await border?.openSince(session))) continue;
+        // `get-session` comes here without its tenant having been looked at.
+        ctx.context.session = null;
+        return {};
       }
       return answer;
     }) as typeof handler,

@@ -13,7 +13,7 @@ import { errorRedirect, rootCause } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type StandIn } from "../scope/endpoint";
 import { enter, notes, type ReturnedState, settled } from "../scope/scope";
-import { namedTenantId, requireTenantId } from "./request";
+import { namedTenantId, statusOf } from "./request";
 
 /*
  * A provider sends people back without a word about a tenant, but for the state that it was given.
@@ -102,18 +102,12 @@ export async function enterByState(
 ): Promise<void> {
   const tenantId = state?.tenantId ?? (hasState ? undefined : await namedTenantId(ctx, options));
   if (!hasState && tenantId === undefined) throw errorRedirect(ctx.context, "state_not_found");
-  const exists = tenantId !== undefined && (await isThere(ctx, tenantId));
-  if (!exists) return refuseState(ctx);
+  // One that is suspended is entered: the flow fails where it gets its provider, and tells its page.
+  if (!tenantId || !(await statusOf(ctx, tenantId))) return refuseState(ctx);
   enter(settled(tenantId));
   notes().returned = { state, tenant };
   if (state && (await isHeld(ctx, state.state))) notes().heldState = state.state;
 }
-
-const isThere = (ctx: HookEndpointContext, tenantId: string) =>
-  requireTenantId(ctx, tenantId).then(
-    () => true,
-    () => false,
-  );
 
 /** better-auth refuses a state that it has not made, as it does everywhere, and its hooks see it. */
 function refuseState({ query }: HookEndpointContext): void {

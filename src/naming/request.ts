@@ -3,8 +3,9 @@ import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
 import { isOwnPath } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { cameTo } from "../scope/endpoint";
+import { adminTarget, cameTo, type Endpoint } from "../scope/endpoint";
 import { getTenantId, notes, runAsResolver } from "../scope/scope";
 import { findTenantById, findTenantBySlug, recentlySeen, type Tenant } from "../tenants/find";
 
@@ -142,20 +143,37 @@ export async function requireTenant(
   return tenant;
 }
 
-/** The same for sign-in, which needs only its id; and for what was made for this very tenant. */
+/**
+ * The same for whatever is about to run in the tenant, which has to be active; and for what was made
+ * for this very tenant.
+ */
 export async function requireTenantId(
   ctx: HookEndpointContext,
   tenantId: string | undefined,
   madeSince?: string,
 ): Promise<string> {
   const id = assertNamed(tenantId);
-  const since = await recentlySeen(ctx.context, id);
-  if (since !== undefined && since === (madeSince ?? since)) {
-    notes().since ??= since;
-    return id;
+  const status = await statusOf(ctx, id, madeSince);
+  if (!status) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  if (status !== "active" && !(await mayVisit(ctx))) {
+    throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
   }
-  throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  return id;
 }
+
+/** Undefined where there is no such tenant; else the request is about this one from here on. */
+export async function statusOf(ctx: HookEndpointContext, id: string, madeSince?: string) {
+  const tenant = await recentlySeen(ctx.context, id);
+  if (!tenant || tenant.since !== (madeSince ?? tenant.since)) return undefined;
+  notes().since ??= tenant.since;
+  return tenant.status;
+}
+
+/** Operators go on managing the people of a suspended tenant. */
+const mayVisit = async (ctx: HookEndpointContext) =>
+  adminTarget(ctx as Endpoint) !== undefined && (await reach()).mayVisit(ctx as Endpoint);
+
+const reach = lazy(() => import("../border/reach"));
 
 function assertNamed(tenantId: string | undefined): string {
   if (tenantId !== undefined) return tenantId;

@@ -2,6 +2,7 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { ResolvedOptions } from "../options";
+import { emit, type TenantActor, type TenantChange } from "../tenants/events";
 import { tenantExists } from "../tenants/find";
 import { type ClientInput, checkConfig, readChanges, readClient, redirectURIOf } from "./check";
 import {
@@ -41,7 +42,13 @@ export interface TenantOAuthConfig {
 }
 
 /** Everything that is done to a tenant's configs. The caller may do it, and the tenant exists. */
-export function manage(ctx: AuthContext, options: ResolvedOptions, tenantId: string) {
+export function manage(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  tenantId: string,
+  actor: TenantActor,
+) {
+  const tell = (change: TenantChange) => emit(ctx, options, actor, tenantId, change);
   return {
     async register(providerId: string, input: ClientInput, enabled: boolean) {
       const { client } = await readClient(ctx, { tenantId, providerId }, input, options);
@@ -53,6 +60,7 @@ export function manage(ctx: AuthContext, options: ResolvedOptions, tenantId: str
         throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
       }
       if ("error" in saved) throw saved.error;
+      await tell({ type: "oauth-config:registered", providerId });
       return toOutput(ctx, saved);
     },
 
@@ -67,8 +75,12 @@ export function manage(ctx: AuthContext, options: ResolvedOptions, tenantId: str
         const row = await findOAuthConfig(ctx, tenantId, providerId);
         if (!row) throw notFound();
         const checked = await readChanges(ctx, row, changes, options);
-        const changed = await changeOAuthConfig(ctx, row, checked);
-        if (changed) return toOutput(ctx, changed);
+        const saved = await changeOAuthConfig(ctx, row, checked);
+        if (!saved) continue;
+        const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+        const changed = given.map(([name]) => name);
+        await tell({ type: "oauth-config:changed", providerId, changed });
+        return toOutput(ctx, saved);
       }
       const { OAUTH_CONFIG_NOT_SAVED } = TENANT_AUTH_ERROR_CODES;
       throw APIError.from("INTERNAL_SERVER_ERROR", OAUTH_CONFIG_NOT_SAVED);
@@ -87,6 +99,7 @@ export function manage(ctx: AuthContext, options: ResolvedOptions, tenantId: str
 
     async remove(providerId: string) {
       if (!(await removeOAuthConfig(ctx, tenantId, providerId))) throw notFound();
+      await tell({ type: "oauth-config:deleted", providerId });
       return { success: true as const };
     },
   };

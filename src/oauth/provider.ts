@@ -2,12 +2,12 @@ import type { AuthContext } from "better-auth";
 import { APIError, isAPIError } from "better-auth/api";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
-import { borderOf } from "../border/border";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { boundedMap } from "../framework";
 import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
 import { getTenantId, notes } from "../scope/scope";
+import { recentlySeen } from "../tenants/find";
 import {
   type Confidential,
   decrypt,
@@ -202,6 +202,11 @@ export async function provide(
   { trustedProviderHosts }: ResolvedOptions,
 ): Promise<OAuthProvider | undefined> {
   const tenantId = getTenantId() ?? "";
+  const tenant = await recentlySeen(context, tenantId);
+  // A callback gets here, and flows that the server's own code starts.
+  if (tenant && tenant.status !== "active") {
+    throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
+  }
   const rows = await configsOf(context, tenantId);
   const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
   const built = builtFor.get(context.adapter) ?? new Map<string, TenantProvider>();
@@ -212,8 +217,7 @@ export async function provide(
   if (!found) return undefined;
   keepBuilt(built, key, found);
   const { provider, credentials } = found;
-  const since = await borderOf(context.adapter)?.tenantSince(tenantId);
-  const binding = { tenantId, since, providerId: id, credentials };
+  const binding = { tenantId, since: tenant?.since, providerId: id, credentials };
   const { returned } = notes();
   if (!returned?.state) return startingFlows(context, provider, binding);
   await assertReturned(context, binding);

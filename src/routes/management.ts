@@ -6,29 +6,36 @@ import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { claimedNames, nameTenant, requireTenant, resolvedTenantId } from "../naming/request";
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
 import { getTenantId, runInScope, settled } from "../scope/scope";
+import type { TenantActor } from "../tenants/events";
 
 /**
  * Lets a management call through, or answers 401 or 403. The target is what the call is about
- * and no more: it grants nothing, and the caller stays in its own scope (R7).
+ * and no more: it grants nothing, and the caller stays in its own scope (R7). Returns who it is.
  */
 export async function requireManager(
   ctx: GenericEndpointContext,
   options: ResolvedOptions,
   action: TenantManagementAction,
   tenantId?: string,
-): Promise<void> {
-  if (isServerCall(ctx)) return;
+): Promise<TenantActor> {
+  if (isServerCall(ctx)) return "server";
   const session = await callerOf(ctx, options, tenantId);
   // Whoever acts as somebody else acts in that person's name, and manages nothing.
   if (session?.session.impersonatedBy) throw notAllowed();
   if (options.canManageTenants) {
     const allowed = await options.canManageTenants(ctx, { action, tenantId, session });
     if (allowed !== true) throw notAllowed();
-    return;
+    return actorOf(session);
   }
   if (!session) throw APIError.from("UNAUTHORIZED", TENANT_AUTH_ERROR_CODES.UNAUTHORIZED);
   if (!isOperator(session, options)) throw notAllowed();
+  return actorOf(session);
 }
+
+const actorOf = (session: TenantSession | null): TenantActor => ({
+  userId: session?.user.id ?? null,
+  tenantId: session?.user.tenantId ?? null,
+});
 
 /** The session that the caller has shown, if it has shown one place only. */
 async function callerOf(
@@ -53,16 +60,16 @@ async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
   return getSession()({ ...ctx, ...answer, headers, query, method: "GET" });
 }
 
-/** The tenant that a management call is about, if the caller may manage it and it exists. */
+/** Who calls, and the tenant that the call is about, if they may manage it and it exists. */
 export async function requireTarget(
   ctx: GenericEndpointContext,
   options: ResolvedOptions,
   action: TenantManagementAction,
-): Promise<string> {
+): Promise<{ tenantId: string; actor: TenantActor }> {
   const target = await targetTenantId(ctx, options);
-  await requireManager(ctx, options, action, target);
+  const actor = await requireManager(ctx, options, action, target);
   await assertTarget(ctx, options, target);
-  return (await requireTenant(ctx, target)).id;
+  return { tenantId: (await requireTenant(ctx, target)).id, actor };
 }
 
 /** A call of `auth.api.*` from the server's own code: it could do all this without us. */

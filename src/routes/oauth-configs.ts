@@ -151,7 +151,7 @@ async function manageConfigs(
   action: TenantManagementAction,
 ) {
   const { requireTarget } = await management();
-  const tenantId = await requireTarget(ctx, options, action);
+  const { tenantId, actor } = await requireTarget(ctx, options, action);
   const { manage } = await import("../oauth/configs");
-  return manage(ctx.context, options, tenantId);
+  return manage(ctx.context, options, tenantId, actor);
 }

@@ -195,7 +195,8 @@ function withFinalHeaders(error: unknown): never {
 
 /** What a tenant's sign-in page needs to know. */
 export interface SignInMethods {
-  tenant: Pick<Tenant, "id" | "name" | "slug">;
+  /** Nobody signs in at a tenant whose status is not `"active"`. */
+  tenant: Pick<Tenant, "id" | "name" | "slug" | "status">;
   emailAndPassword: { enabled: boolean; signUp: boolean };
   providers: { id: string; name: string }[];
 }
@@ -215,10 +216,11 @@ export const signInMethodsEndpoint = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       const { offeredProviders } = await import("../oauth/provider");
-      const { id, name, slug } = await requireTenant(ctx, await namedTenantId(ctx, options));
+      const tenant = await requireTenant(ctx, await namedTenantId(ctx, options));
+      const { id, name, slug, status } = tenant;
       const { enabled = false, disableSignUp = false } = ctx.context.options.emailAndPassword ?? {};
       return ctx.json<SignInMethods>({
-        tenant: { id, name, slug },
+        tenant: { id, name, slug, status },
         emailAndPassword: { enabled, signUp: enabled && !disableSignUp },
         providers: await offeredProviders(ctx.context, id, options.trustedProviderHosts),
       });

@@ -10,7 +10,6 @@ import type { assertTarget as AssertTarget, requireManager as RequireManager } f
 
 /** Loaded by the first manager who comes: servers that only sign people in start without it. */
 const store = lazy(() => import("../tenants/store"));
-const deletion = lazy(() => import("../tenants/delete"));
 const management = lazy(() => import("./management"));
 
 const requireManager = async (...call: Parameters<typeof RequireManager>) =>
@@ -29,10 +28,10 @@ export const createTenantEndpoint = (options: ResolvedOptions) =>
     "/tenant/create",
     { method: "POST", body: createBody, metadata: { openapi: { description: "Create a tenant" } } },
     async (ctx) => {
-      await requireManager(ctx, options, "tenant:create");
+      const actor = await requireManager(ctx, options, "tenant:create");
       const { createTenant } = await store();
       const { metadata = null, ...tenant } = ctx.body;
-      return ctx.json(await createTenant(ctx.context, options, { ...tenant, metadata }));
+      return ctx.json(await createTenant(ctx.context, options, actor, { ...tenant, metadata }));
     },
   );
 
@@ -96,6 +95,9 @@ const updateBody = z.object({
   name: tenantName.optional(),
   slug: tenantSlug.optional(),
   metadata: metadata.nullish().meta({ description: "Replaces the metadata; null clears it" }),
+  status: z.enum(["active", "suspended"]).optional().meta({
+    description: "Suspending ends all sessions. Takes back a deletion that is not due yet",
+  }),
 });
 
 export const updateTenantEndpoint = (options: ResolvedOptions) =>
@@ -104,15 +106,23 @@ export const updateTenantEndpoint = (options: ResolvedOptions) =>
     { method: "POST", body: updateBody, metadata: { openapi: { description: "Update a tenant" } } },
     async (ctx) => {
       const { tenantId, ...changes } = ctx.body;
-      await requireManager(ctx, options, "tenant:update", tenantId);
+      const actor = await requireManager(ctx, options, "tenant:update", tenantId);
       await assertTarget(ctx, options, tenantId || undefined);
       const tenant = await requireTenant(ctx, tenantId || undefined);
       const { changeTenant } = await store();
-      return ctx.json(await changeTenant(ctx.context, options, tenant, changes));
+      return ctx.json(await changeTenant(ctx.context, options, actor, tenant, changes));
     },
   );
 
-const deleteBody = z.object({ tenantId });
+const NINETY_DAYS = 90 * 24 * 60 * 60;
+
+const deleteBody = z.object({
+  tenantId,
+  dryRun: z.boolean().optional().meta({ description: "Only counts what would be deleted" }),
+  after: z.int().nonnegative().max(NINETY_DAYS).optional().meta({
+    description: "Seconds until it may be deleted; suspended until then, and can be taken back",
+  }),
+});
 
 export const deleteTenantEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
@@ -126,11 +136,16 @@ export const deleteTenantEndpoint = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       const { tenantId } = ctx.body;
-      await requireManager(ctx, options, "tenant:delete", tenantId);
+      const actor = await requireManager(ctx, options, "tenant:delete", tenantId);
       await assertTarget(ctx, options, tenantId || undefined);
       const tenant = await requireTenant(ctx, tenantId || undefined);
-      const { deleteTenant } = await deletion();
-      await deleteTenant(ctx.context, options, tenant);
-      return ctx.json({ success: true as const });
+      const { removeTenant } = await import("../tenants/status");
+      return ctx.json(await removeTenant(ctx.context, options, actor, tenant, ctx.body));
     },
+  );
+
+/** For the server's own code alone: it has no path. */
+export const purgeTenantsEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint.serverOnly({ method: "POST" }, async ({ context }) =>
+    (await import("../tenants/delete")).purgeTenants(context, options),
   );

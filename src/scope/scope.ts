@@ -28,6 +28,7 @@ export type SessionRow = {
   userId?: string;
   tenantId?: string | null;
   expiresAt?: Date | string;
+  createdAt?: Date | string;
   impersonatedBy?: string | null;
 };
 

@@ -3,7 +3,7 @@ import type { DBTransactionAdapter } from "better-auth/types";
 import { type Endpoint, endpointOfRequest, settledScope } from "./endpoint";
 import { enter, notes, runInScope, type SessionRow, type Settled, settled } from "./scope";
 
-/** Reads a session by its token, wherever it belongs, if its tenant is still there. */
+/** Reads a session by its token, wherever it belongs, if its tenant is there and active. */
 export type ReadSession = (
   token: string,
   adapter?: DBTransactionAdapter,
@@ -39,7 +39,8 @@ export function isValid(session: SessionRow | null | undefined): session is Sess
   return !!session?.expiresAt && new Date(session.expiresAt) > new Date();
 }
 
-async function sessionOf(
+/** The session that a request carries, wherever it belongs. */
+export async function sessionOf(
   endpoint: Endpoint,
   readSession: ReadSession,
   adapter?: DBTransactionAdapter,

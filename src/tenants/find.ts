@@ -2,6 +2,11 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { boundedMap } from "../framework";
+import type { SessionRow } from "../scope/scope";
+import type { TenantPolicy } from "./policy";
+
+/** Nobody signs in at a tenant that is not active. */
+export type TenantStatus = "active" | "suspended" | "deleting";
 
 /** A tenant, as managers see it. */
 export interface Tenant {
@@ -9,6 +14,12 @@ export interface Tenant {
   name: string;
   slug: string;
   metadata: Record<string, unknown> | null;
+  /** Whether people can sign in. */
+  status: TenantStatus;
+  /** When a tenant that is `"deleting"` may be deleted for good. */
+  deleteAt: Date | null;
+  /** What the tenant has decided; null where it has decided nothing. */
+  policy: TenantPolicy | null;
   createdAt: Date;
   updatedAt: Date;
 }
@@ -21,27 +32,42 @@ export async function findTenantById(ctx: AuthContext, id: string): Promise<Tena
   const tenant = couldBeId(ctx, id) ? await findTenant(ctx, { field: "id", value: id }) : null;
   // MySQL compares without regard to case and trailing spaces, and whoever checked one id must
   // not act on another.
-  return tenant?.id === id ? tenant : null;
+  return tenant?.id === id ? toTenant(tenant) : null;
 }
 
 /** For those who need nothing else of the tenant: reading the whole of it takes twice as long. */
 export async function tenantExists(ctx: AuthContext, id: string): Promise<boolean> {
-  return (await tenantSince(ctx, id)) !== undefined;
+  return (await lookAt(ctx, id)) !== undefined;
 }
 
-/** When the tenant was created: tells two tenants apart that were given the same number. */
-async function tenantSince(
+/** A row of the table. */
+type TenantRow = Tenant & {
+  /** Sessions from before are over, wherever they are kept: some places cannot be emptied. */
+  sessionsEndedAt?: Date | null;
+};
+
+/** What is remembered of a tenant. */
+export interface RememberedTenant {
+  /** When it was created: tells two tenants apart that were given the same number. */
+  since: string;
+  status: TenantStatus;
+  policy: TenantPolicy | null;
+  /** When its sessions were last ended, or 0. */
+  endedAt: number;
+}
+
+async function lookAt(
   ctx: AuthContext,
   id: string,
   given?: DBTransactionAdapter,
-): Promise<string | undefined> {
+): Promise<RememberedTenant | undefined> {
   if (!couldBeId(ctx, id)) return undefined;
   const adapter = given ?? (await getCurrentAdapter(ctx.adapter));
   const where = [{ field: "id", value: id }];
-  const select = ["id", "createdAt"];
-  const row = await adapter.findOne<Tenant>({ model: "tenant", where, select });
+  const select = ["id", "createdAt", "status", "policy", "sessionsEndedAt"];
+  const row = await adapter.findOne<TenantRow>({ model: "tenant", where, select });
   // Not so on MySQL, see above.
-  return row?.id === id ? sinceOf(row) : undefined;
+  return row?.id === id ? toRemembered(row) : undefined;
 }
 
 /**
@@ -52,18 +78,59 @@ export async function recentlySeen(
   ctx: AuthContext,
   id: string,
   adapter?: DBTransactionAdapter,
-): Promise<string | undefined> {
-  const known = seenTenants(ctx).get(id);
-  if (known && known.until > Date.now() && !known.isDeleted) return known.since;
-  const since = await tenantSince(ctx, id, adapter);
-  if (since !== undefined) noteSighting(ctx, id, since);
-  return since;
+): Promise<RememberedTenant | undefined> {
+  const seen = seenTenants(ctx);
+  const known = seen.tenants.get(id);
+  if (known && known.until > Date.now() && known.tenant) return known.tenant;
+  const { changes } = seen;
+  const tenant = await lookAt(ctx, id, adapter);
+  if (tenant) noteSighting(ctx, id, tenant, changes);
+  return tenant;
 }
 
-function noteSighting(ctx: AuthContext, id: string, since: string): void {
-  // Somebody may have deleted it here while it was looked up.
-  if (wasDeleted(ctx, id)) return;
-  note(seenTenants(ctx), id, { since, until: Date.now() + KEPT_MS });
+function noteSighting(
+  ctx: AuthContext,
+  id: string,
+  tenant: RememberedTenant,
+  changesBefore: number,
+): void {
+  const { tenants, changes } = seenTenants(ctx);
+  // Somebody may have deleted or suspended it here while it was looked up.
+  if (changes !== changesBefore || wasDeleted(ctx, id)) return;
+  note(tenants, id, { tenant, until: Date.now() + KEPT_MS });
+}
+
+const toRemembered = (row: TenantRow): RememberedTenant => ({
+  since: sinceOf(row),
+  status: row.status ?? "active",
+  policy: row.policy ?? null,
+  endedAt: row.sessionsEndedAt ? new Date(row.sessionsEndedAt).getTime() : 0,
+});
+
+/**
+ * When the tenant of a session was created, if the session is good there (R10): the tenant is there
+ * and active, and has not ended its sessions since this one was made.
+ */
+export async function openSince(
+  ctx: AuthContext,
+  { tenantId, createdAt }: SessionRow,
+  adapter?: DBTransactionAdapter,
+): Promise<string | undefined> {
+  const tenant = tenantId ? await recentlySeen(ctx, tenantId, adapter) : undefined;
+  if (tenant?.status !== "active") return undefined;
+  // A session that does not say when it was made may be from before.
+  const isOver = tenant.endedAt && !(new Date(createdAt ?? "").getTime() >= tenant.endedAt);
+  return isOver ? undefined : tenant.since;
+}
+
+/** Whether nobody may sign in at a tenant that is there. */
+export async function isSuspended(
+  ctx: AuthContext,
+  tenantId: string | null | undefined,
+  adapter?: DBTransactionAdapter,
+): Promise<boolean> {
+  const tenant = tenantId ? await recentlySeen(ctx, tenantId, adapter) : undefined;
+  return tenant !== undefined && tenant.status !== "active";
 }
 
 /** What tells two tenants apart that were given the same number. */
@@ -75,47 +142,55 @@ export const sinceOf = ({ createdAt }: Pick<Tenant, "createdAt">) =>
  * must not get a session after it; not every database would refuse.
  */
 export function wasDeleted(ctx: AuthContext, id: string): boolean {
-  const { isDeleted, until = 0 } = seenTenants(ctx).get(id) ?? {};
-  return isDeleted === true && until > Date.now();
+  const known = seenTenants(ctx).tenants.get(id);
+  return known !== undefined && !known.tenant && known.until > Date.now();
 }
 
 export function noteDeletion(ctx: AuthContext, id: string): void {
-  note(seenTenants(ctx), id, { until: Date.now() + KEPT_MS, isDeleted: true });
+  noteChange(ctx, id);
+  note(seenTenants(ctx).tenants, id, { until: Date.now() + KEPT_MS });
 }
 
-/** Numeric ids may be given again. */
-export function noteCreation(ctx: AuthContext, id: string): void {
-  seenTenants(ctx).delete(id);
+/** Forgets what was known of a tenant: the next request looks again. Numbers may be given again. */
+export function noteChange(ctx: AuthContext, id: string): void {
+  const seen = seenTenants(ctx);
+  seen.changes++;
+  seen.tenants.delete(id);
 }
 
 interface Sighting {
   until: number;
-  since?: string;
-  isDeleted?: boolean;
+  /** Missing where this process has deleted it. */
+  tenant?: RememberedTenant;
 }
 
-type Seen = Map<string, Sighting>;
+interface Seen {
+  tenants: Map<string, Sighting>;
+  /** How often a tenant was changed here. Whoever was reading meanwhile may have read what was before. */
+  changes: number;
+}
+
 const KEPT_MS = 10_000;
 const note = boundedMap<Sighting>(10_000);
 const seenBy = new WeakMap<AuthContext["adapter"], Seen>();
 
 function seenTenants({ adapter }: AuthContext): Seen {
-  const seen = seenBy.get(adapter) ?? new Map();
+  const seen = seenBy.get(adapter) ?? { tenants: new Map(), changes: 0 };
   seenBy.set(adapter, seen);
   return seen;
 }
 
 export async function findTenantBySlug(ctx: AuthContext, slug: string): Promise<Tenant | null> {
-  const tenant = isText(slug) ? await findTenant(ctx, { field: "slug", value: slug }) : null;
-  if (tenant?.slug !== slug) return null;
-  noteSighting(ctx, tenant.id, sinceOf(tenant));
-  return tenant;
+  const { changes } = seenTenants(ctx);
+  const row = isText(slug) ? await findTenant(ctx, { field: "slug", value: slug }) : null;
+  if (row?.slug !== slug) return null;
+  noteSighting(ctx, row.id, toRemembered(row), changes);
+  return toTenant(row);
 }
 
-async function findTenant(ctx: AuthContext, clause: Where): Promise<Tenant | null> {
+async function findTenant(ctx: AuthContext, clause: Where): Promise<TenantRow | null> {
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const row = await adapter.findOne<Tenant>({ model: "tenant", where: [clause] });
-  return row && toTenant(row);
+  return adapter.findOne<TenantRow>({ model: "tenant", where: [clause] });
 }
 
 /** An id of the wrong form is the id of nobody; typed columns would answer it with an error. */
@@ -132,6 +207,19 @@ function isText(value: string): boolean {
 }
 
 /** The fields that go out, one by one: a column that is added later does not leak by itself. */
-export function toTenant({ id, name, slug, metadata, createdAt, updatedAt }: Tenant): Tenant {
-  return { id, name, slug, metadata: metadata ?? null, createdAt, updatedAt };
+export function toTenant(row: Tenant): Tenant {
+  const { id, name, slug, metadata = null, createdAt, updatedAt } = row;
+  // A database without columns has tenants from before there were these.
+  const { status, deleteAt, policy } = row;
+  return {
+    id,
+    name,
+    slug,
+    metadata,
+    status: status ?? "active",
+    deleteAt: deleteAt ?? null,
+    policy: policy ?? null,
+    createdAt,
+    updatedAt,
+  };
 }

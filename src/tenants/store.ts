@@ -4,21 +4,44 @@ import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { ResolvedOptions } from "../options";
-import { ALL, findTenantBySlug, noteCreation, type Tenant, toTenant } from "./find";
+import { emit, type TenantActor, type TenantChange } from "./events";
+import { ALL, findTenantBySlug, noteChange, type Tenant, toTenant } from "./find";
+import { assertNotDue, changeStatus } from "./status";
 
 export async function createTenant(
   ctx: AuthContext,
-  { reservedSlugs }: ResolvedOptions,
+  options: ResolvedOptions,
+  actor: TenantActor,
   input: Pick<Tenant, "name" | "slug" | "metadata">,
 ): Promise<Tenant> {
-  assertSlug(input.slug, reservedSlugs);
+  assertSlug(input.slug, options.reservedSlugs);
   const tenant = await insertTenant(ctx, input);
   if (!tenant) throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_ALREADY_EXISTS);
+  await emit(ctx, options, actor, tenant.id, { type: "tenant:created", tenant });
   return tenant;
 }
 
-/** What is undefined stays as it is. */
+/** What is undefined stays as it is. The status goes last: a slug that is taken changes nothing. */
 export async function changeTenant(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  actor: TenantActor,
+  tenant: Tenant,
+  { status, ...input }: TenantChanges & { status?: "active" | "suspended" | undefined },
+): Promise<Tenant> {
+  if (status) assertNotDue(tenant);
+  const changed = await changeFields(ctx, options, tenant, input);
+  if (changed !== tenant) {
+    const names = FIELDS.filter((name) => input[name] !== undefined);
+    const change: TenantChange = { type: "tenant:updated", tenant: changed, changed: names };
+    if (names.length) await emit(ctx, options, actor, tenant.id, change);
+  }
+  return status ? changeStatus(ctx, options, actor, changed, status) : changed;
+}
+
+const FIELDS = ["name", "slug", "metadata"] as const;
+
+async function changeFields(
   ctx: AuthContext,
   { reservedSlugs }: ResolvedOptions,
   tenant: Tenant,
@@ -53,9 +76,16 @@ async function insertTenant(
   try {
     const row = await adapter.create<Omit<Tenant, "id">, Tenant>({
       model: "tenant",
-      data: { ...tenant, createdAt: now, updatedAt: now },
+      data: {
+        ...tenant,
+        status: "active",
+        deleteAt: null,
+        policy: null,
+        createdAt: now,
+        updatedAt: now,
+      },
     });
-    noteCreation(ctx, row.id);
+    noteChange(ctx, row.id);
     return toTenant(row);
   } catch (error) {
     // Adapters have no common word for "not unique", so the question is asked again.

@@ -74,4 +74,28 @@ describe.each(cases)("better-auth's migrations on $kind, $ids ids", ({ kind, ids
       .post("/tenant/sign-in/email", { ...person, tenantId: tenant.id });
     expect(status).toBe(401);
   });
+
+  it("a database that has tenants: they are active, have no policy, and people stay signed in", async () => {
+    const database = await createDatabase(kind);
+    onTestFinished(() => database.close());
+    const before = await createInstance({ database, auth });
+    const { id, slug } = await before.createTenant();
+    const { browser, user } = await before.signUp(id);
+    // As it was before there were these.
+    for (const column of ["status", "deleteAt", "policy", "sessionsEndedAt"]) {
+      const { quote } = database;
+      await database.query(`alter table ${quote("tenant")} drop column ${quote(column)}`);
+    }
+
+    const instance = await createInstance({ database, auth });
+    expect(await plan(instance)).toEqual([]);
+    const tenant = await instance.api.getTenant({ query: { slug } });
+    expect(tenant).toMatchObject({ id, status: "active", deleteAt: null, policy: null });
+    const again = instance.browser();
+    for (const [name, value] of browser.cookies) again.cookies.set(name, value);
+    expect((await again.get("/get-session")).data).toMatchObject({ user: { id: user.id } });
+    await instance.api.updateTenant({ body: { tenantId: id, status: "suspended" } });
+    expect((await again.get("/get-session")).data).toBeNull();
+    expect(await instance.api.listTenants()).toMatchObject([{ id, status: "suspended" }]);
+  });
 });

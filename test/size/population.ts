@@ -66,7 +66,13 @@ export async function populate(
     };
     await insert(
       "tenant",
-      { id: hash("tenant"), name: "concat('Tenant ', n)", slug: "concat('tenant-', n)", ...times },
+      {
+        id: hash("tenant"),
+        name: "concat('Tenant ', n)",
+        slug: "concat('tenant-', n)",
+        status: "'active'",
+        ...times,
+      },
       numbers(0, tenants),
     );
     await insert(

@@ -11,7 +11,17 @@ interface TenantAnswer {
   updatedAt: string;
 }
 
-const KEYS = ["createdAt", "id", "metadata", "name", "slug", "updatedAt"];
+const KEYS = [
+  "createdAt",
+  "deleteAt",
+  "id",
+  "metadata",
+  "name",
+  "policy",
+  "slug",
+  "status",
+  "updatedAt",
+];
 const keysOf = (value: object) => Object.keys(value).sort();
 const UNKNOWN_ID = "no-such-tenant";
 
@@ -229,7 +239,8 @@ describe.each(databases)("on %s", (database) => {
         body: { name: "Acme", slug: "acme", metadata: { a: 1 } },
       });
       const then = await makeOld(instance, id);
-      const expected = { id, name: "Acme", slug: "acme", metadata: { a: 1 } };
+      const kept = { status: "active", deleteAt: null, policy: null };
+      const expected = { id, name: "Acme", slug: "acme", metadata: { a: 1 }, ...kept };
       const { status, data } = await operator.post("/tenant/update", { tenantId: id });
       expect(status).toBe(200);
       expect(data).toEqual({ ...expected, createdAt: then, updatedAt: then });

@@ -42,10 +42,11 @@ describe.each(databases)("a list of tenants on %s", (kind) => {
       const stored = kind === "sqlite" ? time.toISOString() : time;
       // Ids in no order at all.
       const id = createHash("md5").update(`${index}`).digest("hex");
-      return [id, name, slug(index), stored, stored];
+      return [id, name, slug(index), "active", stored, stored];
     });
-    const columns = ["id", "name", "slug", "createdAt", "updatedAt"].map(database.quote).join(", ");
-    const values = rows.map(() => "(?, ?, ?, ?, ?)").join(", ");
+    const fields = ["id", "name", "slug", "status", "createdAt", "updatedAt"];
+    const columns = fields.map(database.quote).join(", ");
+    const values = rows.map(() => "(?, ?, ?, ?, ?, ?)").join(", ");
     await database.query("delete from tenant");
     await database.query(`insert into tenant (${columns}) values ${values}`, rows.flat());
     return rows.map(([id]) => String(id));
@@ -84,9 +85,17 @@ describe.each(databases)("a list of tenants on %s", (kind) => {
   it("has the fields of a tenant, page or not", async () => {
     await have(["Acme%25"]);
     const [whole] = await list();
-    expect(Object.keys(whole ?? {}).sort()).toEqual(
-      ["createdAt", "id", "metadata", "name", "slug", "updatedAt"].sort(),
-    );
+    expect(Object.keys(whole ?? {}).sort()).toEqual([
+      "createdAt",
+      "deleteAt",
+      "id",
+      "metadata",
+      "name",
+      "policy",
+      "slug",
+      "status",
+      "updatedAt",
+    ]);
     for (const part of ["limit=1", "search=c", "search=Acme%2525", "sort=-name"]) {
       const { data } = await operator.get(`/tenant/list?${part}`);
       expect(data).toEqual([whole]);

@@ -1,0 +1,172 @@
+import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
+import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import type { Where } from "better-auth/types";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import type { ResolvedOptions } from "../options";
+import { notes, runInScope, settled } from "../scope/scope";
+import { countRows, deleteTenant } from "./delete";
+import { emit, type TenantActor, type TenantChange } from "./events";
+import { findTenantById, noteChange, recentlySeen, sinceOf, type Tenant } from "./find";
+import {
+  deleteAllOf,
+  despiteDeadlocks,
+  forgetSideBySide,
+  LATEST_ARRIVAL_MS,
+  later,
+  PAGE,
+  type Rows,
+} from "./sweep";
+
+/** How often a change is tried that somebody else is faster with. */
+const TRIES = 20;
+
+/** Switches a tenant off or on; on, or off without a date, takes back a deletion that is not due. */
+export async function changeStatus(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  actor: TenantActor,
+  tenant: Tenant,
+  status: "active" | "suspended",
+): Promise<Tenant> {
+  const { before, after } = await move(ctx, tenant, { status, deleteAt: null });
+  await followUp(ctx, before, after);
+  const type = happened(before, after);
+  if (type) await emit(ctx, options, actor, tenant.id, { type, tenant: after });
+  return after;
+}
+
+function happened({ status: before }: Tenant, { status: after }: Tenant) {
+  if (before === after) return undefined;
+  if (before === "deleting") return "tenant:restored";
+  return after === "active" ? "tenant:resumed" : "tenant:suspended";
+}
+
+/** Sets the time from which on a tenant may be purged. Until then it is suspended. */
+async function scheduleDeletion(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  actor: TenantActor,
+  tenant: Tenant,
+  seconds: number,
+): Promise<Date> {
+  const deleteAt = new Date(Date.now() + seconds * 1000);
+  const { before, after } = await move(ctx, tenant, { status: "deleting", deleteAt });
+  await followUp(ctx, before, after);
+  const change: TenantChange = { type: "tenant:deletion-scheduled", tenant: after, deleteAt };
+  await emit(ctx, options, actor, tenant.id, change);
+  return deleteAt;
+}
+
+/** What a deletion answers. */
+export interface TenantDeletion {
+  success: true;
+  /** Nothing was deleted, and `rows` has the number of rows of each model that would be. */
+  dryRun?: true;
+  rows?: Rows;
+  /** It was not deleted yet, and will be when `auth.api.purgeTenants()` runs after this time. */
+  deleteAt?: Date;
+}
+
+/** Deletes a tenant, at once or later, or tells what that would delete. */
+export async function removeTenant(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  actor: TenantActor,
+  tenant: Tenant,
+  { dryRun, after }: { dryRun?: boolean | undefined; after?: number | undefined },
+): Promise<TenantDeletion> {
+  const success = true;
+  if (dryRun) return { success, dryRun, rows: await countRows(ctx, options, tenant) };
+  if (after !== undefined) {
+    return { success, deleteAt: await scheduleDeletion(ctx, options, actor, tenant, after) };
+  }
+  await deleteTenant(ctx, options, actor, tenant);
+  return { success };
+}
+
+type Target = Pick<Tenant, "status" | "deleteAt">;
+
+/** From the status that was read, and from no other: somebody else may be changing it as well. */
+async function move(ctx: AuthContext, tenant: Tenant, target: Target) {
+  let before: Tenant | null = tenant;
+  for (let tries = 0; before && tries < TRIES; tries++) {
+    if (before.status === target.status && !target.deleteAt) return { before, after: before };
+    assertNotDue(before);
+    const now = new Date();
+    const update = { ...target, sessionsEndedAt: now, updatedAt: now };
+    const adapter = await getCurrentAdapter(ctx.adapter);
+    const where = asItIs(before, now);
+    if ((await adapter.updateMany({ model: "tenant", where, update })) > 0) {
+      return { before, after: { ...before, ...target, updatedAt: now } };
+    }
+    before = await findTenantById(ctx, tenant.id);
+  }
+  throw before
+    ? APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_DELETING)
+    : APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+}
+
+const asItIs = ({ id, status }: Tenant, now: Date): Where[] => [
+  { field: "id", value: id },
+  { field: "status", value: status },
+  // A purge may be under way otherwise.
+  ...(status === "deleting" ? [{ field: "deleteAt", operator: "gt" as const, value: now }] : []),
+];
+
+/** A deletion whose time has come cannot be taken back: it may be under way. */
+export function assertNotDue({ status, deleteAt }: Tenant): void {
+  if (status !== "deleting" || (deleteAt && deleteAt > new Date())) return;
+  throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_DELETING);
+}
+
+/** What follows from another status. Done again where it is there already: it may have failed. */
+async function followUp(ctx: AuthContext, before: Tenant, after: Tenant): Promise<void> {
+  if (before.status === "active" && after.status === "active") return;
+  await queueAfterTransactionHook(async () => {
+    // First, so that whoever signs in from here on is refused.
+    noteChange(ctx, after.id);
+    await endSessions(ctx, after);
+    if (after.status === "active") return;
+    later(LATEST_ARRIVAL_MS, async () => {
+      const tenant = await recentlySeen(ctx, after.id);
+      if (tenant && tenant.status !== "active") await endSessions(ctx, after);
+    });
+  });
+}
+
+/**
+ * Takes the sessions of a tenant away, where they are kept. Other processes may make some for ten
+ * seconds, an index may have lost some, and cookies cannot be taken away at all: those are over
+ * because of `sessionsEndedAt`.
+ */
+async function endSessions(
+  ctx: AuthContext,
+  tenant: Pick<Tenant, "id" | "createdAt">,
+): Promise<void> {
+  await runInScope(settled(tenant.id), async () => {
+    notes().sweeping = sinceOf(tenant);
+    if (ctx.options.secondaryStorage) await forgetAll(ctx);
+    // Where sessions are in secondary storage alone, there is no table.
+    if (!ctx.tables.session) return;
+    const adapter = await getCurrentAdapter(ctx.adapter);
+    await despiteDeadlocks(ctx, () => deleteAllOf(adapter, "session"));
+  });
+}
+
+async function forgetAll(ctx: AuthContext): Promise<void> {
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  for (let last: string | undefined; ; ) {
+    const users: { id: string }[] = await adapter.findMany({
+      model: "user",
+      where: last === undefined ? [] : [{ field: "id", operator: "gt", value: last }],
+      sortBy: { field: "id", direction: "asc" },
+      select: ["id"],
+      limit: PAGE,
+    });
+    const ids = users.map(({ id }) => id);
+    await forgetSideBySide(ctx, ids, "sessions");
+    if (ids.length < PAGE) return;
+    last = ids.at(-1);
+  }
+}
