@@ -20,5 +20,11 @@ export const TENANT_AUTH_ERROR_CODES = defineErrorCodes({
   OAUTH_CREDENTIAL_DECRYPT_FAILED: "OAuth config not readable",
   USER_NOT_IN_TENANT: "The user is not in this tenant",
   VALUE_TAKEN: "The value is taken, here or in another tenant",
+  SIGN_UP_CLOSED: "Sign-up is closed",
+  INVITATION_REQUIRED: "By invitation only",
+  EMAIL_DOMAIN_NOT_ALLOWED: "Use an address of this tenant",
+  SIGN_IN_METHOD_NOT_ALLOWED: "Sign in another way",
+  POLICY_LOCKS_OUT: "You could not sign in any more",
+  LAST_ADMIN: "A tenant keeps one administrator",
   TENANT_SCOPE_CONFLICT: "The request around this call is in another tenant",
 });

@@ -12,6 +12,7 @@ import type { DBAdapter } from "better-auth/types";
 import { confineAdapter, isMySQL, rawAdapter } from "./border/adapter";
 import { type Border, borderOf, vouchForUser } from "./border/border";
 import { labelCachedSessions, nameCookiesLate } from "./border/cookies";
+import { latePolicyContext, latePolicyOptions } from "./border/late-policy";
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession, sessionsOfKeys } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
@@ -30,7 +31,7 @@ import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
 import { notes, prepareScopes } from "./scope/scope";
 import { settle } from "./scope/settle";
-import { recentlySeen, wasDeleted } from "./tenants/find";
+import { recentlySeen, rememberedPolicy, wasDeleted } from "./tenants/find";
 
 /** The plugin's own hooks, by when they run. */
 interface OwnHooks {
@@ -65,6 +66,8 @@ export async function start(
     assertDecided(ctx, options);
     const plugins = pluginsAtRunTime(complete, runtime, hooks);
     change(ctx, complete, plugins, options, border);
+    latePolicyContext(ctx, border);
+    keepAdminsAccounts(ctx, border, options);
     const storages = [complete.secondaryStorage, ctx.secondaryStorage];
     for (const storage of storages) if (storage) parts.confineStorage?.(storage, border);
     if (options.sessionCookies === "per-tenant" || complete.account?.storeAccountCookie) {
@@ -126,7 +129,8 @@ function change(
   }
   sealPluginLinks(ctx, complete);
   const { hooks, session, rateLimit } = complete;
-  Object.assign(complete, sealLinks(ctx, complete), {
+  Object.assign(complete, sealLinks(ctx, complete));
+  Object.assign(complete, latePolicyOptions(border, complete), {
     plugins,
     hooks: { ...hooks, before: undefined, after: undefined },
     session: labelCachedSessions(session, border),
@@ -172,8 +176,53 @@ function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { ra
     },
     onRefused: async (error: unknown) => (await refusals()).explainRefusal(ctx, error),
     readSession: (...call) => readSession(border, ...call),
+    ...policyOf(ctx),
+    keepAdmin: administrators(options)
+      ? async (...call) =>
+          (await admins()).keepAdmin(border, administrators(options) ?? [], ...call)
+      : undefined,
   };
   return border;
+}
+
+/** What the policy of a tenant decides. It comes with the tenant that this process remembers. */
+function policyOf(ctx: AuthContext): Pick<Border, "policyNow" | "admitUser" | "admitSession"> {
+  const find = async (...call: Parameters<Border["tenantSince"]>) =>
+    (await recentlySeen(ctx, ...call))?.policy;
+  return {
+    policyNow: () => {
+      const { tenantId } = settledScope() ?? {};
+      return tenantId ? rememberedPolicy(ctx, tenantId) : undefined;
+    },
+    admitUser: async (tenantId, user, adapter, endpoint) => {
+      const policy = await find(tenantId, adapter);
+      return policy ? (await admission()).admitUser(policy, user, endpoint) : undefined;
+    },
+    admitSession: async (scope, session, adapter) => {
+      const policy = scope.tenantId ? await find(scope.tenantId, adapter) : undefined;
+      return policy ? (await admission()).admitSession(policy, adapter, scope, session) : undefined;
+    },
+  };
+}
+
+/** Loaded by the first tenant that has a policy, and by the first that might lose its administrator. */
+const admission = lazy(() => import("./border/admission"));
+const admins = lazy(() => import("./border/administrators"));
+
+/** The roles of a tenant's own administrators; undefined where there are none. */
+function administrators({ tenantRoles }: ResolvedOptions): string[] | undefined {
+  const roles = Object.keys(tenantRoles);
+  return roles.length ? roles : undefined;
+}
+
+/** better-auth deletes sessions and accounts first: the last administrator keeps those, too. */
+function keepAdminsAccounts(ctx: AuthContext, border: Border, options: ResolvedOptions): void {
+  const roles = administrators(options);
+  if (!roles) return;
+  const { internalAdapter } = ctx;
+  const deleteUser = internalAdapter.deleteUser;
+  internalAdapter.deleteUser = async (userId) =>
+    (await admins()).keepAdminAround(border, roles, userId, () => deleteUser(userId));
 }
 
 /** What better-auth asks before and after it writes, also where nothing reaches the database. */
@@ -205,8 +254,18 @@ function databaseHooks(border: Border, models: string[]): BetterAuthOptions["dat
           const scope = await settle(border.readSession);
           const adapter = await getCurrentAdapter(ctx.adapter);
           const tenantId = await vouchForUser(border, adapter, scope, session.userId);
+          // R14, where the row may never reach the adapter.
+          const row = { ...scope, tenantId };
+          const changes = await border.admitSession(row, session, adapter);
           notes().sessionTokens.add(session.token);
-          return { data: { tenantId } };
+          return { data: { tenantId, ...changes } };
+        },
+      },
+      update: {
+        before: async (session: { expiresAt?: Date }) => {
+          const policy = border.policyNow();
+          if (!policy || !session.expiresAt) return;
+          return { data: (await admission()).capExpiry(policy, session) };
         },
       },
     },

@@ -17,6 +17,7 @@ import {
   tenantClause,
   vouchForUser,
 } from "./border";
+import { keepingAdmins } from "./keep-admin";
 import { isImpersonator, mayUse, noteTokens } from "./sessions";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
@@ -63,12 +64,13 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
   const { raw } = border;
   const current = () => borderOf(adapter) ?? border;
   const methods = {
-    ...confinedMethods(raw, current),
+    ...keepingAdmins(confinedMethods(raw, current), current),
     transaction: <R>(run: (inner: DBTransactionAdapter) => Promise<R>) =>
       raw.transaction((inner) => {
         // Adapters without transactions hand themselves in, and that is the confined one already.
         if (inner === adapter || inner === raw) return run(adapter);
-        return run(Object.assign(Object.create(inner), confinedMethods(inner, current)));
+        const confined = keepingAdmins(confinedMethods(inner, current), current);
+        return run(Object.assign(Object.create(inner), confined));
       }),
   };
   try {
@@ -163,6 +165,16 @@ function confinedMethods(
     });
   }
 
+  /** R13, R14: asks the policy of the tenant, and changes the row as it says. */
+  async function admitRow(model: string, scope: Settled & { tenantId: string }, data: Row) {
+    const border = getBorder();
+    if (model === "session") Object.assign(data, await border.admitSession(scope, data, raw));
+    if (model !== "user") return undefined;
+    const opening = await border.admitUser(scope.tenantId, data, raw);
+    Object.assign(data, opening?.data);
+    return opening;
+  }
+
   /** A row of another table that refers to a user who was deleted meanwhile, with its tenant. */
   async function blameDeletion(error: unknown): Promise<never> {
     const explained = getTenantId() === null ? error : await getBorder().onRefused(error);
@@ -186,7 +198,9 @@ function confinedMethods(
         if (!model || !scope) return raw.create<T, R>(input).catch(blameDeletion);
         const tenantId = await vouchForUser(getBorder(), raw, scope, input.data.userId);
         const data = { ...input.data, tenantId: tenantId ?? PLATFORM };
+        const opening = tenantId ? await admitRow(model, { ...scope, tenantId }, data) : undefined;
         const row = await write(model, scope, data, () => raw.create<T, R>({ ...input, data }));
+        if (opening?.accept) await opening.accept(row as Row);
         return admit({ model }, scope, row);
       }),
 

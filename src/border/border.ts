@@ -3,9 +3,11 @@ import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { PLATFORM } from "../schema";
+import type { Endpoint } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { notes, type Settled } from "../scope/scope";
 import type { ReadSession } from "../scope/settle";
+import type { TenantPolicy } from "../tenants/policy";
 
 /** A row as the border sees it. */
 export type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
@@ -32,6 +34,61 @@ export interface Border {
   beforeEmail(adapter: DBTransactionAdapter, scope: Settled, email: string): Promise<void>;
   /** What to say of a row that the database refuses. */
   onRefused(error: unknown): Promise<unknown>;
+  /** The policy of the tenant that the request runs in, as this process remembers it. */
+  policyNow(): TenantPolicy | null | undefined;
+  /** R13: called with a user that is about to be made in a tenant. */
+  admitUser(
+    tenantId: string,
+    user: Row,
+    adapter?: DBTransactionAdapter,
+    endpoint?: Endpoint,
+  ): Promise<Opening | undefined>;
+  /** R14: called with a session that is about to be made in a tenant. Returns what to change in it. */
+  admitSession(
+    scope: Settled,
+    session: Row,
+    adapter: DBTransactionAdapter,
+  ): Promise<object | undefined>;
+  /** Keeps the last administrator of a tenant; missing where the application names no roles. */
+  keepAdmin?: KeepAdmin | undefined;
+}
+
+/** Runs a change of users, unless a tenant would have no administrator after it. */
+export type KeepAdmin = <T>(
+  change: { where: Where[]; update?: Row | undefined },
+  run: (adapter: DBTransactionAdapter) => Promise<T>,
+) => Promise<T>;
+
+/** On the session that an API key stands for: a key is no session that could be continued. */
+export const OF_KEY = Symbol.for("better-auth-tenant:session-of-key");
+
+/** What lets somebody in where the policy says `"invited"`. */
+export interface Opening {
+  /** What the user gets besides: a role, or that the address is verified. */
+  data?: Row;
+  /** Called with the new user, in the same transaction. */
+  accept?(user: Row): Promise<void>;
+}
+
+/**
+ * Says whether somebody was invited. May be asked twice for one user, so it changes nothing: what
+ * there is to change comes with `accept`.
+ */
+export type Opener = (user: Row) => Promise<Opening | undefined>;
+
+/** On the adapter, like the border: a plugin may set it before or after ours has started. */
+const OPENER = Symbol.for("better-auth-tenant:opener");
+
+export const openerOf = (adapter: object | undefined): Opener | undefined =>
+  (adapter as { [OPENER]?: Opener } | undefined)?.[OPENER];
+
+/**
+ * Code of the server's own: a job in `runInTenant`, or a call of `auth.api` with neither request nor
+ * headers. What a request calls through `auth.api` is that request's.
+ */
+export function isTrusted(): boolean {
+  const endpoint = notes().endpoint as Endpoint | undefined;
+  return !endpoint || (!endpoint.request && !endpoint.headers);
 }
 
 /** A session in secondary storage, with the tenant of its label. */
@@ -73,7 +130,10 @@ export function isInside({ tenantId, reach }: Settled, row: Row): boolean {
 
 export function rememberUser(user: Row): void {
   if (user.id === undefined || user.tenantId === undefined) return;
-  notes().knownUsers.set(String(user.id), user.tenantId);
+  const { id, tenantId, email, emailVerified } = user;
+  // Behind the others: the one that was read last is the one that the request is about.
+  notes().knownUsers.delete(String(id));
+  notes().knownUsers.set(String(id), { tenantId, email, emailVerified });
 }
 
 /** Whether the tenant was deleted on the way, and perhaps its number given to another one. */
@@ -98,7 +158,7 @@ export async function vouchForUser(
     throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
   }
   if (userId === undefined || userId === null) return scope.tenantId;
-  const known = notes().knownUsers.get(String(userId));
+  const known = notes().knownUsers.get(String(userId))?.tenantId;
   if (known !== undefined && (scope.reach === "all" || known === scope.tenantId)) return known;
   const user = await adapter.findOne<Row>({
     model: "user",

@@ -11,7 +11,7 @@ import {
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
 import { isValid, scopeOf, settle } from "../scope/settle";
-import { type Border, isInside, type Row } from "./border";
+import { type Border, isInside, OF_KEY, type Row } from "./border";
 
 /**
  * Whether a session that was found by its token is good in the running request. In one that names
@@ -129,7 +129,8 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
       const answer = (await handler(ctx)) as { response?: KeySession & { context?: KeyContext } };
       const made = [answer?.response, answer?.response?.context?.context?.session];
       for (const found of made) {
-        if (found?.session && found.user) found.session.tenantId = found.user.tenantId ?? null;
+        if (!found?.session || !found.user) continue;
+        Object.assign(found.session, { tenantId: found.user.tenantId ?? null, [OF_KEY]: true });
       }
       return answer;
     }) as typeof handler,

@@ -1,11 +1,17 @@
 import type { HookEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
-import { CALLBACK_PATH, isOwnPath, isStandIn } from "../constants";
+import { CALLBACK_PATH, isOwnPath, isStandIn, SIGN_UP_PATH } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { type BeforeHook, lazy, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { isOutermost, noteEndpoint, type StandIn, standInOf } from "../scope/endpoint";
+import {
+  type Endpoint,
+  isOutermost,
+  noteEndpoint,
+  type StandIn,
+  standInOf,
+} from "../scope/endpoint";
 import { currentScope, enter, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
@@ -35,7 +41,8 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
           claimsTenant(ctx, options) ||
           standInOf(ctx) ||
           isStandIn(ctx.path) ||
-          ctx.path === CALLBACK_PATH,
+          ctx.path === CALLBACK_PATH ||
+          ctx.path === SIGN_UP_PATH,
       );
     },
 
@@ -48,11 +55,27 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
       if (options.resolveTenantId) {
         await (await addresses()).refuseForeignAddresses(ctx, options);
       }
+      if (ctx.path === SIGN_UP_PATH) await refuseSignUp(ctx);
       // better-auth's own endpoint takes it for a field of the application's.
       if (standIn && ctx.body) delete ctx.body.tenantId;
       return standIn?.path && runMiddlewares(ctx);
     }),
   };
+}
+
+/**
+ * R13, before better-auth looks for the address: whether it is taken must not show in the answer.
+ * And better-auth hides a 403 from where the user is made where it hides that an address is taken.
+ */
+async function refuseSignUp({ context, body, ...ctx }: HookEndpointContext): Promise<void> {
+  const border = borderOf(context.adapter);
+  const email = body?.email;
+  if (!border || typeof email !== "string") return;
+  const { tenantId } = await settle(border.readSession);
+  if (tenantId === null) return;
+  const endpoint = { ...ctx, context, body } as Endpoint;
+  const user = { email: email.toLowerCase(), emailVerified: false };
+  await border.admitUser(tenantId, user, undefined, endpoint);
 }
 
 /** Where nothing goes by the host, no address belongs to anybody. */

@@ -2,6 +2,7 @@ import { isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
+import { requiresVerification } from "../border/late-policy";
 import { CALLBACK_PATH } from "../constants";
 import { lateProvider, lazy } from "../framework";
 import { oauthState } from "../naming/stand-ins";
@@ -72,10 +73,18 @@ function lateTenantProvider(
     if (!border || (await settle(border.readSession)).tenantId === null) return global;
     return (await tenantProviders()).provide(endpoint.context, id, global, options);
   };
-  return late(id, provide, {
+  const provider = late(id, provide, {
     id,
     options: global?.options,
     createEndSessionURL: async (data) => (await provide())?.createEndSessionURL?.(data) ?? null,
+  });
+  // better-auth asks here whether an address that a provider has not verified has to be.
+  return Object.defineProperty(provider, "options", {
+    get: () => {
+      const adapter = currentEndpoint()?.context.adapter;
+      const required = adapter && requiresVerification(borderOf(adapter));
+      return required ? { ...global?.options, requireEmailVerification: true } : global?.options;
+    },
   });
 }
 

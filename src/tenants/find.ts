@@ -72,9 +72,18 @@ export async function recentlySeen(
   const known = seenTenants(ctx).get(id);
   if (known && known.until > Date.now() && known.tenant) return known.tenant;
   const tenant = await lookAt(ctx, id, adapter);
-  if (tenant) noteSighting(ctx, id, tenant);
+  // Whoever has changed the tenant meanwhile has noted it as it is now.
+  if (tenant && seenTenants(ctx).get(id) === known) noteSighting(ctx, id, tenant);
   return tenant;
 }
+
+/** The policy of a tenant that this request has looked up, for those who cannot wait. */
+export const rememberedPolicy = (ctx: AuthContext, id: string): TenantPolicy | null | undefined =>
+  seenTenants(ctx).get(id)?.tenant?.policy;
+
+/** A change counts in this process at once. */
+export const noteChange = (ctx: AuthContext, tenant: Tenant): void =>
+  noteSighting(ctx, tenant.id, toRemembered(tenant));
 
 function noteSighting(ctx: AuthContext, id: string, tenant: RememberedTenant): void {
   // Somebody may have deleted it here while it was looked up.

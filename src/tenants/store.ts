@@ -4,12 +4,12 @@ import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { ResolvedOptions } from "../options";
-import { ALL, findTenantBySlug, noteCreation, type Tenant, toTenant } from "./find";
+import { ALL, findTenantBySlug, noteChange, noteCreation, type Tenant, toTenant } from "./find";
 
 export async function createTenant(
   ctx: AuthContext,
   { reservedSlugs }: ResolvedOptions,
-  input: Pick<Tenant, "name" | "slug" | "metadata">,
+  input: Pick<Tenant, "name" | "slug" | "metadata" | "policy">,
 ): Promise<Tenant> {
   assertSlug(input.slug, reservedSlugs);
   const tenant = await insertTenant(ctx, input);
@@ -40,12 +40,12 @@ export async function changeTenant(
   return changed;
 }
 
-export type TenantChanges = Partial<Pick<Tenant, "name" | "slug" | "metadata">>;
+export type TenantChanges = Partial<Pick<Tenant, "name" | "slug" | "metadata" | "policy">>;
 
 /** null when the slug is taken, also by somebody who was faster. */
 async function insertTenant(
   ctx: AuthContext,
-  tenant: Pick<Tenant, "name" | "slug" | "metadata">,
+  tenant: Pick<Tenant, "name" | "slug" | "metadata" | "policy">,
 ): Promise<Tenant | null> {
   if (await findTenantBySlug(ctx, tenant.slug)) return null;
   const adapter = await getCurrentAdapter(ctx.adapter);
@@ -57,7 +57,6 @@ async function insertTenant(
         ...tenant,
         status: "active",
         deleteAt: null,
-        policy: null,
         createdAt: now,
         updatedAt: now,
       },
@@ -89,7 +88,10 @@ async function updateTenant(
       where: [{ field: "id", value: id }],
       update: { ...changes, updatedAt: new Date() },
     });
-    return row ? toTenant(row) : "gone";
+    if (!row) return "gone";
+    const changed = toTenant(row);
+    noteChange(ctx, changed);
+    return changed;
   } catch (error) {
     if (await slugTaken()) return "taken";
     throw error;
