@@ -12,17 +12,22 @@ const admins = lazy(() => import("../border/administrators"));
 /** What the policy of a tenant decides. It comes with the tenant that this process remembers. */
 export function policyOf(
   ctx: AuthContext,
-): Pick<Border, "policyNow" | "admitUser" | "admitSession"> {
+): Pick<Border, "policyNow" | "refuseEarly" | "admitUser" | "admitSession"> {
   const find = async (...call: Parameters<Border["tenantSince"]>) =>
     (await recentlySeen(ctx, ...call))?.policy;
+  const policyNow = () => {
+    const { tenantId } = settledScope() ?? {};
+    return tenantId ? rememberedPolicy(ctx, tenantId) : undefined;
+  };
   return {
-    policyNow: () => {
-      const { tenantId } = settledScope() ?? {};
-      return tenantId ? rememberedPolicy(ctx, tenantId) : undefined;
+    policyNow,
+    refuseEarly: async (endpoint) => {
+      const policy = policyNow();
+      if (policy) await (await admission()).refuseEarly(policy, endpoint);
     },
-    admitUser: async (tenantId, user, adapter, endpoint) => {
+    admitUser: async (tenantId, user, adapter) => {
       const policy = await find(tenantId, adapter);
-      return policy ? (await admission()).admitUser(policy, user, endpoint) : undefined;
+      return policy ? (await admission()).admitUser(policy, user) : undefined;
     },
     admitSession: async (scope, session, adapter) => {
       const policy = scope.tenantId ? await find(scope.tenantId, adapter) : undefined;
