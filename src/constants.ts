@@ -5,6 +5,8 @@ export const DEFAULT_TENANT_HEADER = "x-tenant-id";
 /** better-auth's own callback, where providers send people back to. */
 export const CALLBACK_PATH = "/callback/:id";
 
+export const SIGN_UP_PATH = "/sign-up/email";
+
 export const VERIFY_EMAIL = "/verify-email";
 
 /** Endpoints of this plugin that manage tenants or stand for one of better-auth's. */
@@ -12,7 +14,7 @@ export const isOwnPath = (path = "") => path.startsWith("/tenant/");
 
 /** better-auth's endpoints that one of ours stands for: the same endpoint, inside a tenant. */
 export const STANDS_FOR: Readonly<Record<string, string>> = {
-  "/tenant/sign-up/email": "/sign-up/email",
+  "/tenant/sign-up/email": SIGN_UP_PATH,
   "/tenant/sign-in/email": "/sign-in/email",
   "/tenant/sign-in/social": "/sign-in/social",
   "/tenant/callback/:id": CALLBACK_PATH,

@@ -23,7 +23,13 @@ export const TENANT_AUTH_ERROR_CODES = defineErrorCodes(
     OAUTH_CREDENTIAL_DECRYPT_FAILED: "",
     USER_NOT_IN_TENANT: "",
     VALUE_TAKEN: "",
-    TENANT_SCOPE_CONFLICT: "The request around this call is in another tenant",
+    SIGN_UP_CLOSED: "",
+    INVITATION_REQUIRED: "",
+    EMAIL_DOMAIN_NOT_ALLOWED: "",
+    SIGN_IN_METHOD_NOT_ALLOWED: "",
+    POLICY_LOCKS_OUT: "",
+    LAST_ADMIN: "",
+    TENANT_SCOPE_CONFLICT: "This call names another tenant than the request runs in",
   }),
 );
 

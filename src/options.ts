@@ -13,11 +13,17 @@ export type TenantManagementAction =
   | "tenant:list"
   | "tenant:update"
   | "tenant:delete"
+  | "policy:update"
   | "oauth-config:register"
   | "oauth-config:list"
   | "oauth-config:update"
   | "oauth-config:check"
   | "oauth-config:delete";
+
+/** What a tenant's own administrators can be allowed to do, in their own tenant. */
+export type TenantRoleAction =
+  | Exclude<TenantManagementAction, "tenant:create" | "tenant:delete">
+  | "oauth-config:*";
 
 /** A signed-in caller, and where it belongs. */
 export interface TenantSession {
@@ -79,6 +85,14 @@ export interface TenantAuthOptions {
     ctx: GenericEndpointContext,
     request: TenantManagementRequest,
   ) => boolean | Promise<boolean>;
+  /**
+   * What a tenant's own users may manage of their tenant, by role (the admin plugin's `role`):
+   * `{ admin: ["tenant:get", "tenant:update", "policy:update", "oauth-config:*"] }`. They change its
+   * name and metadata, never its slug or status. A tenant keeps its last user with such a role.
+   * `canManageTenants` decides alone where it is given.
+   * @default {}
+   */
+  tenantRoles?: Record<string, TenantRoleAction[]>;
   /**
    * Slugs that no tenant may take. Replaces the default list.
    * @default DEFAULT_RESERVED_SLUGS
@@ -143,6 +157,7 @@ export type ResolvedOptions = TenantAuthOptions &
       | "tenantHeader"
       | "adminUserIds"
       | "adminRoles"
+      | "tenantRoles"
       | "reservedSlugs"
       | "trustedProviderHosts"
       | "keepEmailGloballyUnique"
@@ -160,6 +175,11 @@ const names = z.record(
     fields: z.record(z.string(), z.string().min(1)).optional(),
   }),
 );
+
+const ROLE_ACTIONS = [
+  ..."tenant:get tenant:list tenant:update policy:update".split(" "),
+  ..."* register list update check delete".split(" ").map((name) => `oauth-config:${name}`),
+];
 
 const HOST_PATTERN = /^(\*\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:\d{1,5})?$/;
 
@@ -179,6 +199,7 @@ const optionsSchema = z
     tenantHeader: z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "expected a header name"),
     adminUserIds: z.array(z.string().min(1)),
     adminRoles: z.array(z.string().min(1)),
+    tenantRoles: z.record(z.string().min(1), z.array(z.enum(ROLE_ACTIONS))),
     canManageTenants: fn.optional(),
     reservedSlugs: z.array(z.string()),
     trustedProviderHosts: z.array(z.string().refine(isHostPattern, "expected a host")),
@@ -204,6 +225,7 @@ export function resolveOptions(options: TenantAuthOptions = {}): ResolvedOptions
     tenantHeader: options.tenantHeader ?? DEFAULT_TENANT_HEADER,
     adminUserIds: options.adminUserIds ?? [],
     adminRoles: options.adminRoles ?? ["admin"],
+    tenantRoles: options.tenantRoles ?? {},
     reservedSlugs: options.reservedSlugs ?? DEFAULT_RESERVED_SLUGS,
     trustedProviderHosts: options.trustedProviderHosts ?? [],
     keepEmailGloballyUnique: options.keepEmailGloballyUnique ?? false,

@@ -10,7 +10,7 @@ import { APIError } from "better-auth/api";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
 import { confineAdapter, isMySQL, rawAdapter } from "./border/adapter";
-import { type Border, borderOf, vouchForUser } from "./border/border";
+import { type Border, borderOf, type Row, vouchForUser } from "./border/border";
 import { labelCachedSessions, nameCookiesLate } from "./border/cookies";
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession, sessionsOfKeys } from "./border/sessions";
@@ -57,7 +57,7 @@ export async function start(
   if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {
     (await import("./border/mysql")).verifyInsertedRow(ctx.adapter);
   }
-  const border = createBorder(ctx, options);
+  const border = createBorder(ctx, options, parts.policyOf);
   confineAdapter(ctx.adapter, border);
   const runtime = runtimeSchema(schema, confinedModels(options), () => settledScope()?.tenantId);
   whenOptionsAreComplete(ctx, (complete) => {
@@ -65,6 +65,9 @@ export async function start(
     assertDecided(ctx, options);
     const plugins = pluginsAtRunTime(complete, runtime, hooks);
     change(ctx, complete, plugins, options, border);
+    Object.assign(complete, parts.latePolicyOptions(border.policy, complete));
+    parts.latePolicyContext(ctx, border.policy);
+    parts.guardDeletions(ctx, options, border);
     const storages = [complete.secondaryStorage, ctx.secondaryStorage];
     for (const storage of storages) if (storage) parts.confineStorage?.(storage, border);
     if (options.sessionCookies === "per-tenant" || complete.account?.storeAccountCookie) {
@@ -75,6 +78,8 @@ export async function start(
   return { options: { databaseHooks: databaseHooks(border, confinedModels(options)) } };
 }
 
+type Policies = typeof import("./tenants/enforce");
+
 /** Loads what this application needs. The changes themselves cannot wait for it. */
 async function loadParts(
   { options: { secondaryStorage, plugins } }: AuthContext,
@@ -82,11 +87,12 @@ async function loadParts(
 ) {
   // Another plugin may bring what is not there yet.
   const isOpen = plugins?.some(({ id, init }) => id !== PLUGIN_ID && init);
-  const [storage, addresses] = await Promise.all([
+  const [policies, storage, addresses] = await Promise.all([
+    import("./tenants/enforce"),
     secondaryStorage || isOpen ? import("./border/storage") : undefined,
     resolveTenantId ? import("./naming/addresses") : undefined,
   ]);
-  return { ...storage, ...addresses };
+  return { ...policies, ...storage, ...addresses };
 }
 
 /**
@@ -150,7 +156,11 @@ const deletion = lazy(() => import("./tenants/delete"));
 /** Loaded when they are needed, which is hardly ever. */
 const refusals = () => import("./border/refusals");
 
-function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { raw: DBAdapter } {
+function createBorder(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  policyOf: Policies["policyOf"],
+): Border & { raw: DBAdapter } {
   const confinedByName = new Map(
     confinedModels(options).flatMap((model) => {
       const table = ctx.tables[model]?.modelName ?? model;
@@ -173,6 +183,7 @@ function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { ra
     },
     onRefused: async (error: unknown) => (await refusals()).explainRefusal(ctx, error),
     readSession: (...call) => readSession(border, ...call),
+    policy: policyOf(ctx, options, () => border),
   };
   return border;
 }
@@ -199,7 +210,12 @@ function databaseHooks(border: Border, models: string[]): BetterAuthOptions["dat
         },
       },
     },
-    session: { create: sessionHooks(border) },
+    session: {
+      create: sessionHooks(border),
+      update: {
+        before: async (session: Row) => ({ data: await border.policy.capExpiry(session) }),
+      },
+    },
   } as BetterAuthOptions["databaseHooks"];
 }
 
@@ -212,8 +228,11 @@ function sessionHooks(border: Border) {
       const adapter = await getCurrentAdapter(ctx.adapter);
       const tenantId = await vouchForUser(border, adapter, scope, session.userId);
       if (await isSuspended(ctx, tenantId, adapter)) throw suspended();
+      // R14, where the row may never reach the adapter.
+      const data = { ...session, tenantId };
+      await border.policy.admitRow("session", { ...scope, tenantId }, data, adapter);
       notes().sessionTokens.add(session.token);
-      return { data: { tenantId } };
+      return { data };
     },
     // Suspended while the session was on its way: those that are there are being ended.
     after: async (session: SessionRow | null, endpoint: GenericEndpointContext | null) => {

@@ -3,9 +3,11 @@ import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { PLATFORM } from "../schema";
+import type { Endpoint } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { notes, type Settled } from "../scope/scope";
 import type { ReadSession } from "../scope/settle";
+import type { TenantPolicy } from "../tenants/policy";
 
 /** A row as the border sees it. */
 export type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
@@ -34,6 +36,42 @@ export interface Border {
   beforeEmail(adapter: DBTransactionAdapter, scope: Settled, email: string): Promise<void>;
   /** What to say of a row that the database refuses. */
   onRefused(error: unknown): Promise<unknown>;
+  /** What the policy of a tenant decides, and who keeps its last administrator. */
+  policy: PolicyOf;
+}
+
+/** The policies of an instance's tenants, as the border asks for them. */
+export interface PolicyOf {
+  /** The policy of the tenant that the request runs in, as this process remembers it. */
+  now(): TenantPolicy | null | undefined;
+  /** Whether the address that a request is about has to be verified before there is a session. */
+  requiresVerification(): boolean;
+  /** Refuses what is not allowed before anything is done, where that can be told. */
+  refuseEarly(endpoint: Endpoint): Promise<void>;
+  /** R13, R14: asked before a row is made in a tenant. May change the row. */
+  admitRow(
+    model: string,
+    scope: Settled,
+    row: Row,
+    adapter: DBTransactionAdapter,
+  ): Promise<Opening | undefined>;
+  /** By when a session has to end. */
+  capExpiry(session: Row): Promise<object | undefined>;
+  /** Looks at a call of the adapter first; missing where tenants have no administrators. */
+  guard?: ((method: string, call: never, run: AdapterMethod) => Promise<unknown>) | undefined;
+}
+
+export type AdapterMethod = (call: never) => Promise<unknown>;
+
+/** On the session that an API key stands for: a key is no session that could be continued. */
+export const OF_KEY = Symbol.for("better-auth-tenant:session-of-key");
+
+/** What lets somebody in where the policy says `"invited"`. */
+export interface Opening {
+  /** What the user gets besides: a role, or that the address is verified. */
+  data?: Row;
+  /** Called with the new user, in the same transaction. */
+  accept?(user: Row): Promise<void>;
 }
 
 /** A session in secondary storage, with the tenant of its label. */
@@ -78,7 +116,10 @@ export function isInside({ tenantId, reach }: Settled, row: Row): boolean {
 
 export function rememberUser(user: Row): void {
   if (user.id === undefined || user.tenantId === undefined) return;
-  notes().knownUsers.set(String(user.id), user.tenantId);
+  const { id, tenantId, email, emailVerified } = user;
+  // Behind the others: the one that was read last is the one that the request is about.
+  notes().knownUsers.delete(String(id));
+  notes().knownUsers.set(String(id), { tenantId, email, emailVerified });
 }
 
 /** Whether the tenant was deleted on the way, and perhaps its number given to another one. */
@@ -103,7 +144,7 @@ export async function vouchForUser(
     throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
   }
   if (userId === undefined || userId === null) return scope.tenantId;
-  const known = notes().knownUsers.get(String(userId));
+  const known = notes().knownUsers.get(String(userId))?.tenantId;
   if (known !== undefined && (scope.reach === "all" || known === scope.tenantId)) return known;
   const user = await adapter.findOne<Row>({
     model: "user",

@@ -12,7 +12,7 @@ import {
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
 import { isValid, scopeOf, settle } from "../scope/settle";
-import { type Border, borderOf, isInside, type Row } from "./border";
+import { type Border, borderOf, isInside, OF_KEY, type Row } from "./border";
 
 /**
  * Whether a session that was found by its token is good in the running request. In one that names
@@ -133,6 +133,7 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
         if (!found?.session || !found.user) continue;
         const session: SessionRow = Object.assign(found.session, {
           tenantId: found.user.tenantId ?? null,
+          [OF_KEY]: true,
         });
         const border = borderOf(ctx.context.adapter);
         if (!session.tenantId || (await border?.openSince(session))) continue;

@@ -1,13 +1,20 @@
 import type { HookEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
-import { CALLBACK_PATH, isOwnPath, isStandIn } from "../constants";
+import { CALLBACK_PATH, isOwnPath, isStandIn, SIGN_UP_PATH } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { type BeforeHook, lazy, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { isOutermost, noteEndpoint, type StandIn, standInOf } from "../scope/endpoint";
+import {
+  type Endpoint,
+  isOutermost,
+  noteEndpoint,
+  type StandIn,
+  standInOf,
+} from "../scope/endpoint";
 import { currentScope, enter, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
+import { recentlySeen } from "../tenants/find";
 import {
   claimedTenantId,
   claimsTenant,
@@ -37,6 +44,7 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
       if (options.resolveTenantId) {
         await (await addresses()).refuseForeignAddresses(ctx, options);
       }
+      await refuseEarly(ctx);
       // better-auth's own endpoint takes it for a field of the application's.
       if (standIn && ctx.body) delete ctx.body.tenantId;
       return standIn?.path && runMiddlewares(ctx);
@@ -54,8 +62,17 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
     claimsTenant(ctx, options) ||
     standInOf(ctx) !== undefined ||
     isStandIn(ctx.path) ||
-    ctx.path === CALLBACK_PATH
+    ctx.path === CALLBACK_PATH ||
+    ctx.path === SIGN_UP_PATH
   );
+}
+
+/** What the policy refuses is refused before better-auth looks at anything. */
+async function refuseEarly(ctx: HookEndpointContext): Promise<void> {
+  const border = borderOf(ctx.context.adapter);
+  // Its tenant may be that of the session that the request carries.
+  if (border && ctx.path === SIGN_UP_PATH) await settle(border.readSession);
+  if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
 }
 
 /** Where nothing goes by the host, no address belongs to anybody. */
@@ -72,6 +89,8 @@ async function enterByName(
   if (scope.kind === "settled") {
     // Our sign-in runs in a request of its own.
     if (isStandIn(ctx.path)) return;
+    // `runInTenant` looks nothing up, and the policy is read without waiting.
+    if (scope.tenantId) await recentlySeen(ctx.context, scope.tenantId);
     return assertSame(scope, claimedTenantId(ctx, options, standIn !== undefined));
   }
   if (standIn?.callback) {

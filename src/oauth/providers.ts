@@ -72,10 +72,18 @@ function lateTenantProvider(
     if (!border || (await settle(border.readSession)).tenantId === null) return global;
     return (await tenantProviders()).provide(endpoint.context, id, global, options);
   };
-  return late(id, provide, {
+  const provider = late(id, provide, {
     id,
     options: global?.options,
     createEndSessionURL: async (data) => (await provide())?.createEndSessionURL?.(data) ?? null,
+  });
+  // better-auth asks here whether an address that a provider has not verified has to be.
+  return Object.defineProperty(provider, "options", {
+    get: () => {
+      const adapter = currentEndpoint()?.context.adapter;
+      const required = adapter && borderOf(adapter)?.policy.requiresVerification();
+      return required ? { ...global?.options, requireEmailVerification: true } : global?.options;
+    },
   });
 }
 

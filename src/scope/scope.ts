@@ -39,6 +39,13 @@ export interface ReturnedState {
   signature: string;
 }
 
+/** A user that was read or created, as far as the columns were asked for. */
+interface KnownUser {
+  tenantId: string | null;
+  email?: unknown;
+  emailVerified?: unknown;
+}
+
 /** What a request learns on its way. */
 export interface Notes {
   /** The endpoint that the request is about, as opposed to those that it calls through `auth.api`. */
@@ -65,10 +72,12 @@ export interface Notes {
   returned?: { state: ReturnedState | undefined; tenant: string | undefined };
   /** The cookies of a new session, as better-auth has set them. */
   issued?: string[];
+  /** The user who is being deleted, where it is known that an administrator is left. */
+  leaving?: string | undefined;
   /** Tokens of sessions of somewhere else that the request turned out to carry (R5). */
   readonly elsewhere: Set<string>;
   /** Users that were read or created through the border, and their tenant (R8). */
-  readonly knownUsers: Map<string, string | null>;
+  readonly knownUsers: Map<string, KnownUser>;
   /** Tokens of sessions that the request has made or read: these are stored under their plain token. */
   readonly sessionTokens: Set<string>;
   /** Hosts in addresses that the request carries, and the tenant that the resolver gives them to. */

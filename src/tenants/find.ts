@@ -100,6 +100,10 @@ function noteSighting(
   note(tenants, id, { tenant, until: Date.now() + KEPT_MS });
 }
 
+/** The policy of a tenant that this request has looked up, for those who cannot wait. */
+export const rememberedPolicy = (ctx: AuthContext, id: string): TenantPolicy | null | undefined =>
+  seenTenants(ctx).tenants.get(id)?.tenant?.policy;
+
 const toRemembered = (row: TenantRow): RememberedTenant => ({
   since: sinceOf(row),
   status: row.status ?? "active",

@@ -135,6 +135,17 @@ async function followUp(ctx: AuthContext, before: Tenant, after: Tenant): Promis
   });
 }
 
+/** Ends every session of a tenant that goes on being active. */
+export async function endAllSessions(ctx: AuthContext, tenant: Tenant): Promise<void> {
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const where = [{ field: "id", value: tenant.id }];
+  await adapter.updateMany({ model: "tenant", where, update: { sessionsEndedAt: new Date() } });
+  await queueAfterTransactionHook(async () => {
+    noteChange(ctx, tenant.id);
+    await endSessions(ctx, tenant);
+  });
+}
+
 /**
  * Takes the sessions of a tenant away, where they are kept. Other processes may make some for ten
  * seconds, an index may have lost some, and cookies cannot be taken away at all: those are over

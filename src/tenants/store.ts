@@ -12,7 +12,7 @@ export async function createTenant(
   ctx: AuthContext,
   options: ResolvedOptions,
   actor: TenantActor,
-  input: Pick<Tenant, "name" | "slug" | "metadata">,
+  input: Pick<Tenant, "name" | "slug" | "metadata" | "policy">,
 ): Promise<Tenant> {
   assertSlug(input.slug, options.reservedSlugs);
   const tenant = await insertTenant(ctx, input);
@@ -63,12 +63,12 @@ async function changeFields(
   return changed;
 }
 
-export type TenantChanges = Partial<Pick<Tenant, "name" | "slug" | "metadata">>;
+export type TenantChanges = Partial<Pick<Tenant, "name" | "slug" | "metadata" | "policy">>;
 
 /** null when the slug is taken, also by somebody who was faster. */
 async function insertTenant(
   ctx: AuthContext,
-  tenant: Pick<Tenant, "name" | "slug" | "metadata">,
+  tenant: Pick<Tenant, "name" | "slug" | "metadata" | "policy">,
 ): Promise<Tenant | null> {
   if (await findTenantBySlug(ctx, tenant.slug)) return null;
   const adapter = await getCurrentAdapter(ctx.adapter);
@@ -80,7 +80,6 @@ async function insertTenant(
         ...tenant,
         status: "active",
         deleteAt: null,
-        policy: null,
         createdAt: now,
         updatedAt: now,
       },
@@ -112,7 +111,10 @@ async function updateTenant(
       where: [{ field: "id", value: id }],
       update: { ...changes, updatedAt: new Date() },
     });
-    return row ? toTenant(row) : "gone";
+    if (!row) return "gone";
+    // What was changed counts in this process at once.
+    noteChange(ctx, id);
+    return toTenant(row);
   } catch (error) {
     if (await slugTaken()) return "taken";
     throw error;

@@ -1,0 +1,121 @@
+import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
+import { APIError } from "better-auth/api";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { notes } from "../scope/scope";
+import { settle } from "../scope/settle";
+import type { Border, Row } from "./border";
+import { isTrusted } from "./trusted";
+
+/*
+ * A tenant that has administrators of its own keeps one: the last cannot be demoted, banned or
+ * removed, by themselves or by each other. Operators and the server's own code may.
+ */
+
+type Change = { where: Where[]; update?: Row | undefined };
+type Run<T> = (adapter: DBTransactionAdapter) => Promise<T>;
+
+/** No limit in adapters means 100. */
+const ALL = 2_147_483_647;
+
+/** Runs a change of users, unless the tenant would have no administrator after it. */
+export async function keepAdmin<T>(
+  border: Border,
+  roles: string[],
+  change: Change,
+  run: Run<T>,
+): Promise<T> {
+  const { ctx } = border;
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const scope = await settle(border.readSession);
+  const { tenantId } = scope;
+  if (tenantId === null || scope.reach !== "own" || isTrusted()) return run(adapter);
+  const since = await border.tenantSince(tenantId);
+  if (since === undefined) return run(adapter);
+  const runChecked = () =>
+    runWithTransaction(ctx.adapter, async () => {
+      const adapter = await getCurrentAdapter(ctx.adapter);
+      await lockTenant(adapter, tenantId, since);
+      await assertOneIsLeft(adapter, roles, change);
+      return run(adapter);
+    });
+  // Whoever waits inside a transaction may have what the one before is waiting for.
+  return adapter === ctx.adapter ? inTurn(tenantId, runChecked) : runChecked();
+}
+
+/**
+ * The same for a whole user, whose sessions and accounts better-auth deletes before the row: a
+ * refusal must come before that.
+ */
+export async function keepAdminAround<T>(
+  border: Border,
+  roles: string[],
+  userId: string,
+  deleteUser: () => Promise<T>,
+): Promise<T> {
+  const where = [{ field: "id", value: userId }];
+  return keepAdmin(border, roles, { where }, async () => {
+    notes().leaving = userId;
+    try {
+      return await deleteUser();
+    } finally {
+      notes().leaving = undefined;
+    }
+  });
+}
+
+/**
+ * Two administrators who demote each other must not both see the other one as left. Writing the
+ * tenant's row, with what is in it, locks it until the commit. The turns below do the same in one
+ * process, for databases without transactions.
+ */
+async function lockTenant(adapter: DBTransactionAdapter, tenantId: string, since: string) {
+  await adapter.update({
+    model: "tenant",
+    where: [{ field: "id", value: tenantId }],
+    update: { createdAt: new Date(Number(since)) },
+  });
+}
+
+const turns = new Map<string, Promise<unknown>>();
+
+async function inTurn<T>(tenantId: string, run: () => Promise<T>): Promise<T> {
+  const turn = (turns.get(tenantId) ?? Promise.resolve()).then(run, run);
+  turns.set(tenantId, turn);
+  try {
+    return await turn;
+  } finally {
+    if (turns.get(tenantId) === turn) turns.delete(tenantId);
+  }
+}
+
+async function assertOneIsLeft(
+  adapter: DBTransactionAdapter,
+  roles: string[],
+  { where, update }: Change,
+): Promise<void> {
+  const admins = await findAdmins(adapter, roles);
+  if (!admins.length || (update && isAdmin(update, roles))) return;
+  const changed = await adapter.findMany<Row>({ model: "user", where, select: ["id"], limit: ALL });
+  const leaving = new Set(changed.map(({ id }) => id));
+  if (!leaving.size || admins.some(({ id }) => !leaving.has(id))) return;
+  throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.LAST_ADMIN);
+}
+
+/** The tenant's administrators who can sign in. */
+async function findAdmins(adapter: DBTransactionAdapter, roles: string[]): Promise<Row[]> {
+  const where = roles.map((value) => ({
+    field: "role",
+    operator: "contains" as const,
+    value,
+    connector: "OR" as const,
+  }));
+  const found = await adapter.findMany<Row>({ model: "user", where, limit: ALL });
+  return found.filter((user) => isAdmin(user, roles));
+}
+
+/** The admin plugin keeps several roles in one text. */
+function isAdmin({ role, banned }: Row, roles: string[]): boolean {
+  const own = String(role ?? "").split(",");
+  return !banned && own.some((name) => roles.includes(name.trim()));
+}

@@ -1,0 +1,77 @@
+import type { AuthContext, BetterAuthOptions } from "better-auth";
+import { currentEndpoint } from "../scope/endpoint";
+import { notes } from "../scope/scope";
+import type { TenantPolicy } from "../tenants/policy";
+import type { PolicyOf } from "./border";
+
+/*
+ * What better-auth reads from its options and context, and a tenant's policy may change: read
+ * late, from the scope of the moment. So better-auth gives its own answers and sends its own mails.
+ */
+
+/** Whether an address is of one of the domains: of the domain itself, and of none below it. */
+export const isAddressOf = (domains: readonly string[], email: unknown): boolean =>
+  domains.includes(String(email).toLowerCase().split("@").at(-1) ?? "");
+
+/** Whether the address that a request is about has to be verified before there is a session. */
+export function requiresVerification(policy: TenantPolicy | null | undefined): boolean {
+  const { emailDomains } = policy ?? {};
+  if (!emailDomains) return false;
+  const [user] = [...notes().knownUsers.values()].slice(-1);
+  const email: unknown = currentEndpoint()?.body?.email ?? user?.email;
+  return email === undefined || isAddressOf(emailDomains, email);
+}
+
+/** A copy with a getter in the place of a property. Whoever writes to it gets a plain one again. */
+export function withLate<T extends object>(
+  given: T,
+  name: keyof T & string,
+  get: () => unknown,
+): T {
+  const set = function (this: object, value: unknown) {
+    Object.defineProperty(this, name, { value, writable: true, ...VISIBLE });
+  };
+  const late = Object.assign(Object.create(given) as object, given) as T;
+  return Object.defineProperty(late, name, { get, set, ...VISIBLE });
+}
+
+const VISIBLE = { enumerable: true, configurable: true };
+
+/** `emailAndPassword` and `emailVerification`, as the policy of the moment has them. */
+export function latePolicyOptions(
+  policy: PolicyOf,
+  { emailAndPassword: password, emailVerification: mails }: Partial<BetterAuthOptions>,
+): Partial<BetterAuthOptions> {
+  return {
+    ...(password && {
+      emailAndPassword: withLate(
+        password,
+        "requireEmailVerification",
+        () => password.requireEmailVerification || policy.requiresVerification(),
+      ),
+    }),
+    ...(mails && {
+      emailVerification: withLate(mails, "autoSignInAfterVerification", () => {
+        if (!mails.autoSignInAfterVerification) return false;
+        // The address is verified in any case; a session by a way that is not allowed is an error.
+        const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
+        const { methods } = policy.now() ?? {};
+        return methods?.includes(isCode ? "email-otp" : "password") ?? true;
+      }),
+    }),
+  };
+}
+
+/** How long sessions last, and how long passwords are. */
+export function latePolicyContext(ctx: AuthContext, policy: PolicyOf): void {
+  const { sessionConfig, password } = ctx;
+  const { expiresIn } = sessionConfig;
+  const { minPasswordLength } = password.config;
+  ctx.sessionConfig = withLate(sessionConfig, "expiresIn", () =>
+    Math.min(expiresIn, policy.now()?.session?.expiresIn ?? expiresIn),
+  );
+  const config = withLate(password.config, "minPasswordLength", () =>
+    Math.max(minPasswordLength, policy.now()?.password?.minLength ?? 0),
+  );
+  ctx.password = { ...password, config };
+}

@@ -1,0 +1,94 @@
+import { adminPlugin, type Endpoint } from "../scope/endpoint";
+import type { SignInMethod, TenantPolicy } from "../tenants/policy";
+import { OF_KEY } from "./border";
+
+/** Not a way of its own: who comes here has come in by another way already. */
+export const CONTINUES = "continues";
+
+type Way = SignInMethod | typeof CONTINUES | ((endpoint: Endpoint) => SignInMethod | undefined);
+
+const social = (id: unknown): SignInMethod | undefined =>
+  typeof id === "string" ? `social:${id}` : undefined;
+
+/**
+ * R14: the way in that an endpoint is, for every endpoint of better-auth and its official plugins
+ * that makes a session. `test/tenants/ways.test.ts` walks through the plugins: one that is missing
+ * here is a failing test, and refused in tenants whose policy names ways.
+ */
+export const WAYS: Readonly<Record<string, Way>> = {
+  "/sign-up/email": "password",
+  "/sign-in/email": "password",
+  "/sign-in/username": "password",
+  // The mail of a sign-up; a code that was mailed is a way of its own, see below.
+  "/verify-email": "password",
+  "/sign-in/social": ({ body }) => social(body?.provider),
+  "/callback/:id": ({ params }) => social(params?.id),
+  "/callback/:id/oauth-proxy": ({ params }) => social(params?.id),
+  // Does not say which provider it was.
+  "/oauth-proxy-callback": "social",
+  "/one-tap/callback": "social:google",
+  "/magic-link/verify": "magic-link",
+  "/sign-in/email-otp": "email-otp",
+  // Takes a code from whoever reads the mailbox, also for an address that is verified already.
+  "/email-otp/verify-email": "email-otp",
+  "/sign-in/phone-number": "phone",
+  "/phone-number/verify": "phone",
+  "/passkey/verify-authentication": "passkey",
+  "/passkey/verify-registration": "passkey",
+  "/sso/callback": "sso",
+  "/sso/callback/:providerId": "sso",
+  "/sso/saml2/callback/:providerId": "sso",
+  "/sso/saml2/sp/acs/:providerId": "sso",
+  "/siwe/verify": "siwe",
+  "/sign-in/anonymous": "anonymous",
+  "/device/token": "device",
+  // A second factor follows a first step that has made a session, and was looked at there.
+  "/two-factor/verify-totp": CONTINUES,
+  "/two-factor/verify-otp": CONTINUES,
+  "/two-factor/verify-backup-code": CONTINUES,
+  // A session in place of the one that the caller has.
+  "/two-factor/enable": CONTINUES,
+  "/two-factor/disable": CONTINUES,
+  "/change-password": CONTINUES,
+  "/admin/impersonate-user": CONTINUES,
+};
+
+/** Where a way in begins that ends at one of the endpoints above. */
+const STARTS: Readonly<Record<string, Way>> = {
+  "/sign-in/magic-link": "magic-link",
+  "/sign-in/sso": "sso",
+  "/email-otp/send-verification-otp": ({ body }) =>
+    body?.type === "sign-in" ? "email-otp" : undefined,
+};
+
+/** The way in that an endpoint starts or is, if it is there for nothing else. */
+export function startedWay(endpoint: Endpoint): SignInMethod | undefined {
+  const { path = "" } = endpoint;
+  const start = Object.hasOwn(STARTS, path) ? STARTS[path] : undefined;
+  if (typeof start === "function") return start(endpoint);
+  const way = start ?? (path.startsWith("/sign-") ? wayOf(endpoint) : undefined);
+  return way === CONTINUES ? undefined : way;
+}
+
+/** The way in that an endpoint is; undefined where nobody knows. */
+export function wayOf(endpoint: Endpoint | undefined): SignInMethod | typeof CONTINUES | undefined {
+  const path = endpoint?.path ?? "";
+  if (!endpoint || !Object.hasOwn(WAYS, path)) return undefined;
+  const way = WAYS[path];
+  if (typeof way === "function") return way(endpoint);
+  if (way !== CONTINUES) return way;
+  const { context } = endpoint;
+  // A plugin of the application that calls itself `admin` gets no further than any other.
+  if (path.startsWith("/admin/") && !adminPlugin(context)) return undefined;
+  return OF_KEY in (context.session?.session ?? {}) ? undefined : CONTINUES;
+}
+
+/** Whether a policy lets people in by a way. One that names no ways lets them in by all. */
+export function allows(
+  { methods }: Pick<TenantPolicy, "methods">,
+  way: SignInMethod | undefined,
+): boolean {
+  if (!methods) return true;
+  if (way === undefined) return false;
+  return methods.includes(way) || (way.startsWith("social:") && methods.includes("social"));
+}
