@@ -31,6 +31,9 @@ export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void 
   assertModelsDecided(others, options);
   for (const model of options.scopedModels) assertTableName(ctx, others, model);
   assertNamesAreFree(ctx, others, options);
+  if (Object.keys(options.tenantRoles).length && !ctx.tables.user?.fields.role) {
+    refuse("tenantRoles: users have no role. Add better-auth's admin() to the plugins.");
+  }
 }
 
 function assertModelsExist(

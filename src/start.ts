@@ -30,6 +30,7 @@ import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
 import { notes, prepareScopes, type SessionRow } from "./scope/scope";
 import { settle } from "./scope/settle";
+import type { policyOf as PolicyFactory } from "./tenants/enforce";
 import { isSuspended, openSince, recentlySeen, wasDeleted } from "./tenants/find";
 
 /** The plugin's own hooks, by when they run. */
@@ -53,11 +54,14 @@ export async function start(
 ) {
   await prepareScopes();
   const { assertDecided } = await import("./decided");
+  const { policyOf, latePolicyOptions, latePolicyContext, guardDeletions } = await import(
+    "./tenants/enforce"
+  );
   const parts = await loadParts(ctx, options);
   if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {
     (await import("./border/mysql")).verifyInsertedRow(ctx.adapter);
   }
-  const border = createBorder(ctx, options, parts.policyOf);
+  const border = createBorder(ctx, options, policyOf);
   confineAdapter(ctx.adapter, border);
   const runtime = runtimeSchema(schema, confinedModels(options), () => settledScope()?.tenantId);
   whenOptionsAreComplete(ctx, (complete) => {
@@ -65,9 +69,9 @@ export async function start(
     assertDecided(ctx, options);
     const plugins = pluginsAtRunTime(complete, runtime, hooks);
     change(ctx, complete, plugins, options, border);
-    Object.assign(complete, parts.latePolicyOptions(border.policy, complete));
-    parts.latePolicyContext(ctx, border.policy);
-    parts.guardDeletions(ctx, options, border);
+    Object.assign(complete, latePolicyOptions(border.policy, complete));
+    latePolicyContext(ctx, border.policy);
+    guardDeletions(ctx, options, border);
     const storages = [complete.secondaryStorage, ctx.secondaryStorage];
     for (const storage of storages) if (storage) parts.confineStorage?.(storage, border);
     if (options.sessionCookies === "per-tenant" || complete.account?.storeAccountCookie) {
@@ -78,8 +82,6 @@ export async function start(
   return { options: { databaseHooks: databaseHooks(border, confinedModels(options)) } };
 }
 
-type Policies = typeof import("./tenants/enforce");
-
 /** Loads what this application needs. The changes themselves cannot wait for it. */
 async function loadParts(
   { options: { secondaryStorage, plugins } }: AuthContext,
@@ -87,12 +89,11 @@ async function loadParts(
 ) {
   // Another plugin may bring what is not there yet.
   const isOpen = plugins?.some(({ id, init }) => id !== PLUGIN_ID && init);
-  const [policies, storage, addresses] = await Promise.all([
-    import("./tenants/enforce"),
+  const [storage, addresses] = await Promise.all([
     secondaryStorage || isOpen ? import("./border/storage") : undefined,
     resolveTenantId ? import("./naming/addresses") : undefined,
   ]);
-  return { ...policies, ...storage, ...addresses };
+  return { ...storage, ...addresses };
 }
 
 /**
@@ -159,7 +160,7 @@ const refusals = () => import("./border/refusals");
 function createBorder(
   ctx: AuthContext,
   options: ResolvedOptions,
-  policyOf: Policies["policyOf"],
+  policyOf: typeof PolicyFactory,
 ): Border & { raw: DBAdapter } {
   const confinedByName = new Map(
     confinedModels(options).flatMap((model) => {

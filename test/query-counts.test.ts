@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { TenantPolicy } from "../src/index";
 import type { Answer, Browser } from "./support/browser";
 import { createDatabase, type TestDatabase } from "./support/database";
 import { createInstance, createPlainInstance, PASSWORD } from "./support/instance";
@@ -9,6 +10,20 @@ const auth = {
 const GOOGLE = { providerId: "google", clientId: "tenant-client", clientSecret: "tenant-secret" };
 const SOCIAL = { provider: "google", callbackURL: "/" };
 const person = { name: "Somebody", email: "somebody@example.com", password: PASSWORD };
+
+const POLICY: TenantPolicy = {
+  signUp: "open",
+  methods: ["password", "social:google"],
+  password: { minLength: 10 },
+  session: { expiresIn: 3600 },
+};
+const COLUMNS = [
+  "no tenant",
+  "session's tenant",
+  "tenant",
+  "tenant with a config",
+  "tenant with a policy",
+];
 
 type Counts = Record<string, number>;
 
@@ -73,12 +88,15 @@ describe("queries", () => {
     columns.plain = await measure(database, plain.browser, {});
     await database.close();
 
-    for (const name of ["no tenant", "session's tenant", "tenant", "tenant with a config"]) {
+    for (const name of COLUMNS) {
       const database = await createDatabase("sqlite");
       const instance = await createInstance({ database, auth });
       const tenantId = (await instance.createTenant()).id;
       if (name === "tenant with a config") {
         await instance.api.registerTenantOAuthConfig({ body: { tenantId, ...GOOGLE } });
+      }
+      if (name === "tenant with a policy") {
+        await instance.api.updateTenant({ body: { tenantId, policy: POLICY } });
       }
       const endpoints = { prefix: "/tenant", body: { tenantId } } as const;
       const names: Record<string, Names> = {
@@ -135,6 +153,7 @@ describe("queries", () => {
   ] as const)("%s costs %i more in a tenant that the request names", (row, extra) => {
     expectMore("tenant", row, extra);
     expectMore("tenant with a config", row, extra);
+    expectMore("tenant with a policy", row, extra);
   });
 
   it.each(["get-session", "get-session, signed out", "list-sessions", "update-user", "sign-out"])(

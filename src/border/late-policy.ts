@@ -23,11 +23,7 @@ export function requiresVerification(policy: TenantPolicy | null | undefined): b
 }
 
 /** A copy with a getter in the place of a property. Whoever writes to it gets a plain one again. */
-export function withLate<T extends object>(
-  given: T,
-  name: keyof T & string,
-  get: () => unknown,
-): T {
+function withLate<T extends object>(given: T, name: keyof T & string, get: () => unknown): T {
   const set = function (this: object, value: unknown) {
     Object.defineProperty(this, name, { value, writable: true, ...VISIBLE });
   };

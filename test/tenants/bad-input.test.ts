@@ -75,10 +75,13 @@ const BODIES: Case[] = [
   { path: "/tenant/create", field: "name", values: [MISSING], expected: INVALID },
   { path: "/tenant/create", field: "slug", values: [MISSING], expected: INVALID },
   ...["/tenant/update", "/tenant/delete"].flatMap((path): Case[] => [
-    { path, field: "tenantId", values: [MISSING, ...WRONG_TYPES], expected: INVALID },
+    { path, field: "tenantId", values: WRONG_TYPES, expected: INVALID },
     { path, field: "tenantId", values: [""], expected: NO_TENANT },
     { path, field: "tenantId", values: UNKNOWN_IDS, expected: NOT_FOUND },
   ]),
+  // A tenant's own administrator need not name it.
+  { path: "/tenant/update", field: "tenantId", values: [MISSING], expected: NO_TENANT },
+  { path: "/tenant/delete", field: "tenantId", values: [MISSING], expected: INVALID },
   ...["/tenant/oauth-config/register", "/tenant/oauth-config/delete"].flatMap((path): Case[] => [
     { path, field: "tenantId", values: WRONG_TYPES, expected: INVALID },
     { path, field: "tenantId", values: [MISSING, ""], expected: NO_TENANT },

@@ -1,0 +1,25 @@
+import type { AuthContext } from "better-auth";
+import { allows } from "../border/ways";
+import { offeredProviders } from "../oauth/provider";
+import type { ResolvedOptions } from "../options";
+import type { Tenant } from "../tenants/find";
+import type { SignInMethod } from "../tenants/policy";
+import type { SignInMethods } from "./sign-in";
+
+/** What a tenant's sign-in page offers: what the application has, and the tenant's policy allows. */
+export async function signInMethods(
+  ctx: AuthContext,
+  { trustedProviderHosts }: ResolvedOptions,
+  { id, name, slug, status, policy }: Tenant,
+): Promise<SignInMethods> {
+  const { emailAndPassword } = ctx.options;
+  const allowed = (way: SignInMethod) => allows(policy ?? {}, way);
+  const enabled = emailAndPassword?.enabled === true && allowed("password");
+  const isOpen = (policy?.signUp ?? "open") === "open" && !emailAndPassword?.disableSignUp;
+  const offered = await offeredProviders(ctx, id, trustedProviderHosts);
+  return {
+    tenant: { id, name, slug, status },
+    emailAndPassword: { enabled, signUp: enabled && isOpen },
+    providers: offered.filter((provider) => allowed(`social:${provider.id}`)),
+  };
+}
