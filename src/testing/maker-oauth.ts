@@ -1,0 +1,74 @@
+import { ok } from "./browser";
+import type { Maker } from "./makers";
+import type { Side } from "./side";
+
+/** What a tenant has for its client at Google, so that every tenant has a provider. */
+export async function registerProvider(side: Side): Promise<void> {
+  const { place, workshop, name, secrets } = side;
+  if (place.tenantId === null) return;
+  const clientId = clientOf(side);
+  const clientSecret = `client-secret-${workshop.mark}-${name}`;
+  await workshop.subject.api.registerTenantOAuthConfig?.({
+    body: { tenantId: place.tenantId, providerId: "google", clientId, clientSecret },
+  });
+  secrets.push(clientId, clientSecret);
+}
+
+const clientOf = ({ workshop, name }: Side) => `client-${workshop.mark}-${name}`;
+
+/** Google in a tenant; on the platform whatever is configured there. */
+function providerOf({ place, workshop }: Side): string | undefined {
+  if (place.tenantId !== null) return "google";
+  const configured = Object.keys(workshop.subject.ctx.options.socialProviders ?? {});
+  return configured.includes("google") ? "google" : configured[0];
+}
+
+const callbackOf = ({ place }: Side) =>
+  place.tenantId === null ? "/callback/:id" : "/tenant/callback/:id";
+
+/** Somebody has gone to a provider, and is on the way back. */
+export const oauthState: Maker = {
+  name: "OAuth state",
+  paths: ["/sign-in/social", "/callback/:id"],
+  give: "`socialProviders` with Google: the kit has a stand-in for it",
+  async make(side) {
+    const provider = providerOf(side);
+    if (!provider) return;
+    const flow = side.fresh();
+    const { url } = await ok<{ url: string }>(
+      flow.post("/sign-in/social", { provider, callbackURL: "/welcome" }),
+    );
+    const { searchParams } = new URL(url);
+    const sub = `social-${side.workshop.mark}-${side.name}`;
+    const aud = searchParams.get("client_id") ?? "";
+    const code = `code-${sub}`;
+    side.workshop.providers.answerFor(url, code, { aud, sub, email: `${sub}@example.com` });
+    side.oneTimes.push({
+      name: this.name,
+      values: { id: provider, state: searchParams.get("state"), code },
+      cookies: flow.cookies,
+      home: callbackOf(side),
+    });
+  },
+};
+
+export const idToken: Maker = {
+  name: "id token",
+  paths: ["/sign-in/social"],
+  give: oauthState.give ?? "",
+  async make(side) {
+    if (providerOf(side) !== "google") return;
+    const { google } = side.workshop.subject.ctx.options.socialProviders ?? {};
+    const configured = typeof google === "function" ? await google() : google;
+    const globalClient = [configured?.clientId].flat()[0] ?? "";
+    const aud = side.place.tenantId === null ? globalClient : clientOf(side);
+    const sub = `google-${side.workshop.mark}-${side.name}`;
+    const email = `${sub}@example.com`;
+    const token = await side.workshop.providers.googleIdToken({ aud, sub, email });
+    side.oneTimes.push({
+      name: this.name,
+      values: { provider: "google", idToken: { token } },
+      home: side.place.tenantId === null ? "/sign-in/social" : "/tenant/sign-in/social",
+    });
+  },
+};
