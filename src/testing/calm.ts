@@ -18,6 +18,7 @@ export async function calm(subject: Subject) {
     ...hashCheaply(ctx),
     ...plugins.filter(({ id }) => id === "siwe").map(acceptWallets),
     hurry(subject),
+    ...hush(subject),
   ];
   return {
     mails,
@@ -29,6 +30,16 @@ export async function calm(subject: Subject) {
 }
 
 type Holder = Record<string, unknown>;
+
+/** Thousands of refused requests are nothing to log. */
+function hush({ ctx, options }: Subject) {
+  const logger = { ...ctx.options.logger, disabled: true };
+  const methods = ["error", "warn", "info", "debug", "success"] as const;
+  return [
+    ...[ctx.options, options].map((holder) => replace(holder as Holder, "logger", logger)),
+    ...methods.map((name) => replace(ctx.logger as unknown as Holder, name, () => {})),
+  ];
+}
 
 /** A real hash costs a tenth of a second, and says nothing about tenants. */
 function hashCheaply({ password }: AuthContext) {

@@ -45,29 +45,55 @@ export function inputFor(endpoint: Endpoint, given: Values, own?: GivenInput, ba
 
 /** The fields whose name says too little. */
 function specific(path: string, things: Values): Values {
-  const { userId, passkeyId, keyId, invitationId, tenantId, id, phoneNumber } = things;
-  if (path === "/admin/get-user") return { id: userId };
+  const { userId, secondUserId, passkeyId, keyId, invitationId, tenantId, id } = things;
   if (path.startsWith("/passkey/")) return { id: passkeyId };
   if (path.startsWith("/api-key/")) return { id: keyId };
   if (path === "/organization/get-invitation") return { id: invitationId };
+  if (path === "/organization/cancel-invitation") return { invitationId: things.ownInvitationId };
   if (path === "/tenant/get") return { id: tenantId ?? "unknown" };
-  if (path === "/admin/update-user") return { data: { name: CHANGED } };
-  if (path === "/admin/set-role") return { role: "user" };
-  if (path === "/organization/update-team") return { data: { name: CHANGED } };
-  if (path === "/organization/update") return { data: { name: CHANGED } };
-  if (path === "/phone-number/verify") return { phoneNumber, disableSession: undefined };
-  return id === undefined ? {} : { id };
+  // Nobody may ban, remove or impersonate themselves.
+  if (/^\/admin\/(get|list|revoke|set|update)/.test(path)) return { id: userId, ...ADMIN[path] };
+  if (path.startsWith("/admin/")) return { userId: secondUserId, ...fresh(path, things) };
+  return { ...(id === undefined ? {} : { id }), ...fresh(path, things), ...SPECIFIC[path] };
 }
 
-/** Bodies that take any field. */
+const fresh = (path: string, { freshEmail, freshName }: Values): Values =>
+  /\/sign-up\/|\/create-user$|\/invite-member$/.test(path)
+    ? {
+        email: freshEmail,
+        username: freshName,
+        role: path.startsWith("/admin") ? "user" : "member",
+      }
+    : {};
+
+const CHANGED = "changed by the kit";
+
+const ADMIN: Record<string, Values> = {
+  "/admin/update-user": { data: { name: CHANGED } },
+  "/admin/set-role": { role: "admin" },
+};
+
+const SPECIFIC: Record<string, Values> = {
+  "/organization/update-team": { data: { name: CHANGED } },
+  "/organization/update": { data: { name: CHANGED } },
+  "/organization/update-member-role": { role: "admin" },
+};
+
+/** Bodies that say more than their schema. */
 function freeForm({ path, freeForm }: Endpoint): Values {
   if (path === "/update-session") return { userAgent: CHANGED };
   if (path === "/update-user") return { name: CHANGED, image: "https://example.com/changed.png" };
+  // There are two forms of it, and only the newer one is good for anything.
+  if (path.endsWith("/has-permission")) {
+    const permissions = path.startsWith("/admin")
+      ? { user: ["list"] }
+      : { organization: ["update"] };
+    return { permissions, permission: undefined };
+  }
   return freeForm ? { name: CHANGED } : {};
 }
 
 export const PASSWORD = "correct horse battery staple 4711";
-const CHANGED = "changed by the kit";
 
 const PLAUSIBLE: Values = {
   password: PASSWORD,

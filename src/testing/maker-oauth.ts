@@ -1,6 +1,7 @@
 import { ok } from "./browser";
 import type { Maker } from "./makers";
 import type { Side } from "./side";
+import type { Subject } from "./subject";
 
 /** What a tenant has for its client at Google, so that every tenant has a provider. */
 export async function registerProvider(side: Side): Promise<void> {
@@ -19,9 +20,16 @@ const clientOf = ({ workshop, name }: Side) => `client-${workshop.mark}-${name}`
 /** Google in a tenant; on the platform whatever is configured there. */
 function providerOf({ place, workshop }: Side): string | undefined {
   if (place.tenantId !== null) return "google";
-  const configured = Object.keys(workshop.subject.ctx.options.socialProviders ?? {});
+  const configured = globalProviders(workshop.subject).map(({ id }) => id);
   return configured.includes("google") ? "google" : configured[0];
 }
+
+/** Outside of requests the list has the application's own. */
+const globalProviders = ({ ctx }: Subject) =>
+  ctx.socialProviders.map(({ id, options }) => ({
+    id,
+    options: options as { clientId?: string | string[] } | undefined,
+  }));
 
 const callbackOf = ({ place }: Side) =>
   place.tenantId === null ? "/callback/:id" : "/tenant/callback/:id";
@@ -58,9 +66,8 @@ export const idToken: Maker = {
   give: oauthState.give ?? "",
   async make(side) {
     if (providerOf(side) !== "google") return;
-    const { google } = side.workshop.subject.ctx.options.socialProviders ?? {};
-    const configured = typeof google === "function" ? await google() : google;
-    const globalClient = [configured?.clientId].flat()[0] ?? "";
+    const google = globalProviders(side.workshop.subject).find(({ id }) => id === "google");
+    const globalClient = [google?.options?.clientId].flat()[0] ?? "";
     const aud = side.place.tenantId === null ? globalClient : clientOf(side);
     const sub = `google-${side.workshop.mark}-${side.name}`;
     const email = `${sub}@example.com`;

@@ -1,10 +1,13 @@
+import type { BetterAuthOptions } from "better-auth";
 import { unseal } from "../border/seal";
 import { ok } from "./browser";
 import { PASSWORD } from "./inputs";
 import { deviceCodes, passkey, wallet } from "./maker-keys";
 import { idToken, oauthState } from "./maker-oauth";
 import type { Mail } from "./outbox";
+import { type Person, signIn } from "./people";
 import type { OneTime, Side } from "./side";
+import { isSwitchedOff } from "./switched-off";
 
 /** Makes things or credentials that an installed plugin can make, the way that people get them. */
 export interface Maker {
@@ -12,6 +15,8 @@ export interface Maker {
   /** The endpoints that it takes. */
   paths: string[];
   make(side: Side): Promise<void>;
+  /** Whether the application has it switched on, where that is an option. */
+  isOn?(options: BetterAuthOptions): boolean;
   /** What to give where it does not work. */
   give?: string;
 }
@@ -56,6 +61,7 @@ const mailMaker = (
 ): Maker => ({
   name,
   paths,
+  isOn: (options) => paths.every((path) => !isSwitchedOff(path, options)),
   give: OUTBOX,
   make: (side) => mailed(side, { name, home: paths[1], homeNeedsSession }, () => send(side)),
 });
@@ -72,45 +78,85 @@ const otpMaker = (type: string, home: string): Maker => ({
   },
 });
 
+type Organization = { id: string; slug: string; members: { id: string }[] };
+
+/** An organization of the main person with the second one in it, and one that invites the main person. */
 const organization: Maker = {
   name: "organization",
-  paths: ["/organization/create"],
-  async make({ main, second, workshop: { mark, paths }, things, name }) {
-    type Made = { id: string; slug: string; members: { id: string }[] };
-    const own = await ok<Made>(
-      main.browser.post("/organization/create", {
-        name: `Organization ${mark} of ${name}`,
-        slug: `organization-${mark}-${name}`,
-      }),
-    );
-    const memberId = own.members[0]?.id;
-    Object.assign(things, { organizationId: own.id, organizationSlug: own.slug, memberId });
-    things.memberIdOrEmail = memberId;
+  paths: ["/organization/create", "/organization/invite-member"],
+  async make(side) {
+    const { main, second, workshop, things, name } = side;
+    const { mark, paths, subject } = workshop;
+    const create = ({ browser }: Person, word: string) =>
+      ok<Organization>(
+        browser.post("/organization/create", {
+          name: `${word} ${mark} of ${name}`,
+          slug: `${word}-${mark}-${name}`,
+        }),
+      );
+    const own = await create(main, "organization");
+    const organizationId = own.id;
+    Object.assign(things, { organizationId, organizationSlug: own.slug });
+    const member = { organizationId, userId: second.userId, role: "member" };
+    const added = await side.inside(async () => subject.api.addMember?.({ body: member }));
+    things.memberId = (added as { id?: string } | undefined)?.id;
+    things.memberIdOrEmail = things.memberId;
     if (paths.has("/organization/create-team")) {
-      const team = { name: `team ${mark} of ${name}`, organizationId: own.id };
+      const team = { name: `team ${mark} of ${name}`, organizationId };
       const { id } = await ok<{ id: string }>(main.browser.post("/organization/create-team", team));
       things.teamId = id;
+      const ofTeam = { teamId: id, userId: main.userId };
+      await main.browser.post("/organization/add-team-member", ofTeam);
     }
-    const other = await ok<Made>(
-      second.browser.post("/organization/create", {
-        name: `Other organization ${mark} of ${name}`,
-        slug: `other-organization-${mark}-${name}`,
-      }),
-    );
-    const invitation = { email: main.email, role: "member", organizationId: other.id };
-    const { id } = await ok<{ id: string }>(
-      second.browser.post("/organization/invite-member", invitation),
-    );
-    things.invitationId = id;
+    const other = await create(second, "other-organization");
+    const invite = async ({ browser }: Person, email: string, of: string) => {
+      const invitation = { email, role: "member", organizationId: of };
+      return (await ok<{ id: string }>(browser.post("/organization/invite-member", invitation))).id;
+    };
+    things.invitationId = await invite(second, main.email, other.id);
+    things.ownInvitationId = await invite(main, side.newcomerEmail, organizationId);
   },
 };
 
+/** An account at a provider beside the password, as a social sign-in leaves it. */
 const account: Maker = {
   name: "account",
   paths: ["/list-accounts"],
-  async make({ main, things }) {
-    const [first] = await ok<{ id: string }[]>(main.browser.get("/list-accounts"));
-    things.accountId = first?.id;
+  async make(side) {
+    const { main, things, workshop, name } = side;
+    const { adapter } = workshop.subject.ctx;
+    const accountId = `account-${workshop.mark}-${name}`;
+    const data = {
+      userId: main.userId,
+      providerId: "google",
+      accountId,
+      accessToken: `access-${accountId}`,
+      refreshToken: `refresh-${accountId}`,
+      idToken: await workshop.providers.googleIdToken({
+        aud: accountId,
+        sub: accountId,
+        email: main.email,
+      }),
+      accessTokenExpiresAt: new Date(Date.now() + 3_600_000),
+      createdAt: new Date(),
+      updatedAt: new Date(),
+    };
+    const { id } = await side.inside(() =>
+      adapter.create<typeof data, { id: string }>({ model: "account", data }),
+    );
+    things.accountId = id;
+  },
+};
+
+const impersonation: Maker = {
+  name: "impersonated session",
+  paths: ["/admin/impersonate-user", "/admin/stop-impersonating"],
+  async make(side) {
+    if (side.place.tenantId === null) return;
+    const { subject } = side.workshop;
+    const { browser } = await signIn(subject, side.place, side.main.userId, side.main.email);
+    await ok(browser.post("/admin/impersonate-user", { userId: side.second.userId }));
+    side.impersonation = browser.cookies;
   },
 };
 
@@ -226,6 +272,7 @@ const MAILS: Maker[] = [
 export const MAKERS: Maker[] = [
   account,
   organization,
+  impersonation,
   apiKey,
   passkey,
   deviceCodes,

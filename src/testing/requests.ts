@@ -11,6 +11,8 @@ export interface Carrier {
   name: string;
   /** Whose session it is. */
   side: SideName | undefined;
+  /** Who it is, if it is not the main person. */
+  userId?: string;
   cookies?: Iterable<[string, string]>;
   headers?: Record<string, string>;
 }

@@ -12,8 +12,9 @@ const MOST = 5_000;
 
 /** What is in the tables of better-auth and its plugins, below the border. */
 export function openTables(subject: Subject) {
-  const { raw, ctx } = subject;
-  const models = parentsFirst(subject);
+  const { raw } = subject;
+  const parents = parentsIn(subject);
+  const models = parentsFirst(parents);
 
   async function read(model: string): Promise<Table> {
     const rows = await raw.findMany<Row>({ model, limit: MOST });
@@ -53,7 +54,7 @@ export function openTables(subject: Subject) {
   const stored = (model: string, row: Row): Row =>
     subject.confined.includes(model) ? { ...row, tenantId: row.tenantId ?? PLATFORM } : row;
 
-  return { models, dependents: dependentsOf(ctx.tables), read, readAll, restore };
+  return { models, dependents: dependentsIn(parents), read, readAll, restore };
 }
 
 export type OpenTables = ReturnType<typeof openTables>;
@@ -70,44 +71,42 @@ function textOf(model: string, row: Row): string {
   return JSON.stringify(entries);
 }
 
-type Schema = Subject["ctx"]["tables"];
-
-/** What a table refers to. */
-function parentsOf(schema: Schema, model: string): string[] {
-  const find = modelFinder({ ctx: { tables: schema } } as Pick<Subject, "ctx">);
-  return Object.values(schema[model]?.fields ?? {}).flatMap(({ references }) => {
-    const parent = references && find(references.model);
-    return parent && parent !== model ? [parent] : [];
-  });
+/** What each table refers to. */
+function parentsIn(subject: Subject): Map<string, string[]> {
+  const find = modelFinder(subject);
+  return new Map(
+    Object.entries(subject.ctx.tables).map(([model, { fields }]) => {
+      const parents = Object.values(fields).flatMap(({ references }) => {
+        const parent = references && find(references.model);
+        return parent && parent !== model ? [parent] : [];
+      });
+      return [model, parents];
+    }),
+  );
 }
 
-function parentsFirst({ ctx }: Subject): string[] {
+function parentsFirst(parents: Map<string, string[]>): string[] {
   const sorted = new Set<string>();
   const visit = (model: string, path: string[]) => {
     if (sorted.has(model) || path.includes(model)) return;
-    for (const parent of parentsOf(ctx.tables, model)) visit(parent, [...path, model]);
+    for (const parent of parents.get(model) ?? []) visit(parent, [...path, model]);
     sorted.add(model);
   };
-  for (const model of Object.keys(ctx.tables)) visit(model, []);
+  for (const model of parents.keys()) visit(model, []);
   return [...sorted];
 }
 
 /** A deletion takes rows of other tables along: those that refer to it, and those to them. */
-function dependentsOf(schema: Schema) {
-  const children = (model: string) =>
-    Object.keys(schema).filter((other) => parentsOf(schema, other).includes(model));
-  return (model: string): string[] => {
-    const found = new Set<string>();
-    const visit = (parent: string) => {
-      for (const child of children(parent)) {
-        if (found.has(child)) continue;
-        found.add(child);
-        visit(child);
-      }
-    };
-    visit(model);
-    return [...found];
+function dependentsIn(parents: Map<string, string[]>): Map<string, string[]> {
+  const below = (model: string, known = new Set<string>()): Set<string> => {
+    for (const [child, its] of parents) {
+      if (!its.includes(model) || known.has(child)) continue;
+      known.add(child);
+      below(child, known);
+    }
+    return known;
   };
+  return new Map([...parents.keys()].map((model) => [model, [...below(model)]]));
 }
 
 const WRITES = [

@@ -40,6 +40,8 @@ export class Side {
   /** What only this side may know, besides what is in its rows. */
   readonly secrets: string[] = [];
   apiKey: string | undefined;
+  /** The cookies of an admin who acts as the second person. */
+  impersonation: Map<string, string> | undefined;
   passkeyAssertion?: (at: Side) => Promise<OneTime>;
   passkeyChallenge?: () => Promise<{
     challenge: string;
@@ -106,6 +108,9 @@ export async function settle(workshop: Workshop, place: Place, person: Values): 
   Object.assign(side.things, {
     userId: mainId,
     user_id: mainId,
+    secondUserId: secondId,
+    freshEmail: `fresh-${mark}-${place.name}@example.com`,
+    freshName: `fresh_${mark}_${place.name}`,
     email: address.main,
     username,
     phoneNumber: `+1555000${number}${number}${number}`,

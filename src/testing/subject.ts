@@ -9,6 +9,7 @@ import { confinedModels } from "../schema";
 export interface AuthInstance {
   handler: (request: Request) => Promise<Response>;
   api: object;
+  options: object;
   $context: Promise<unknown>;
 }
 
@@ -17,6 +18,7 @@ export interface Subject {
   handler(request: Request): Promise<Response>;
   api: Record<string, (call: object) => Promise<unknown>>;
   ctx: AuthContext;
+  options: object;
   tenantOptions: ResolvedOptions;
   plugins: BetterAuthPlugin[];
   /** The database adapter below the border. */
@@ -42,6 +44,7 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
     handler: (request) => auth.handler(request),
     api: auth.api as Subject["api"],
     ctx,
+    options: auth.options,
     tenantOptions,
     plugins,
     raw: border.raw as DBAdapter,

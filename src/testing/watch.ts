@@ -118,7 +118,10 @@ export class Watch {
   async changesOf(sides: SideName[], everywhere = false): Promise<string[]> {
     const { ownership } = this;
     if (!ownership) throw new Error("nothing is guarded yet");
-    const written = [...this.written].flatMap((model) => [model, ...this.tables.dependents(model)]);
+    const written = [...this.written].flatMap((model) => [
+      model,
+      ...(this.tables.dependents.get(model) ?? []),
+    ]);
     const now = await this.tables.readAll(everywhere ? this.tables.models : new Set(written));
     const found: string[] = [];
     for (const [model, table] of now) {

@@ -104,7 +104,9 @@ async function furnishSide(side: Side): Promise<Untried[]> {
   const untried: Untried[] = [];
   await registerProvider(side);
   for (const maker of MAKERS) {
-    if (!maker.paths.every((path) => side.workshop.paths.has(path))) continue;
+    const { paths, subject } = side.workshop;
+    if (!maker.paths.every((path) => paths.has(path))) continue;
+    if (maker.isOn && !maker.isOn(subject.ctx.options)) continue;
     try {
       await maker.make(side);
     } catch (error) {
