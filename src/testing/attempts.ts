@@ -21,6 +21,8 @@ export interface Extent {
   oneOf?: number;
   /** Which of them. */
   offset?: number;
+  /** Only endpoints whose path begins with one of these. */
+  paths?: string[];
 }
 
 type TakeTurns = (namings: Naming[]) => Naming[];

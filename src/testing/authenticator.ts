@@ -10,14 +10,43 @@ export async function createAuthenticator(rpId: string) {
     Uint8Array.of(0x22, 0x58, 0x20),
     fromBase64Url(y),
   );
-  const id = toBase64Url(crypto.getRandomValues(new Uint8Array(16)));
+  const rawId = crypto.getRandomValues(new Uint8Array(16));
+  const id = toBase64Url(rawId);
+  const credential = { id, rawId: id, type: "public-key", clientExtensionResults: {} };
+  const clientDataFor = (type: string, challenge: string, origin: string) =>
+    encode({ type, challenge, origin, crossOrigin: false });
   return {
     id,
     publicKey: btoa(String.fromCharCode(...cose)),
 
+    /** The browser's answer when a key is added. */
+    async register(challenge: string, origin: string) {
+      const data = concat(
+        await sha256(new TextEncoder().encode(rpId)),
+        // User present and verified, with a key; no counter, no maker, and how long its id is.
+        Uint8Array.of(0x45, 0, 0, 0, 0, ...new Uint8Array(16), 0, rawId.length),
+        rawId,
+        cose,
+      );
+      // CBOR: { fmt: "none", attStmt: {}, authData: data }.
+      const attestation = concat(
+        Uint8Array.of(0xa3, 0x63, ...text("fmt"), 0x64, ...text("none")),
+        Uint8Array.of(0x67, ...text("attStmt"), 0xa0, 0x68, ...text("authData")),
+        Uint8Array.of(0x58, data.length),
+        data,
+      );
+      return {
+        ...credential,
+        response: {
+          clientDataJSON: toBase64Url(clientDataFor("webauthn.create", challenge, origin)),
+          attestationObject: toBase64Url(attestation),
+        },
+      };
+    },
+
     /** The browser's answer to a challenge of the page at an origin. */
     async assert(challenge: string, origin: string) {
-      const clientData = encode({ type: "webauthn.get", challenge, origin, crossOrigin: false });
+      const clientData = clientDataFor("webauthn.get", challenge, origin);
       // User present and verified; the counter is one higher than the stored one.
       const data = concat(
         await sha256(new TextEncoder().encode(rpId)),
@@ -27,10 +56,7 @@ export async function createAuthenticator(rpId: string) {
       const signer = { name: "ECDSA", hash: "SHA-256" };
       const signature = new Uint8Array(await crypto.subtle.sign(signer, pair.privateKey, signed));
       return {
-        id,
-        rawId: id,
-        type: "public-key",
-        clientExtensionResults: {},
+        ...credential,
         response: {
           clientDataJSON: toBase64Url(clientData),
           authenticatorData: toBase64Url(data),
@@ -70,6 +96,8 @@ export async function createSigningKey() {
     },
   };
 }
+
+const text = (value: string) => new TextEncoder().encode(value);
 
 const encode = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 

@@ -17,7 +17,7 @@ function cookiesOf({ main: { browser, token } }: Side) {
 
 /** Everything that stands for somebody who is signed in at home. */
 export function carriersOf(world: World, side: Side): Carrier[] {
-  const { name, main, second, apiKey, oneTimes, impersonation } = side;
+  const { name, main, apiKey, oneTimes, sessions } = side;
   const { all, session, cached } = cookiesOf(side);
   const everyCookie: Cookie[] = [...oneTimes.flatMap(({ cookies = [] }) => [...cookies]), ...all];
   return [
@@ -30,16 +30,7 @@ export function carriersOf(world: World, side: Side): Carrier[] {
         ]
       : []),
     { name: "every cookie", side: name, cookies: everyCookie },
-    ...(impersonation
-      ? [
-          {
-            name: "impersonated session",
-            side: name,
-            cookies: impersonation,
-            userId: second.userId,
-          },
-        ]
-      : []),
+    ...sessions.map((session) => ({ ...session, side: name })),
     ...(world.has("bearer")
       ? [{ name: "bearer token", side: name, headers: { authorization: `Bearer ${main.token}` } }]
       : []),

@@ -7,7 +7,7 @@ import type { Untried } from "./report";
 import { type Carrier, NOBODY, type Sent, send, type Try } from "./requests";
 import type { OneTime, Side } from "./side";
 import { hasNoCallback, isSwitchedOff } from "./switched-off";
-import type { World } from "./world";
+import { newTenant, type World } from "./world";
 
 const works = ({ status, location }: Sent) => status < 400 && !location?.includes("error=");
 
@@ -24,7 +24,9 @@ const session = (world: World, home: Side): Carrier =>
  */
 export async function idleEndpoints(world: World): Promise<Untried[]> {
   const idle: Untried[] = [];
-  for (const endpoint of world.endpoints) {
+  const { oneOf = 1, offset = 0 } = world.options.extent ?? {};
+  for (const [position, endpoint] of world.endpoints.entries()) {
+    if ((position + offset) % oneOf !== 0) continue;
     const { method, path } = endpoint;
     const { ctx } = world.subject;
     if (isSwitchedOff(path, ctx.options, method) || hasNoCallback(path, ctx)) continue;
@@ -66,9 +68,7 @@ async function refusedManagement(world: World, endpoint: Endpoint): Promise<stri
 
 /** The plugin remembers for a while that a tenant is gone, so it is not one of the two. */
 async function tenantToDelete({ subject, sides }: World): Promise<string> {
-  const slug = `${sides.a.workshop.mark}-c`;
-  const tenant = await subject.api.createTenant?.({ body: { name: slug, slug } });
-  return (tenant as { id: string }).id;
+  return (await newTenant(subject, `${sides.a.workshop.mark}-c`)).id;
 }
 
 async function refusalOf(

@@ -24,6 +24,7 @@ export interface JsonSchema {
   allOf?: JsonSchema[];
   items?: JsonSchema;
   minimum?: number;
+  additionalProperties?: unknown;
 }
 
 interface ApiEntry {
@@ -47,7 +48,10 @@ export function endpointsOf({ api, ctx }: Subject): Endpoint[] {
     const params = [...path.matchAll(/:(\w+)/g)].map(([, name = ""]) => name);
     const names = [body, query].flatMap((schema) => Object.keys(fieldsOf(schema)));
     const fields = new Set([...names, ...params]);
-    const freeForm = body !== undefined && Object.keys(fieldsOf(body)).length === 0;
+    const freeForm =
+      body !== undefined &&
+      body.additionalProperties !== false &&
+      Object.keys(fieldsOf(body)).length === 0;
     return [options.method ?? "GET"]
       .flat()
       .map((method) => ({ path, method, fields, body, query, freeForm }));

@@ -47,7 +47,7 @@ export function inputFor(endpoint: Endpoint, given: Values, own?: GivenInput, ba
 function specific(path: string, things: Values): Values {
   const { userId, secondUserId, passkeyId, keyId, invitationId, tenantId, id } = things;
   if (path.startsWith("/passkey/")) return { id: passkeyId };
-  if (path.startsWith("/api-key/")) return { id: keyId };
+  if (path.startsWith("/api-key/")) return { id: keyId, ...SPECIFIC[path] };
   if (path === "/organization/get-invitation") return { id: invitationId };
   if (path === "/organization/cancel-invitation") return { invitationId: things.ownInvitationId };
   if (path === "/tenant/get") return { id: tenantId ?? "unknown" };
@@ -74,6 +74,9 @@ const ADMIN: Record<string, Values> = {
 };
 
 const SPECIFIC: Record<string, Values> = {
+  "/api-key/update": { name: CHANGED },
+  "/tenant/update": { name: CHANGED },
+  "/tenant/oauth-config/update": { scopes: [CHANGED] },
   "/organization/update-team": { data: { name: CHANGED } },
   "/organization/update": { data: { name: CHANGED } },
   "/organization/update-member-role": { role: "admin" },

@@ -33,7 +33,9 @@ export async function judge(world: World, attempt: Try, everywhere = false): Pro
   const { method, path } = attempt.endpoint;
   const common = { attempt: titleOf(attempt), endpoint: `${method} ${path}` };
   const leaks = found.map((what) => ({ ...common, found: what, request: sent.request }));
-  if (sent.status < 500) return { leaks };
+  // An endpoint that names its failure has not broken down: it is better-auth's way to refuse some.
+  const isNamed = sent.code !== undefined && sent.code !== "INTERNAL_SERVER_ERROR";
+  if (sent.status < 500 || isNamed) return { leaks };
   return { leaks, failure: `${titleOf(attempt)}: ${sent.status} ${sent.body.slice(0, 300)}` };
 }
 

@@ -61,10 +61,12 @@ export const deviceCodes: Maker = {
     const approved = await start();
     await ok(main.browser.get("/device", { user_code: approved.user_code }));
     await ok(main.browser.post("/device/approve", { userCode: approved.user_code }));
+    const claimed = await start();
+    await ok(main.browser.get("/device", { user_code: claimed.user_code }));
     const pending = await start();
     Object.assign(things, {
       client_id,
-      userCode: pending.user_code,
+      userCode: claimed.user_code,
       user_code: pending.user_code,
       device_code: approved.device_code,
     });
@@ -76,7 +78,7 @@ export const deviceCodes: Maker = {
       },
       {
         name: "user code",
-        values: { user_code: pending.user_code, userCode: pending.user_code },
+        values: { user_code: pending.user_code, userCode: claimed.user_code },
         home: "/device",
         homeNeedsSession: true,
       },
@@ -107,5 +109,27 @@ export const wallet: Maker = {
     };
     await ok(side.fresh().post("/siwe/verify", await sign()));
     side.oneTimes.push({ name: "wallet", values: await sign(), home: "/siwe/verify" });
+  },
+};
+
+/** A key that is about to be added to somebody's account. */
+export const newPasskey: Maker = {
+  name: "new passkey",
+  paths: ["/passkey/generate-register-options", "/passkey/verify-registration"],
+  async make(side) {
+    const { browser } = side.main;
+    const before = new Set(browser.cookies.keys());
+    const { challenge, rp } = await ok<{ challenge: string; rp: { id: string } }>(
+      browser.get("/passkey/generate-register-options"),
+    );
+    const cookies = new Map([...browser.cookies].filter(([cookie]) => !before.has(cookie)));
+    const authenticator = await createAuthenticator(rp.id);
+    side.oneTimes.push({
+      name: this.name,
+      values: { response: await authenticator.register(challenge, side.place.origin) },
+      cookies,
+      home: "/passkey/verify-registration",
+      homeNeedsSession: true,
+    });
   },
 };

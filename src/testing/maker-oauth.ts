@@ -1,3 +1,4 @@
+import { saveOAuthConfig } from "../oauth/config-store";
 import { ok } from "./browser";
 import type { Maker } from "./makers";
 import type { Side } from "./side";
@@ -9,9 +10,9 @@ export async function registerProvider(side: Side): Promise<void> {
   if (place.tenantId === null) return;
   const clientId = clientOf(side);
   const clientSecret = `client-secret-${workshop.mark}-${name}`;
-  await workshop.subject.api.registerTenantOAuthConfig?.({
-    body: { tenantId: place.tenantId, providerId: "google", clientId, clientSecret },
-  });
+  const rest = { options: null, scopes: null, redirectURI: null, enabled: true };
+  const config = { clientId, clientSecret, ...rest };
+  await saveOAuthConfig(workshop.subject.ctx, place.tenantId, "google", config);
   secrets.push(clientId, clientSecret);
 }
 
@@ -60,21 +61,38 @@ export const oauthState: Maker = {
   },
 };
 
+/** A token of Google for the client of a side. */
+async function googleToken(side: Side, word: string): Promise<string> {
+  const google = globalProviders(side.workshop.subject).find(({ id }) => id === "google");
+  const globalClient = [google?.options?.clientId].flat()[0] ?? "";
+  const aud = side.place.tenantId === null ? globalClient : clientOf(side);
+  const sub = `${word}-${side.workshop.mark}-${side.name}`;
+  return side.workshop.providers.googleIdToken({ aud, sub, email: `${sub}@example.com` });
+}
+
+export const oneTap: Maker = {
+  name: "one-tap token",
+  paths: ["/one-tap/callback"],
+  async make(side) {
+    if (providerOf(side) !== "google") return;
+    const values = { idToken: await googleToken(side, "tap") };
+    side.oneTimes.push({ name: this.name, values, home: "/one-tap/callback" });
+  },
+};
+
 export const idToken: Maker = {
   name: "id token",
   paths: ["/sign-in/social"],
   give: oauthState.give ?? "",
   async make(side) {
     if (providerOf(side) !== "google") return;
-    const google = globalProviders(side.workshop.subject).find(({ id }) => id === "google");
-    const globalClient = [google?.options?.clientId].flat()[0] ?? "";
-    const aud = side.place.tenantId === null ? globalClient : clientOf(side);
-    const sub = `google-${side.workshop.mark}-${side.name}`;
-    const email = `${sub}@example.com`;
-    const token = await side.workshop.providers.googleIdToken({ aud, sub, email });
+    const token = await googleToken(side, "google");
+    const values = { provider: "google", idToken: { token } };
+    // Once at home: now there is an account that the other side could take for its own.
+    await ok(side.fresh().post("/sign-in/social", values));
     side.oneTimes.push({
       name: this.name,
-      values: { provider: "google", idToken: { token } },
+      values,
       home: side.place.tenantId === null ? "/sign-in/social" : "/tenant/sign-in/social",
     });
   },

@@ -1,11 +1,11 @@
 import type { BetterAuthOptions } from "better-auth";
 import { unseal } from "../border/seal";
 import { ok } from "./browser";
-import { PASSWORD } from "./inputs";
-import { deviceCodes, passkey, wallet } from "./maker-keys";
-import { idToken, oauthState } from "./maker-oauth";
+import { emailChangeOtp, phoneMaker, twoFactor } from "./maker-codes";
+import { deviceCodes, newPasskey, passkey, wallet } from "./maker-keys";
+import { idToken, oauthState, oneTap } from "./maker-oauth";
+import { account, anonymous, apiKey, impersonation, organization } from "./maker-things";
 import type { Mail } from "./outbox";
-import { type Person, signIn } from "./people";
 import type { OneTime, Side } from "./side";
 import { isSwitchedOff } from "./switched-off";
 
@@ -72,108 +72,13 @@ const otpMaker = (type: string, home: string): Maker => ({
   async make(side) {
     const { createVerificationOTP } = side.workshop.subject.api;
     const email = type === "email-verification" ? side.newcomerEmail : side.main.email;
-    const otp = await side.inside(async () => createVerificationOTP?.({ body: { email, type } }));
+    const otp = await side.inside(async () =>
+      createVerificationOTP?.({ body: { email, type }, ...side.serverCall() }),
+    );
     if (typeof otp !== "string") throw new Error("no code was made");
     side.oneTimes.push({ name: this.name, values: { otp, type, email }, home });
   },
 });
-
-type Organization = { id: string; slug: string; members: { id: string }[] };
-
-/** An organization of the main person with the second one in it, and one that invites the main person. */
-const organization: Maker = {
-  name: "organization",
-  paths: ["/organization/create", "/organization/invite-member"],
-  async make(side) {
-    const { main, second, workshop, things, name } = side;
-    const { mark, paths, subject } = workshop;
-    const create = ({ browser }: Person, word: string) =>
-      ok<Organization>(
-        browser.post("/organization/create", {
-          name: `${word} ${mark} of ${name}`,
-          slug: `${word}-${mark}-${name}`,
-        }),
-      );
-    const own = await create(main, "organization");
-    const organizationId = own.id;
-    Object.assign(things, { organizationId, organizationSlug: own.slug });
-    const member = { organizationId, userId: second.userId, role: "member" };
-    const added = await side.inside(async () => subject.api.addMember?.({ body: member }));
-    things.memberId = (added as { id?: string } | undefined)?.id;
-    things.memberIdOrEmail = things.memberId;
-    if (paths.has("/organization/create-team")) {
-      const team = { name: `team ${mark} of ${name}`, organizationId };
-      const { id } = await ok<{ id: string }>(main.browser.post("/organization/create-team", team));
-      things.teamId = id;
-      const ofTeam = { teamId: id, userId: main.userId };
-      await main.browser.post("/organization/add-team-member", ofTeam);
-    }
-    const other = await create(second, "other-organization");
-    const invite = async ({ browser }: Person, email: string, of: string) => {
-      const invitation = { email, role: "member", organizationId: of };
-      return (await ok<{ id: string }>(browser.post("/organization/invite-member", invitation))).id;
-    };
-    things.invitationId = await invite(second, main.email, other.id);
-    things.ownInvitationId = await invite(main, side.newcomerEmail, organizationId);
-  },
-};
-
-/** An account at a provider beside the password, as a social sign-in leaves it. */
-const account: Maker = {
-  name: "account",
-  paths: ["/list-accounts"],
-  async make(side) {
-    const { main, things, workshop, name } = side;
-    const { adapter } = workshop.subject.ctx;
-    const accountId = `account-${workshop.mark}-${name}`;
-    const data = {
-      userId: main.userId,
-      providerId: "google",
-      accountId,
-      accessToken: `access-${accountId}`,
-      refreshToken: `refresh-${accountId}`,
-      idToken: await workshop.providers.googleIdToken({
-        aud: accountId,
-        sub: accountId,
-        email: main.email,
-      }),
-      accessTokenExpiresAt: new Date(Date.now() + 3_600_000),
-      createdAt: new Date(),
-      updatedAt: new Date(),
-    };
-    const { id } = await side.inside(() =>
-      adapter.create<typeof data, { id: string }>({ model: "account", data }),
-    );
-    things.accountId = id;
-  },
-};
-
-const impersonation: Maker = {
-  name: "impersonated session",
-  paths: ["/admin/impersonate-user", "/admin/stop-impersonating"],
-  async make(side) {
-    if (side.place.tenantId === null) return;
-    const { subject } = side.workshop;
-    const { browser } = await signIn(subject, side.place, side.main.userId, side.main.email);
-    await ok(browser.post("/admin/impersonate-user", { userId: side.second.userId }));
-    side.impersonation = browser.cookies;
-  },
-};
-
-const apiKey: Maker = {
-  name: "API key",
-  paths: ["/api-key/create"],
-  async make(side) {
-    const { mark } = side.workshop;
-    const body = { name: `key ${mark} of ${side.name}` };
-    const made = await ok<{ id: string; key: string }>(
-      side.main.browser.post("/api-key/create", body),
-    );
-    side.things.keyId = made.id;
-    side.apiKey = made.key;
-    side.secrets.push(made.key);
-  },
-};
 
 const oneTimeToken: Maker = {
   name: "one-time token",
@@ -190,57 +95,6 @@ const sessionToken: Maker = {
   async make({ main: { token }, oneTimes }) {
     const values = { token, sessionToken: token };
     oneTimes.push({ name: this.name, values, home: "/revoke-session", homeNeedsSession: true });
-  },
-};
-
-const phoneOtp: Maker = {
-  name: "phone OTP",
-  paths: ["/phone-number/send-otp", "/phone-number/verify"],
-  async make(side) {
-    const { watch } = side.workshop;
-    const { phoneNumber } = side.things;
-    await ok(side.fresh().post("/phone-number/send-otp", { phoneNumber }));
-    const code = /(?:^|\n)(\d{4,10}):\d+/.exec(watch.lastVerification.value ?? "")?.[1];
-    if (!code) throw new Error("the code could not be found");
-    side.oneTimes.push({
-      name: this.name,
-      values: { code, otp: code },
-      home: "/phone-number/verify",
-    });
-  },
-};
-
-const twoFactor: Maker = {
-  name: "two-factor codes",
-  paths: ["/two-factor/enable", "/two-factor/verify-backup-code", "/sign-in/email"],
-  give: OUTBOX,
-  async make(side) {
-    const { second, workshop } = side;
-    const { raw } = workshop.subject;
-    const { backupCodes } = await ok<{ backupCodes: string[] }>(
-      second.browser.post("/two-factor/enable", { password: PASSWORD }),
-    );
-    const where = (field: string) => [{ field, value: second.userId }];
-    await raw.update({ model: "user", where: where("id"), update: { twoFactorEnabled: true } });
-    await raw.update({ model: "twoFactor", where: where("userId"), update: { verified: true } });
-    const halfway = side.fresh();
-    await ok(halfway.post("/sign-in/email", { email: second.email, password: PASSWORD }));
-    const { cookies } = halfway;
-    const home = "/two-factor/verify-backup-code";
-    const code = backupCodes[0];
-    side.oneTimes.push({ name: "backup code", values: { code }, cookies, home });
-    await workshop.takeMails();
-    const { status } = await halfway.post("/two-factor/send-otp");
-    const otp = (await workshop.takeMails()).at(-1)?.data.otp;
-    if (status === 200 && typeof otp === "string") {
-      const values = { code: otp };
-      side.oneTimes.push({
-        name: "two-factor OTP",
-        values,
-        cookies,
-        home: "/two-factor/verify-otp",
-      });
-    }
   },
 };
 
@@ -273,8 +127,10 @@ export const MAKERS: Maker[] = [
   account,
   organization,
   impersonation,
+  anonymous,
   apiKey,
   passkey,
+  newPasskey,
   deviceCodes,
   wallet,
   ...MAILS,
@@ -283,8 +139,15 @@ export const MAKERS: Maker[] = [
   otpMaker("sign-in", "/sign-in/email-otp"),
   otpMaker("email-verification", "/email-otp/verify-email"),
   otpMaker("forget-password", "/email-otp/reset-password"),
-  phoneOtp,
+  emailChangeOtp,
+  phoneMaker("phone OTP", "/phone-number/send-otp", "/phone-number/verify"),
+  phoneMaker(
+    "phone OTP (reset)",
+    "/phone-number/request-password-reset",
+    "/phone-number/reset-password",
+  ),
   oauthState,
   idToken,
+  oneTap,
   twoFactor,
 ];

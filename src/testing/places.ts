@@ -28,7 +28,7 @@ export interface Place {
   claimable: boolean;
 }
 
-export type Tenants = Record<"a" | "b", Pick<Tenant, "id" | "slug">>;
+export type Tenants = Record<"a" | "b", Tenant>;
 
 /** The three sides, at the addresses that the configuration knows them by. */
 export async function findPlaces(

@@ -71,6 +71,7 @@ export interface Sent {
 }
 
 export async function send(world: World, attempt: Try): Promise<Sent> {
+  await attempt.oneTime?.refresh?.();
   const request = requestFor(world, attempt);
   const { url, ...init } = request;
   const answer = await read(await world.subject.handler(new Request(url, init)));

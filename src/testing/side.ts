@@ -20,6 +20,8 @@ export interface OneTime {
   sealed?: boolean;
   /** Taken out of its seal it is good for nothing, at home neither. */
   needsSeal?: boolean;
+  /** Makes it anew where it is good for a moment only. */
+  refresh?: () => Promise<void>;
 }
 
 /** What makers need to furnish a side. */
@@ -40,8 +42,8 @@ export class Side {
   /** What only this side may know, besides what is in its rows. */
   readonly secrets: string[] = [];
   apiKey: string | undefined;
-  /** The cookies of an admin who acts as the second person. */
-  impersonation: Map<string, string> | undefined;
+  /** Sessions of another kind: an admin who acts as somebody else, somebody without a name. */
+  readonly sessions: { name: string; userId: string; cookies: Map<string, string> }[] = [];
   passkeyAssertion?: (at: Side) => Promise<OneTime>;
   passkeyChallenge?: () => Promise<{
     challenge: string;
@@ -68,6 +70,13 @@ export class Side {
   /** A browser in which nobody is signed in. */
   fresh(): Browser {
     return browserAt(this.workshop.subject, this.place);
+  }
+
+  /** Where the base URL goes by the request, calls of the server's own code take its headers. */
+  serverCall(): { headers?: Headers } {
+    const { baseURL } = this.workshop.subject.ctx.options;
+    if (typeof baseURL !== "object" || baseURL.fallback) return {};
+    return { headers: new Headers({ host: new URL(this.place.origin).host }) };
   }
 
   inside<T>(run: () => Promise<T>): Promise<T> {

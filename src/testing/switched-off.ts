@@ -10,6 +10,19 @@ const passwords: IsOn = ({ emailAndPassword }) => emailAndPassword?.enabled;
 const signsUp: IsOn = ({ emailAndPassword }) =>
   emailAndPassword?.enabled && !emailAndPassword.disableSignUp;
 
+/** An option of a plugin. */
+const pluginOption =
+  (id: string, option: string): IsOn =>
+  ({ plugins = [] }) => {
+    const options = plugins.find((plugin) => plugin.id === id)?.options as
+      | Record<string, unknown>
+      | undefined;
+    return options?.[option];
+  };
+
+const changesByOtp = pluginOption("email-otp", "changeEmail");
+const resetsByPhone = pluginOption("phone-number", "sendPasswordResetOTP");
+
 /** Endpoints of better-auth that are there in any case, and refuse everybody until an option is set. */
 const NEEDS: Record<string, IsOn> = {
   "/sign-up/email": signsUp,
@@ -25,6 +38,10 @@ const NEEDS: Record<string, IsOn> = {
   "/verify-email": verifies,
   "/change-email": ({ user }) => user?.changeEmail?.enabled,
   "/update-session": ({ session }) => session?.additionalFields,
+  "/email-otp/request-email-change": changesByOtp,
+  "/email-otp/change-email": changesByOtp,
+  "/phone-number/request-password-reset": resetsByPhone,
+  "/phone-number/reset-password": resetsByPhone,
   "/delete-user": deletes,
   "/delete-user/callback": (options) => deletes(options) && confirmsDeletion(options),
 };

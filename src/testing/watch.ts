@@ -8,6 +8,9 @@ import { isSecret, textsIn } from "./texts";
 /** Tables of the application's own, read by the application: by table, all rows. */
 export type ReadTables = () => Promise<Record<string, Record<string, unknown>[]>>;
 
+/** What a row is known by; one without an id is another row when it changes. */
+const idOf = (row: Record<string, unknown>) => String(row.id ?? JSON.stringify(row));
+
 /** All that is kept, in the database and in secondary storage, who owns it, and the way back to it. */
 export class Watch {
   /** What was put into the verification table or its stand-in last. */
@@ -53,10 +56,10 @@ export class Watch {
       }
     }
     for (const [table, rows] of Object.entries((await this.readOwn?.()) ?? {})) {
-      const known = new Set((this.own[table] ?? []).map((row) => JSON.stringify(row)));
+      const known = new Set((this.own[table] ?? []).map(idOf));
       for (const row of rows) {
-        const key = keyOf(table, JSON.stringify(row));
-        if (!known.has(JSON.stringify(row)) && !this.made.has(key)) this.made.set(key, side);
+        const key = keyOf(table, idOf(row));
+        if (!known.has(idOf(row)) && !this.made.has(key)) this.made.set(key, side);
       }
     }
   }
@@ -101,13 +104,13 @@ export class Watch {
 
   private ownRowsOf(side: SideName) {
     return Object.entries(this.own).flatMap(([table, rows]) =>
-      rows.filter((row) => this.made.get(keyOf(table, JSON.stringify(row))) === side),
+      rows.filter((row) => this.made.get(keyOf(table, idOf(row))) === side),
     );
   }
 
   rowsOf(side: SideName, model: string): Row[] {
     const own = (this.own[model] ?? []).filter(
-      (row) => this.made.get(keyOf(model, JSON.stringify(row))) === side,
+      (row) => this.made.get(keyOf(model, idOf(row))) === side,
     );
     if (own.length) return own as Row[];
     const rows = [...(this.before.get(model)?.values() ?? [])].map(({ row }) => row);
@@ -175,9 +178,7 @@ export class Watch {
       const is = new Set(rows.map((row) => JSON.stringify(row)));
       const victims = (before[table] ?? []).filter((row) => !is.has(JSON.stringify(row)));
       for (const side of sides) {
-        const lost = victims.filter(
-          (row) => this.made.get(keyOf(table, JSON.stringify(row))) === side,
-        );
+        const lost = victims.filter((row) => this.made.get(keyOf(table, idOf(row))) === side);
         if (lost.length) found.push(`${table} of ${side}: ${lost.length} changed or gone`);
       }
     }

@@ -1,3 +1,5 @@
+import { deleteTenant } from "../tenants/delete";
+import { createTenant } from "../tenants/store";
 import { calm } from "./calm";
 import { type Endpoint, endpointsOf } from "./endpoints";
 import type { IsolationOptions } from "./isolation";
@@ -45,11 +47,16 @@ export async function inWorld<T>(
 }
 
 /** Through the plugin, which forgets what it remembers of them; their rows may be gone already. */
-async function removeTenants({ api }: Subject, tenants: Partial<Tenants>): Promise<void> {
-  for (const { id } of Object.values(tenants)) {
-    await api.deleteTenant?.({ body: { tenantId: id } }).catch(() => undefined);
+async function removeTenants(subject: Subject, tenants: Partial<Tenants>): Promise<void> {
+  const { ctx, tenantOptions } = subject;
+  for (const tenant of Object.values(tenants)) {
+    await deleteTenant(ctx, tenantOptions, tenant).catch(() => undefined);
   }
 }
+
+/** Not through `auth.api`: where the base URL goes by the request, that takes one. */
+export const newTenant = ({ ctx, tenantOptions }: Subject, slug: string) =>
+  createTenant(ctx, tenantOptions, { name: `Tenant ${slug}`, slug, metadata: null });
 
 async function furnish(
   subject: Subject,
@@ -58,15 +65,16 @@ async function furnish(
   { mails, providers }: Awaited<ReturnType<typeof calm>>,
   tenants: Partial<Tenants>,
 ): Promise<World> {
-  const endpoints = endpointsOf(subject);
+  const everywhere = endpointsOf(subject);
+  const { paths: only = [""] } = options.extent ?? {};
+  const endpoints = everywhere.filter(({ path }) => only.some((start) => path.startsWith(start)));
   const mark = `kit${Math.random().toString(36).slice(2, 10).padEnd(8, "0")}`;
   for (const name of ["a", "b"] as const) {
-    const body = { name: `Tenant ${mark} ${name}`, slug: `${mark}-${name}` };
-    tenants[name] = (await subject.api.createTenant?.({ body })) as Tenants["a"];
+    tenants[name] = await newTenant(subject, `${mark}-${name}`);
     await watch.attribute(name);
   }
   const takeMails = async () => [...mails.take(), ...((await options.outbox?.()) ?? [])];
-  const paths = new Set(endpoints.map(({ path }) => path));
+  const paths = new Set(everywhere.map(({ path }) => path));
   const workshop: Workshop = { subject, watch, providers, paths, mark, takeMails };
   const places = await findPlaces(subject, tenants as Tenants, options.address);
   const untried: Untried[] = [];
@@ -74,6 +82,7 @@ async function furnish(
   for (const place of places) {
     const side = await settle(workshop, place, options.person ?? {});
     untried.push(...(await furnishSide(side)));
+    for (const endpoint of everywhere) await furnishByOwn(side, endpoint, options);
     await watch.attribute(place.name);
     sides.push(side);
   }
@@ -118,4 +127,14 @@ async function furnishSide(side: Side): Promise<Untried[]> {
     }
   }
   return untried;
+}
+
+/**
+ * What the application gave as it is, for endpoints that change something, is done once on each
+ * side: then there is something that the other side must not see.
+ */
+async function furnishByOwn(side: Side, { path, method }: Endpoint, options: IsolationOptions) {
+  const given = options.endpoints?.[path];
+  if (given === undefined || typeof given === "function" || method === "GET") return;
+  await side.main.browser.post(path, given.body);
 }

@@ -149,11 +149,16 @@ function authOptions(configuration: Configuration): Partial<BetterAuthOptions> {
     },
     ...(renamed && { verification: { modelName: "people_tokens" } }),
     socialProviders: { google: { clientId: "google-platform", clientSecret: "secret-platform" } },
-    ...(ids !== "text" && { advanced: { database: { generateId: ids } } }),
-    ...(joins === "on" && { experimental: { joins: true } }),
+    advanced: {
+      database: { ...(ids !== "text" && { generateId: ids }) },
+    },
+    ...(joins === "on" && JOINS),
     ...(hooks === "database hooks" && { databaseHooks }),
   };
 }
+
+/** Not in the types of this version any more, and still looked at. */
+const JOINS = { experimental: { joins: true } } as Partial<BetterAuthOptions>;
 
 const databaseHooks: BetterAuthOptions["databaseHooks"] = {
   user: {
