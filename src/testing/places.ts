@@ -20,10 +20,8 @@ export interface Place {
   origin: string;
   /** What the resolver goes by: a host, or a header of the application's own. */
   headers: Record<string, string>;
-  /** Whether the address names the side, so that nothing else has to. */
+  /** Whether the address names the side, whatever else the request says. */
   addressed: boolean;
-  /** Whether what the request itself says is overruled there. */
-  decided: boolean;
   /** Whether a request to the platform's address can name it by query, body or header. */
   claimable: boolean;
 }
@@ -42,20 +40,14 @@ export async function findPlaces(
     const tenant = name === "platform" ? null : tenants[name];
     const place = { name, tenantId: tenant?.id ?? null, claimable };
     if (!found) {
-      return { ...place, origin: subject.origin, headers: {}, addressed: false, decided: false };
+      return { ...place, origin: subject.origin, headers: {}, addressed: false };
     }
     const given = found(tenant);
     const { url = subject.origin, headers = {} } =
       typeof given === "string" ? { url: given } : given;
     const { origin, host } = new URL(url);
-    const byHost = origin !== subject.origin || !address;
-    return {
-      ...place,
-      origin,
-      headers: { ...(byHost && { host }), ...headers },
-      addressed: name !== "platform" || !address,
-      decided: name !== "platform" || !address,
-    };
+    const addressed = name !== "platform" || !claimable;
+    return { ...place, origin, headers: { host, ...headers }, addressed };
   });
 }
 
@@ -133,7 +125,7 @@ export function namingsFor(home: Place, place: Place, { path, method }: Endpoint
   const named = place.tenantId !== null && place.claimable ? claims : [];
   if (!place.addressed) return place.tenantId === null ? ["nothing"] : named;
   const against = claims.map((claim): ByAddress => `address over ${claim}`);
-  return ["address", ...(home.tenantId === null || !place.decided ? [] : against), ...named];
+  return ["address", ...(home.tenantId === null ? [] : against), ...named];
 }
 
 /** How a side is named by its own people. */

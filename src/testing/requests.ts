@@ -38,13 +38,14 @@ export function sideOf(world: World, attempt: Try): SideName {
   if (path === "/callback/:id") return "platform";
   // The tenants' callback goes by its state.
   if (path === "/tenant/callback/:id") return oneTime?.values.state ? home.name : "platform";
-  // With a cookie for each tenant, a request that names none has no session of any.
-  const own = world.perTenantCookies ? undefined : carrier.side;
-  if (isManagement(path)) return own ?? "platform";
+  // What a management call names is its target: the caller stays at home.
+  if (isManagement(path)) return carrier.side ?? "platform";
   if (naming !== "nothing" && place.place.tenantId !== null) return place.name;
   if (oneTime?.sealed && leadsTo(oneTime, path)) return home.name;
   // At the platform's own address a session of a tenant is none.
-  return naming === "nothing" ? (own ?? "platform") : "platform";
+  // With a cookie for each tenant, a request that names none has no session of any.
+  const counts = naming === "nothing" && !world.perTenantCookies;
+  return counts ? (carrier.side ?? "platform") : "platform";
 }
 
 /** A sealed token leads into its tenant where it belongs, or above or below, and nowhere else. */
