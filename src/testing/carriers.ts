@@ -32,7 +32,14 @@ export function carriersOf(world: World, side: Side): Carrier[] {
     { name: "every cookie", side: name, cookies: everyCookie },
     ...sessions.map((session) => ({ ...session, side: name })),
     ...(world.has("bearer")
-      ? [{ name: "bearer token", side: name, headers: { authorization: `Bearer ${main.token}` } }]
+      ? [
+          {
+            name: "bearer token",
+            side: name,
+            headers: { authorization: `Bearer ${main.token}` },
+            namesTenant: true,
+          },
+        ]
       : []),
     // A key is no session: it is good where its tenant is named.
     ...(apiKey ? [{ name: "API key", side: undefined, headers: { "x-api-key": apiKey } }] : []),
@@ -54,5 +61,6 @@ export function renamedCarrier(home: Side, place: Side): Carrier[] {
   const [other] = cookiesOf(place).session;
   if (!own || !other || own[0] === other[0]) return [];
   const cookies: Cookie[] = [[other[0], own[1]]];
-  return [{ name: "session cookie under the other side's name", side: undefined, cookies }];
+  const name = "session cookie under the other side's name";
+  return [{ name, side: home.name, cookies, namesTenant: true }];
 }

@@ -13,6 +13,8 @@ export interface Carrier {
   side: SideName | undefined;
   /** Who it is, if it is not the main person. */
   userId?: string;
+  /** Good without the name of its tenant, also where each tenant has cookies of its own. */
+  namesTenant?: boolean;
   cookies?: Iterable<[string, string]>;
   headers?: Record<string, string>;
 }
@@ -43,8 +45,8 @@ export function sideOf(world: World, attempt: Try): SideName {
   if (naming !== "nothing" && place.place.tenantId !== null) return place.name;
   if (oneTime?.sealed && leadsTo(oneTime, path)) return home.name;
   // At the platform's own address a session of a tenant is none.
-  // With a cookie for each tenant, a request that names none has no session of any.
-  const counts = naming === "nothing" && !world.perTenantCookies;
+  // With a cookie for each tenant, a request that names none has the cookies of none.
+  const counts = naming === "nothing" && (!world.perTenantCookies || carrier.namesTenant);
   return counts ? (carrier.side ?? "platform") : "platform";
 }
 

@@ -6,7 +6,12 @@ import { oneOf } from "./depth";
 import { coveringSet, pairsIn } from "./pairs";
 
 const LEAST = 60;
-const all: Configuration[] = coveringSet(AXES, LEAST);
+
+/** better-auth's memory adapter numbers rows by how many there are, so a number is soon given twice. */
+const isImpossible = ({ ids, database, sessions }: Partial<Configuration>) =>
+  ids === "serial" && (database === "memory" || sessions === "stateless");
+
+const all: Configuration[] = coveringSet(AXES, LEAST, isImpossible);
 const onServers = ({ database, sessions }: Configuration) =>
   sessions !== "stateless" && (database === "postgres" || database === "mysql");
 const isWanted = (configuration: Configuration) =>
@@ -22,7 +27,11 @@ describe("a covering set of configurations", () => {
     for (const [index, [one, ones]] of axes.entries()) {
       for (const [other, others] of axes.slice(index + 1)) {
         for (const a of ones) {
-          for (const b of others) expect(there).toContain(`${one}=${a} ${other}=${b}`);
+          for (const b of others) {
+            if (!isImpossible({ [one]: a, [other]: b })) {
+              expect(there).toContain(`${one}=${a} ${other}=${b}`);
+            }
+          }
         }
       }
     }

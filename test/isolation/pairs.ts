@@ -23,6 +23,11 @@ export function pairsIn(row: Record<string, string>): string[] {
   );
 }
 
+const valuesIn = (pair: string): Record<string, string> =>
+  Object.fromEntries(
+    [...pair.matchAll(/(\w+)=(.*?)(?= \w+=|$)/g)].map(([, axis = "", value = ""]) => [axis, value]),
+  );
+
 /** The same numbers in every run. */
 function createRandom(seed: number) {
   let state = seed;
@@ -38,10 +43,15 @@ const CANDIDATES = 60;
  * Rows in which every pair of values occurs at least once, at least so many of them. Greedy: of a
  * few rows that have a pair which is still missing, the one that has most of those comes next.
  */
-export function coveringSet<A extends Axes>(axes: A, least: number): Row<A>[] {
+export function coveringSet<A extends Axes>(
+  axes: A,
+  least: number,
+  isImpossible: (row: Record<string, string>) => boolean,
+): Row<A>[] {
   const random = createRandom(7);
   const names = Object.keys(axes);
   const missing = pairsOf(axes);
+  for (const pair of missing) if (isImpossible(valuesIn(pair))) missing.delete(pair);
   const rows: Record<string, string>[] = [];
   const pick = () =>
     Object.fromEntries(
@@ -49,13 +59,10 @@ export function coveringSet<A extends Axes>(axes: A, least: number): Row<A>[] {
     );
   while (missing.size > 0 || rows.length < least) {
     const [first = ""] = missing;
-    const fixed = Object.fromEntries(
-      [...first.matchAll(/(\w+)=(.*?)(?= \w+=|$)/g)].map(([, axis = "", value = ""]) => [
-        axis,
-        value,
-      ]),
+    const fixed = valuesIn(first);
+    const candidates = Array.from({ length: CANDIDATES }, () => ({ ...pick(), ...fixed })).filter(
+      (row) => !isImpossible(row),
     );
-    const candidates = Array.from({ length: CANDIDATES }, () => ({ ...pick(), ...fixed }));
     const gain = (row: Record<string, string>) =>
       pairsIn(row).filter((pair) => missing.has(pair)).length;
     const [best] = candidates
