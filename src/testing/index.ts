@@ -1,4 +1,11 @@
 export type { Extent } from "./attempts";
+export {
+  checkDeployment,
+  type DeploymentOptions,
+  type DeploymentReport,
+  type Finding,
+  type Query,
+} from "./deployment";
 export type { GivenInput } from "./inputs";
 export { type About, checkIsolation, type IsolationOptions } from "./isolation";
 export type { Leak } from "./judge";

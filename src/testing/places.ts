@@ -63,7 +63,7 @@ async function addressesByHost(subject: Subject, tenants: Tenants): Promise<Addr
   return undefined;
 }
 
-async function askResolver(
+export async function askResolver(
   { ctx, tenantOptions, basePath }: Subject,
   origin: string,
   given: Record<string, string>,

@@ -45,7 +45,10 @@ export function openTables(subject: Subject) {
         else if (is.text !== text) {
           // What was not there at all is put back as null: nobody can write "not there".
           const nothing = Object.fromEntries(Object.keys(is.row).map((name) => [name, null]));
-          const { id: _, ...update } = { ...nothing, ...stored(model, row) };
+          const there = Object.entries(stored(model, row)).filter(
+            ([, value]) => value !== undefined,
+          );
+          const { id: _, ...update } = { ...nothing, ...Object.fromEntries(there) };
           await raw.update({ model, where: byId(id), update });
         }
       }
