@@ -122,7 +122,7 @@ const PLAUSIBLE: Values = {
   grant_type: "urn:ietf:params:oauth:grant-type:device_code",
 };
 
-export function madeUp(name: string, schema: JsonSchema): unknown {
+function madeUp(name: string, schema: JsonSchema): unknown {
   if (schema.const !== undefined) return schema.const;
   if (schema.enum) return schema.enum[0];
   if (name in PLAUSIBLE) return PLAUSIBLE[name];

@@ -35,7 +35,7 @@ export async function findPlaces(
   address: Address | undefined,
 ): Promise<Place[]> {
   const found = address ?? (await addressesByHost(subject, tenants));
-  const claimable = !found || (address !== undefined && (await fallsThrough(subject, address)));
+  const claimable = !found || (await fallsThrough(subject, found));
   return SIDES.map((name) => {
     const tenant = name === "platform" ? null : tenants[name];
     const place = { name, tenantId: tenant?.id ?? null, claimable };
@@ -56,8 +56,7 @@ async function addressesByHost(subject: Subject, tenants: Tenants): Promise<Addr
   if (!subject.tenantOptions.resolveTenantId) return undefined;
   const ask = (host: string) => askResolver(subject, `http://${host}`, { host });
   for (const { protocol, base } of basesOf(subject)) {
-    const isNamed = isTenant(await ask(`${tenants.a.slug}.${base}`), tenants.a);
-    if (!isNamed || (await ask(base)) !== false) continue;
+    if (!isTenant(await ask(`${tenants.a.slug}.${base}`), tenants.a)) continue;
     return (tenant) => `${protocol}//${tenant ? `${tenant.slug}.` : ""}${base}`;
   }
   return undefined;

@@ -107,10 +107,18 @@ describe.each(databases)("a deployment on %s", (kind) => {
 
   it("finds hosts that two tenants claim", async () => {
     const resolveTenantId = bySubdomain({ baseDomain: "example.com" });
-    const { auth, api, a, b } = await inUse(kind, { tenant: { resolveTenantId } });
+    const { auth, api, database, a, b } = await inUse(kind, {
+      tenant: { resolveTenantId },
+      auth: { trustedOrigins: ["https://*.example.com"] },
+    });
     const redirectURI = "https://bb.example.com/callback";
     const config = { providerId: "google", clientId: "id", clientSecret: "a-client-secret" };
-    await api.registerTenantOAuthConfig({ body: { tenantId: a, ...config, redirectURI } });
+    await api.registerTenantOAuthConfig({ body: { tenantId: a, ...config } });
+    // Registering it would be refused, unless the host was not the other tenant's then.
+    const { query, quote } = database;
+    await query(`update ${quote("tenantOauthConfig")} set ${quote("redirectURI")} = ?`, [
+      redirectURI,
+    ]);
     for (const tenantId of [a, b]) {
       await api.updateTenant({ body: { tenantId, metadata: { domain: "login.acme.com" } } });
     }
