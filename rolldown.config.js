@@ -38,7 +38,7 @@ function loadedAtStart(id, modules, known = new Set()) {
 export default defineConfig([
   {
     ...common,
-    input: { index: entry },
+    input: { index: entry, testing: "src/testing/index.ts" },
     output: {
       ...output,
       chunkFileNames: "[name]-[hash].js",

@@ -9,7 +9,9 @@ const fromRoot = (path: string) => join(import.meta.dirname, path);
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const long = [
-      "border-matrix",
+      "variants",
+      "covering-set",
+      "planted-holes",
       "docs",
       "package",
       "adapter-suites",
@@ -26,7 +28,7 @@ class LongestFirst extends BaseSequencer {
 /** With servers, the files that have something to do there: the others ran without, on SQLite. */
 function files(): string[] {
   if (!process.env.TEST_SERVERS) return ["test/**/*.test.ts"];
-  const knowsServers = /TEST_SERVERS|\/(servers|stores|attempts|databases)"|\/matrix\//;
+  const knowsServers = /TEST_SERVERS|\/(servers|stores|attempts|databases|depth)"/;
   return readdirSync(fromRoot("test"), { recursive: true, encoding: "utf8" })
     .map((name) => `test/${name}`)
     .filter((name) => name.endsWith(".test.ts"))
@@ -39,6 +41,7 @@ export default defineConfig({
     alias: [
       { find: /^better-auth-tenant$/, replacement: fromRoot("src/index.ts") },
       { find: /^better-auth-tenant\/client$/, replacement: fromRoot("src/client.ts") },
+      { find: /^better-auth-tenant\/testing$/, replacement: fromRoot("src/testing/index.ts") },
     ],
   },
   test: {

@@ -33,7 +33,8 @@ export function sealPluginLinks(ctx: AuthContext, { plugins = [] }: BetterAuthOp
 }
 
 type Sender = (this: unknown, data: unknown, ...rest: unknown[]) => unknown;
-const SEALING = Symbol.for("better-auth-tenant:seals");
+/** On a sealing sender: the application's own, which the isolation kit stands in for. */
+export const SEALING = Symbol.for("better-auth-tenant:seals");
 
 function withSealedLinks<Options extends object>(ctx: AuthContext, options: Options): Options {
   const senders = namesIn(options)
@@ -52,15 +53,16 @@ function namesIn(options: object | null): string[] {
   return [...new Set([...own, ...namesIn(Object.getPrototypeOf(options))])];
 }
 
-function sealingSender(ctx: AuthContext, send: Sender & { [SEALING]?: true }): Sender {
+function sealingSender(ctx: AuthContext, send: Sender & { [SEALING]?: Sender }): Sender {
   if (send[SEALING]) return send;
-  async function sender(this: unknown, data: unknown, ...rest: unknown[]) {
+  async function sealAndSend(this: unknown, data: unknown, ...rest: unknown[]) {
     const { withSealedToken } = await sealing();
     // Instances may share a plugin. The link is sealed with the secret of the one that sends.
     const sealed = await withSealedToken(currentEndpoint()?.context ?? ctx, data);
-    return send.call(this, sealed, ...rest);
+    return sender[SEALING].call(this, sealed, ...rest);
   }
-  return Object.assign(sender, { [SEALING]: true });
+  const sender = Object.assign(sealAndSend, { [SEALING]: send });
+  return sender;
 }
 
 const sealing = lazy(() => import("./seal"));

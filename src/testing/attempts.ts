@@ -1,0 +1,100 @@
+import { carriersOf, hostCarrier, renamedCarrier, SESSION } from "./carriers";
+import type { Endpoint } from "./endpoints";
+import { inputFor } from "./inputs";
+import { type Naming, namingsFor } from "./places";
+import { givenFor, NOBODY, sideOf, type Try } from "./requests";
+import type { OneTime, Side } from "./side";
+import { isDeepStrictEqual } from "./texts";
+import type { World } from "./world";
+
+/** How much is tried. */
+export interface Extent {
+  /**
+   * Every way to name the tenant with everything; without it they take turns.
+   * @default false
+   */
+  everyNaming?: boolean;
+  /**
+   * Only one attempt out of so many; the endpoints take turns in what they leave out.
+   * @default 1
+   */
+  oneOf?: number;
+  /** Which of them. */
+  offset?: number;
+  /** Only endpoints whose path begins with one of these. */
+  paths?: string[];
+}
+
+type TakeTurns = (namings: Naming[]) => Naming[];
+
+/** The attempts of an extent, endpoint by endpoint. */
+export function* attemptsIn(world: World, extent: Extent): Generator<[Endpoint, Try[]]> {
+  const { oneOf = 1, offset = 0, everyNaming } = extent;
+  let nextNaming = 0;
+  const takeTurns: TakeTurns = (namings) =>
+    everyNaming ? namings : [namings[nextNaming++ % namings.length] ?? "nothing"];
+  for (const [position, endpoint] of world.endpoints.entries()) {
+    const all = directionsIn(world).flatMap((direction) => [
+      ...attemptsAt(world, endpoint, direction, takeTurns),
+    ]);
+    yield [endpoint, all.filter((_, turn) => (turn + position + offset) % oneOf === 0)];
+  }
+}
+
+/**
+ * Every credential in one direction. One-time credentials go wherever an endpoint has a field for
+ * them, sent by nobody, by somebody of the other side, and by their owner.
+ */
+function* attemptsAt(
+  world: World,
+  endpoint: Endpoint,
+  [home, place, keysHere]: Direction,
+  takeTurns: TakeTurns,
+): Generator<Try> {
+  const namings = namingsFor(home.place, place.place, endpoint);
+  const oneTimes = [...home.oneTimes, ...keysHere].filter((one) => takes(endpoint, one));
+  const host = hostCarrier(place);
+  const carriers = [NOBODY, host, ...carriersOf(world, home), ...renamedCarrier(home, place)];
+  for (const carrier of carriers) {
+    const attempt = { endpoint, home, place, carrier };
+    const signedIn = carrier === host || carrier.name === SESSION;
+    for (const naming of signedIn ? namings : takeTurns(namings)) yield { ...attempt, naming };
+    if (!signedIn && carrier !== NOBODY) continue;
+    if (signedIn && hasOptional(world, endpoint, home)) {
+      for (const naming of takeTurns(namings)) yield { ...attempt, naming, bare: true };
+    }
+    for (const oneTime of oneTimes) {
+      for (const naming of takeTurns(namings)) {
+        const tried = { ...attempt, naming, oneTime };
+        // Where it leads home it may do what it is for.
+        if (sideOf(world, tried) !== home.name) yield tried;
+      }
+    }
+  }
+}
+
+type Direction = [home: Side, place: Side, keysHere: OneTime[]];
+
+const directionsIn = ({ sides, keys }: World): Direction[] => [
+  [sides.a, sides.b, keys.atB],
+  [sides.a, sides.platform, keys.atPlatform],
+  [sides.platform, sides.a, keys.atA],
+];
+
+const COMMON_FIELDS = ["id", "type", "provider", "client_id", "email"];
+
+export function takes({ fields }: Endpoint, { values }: OneTime): boolean {
+  return Object.keys(values).some((name) => fields.has(name) && !COMMON_FIELDS.includes(name));
+}
+
+function hasOptional(world: World, endpoint: Endpoint, side: Side): boolean {
+  const own = givenFor(world, endpoint, side);
+  const whole = inputFor(endpoint, side.things, own);
+  return !isDeepStrictEqual(whole, inputFor(endpoint, side.things, own, true));
+}
+
+export function titleOf({ endpoint, home, place, naming, carrier, oneTime, bare }: Try): string {
+  const credential = [carrier.name, ...(oneTime ? [oneTime.name] : [])].join(" with ");
+  const request = `${endpoint.method} ${endpoint.path}${bare ? " (bare)" : ""}`;
+  return `${request}, ${credential} of ${home.name} at ${place.name}, named by ${naming}`;
+}

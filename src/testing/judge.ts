@@ -1,0 +1,62 @@
+import { titleOf } from "./attempts";
+import { SIDES } from "./places";
+import { leaksIn, NOBODY, type Repeatable, type Sent, send, sideOf, type Try } from "./requests";
+import type { World } from "./world";
+
+/** Something that crossed the border, and the request that shows it. */
+export interface Leak {
+  /** What was tried: the endpoint, the credential, whose it is, and where it was shown. */
+  attempt: string;
+  endpoint: string;
+  /** What crossed: a row that was changed, a text that was told, a session that was good. */
+  found: string;
+  request: Repeatable;
+}
+
+export interface Verdict {
+  leaks: Leak[];
+  /** Set where the instance broke down, which proves nothing. */
+  failure?: string;
+}
+
+/** What a request did or told outside of the side that it runs on, and whether it broke down. */
+export async function judge(world: World, attempt: Try, everywhere = false): Promise<Verdict> {
+  const outside = SIDES.filter((side) => side !== sideOf(world, attempt));
+  const sent = await send(world, attempt);
+  const found = await world.watch.changesOf(outside, everywhere);
+  if (everywhere) found.push(...(await world.watch.changesOfOwn(outside)));
+  for (const side of outside) {
+    const told = leaksIn(sent, world.watch.secrets[side]);
+    if (told.length) found.push(`tells of ${side}: ${told.slice(0, 5).join(", ")}`);
+  }
+  if (isElsewhere(world, attempt)) found.push(...(await otherThanNobody(world, attempt, sent)));
+  const { method, path } = attempt.endpoint;
+  const common = { attempt: titleOf(attempt), endpoint: `${method} ${path}` };
+  const leaks = found.map((what) => ({ ...common, found: what, request: sent.request }));
+  // An endpoint that names its failure has not broken down: it is better-auth's way to refuse some.
+  const isNamed = sent.code !== undefined && sent.code !== "INTERNAL_SERVER_ERROR";
+  if (sent.status < 500 || isNamed) return { leaks };
+  return { leaks, failure: `${titleOf(attempt)}: ${sent.status} ${sent.body.slice(0, 300)}` };
+}
+
+/** Whether a session is sent to where it is none (R5): the answer has to be as it is for nobody. */
+const isElsewhere = (world: World, attempt: Try) =>
+  attempt.carrier.side === attempt.home.name &&
+  sideOf(world, attempt) !== attempt.home.name &&
+  !attempt.oneTime;
+
+/** A cached session brings along all that its answer could tell: what counts is that it does. */
+const outcome = ({ status, body }: Sent, { home }: Try) =>
+  `${status}${body.includes(`"${home.main.userId}"`) ? ` with ${home.main.userId}` : ""}`;
+
+async function otherThanNobody(world: World, attempt: Try, sent: Sent): Promise<string[]> {
+  const nobody = { ...attempt, carrier: NOBODY };
+  // Hardly ever does the answer depend on how the tenant is named, so most have been asked for.
+  const key = titleOf({ ...nobody, naming: "nothing" });
+  const is = outcome(sent, attempt);
+  if (is === world.outcomes.get(key)) return [];
+  const should = outcome(await send(world, nobody), nobody);
+  await world.watch.changesOf([]);
+  world.outcomes.set(key, should);
+  return is === should ? [] : [`the session counts: ${is}, but for nobody ${should}`];
+}
