@@ -10,7 +10,7 @@ import { APIError } from "better-auth/api";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
 import { confineAdapter, isMySQL, rawAdapter } from "./border/adapter";
-import { type Border, borderOf, vouchForUser } from "./border/border";
+import { type Border, borderOf, openerOf, vouchForUser } from "./border/border";
 import { labelCachedSessions, nameCookiesLate } from "./border/cookies";
 import { latePolicyContext, latePolicyOptions } from "./border/late-policy";
 import { sealLinks, sealPluginLinks } from "./border/links";
@@ -196,7 +196,9 @@ function policyOf(ctx: AuthContext): Pick<Border, "policyNow" | "admitUser" | "a
     },
     admitUser: async (tenantId, user, adapter, endpoint) => {
       const policy = await find(tenantId, adapter);
-      return policy ? (await admission()).admitUser(policy, user, endpoint) : undefined;
+      // Where everybody may come, an invitation still says in which role.
+      if (!policy && !openerOf(ctx.adapter)) return undefined;
+      return (await admission()).admitUser(policy ?? {}, user, endpoint);
     },
     admitSession: async (scope, session, adapter) => {
       const policy = scope.tenantId ? await find(scope.tenantId, adapter) : undefined;

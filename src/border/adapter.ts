@@ -200,7 +200,7 @@ function confinedMethods(
         const data = { ...input.data, tenantId: tenantId ?? PLATFORM };
         const opening = tenantId ? await admitRow(model, { ...scope, tenantId }, data) : undefined;
         const row = await write(model, scope, data, () => raw.create<T, R>({ ...input, data }));
-        if (opening?.accept) await opening.accept(row as Row);
+        if (opening?.accept) await opening.accept(row as Row, raw);
         return admit({ model }, scope, row);
       }),
 

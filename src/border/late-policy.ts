@@ -21,6 +21,17 @@ export function requiresVerification(border: Border | undefined): boolean {
   return email === undefined || isAddressOf(emailDomains, email);
 }
 
+/** Whether the request has shown that the address it signs up with is its own. */
+function isProven(): boolean {
+  const { provenEmail } = notes();
+  if (provenEmail === undefined) return false;
+  return String(currentEndpoint()?.body?.email).toLowerCase() === provenEmail;
+}
+
+/** Nobody is asked to verify an address that is proven already. */
+const withoutNeedlessMails = (mails: NonNullable<BetterAuthOptions["emailVerification"]>) =>
+  mails.sendOnSignUp ? withLate(mails, "sendOnSignUp", () => !isProven()) : mails;
+
 /** A copy with a getter in the place of a property. Whoever writes to it gets a plain one again. */
 export function withLate<T extends object>(
   given: T,
@@ -46,11 +57,12 @@ export function latePolicyOptions(
       emailAndPassword: withLate(
         password,
         "requireEmailVerification",
-        () => password.requireEmailVerification || requiresVerification(border),
+        () =>
+          !isProven() && (password.requireEmailVerification || requiresVerification(border)),
       ),
     }),
     ...(mails && {
-      emailVerification: withLate(mails, "autoSignInAfterVerification", () => {
+      emailVerification: withLate(withoutNeedlessMails(mails), "autoSignInAfterVerification", () => {
         if (!mails.autoSignInAfterVerification) return false;
         // The address is verified in any case; a session by a way that is not allowed is an error.
         const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
