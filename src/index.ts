@@ -10,6 +10,7 @@ export {
   type TenantAuthOptions,
   type TenantManagementAction,
   type TenantManagementRequest,
+  type TenantRoleAction,
   type TenantSession,
 } from "./options";
 export { tenantAuth } from "./plugin";
@@ -18,3 +19,4 @@ export type { TenantAuthSchema } from "./schema";
 export { getTenantId, runInTenant } from "./scope/scope";
 export type { TenantActor, TenantEvent } from "./tenants/events";
 export type { Tenant, TenantStatus } from "./tenants/find";
+export type { SignInMethod, TenantPolicy } from "./tenants/policy";

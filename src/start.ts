@@ -10,7 +10,7 @@ import { APIError } from "better-auth/api";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
 import { confineAdapter, isMySQL, rawAdapter } from "./border/adapter";
-import { type Border, borderOf, openerOf, vouchForUser } from "./border/border";
+import { type Border, borderOf, vouchForUser } from "./border/border";
 import { labelCachedSessions, nameCookiesLate } from "./border/cookies";
 import { latePolicyContext, latePolicyOptions } from "./border/late-policy";
 import { sealLinks, sealPluginLinks } from "./border/links";
@@ -31,7 +31,8 @@ import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
 import { notes, prepareScopes } from "./scope/scope";
 import { settle } from "./scope/settle";
-import { recentlySeen, rememberedPolicy, wasDeleted } from "./tenants/find";
+import { admission, keepAdminsAccounts, keeperOf, policyOf } from "./tenants/enforce";
+import { recentlySeen, wasDeleted } from "./tenants/find";
 
 /** The plugin's own hooks, by when they run. */
 interface OwnHooks {
@@ -177,54 +178,9 @@ function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { ra
     onRefused: async (error: unknown) => (await refusals()).explainRefusal(ctx, error),
     readSession: (...call) => readSession(border, ...call),
     ...policyOf(ctx),
-    keepAdmin: administrators(options)
-      ? async (...call) =>
-          (await admins()).keepAdmin(border, administrators(options) ?? [], ...call)
-      : undefined,
+    keepAdmin: keeperOf(options, () => border),
   };
   return border;
-}
-
-/** What the policy of a tenant decides. It comes with the tenant that this process remembers. */
-function policyOf(ctx: AuthContext): Pick<Border, "policyNow" | "admitUser" | "admitSession"> {
-  const find = async (...call: Parameters<Border["tenantSince"]>) =>
-    (await recentlySeen(ctx, ...call))?.policy;
-  return {
-    policyNow: () => {
-      const { tenantId } = settledScope() ?? {};
-      return tenantId ? rememberedPolicy(ctx, tenantId) : undefined;
-    },
-    admitUser: async (tenantId, user, adapter, endpoint) => {
-      const policy = await find(tenantId, adapter);
-      // Where everybody may come, an invitation still says in which role.
-      if (!policy && !openerOf(ctx.adapter)) return undefined;
-      return (await admission()).admitUser(policy ?? {}, user, endpoint);
-    },
-    admitSession: async (scope, session, adapter) => {
-      const policy = scope.tenantId ? await find(scope.tenantId, adapter) : undefined;
-      return policy ? (await admission()).admitSession(policy, adapter, scope, session) : undefined;
-    },
-  };
-}
-
-/** Loaded by the first tenant that has a policy, and by the first that might lose its administrator. */
-const admission = lazy(() => import("./border/admission"));
-const admins = lazy(() => import("./border/administrators"));
-
-/** The roles of a tenant's own administrators; undefined where there are none. */
-function administrators({ tenantRoles }: ResolvedOptions): string[] | undefined {
-  const roles = Object.keys(tenantRoles);
-  return roles.length ? roles : undefined;
-}
-
-/** better-auth deletes sessions and accounts first: the last administrator keeps those, too. */
-function keepAdminsAccounts(ctx: AuthContext, border: Border, options: ResolvedOptions): void {
-  const roles = administrators(options);
-  if (!roles) return;
-  const { internalAdapter } = ctx;
-  const deleteUser = internalAdapter.deleteUser;
-  internalAdapter.deleteUser = async (userId) =>
-    (await admins()).keepAdminAround(border, roles, userId, () => deleteUser(userId));
 }
 
 /** What better-auth asks before and after it writes, also where nothing reaches the database. */

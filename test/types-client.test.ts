@@ -93,8 +93,14 @@ describe("tenants", () => {
     compiles(async () => {
       const { data } = await authClient.tenant.update({ tenantId: "1", metadata: null });
       expectTypeOf(data).toEqualTypeOf<Tenant | null>();
-      // @ts-expect-error: no tenant
+      // A tenant's own administrator need not name it.
       authClient.tenant.update({ name: "Acme" });
+      authClient.tenant.update({ policy: { signUp: "invited", methods: ["social:google"] } });
+      authClient.tenant.update({ tenantId: "1", policy: null, endSessions: true });
+      // @ts-expect-error: no such method
+      authClient.tenant.update({ policy: { methods: ["passwort"] } });
+      // @ts-expect-error: no such key
+      authClient.tenant.update({ policy: { signup: "closed" } });
       // @ts-expect-error: no such field
       authClient.tenant.update({ tenantId: "1", createdAt: new Date() });
       // @ts-expect-error: metadata is an object

@@ -3,9 +3,11 @@ import type { Session, User } from "better-auth/types";
 import { describe, expectTypeOf, test } from "vitest";
 import {
   type OAuthConfigCheck,
+  type SignInMethod,
   type SignInMethods,
   type Tenant,
   type TenantOAuthConfig,
+  type TenantPolicy,
   tenantAuth,
 } from "../src/index";
 import { compiles, type HasAny } from "./support/types";
@@ -28,6 +30,9 @@ describe("tenants", () => {
       name: string;
       slug: string;
       metadata: Record<string, unknown> | null;
+      status: "active" | "suspended" | "deleting";
+      deleteAt: Date | null;
+      policy: TenantPolicy | null;
       createdAt: Date;
       updatedAt: Date;
     }>();
@@ -83,8 +88,17 @@ describe("tenants", () => {
       expectTypeOf(tenant).toEqualTypeOf<Tenant>();
       auth.api.updateTenant({ body: { tenantId: "1", name: "A", slug: "a", metadata: {} } });
       auth.api.updateTenant({ body: { tenantId: "1", metadata: null } });
-      // @ts-expect-error: no tenant
+      // A tenant's own administrator need not name it.
       auth.api.updateTenant({ body: { name: "Acme" } });
+      auth.api.updateTenant({ body: { tenantId: "1", policy: null, endSessions: true } });
+      const methods: SignInMethod[] = ["password", "social:google", "passkey"];
+      const policy: TenantPolicy = { signUp: "closed", emailDomains: ["acme.com"], methods };
+      auth.api.updateTenant({ body: { tenantId: "1", policy } });
+      auth.api.createTenant({ body: { name: "Acme", slug: "acme", policy } });
+      // @ts-expect-error: no such method
+      auth.api.updateTenant({ body: { tenantId: "1", policy: { methods: ["passwort"] } } });
+      // @ts-expect-error: no such key
+      auth.api.updateTenant({ body: { tenantId: "1", policy: { signup: "closed" } } });
       // @ts-expect-error: the name cannot be cleared
       auth.api.updateTenant({ body: { tenantId: "1", name: null } });
       // @ts-expect-error: no such field

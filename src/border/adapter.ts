@@ -7,6 +7,7 @@ import { settledScope } from "../scope/endpoint";
 import { getTenantId, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
+  admitRow,
   type Border,
   borderOf,
   isInside,
@@ -165,16 +166,6 @@ function confinedMethods(
     });
   }
 
-  /** R13, R14: asks the policy of the tenant, and changes the row as it says. */
-  async function admitRow(model: string, scope: Settled & { tenantId: string }, data: Row) {
-    const border = getBorder();
-    if (model === "session") Object.assign(data, await border.admitSession(scope, data, raw));
-    if (model !== "user") return undefined;
-    const opening = await border.admitUser(scope.tenantId, data, raw);
-    Object.assign(data, opening?.data);
-    return opening;
-  }
-
   /** A row of another table that refers to a user who was deleted meanwhile, with its tenant. */
   async function blameDeletion(error: unknown): Promise<never> {
     const explained = getTenantId() === null ? error : await getBorder().onRefused(error);
@@ -198,7 +189,9 @@ function confinedMethods(
         if (!model || !scope) return raw.create<T, R>(input).catch(blameDeletion);
         const tenantId = await vouchForUser(getBorder(), raw, scope, input.data.userId);
         const data = { ...input.data, tenantId: tenantId ?? PLATFORM };
-        const opening = tenantId ? await admitRow(model, { ...scope, tenantId }, data) : undefined;
+        const opening = tenantId
+          ? await admitRow(getBorder(), raw, model, { ...scope, tenantId }, data)
+          : undefined;
         const row = await write(model, scope, data, () => raw.create<T, R>({ ...input, data }));
         if (opening?.accept) await opening.accept(row as Row, raw);
         return admit({ model }, scope, row);

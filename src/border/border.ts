@@ -175,3 +175,18 @@ export async function vouchForUser(
   rememberUser(user);
   return user.tenantId ?? null;
 }
+
+/** R13, R14: asks the policy of the tenant, and changes a new row as it says. */
+export async function admitRow(
+  border: Border,
+  adapter: DBTransactionAdapter,
+  model: string,
+  scope: Settled & { tenantId: string },
+  data: Row,
+): Promise<Opening | undefined> {
+  if (model === "session") Object.assign(data, await border.admitSession(scope, data, adapter));
+  if (model !== "user") return undefined;
+  const opening = await border.admitUser(scope.tenantId, data, adapter);
+  Object.assign(data, opening?.data);
+  return opening;
+}

@@ -14,6 +14,7 @@ import {
 } from "../scope/endpoint";
 import { currentScope, enter, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
+import { recentlySeen } from "../tenants/find";
 import {
   claimedTenantId,
   claimsTenant,
@@ -92,6 +93,8 @@ async function enterByName(
   if (scope.kind === "settled") {
     // Our sign-in runs in a request of its own.
     if (isStandIn(ctx.path)) return;
+    // `runInTenant` looks nothing up, and the policy is read without waiting.
+    if (scope.tenantId) await recentlySeen(ctx.context, scope.tenantId);
     return assertSame(scope, claimedTenantId(ctx, options, standIn !== undefined));
   }
   if (standIn?.callback) {

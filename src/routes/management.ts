@@ -28,8 +28,34 @@ export async function requireManager(
     return actorOf(session);
   }
   if (!session) throw APIError.from("UNAUTHORIZED", TENANT_AUTH_ERROR_CODES.UNAUTHORIZED);
-  if (!isOperator(session, options)) throw notAllowed();
+  const isAllowed = isOperator(session, options) || isOwnAdmin(session, options, action, tenantId);
+  if (!isAllowed) throw notAllowed();
   return actorOf(session);
+}
+
+/** A tenant's own user with a role that allows it, about that tenant, which need not be named. */
+function isOwnAdmin(
+  { session, user }: TenantSession,
+  { tenantRoles }: ResolvedOptions,
+  action: TenantManagementAction,
+  tenantId: string | undefined,
+): boolean {
+  if (!user.tenantId || session.tenantId !== user.tenantId) return false;
+  if (tenantId !== undefined && tenantId !== user.tenantId) return false;
+  const every = action.replace(/:.*/, ":*");
+  return rolesOf(user).some((role) => {
+    const allowed: string[] = (Object.hasOwn(tenantRoles, role) && tenantRoles[role]) || [];
+    return allowed.includes(action) || allowed.includes(every);
+  });
+}
+
+/**
+ * The tenant of a caller who may manage that one alone. Where `canManageTenants` decides, it has
+ * decided about the tenant that was named.
+ */
+export function ownTenantOf(actor: TenantActor, options: ResolvedOptions): string | undefined {
+  if (actor === "server" || options.canManageTenants) return undefined;
+  return actor.tenantId ?? undefined;
 }
 
 const actorOf = (session: TenantSession | null): TenantActor => ({
@@ -40,16 +66,18 @@ const actorOf = (session: TenantSession | null): TenantActor => ({
 /** The session that the caller has shown, if it has shown one place only. */
 async function callerOf(
   ctx: GenericEndpointContext,
-  { sessionCookies }: ResolvedOptions,
-  tenantId: string | undefined,
+  options: ResolvedOptions,
+  target: string | undefined,
 ): Promise<TenantSession | null> {
   // better-auth takes an unreachable database for nobody; asked directly, it says what is wrong.
   const known: TenantSession | null =
     (await getAuthoritativeSessionFromCtx(ctx)) ?? (await askForSession(ctx));
   const border = borderOf(ctx.context.adapter);
   if (known && border && (await carriesAnother(border, ctx, known.session))) return null;
-  if (known || sessionCookies === "shared" || !tenantId) return known;
+  if (known || options.sessionCookies === "shared") return known;
   // A tenant's own people have a cookie of the tenant's name.
+  const tenantId = target ?? (await targetTenantId(ctx, options));
+  if (!tenantId) return null;
   return runInScope(settled(tenantId), () => askForSession(ctx));
 }
 
@@ -69,7 +97,8 @@ export async function requireTarget(
   const target = await targetTenantId(ctx, options);
   const actor = await requireManager(ctx, options, action, target);
   await assertTarget(ctx, options, target);
-  return { tenantId: (await requireTenant(ctx, target)).id, actor };
+  const tenantId = target ?? ownTenantOf(actor, options);
+  return { tenantId: (await requireTenant(ctx, tenantId)).id, actor };
 }
 
 /** A call of `auth.api.*` from the server's own code: it could do all this without us. */
@@ -81,11 +110,13 @@ function isServerCall(ctx: GenericEndpointContext): boolean {
 function isOperator({ session, user }: TenantSession, options: ResolvedOptions): boolean {
   if (session.tenantId || user.tenantId) return false;
   if (options.adminUserIds.includes(user.id)) return true;
-  const roles = (user.role ?? "").split(",").map((role) => role.trim());
-  return roles.some((role) => options.adminRoles.includes(role));
+  return rolesOf(user).some((role) => options.adminRoles.includes(role));
 }
 
-function notAllowed() {
+const rolesOf = ({ role }: TenantSession["user"]) =>
+  (role ?? "").split(",").map((name) => name.trim());
+
+export function notAllowed() {
   return APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_MANAGEMENT_NOT_ALLOWED);
 }
 

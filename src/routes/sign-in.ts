@@ -20,6 +20,7 @@ import type { ResolvedOptions, TenantSession } from "../options";
 import { asStandIn, standInOf } from "../scope/endpoint";
 import { getTenantId, runInScope } from "../scope/scope";
 import type { Tenant } from "../tenants/find";
+import type { SignInMethod } from "../tenants/policy";
 import { tenantId } from "./input";
 
 /*
@@ -215,12 +216,18 @@ export const signInMethodsEndpoint = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       const { offeredProviders } = await import("../oauth/provider");
-      const { id, name, slug } = await requireTenant(ctx, await namedTenantId(ctx, options));
-      const { enabled = false, disableSignUp = false } = ctx.context.options.emailAndPassword ?? {};
+      const tenant = await requireTenant(ctx, await namedTenantId(ctx, options));
+      const { id, name, slug, policy } = tenant;
+      const { emailAndPassword } = ctx.context.options;
+      const { allows } = await import("../border/ways");
+      const allowed = (way: SignInMethod) => allows(policy ?? {}, way);
+      const enabled = emailAndPassword?.enabled === true && allowed("password");
+      const isOpen = (policy?.signUp ?? "open") === "open" && !emailAndPassword?.disableSignUp;
+      const offered = await offeredProviders(ctx.context, id, options.trustedProviderHosts);
       return ctx.json<SignInMethods>({
         tenant: { id, name, slug },
-        emailAndPassword: { enabled, signUp: enabled && !disableSignUp },
-        providers: await offeredProviders(ctx.context, id, options.trustedProviderHosts),
+        emailAndPassword: { enabled, signUp: enabled && isOpen },
+        providers: offered.filter((provider) => allowed(`social:${provider.id}`)),
       });
     },
   );

@@ -5,13 +5,23 @@ import { lazy } from "../framework";
 import { requireTenant } from "../naming/request";
 import type { ResolvedOptions } from "../options";
 import { findTenantById, findTenantBySlug } from "../tenants/find";
-import { listQuery, metadata, TENANT_SORTS, tenantId, tenantName, tenantSlug } from "./input";
+import {
+  listQuery,
+  metadata,
+  policy as policyInput,
+  TENANT_SORTS,
+  tenantId,
+  tenantName,
+  tenantSlug,
+} from "./input";
 import type { assertTarget as AssertTarget, requireManager as RequireManager } from "./management";
 
 /** Loaded by the first manager who comes: servers that only sign people in start without it. */
 const store = lazy(() => import("../tenants/store"));
 const deletion = lazy(() => import("../tenants/delete"));
 const management = lazy(() => import("./management"));
+
+const policies = lazy(() => import("./policy"));
 
 const requireManager = async (...call: Parameters<typeof RequireManager>) =>
   (await management()).requireManager(...call);
@@ -22,6 +32,7 @@ const createBody = z.object({
   name: tenantName,
   slug: tenantSlug,
   metadata: metadata.nullish(),
+  policy: policyInput.nullish(),
 });
 
 export const createTenantEndpoint = (options: ResolvedOptions) =>
@@ -31,8 +42,9 @@ export const createTenantEndpoint = (options: ResolvedOptions) =>
     async (ctx) => {
       await requireManager(ctx, options, "tenant:create");
       const { createTenant } = await store();
-      const { metadata = null, ...tenant } = ctx.body;
-      return ctx.json(await createTenant(ctx.context, options, { ...tenant, metadata }));
+      const { metadata = null, policy: given = null, ...tenant } = ctx.body;
+      const policy = given && (await (await policies()).parsePolicy(ctx.context, undefined, given));
+      return ctx.json(await createTenant(ctx.context, options, { ...tenant, metadata, policy }));
     },
   );
 
@@ -55,7 +67,12 @@ export const getTenantEndpoint = (options: ResolvedOptions) =>
         ? await findTenantById(ctx.context, id)
         : slug && (await findTenantBySlug(ctx.context, slug));
       // Who may not manage learns nothing, not even whether the tenant exists.
-      await requireManager(ctx, options, "tenant:get", (tenant || undefined)?.id ?? id);
+      const { ownTenantOf, notAllowed } = await management();
+      const target = (tenant || undefined)?.id ?? id;
+      const own = ownTenantOf(await requireManager(ctx, options, "tenant:get", target), options);
+      if (own && !id && !slug) return ctx.json(await requireTenant(ctx, own));
+      // A tenant's administrator learns nothing of others, not even which slugs there are.
+      if (own && target !== own) throw notAllowed();
       if (!id === !slug) {
         throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.TENANT_ID_OR_SLUG_REQUIRED);
       }
@@ -85,17 +102,21 @@ export const listTenantsEndpoint = (options: ResolvedOptions) =>
       },
     },
     async (ctx) => {
-      await requireManager(ctx, options, "tenant:list");
+      const actor = await requireManager(ctx, options, "tenant:list");
+      const own = (await management()).ownTenantOf(actor, options);
+      if (own) return ctx.json([await requireTenant(ctx, own)]);
       const { listTenants } = await store();
       return ctx.json(await listTenants(ctx.context, ctx.query));
     },
   );
 
-const updateBody = z.object({
-  tenantId,
+export const updateBody = z.object({
+  tenantId: tenantId.optional(),
   name: tenantName.optional(),
   slug: tenantSlug.optional(),
   metadata: metadata.nullish().meta({ description: "Replaces the metadata; null clears it" }),
+  policy: policyInput.nullish().meta({ description: "Replaces the policy; null clears it" }),
+  endSessions: z.boolean().optional().meta({ description: "Ends all sessions of the tenant" }),
 });
 
 export const updateTenantEndpoint = (options: ResolvedOptions) =>
@@ -103,12 +124,8 @@ export const updateTenantEndpoint = (options: ResolvedOptions) =>
     "/tenant/update",
     { method: "POST", body: updateBody, metadata: { openapi: { description: "Update a tenant" } } },
     async (ctx) => {
-      const { tenantId, ...changes } = ctx.body;
-      await requireManager(ctx, options, "tenant:update", tenantId);
-      await assertTarget(ctx, options, tenantId || undefined);
-      const tenant = await requireTenant(ctx, tenantId || undefined);
-      const { changeTenant } = await store();
-      return ctx.json(await changeTenant(ctx.context, options, tenant, changes));
+      const { updateTenant } = await import("./update-tenant");
+      return ctx.json(await updateTenant(ctx, options, ctx.body));
     },
   );
 

@@ -72,8 +72,7 @@ export async function recentlySeen(
   const known = seenTenants(ctx).get(id);
   if (known && known.until > Date.now() && known.tenant) return known.tenant;
   const tenant = await lookAt(ctx, id, adapter);
-  // Whoever has changed the tenant meanwhile has noted it as it is now.
-  if (tenant && seenTenants(ctx).get(id) === known) noteSighting(ctx, id, tenant);
+  if (tenant) noteSighting(ctx, id, tenant);
   return tenant;
 }
 
@@ -81,9 +80,10 @@ export async function recentlySeen(
 export const rememberedPolicy = (ctx: AuthContext, id: string): TenantPolicy | null | undefined =>
   seenTenants(ctx).get(id)?.tenant?.policy;
 
-/** A change counts in this process at once. */
-export const noteChange = (ctx: AuthContext, tenant: Tenant): void =>
-  noteSighting(ctx, tenant.id, toRemembered(tenant));
+/** Forgets what was known of a tenant: the next request looks again. Numbers may be given again. */
+export function noteChange(ctx: AuthContext, id: string): void {
+  seenTenants(ctx).delete(id);
+}
 
 function noteSighting(ctx: AuthContext, id: string, tenant: RememberedTenant): void {
   // Somebody may have deleted it here while it was looked up.
@@ -112,11 +112,6 @@ export function wasDeleted(ctx: AuthContext, id: string): boolean {
 
 export function noteDeletion(ctx: AuthContext, id: string): void {
   note(seenTenants(ctx), id, { until: Date.now() + KEPT_MS });
-}
-
-/** Numeric ids may be given again. */
-export function noteCreation(ctx: AuthContext, id: string): void {
-  seenTenants(ctx).delete(id);
 }
 
 interface Sighting {

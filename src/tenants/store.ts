@@ -4,7 +4,7 @@ import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { ResolvedOptions } from "../options";
-import { ALL, findTenantBySlug, noteChange, noteCreation, type Tenant, toTenant } from "./find";
+import { ALL, findTenantBySlug, noteChange, type Tenant, toTenant } from "./find";
 
 export async function createTenant(
   ctx: AuthContext,
@@ -61,7 +61,7 @@ async function insertTenant(
         updatedAt: now,
       },
     });
-    noteCreation(ctx, row.id);
+    noteChange(ctx, row.id);
     return toTenant(row);
   } catch (error) {
     // Adapters have no common word for "not unique", so the question is asked again.
@@ -89,9 +89,9 @@ async function updateTenant(
       update: { ...changes, updatedAt: new Date() },
     });
     if (!row) return "gone";
-    const changed = toTenant(row);
-    noteChange(ctx, changed);
-    return changed;
+    // What was changed counts in this process at once.
+    noteChange(ctx, id);
+    return toTenant(row);
   } catch (error) {
     if (await slugTaken()) return "taken";
     throw error;

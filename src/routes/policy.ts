@@ -1,0 +1,174 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import * as z from "zod";
+import { isAddressOf } from "../border/late-policy";
+import { allows } from "../border/ways";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { listOAuthConfigs } from "../oauth/config-store";
+import { globalProviders } from "../oauth/configured";
+import { runInScope, settled } from "../scope/scope";
+import type { TenantActor } from "../tenants/events";
+import type { SignInMethod, TenantPolicy } from "../tenants/policy";
+
+/** The plugins that the ways of a policy come from, by their id. */
+const PLUGINS: Partial<Record<SignInMethod, string>> = {
+  "magic-link": "magic-link",
+  "email-otp": "email-otp",
+  phone: "phone-number",
+  passkey: "passkey",
+  sso: "sso",
+  siwe: "siwe",
+  anonymous: "anonymous",
+  device: "device-authorization",
+};
+
+const DOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/;
+const METHOD = /^(password|social|social:.+)$/;
+
+const isMethod = (name: unknown): name is SignInMethod =>
+  typeof name === "string" && (METHOD.test(name) || Object.hasOwn(PLUGINS, name));
+
+/** Strict: what is not understood must not look as if it were enforced. */
+const schema = (ctx: AuthContext) =>
+  z.strictObject({
+    signUp: z.enum(["open", "invited", "closed"]).optional(),
+    emailDomains: z
+      .array(z.string().toLowerCase().regex(DOMAIN, "expected a domain: example.com"))
+      .min(1)
+      .max(100)
+      .optional(),
+    methods: z.array(z.custom<SignInMethod>(isMethod, "unknown method")).min(1).max(100).optional(),
+    password: z
+      .strictObject({
+        minLength: z
+          .int()
+          .min(ctx.password.config.minPasswordLength)
+          .max(ctx.password.config.maxPasswordLength)
+          .optional(),
+      })
+      .optional(),
+    session: z
+      .strictObject({ expiresIn: z.int().min(60).max(ctx.sessionConfig.expiresIn).optional() })
+      .optional(),
+  });
+
+/** A policy as it is stored; null where it decides nothing. Anything else is a 400 that says why. */
+export async function parsePolicy(
+  ctx: AuthContext,
+  tenantId: string | undefined,
+  input: unknown,
+): Promise<TenantPolicy | null> {
+  if (input === null) return null;
+  // Outside of every tenant: the limits are the application's own.
+  const parsed = await runInScope(settled(null), async () => schema(ctx).safeParse(input));
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw invalid(["policy", ...(issue?.path ?? [])].join("."), issue?.message ?? "invalid");
+  }
+  const policy = withoutUndefined(parsed.data);
+  const missing = await missingWay(ctx, tenantId, policy.methods ?? []);
+  if (missing) throw invalid("policy.methods", `${missing} is not set up in this application`);
+  return Object.keys(policy).length ? policy : null;
+}
+
+/** The policy to store; undefined where there is none to change. */
+export async function readPolicy(
+  ctx: AuthContext,
+  actor: TenantActor,
+  tenantId: string,
+  input: unknown,
+): Promise<TenantPolicy | null | undefined> {
+  if (input === undefined) return undefined;
+  const policy = await parsePolicy(ctx, tenantId, input);
+  await assertWayBack(ctx, actor, tenantId, policy);
+  return policy;
+}
+
+const invalid = (path: string, message: string) =>
+  new APIError("BAD_REQUEST", { code: "VALIDATION_ERROR", message: `[body.${path}] ${message}` });
+
+/** One by one: databases store no undefined, and a list has each entry once. */
+function withoutUndefined(policy: z.infer<ReturnType<typeof schema>>): TenantPolicy {
+  const entries = Object.entries(policy).filter(([, value]) => value !== undefined);
+  const unique = entries.map(([key, value]) => [
+    key,
+    Array.isArray(value) ? [...new Set(value)] : value,
+  ]);
+  return Object.fromEntries(unique);
+}
+
+/** The first way that the application does not have: nobody could ever come in by it. */
+async function missingWay(
+  ctx: AuthContext,
+  tenantId: string | undefined,
+  methods: SignInMethod[],
+): Promise<SignInMethod | undefined> {
+  const installed = new Set((ctx.options.plugins ?? []).map(({ id }) => id));
+  const isSocial = methods.some((method) => method.startsWith("social"));
+  const configs = isSocial && tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
+  const providers = new Set([
+    ...globalProviders(ctx).map(({ id }) => id),
+    ...configs.map(({ providerId }) => providerId),
+  ]);
+  return methods.find((method) => {
+    if (method === "password") return !ctx.options.emailAndPassword?.enabled;
+    if (method === "social") return providers.size === 0;
+    if (method.startsWith("social:")) return !providers.has(method.slice("social:".length));
+    return !installed.has(PLUGINS[method] ?? "");
+  });
+}
+
+/**
+ * A tenant's own administrator must be able to sign in again under the policy that they set: with
+ * an account, a passkey or an address that fits it.
+ */
+async function assertWayBack(
+  ctx: AuthContext,
+  actor: TenantActor,
+  tenantId: string,
+  policy: TenantPolicy | null,
+): Promise<void> {
+  if (!policy || actor === "server" || !actor.userId || actor.tenantId !== tenantId) return;
+  const { userId } = actor;
+  const hasOne = await runInScope(settled(tenantId), async () => {
+    const adapter = await getCurrentAdapter(ctx.adapter);
+    const where = [{ field: "id", value: userId }];
+    const user = await adapter.findOne<Person>({ model: "user", where });
+    if (!user) return false;
+    const isVerified = user.emailVerified || !isAddressOf(policy.emailDomains ?? [], user.email);
+    return isVerified && (!policy.methods || (await hasWay(ctx, user, policy)));
+  });
+  if (!hasOne) throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.POLICY_LOCKS_OUT);
+}
+
+interface Person {
+  id: string;
+  email: string;
+  emailVerified: boolean;
+  phoneNumber?: string | null;
+  phoneNumberVerified?: boolean | null;
+  isAnonymous?: boolean | null;
+}
+
+/** Not `anonymous`, which is somebody else each time, nor `device`, which takes a session. */
+async function hasWay(ctx: AuthContext, user: Person, policy: TenantPolicy): Promise<boolean> {
+  const has = (way: SignInMethod) => allows(policy, way);
+  // A code or a link goes to whoever reads the mails of that address.
+  if (!user.isAnonymous && (has("magic-link") || has("email-otp"))) return true;
+  if (user.phoneNumber && user.phoneNumberVerified && has("phone")) return true;
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const where = [{ field: "userId", value: user.id }];
+  const accounts = await adapter.findMany<{ providerId: string }>({ model: "account", where });
+  const providers = globalProviders(ctx).map(({ id }) => id);
+  const ways = accounts.map(({ providerId }): SignInMethod => {
+    if (providerId === "credential") return "password";
+    if (providerId === "siwe") return "siwe";
+    const isSso = ctx.tables.ssoProvider && !providers.includes(providerId);
+    return isSso ? "sso" : `social:${providerId}`;
+  });
+  if (ways.some(has)) return true;
+  return Boolean(
+    has("passkey") && ctx.tables.passkey && (await adapter.count({ model: "passkey", where })),
+  );
+}
