@@ -39,6 +39,14 @@ export default defineConfig({
     alias: [
       { find: /^better-auth-tenant$/, replacement: fromRoot("src/index.ts") },
       { find: /^better-auth-tenant\/client$/, replacement: fromRoot("src/client.ts") },
+      {
+        find: /^better-auth-tenant\/invitations$/,
+        replacement: fromRoot("src/invitations/index.ts"),
+      },
+      {
+        find: /^better-auth-tenant\/invitations\/client$/,
+        replacement: fromRoot("src/invitations/client.ts"),
+      },
     ],
   },
   test: {

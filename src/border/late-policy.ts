@@ -57,18 +57,21 @@ export function latePolicyOptions(
       emailAndPassword: withLate(
         password,
         "requireEmailVerification",
-        () =>
-          !isProven() && (password.requireEmailVerification || requiresVerification(border)),
+        () => !isProven() && (password.requireEmailVerification || requiresVerification(border)),
       ),
     }),
     ...(mails && {
-      emailVerification: withLate(withoutNeedlessMails(mails), "autoSignInAfterVerification", () => {
-        if (!mails.autoSignInAfterVerification) return false;
-        // The address is verified in any case; a session by a way that is not allowed is an error.
-        const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
-        const { methods } = border.policyNow() ?? {};
-        return methods?.includes(isCode ? "email-otp" : "password") ?? true;
-      }),
+      emailVerification: withLate(
+        withoutNeedlessMails(mails),
+        "autoSignInAfterVerification",
+        () => {
+          if (!mails.autoSignInAfterVerification) return false;
+          // The address is verified in any case; a session by a way that is not allowed is an error.
+          const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
+          const { methods } = border.policyNow() ?? {};
+          return methods?.includes(isCode ? "email-otp" : "password") ?? true;
+        },
+      ),
     }),
   };
 }
