@@ -1,13 +1,14 @@
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
+import { SIGN_UP_PATH } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { adminTarget, currentEndpoint, type Endpoint } from "../scope/endpoint";
 import { notes, type Settled } from "../scope/scope";
 import type { TenantPolicy } from "../tenants/policy";
 import { isTrusted, type Opening, openerOf, type Row, tenantClause } from "./border";
 import { isAddressOf } from "./late-policy";
-import { allows, CONTINUES, wayOf } from "./ways";
+import { allows, CONTINUES, startedWay, wayOf } from "./ways";
 
 /*
  * What the policy of a tenant says about who becomes a user (R13) and who gets a session (R14),
@@ -40,6 +41,21 @@ export async function admitUser(
   const opening = await opener?.(user, "any invitation");
   if (policy.signUp === "invited" && !opening) throw refused("INVITATION_REQUIRED");
   return opening;
+}
+
+/**
+ * Refuses before better-auth does anything, where it can be told already. No mail is sent, and no
+ * password looked at, for a way that is not allowed. A sign-up is refused before the address is
+ * looked for: whether it is taken must not show, and where better-auth hides that, it hides a
+ * refusal from where the user is made as well.
+ */
+export async function refuseEarly(policy: TenantPolicy, endpoint: Endpoint): Promise<void> {
+  if (isTrusted()) return;
+  const way = startedWay(endpoint);
+  if (way && !allows(policy, way)) throw refused("SIGN_IN_METHOD_NOT_ALLOWED");
+  const email: unknown = endpoint.body?.email;
+  if (endpoint.path !== SIGN_UP_PATH || typeof email !== "string") return;
+  await admitUser(policy, { email: email.toLowerCase(), emailVerified: false }, endpoint);
 }
 
 /**

@@ -36,12 +36,13 @@ export interface Border {
   onRefused(error: unknown): Promise<unknown>;
   /** The policy of the tenant that the request runs in, as this process remembers it. */
   policyNow(): TenantPolicy | null | undefined;
+  /** Refuses what the policy does not allow before anything is done, where that can be told. */
+  refuseEarly(endpoint: Endpoint): Promise<void>;
   /** R13: called with a user that is about to be made in a tenant. */
   admitUser(
     tenantId: string,
     user: Row,
-    adapter?: DBTransactionAdapter,
-    endpoint?: Endpoint,
+    adapter: DBTransactionAdapter,
   ): Promise<Opening | undefined>;
   /** R14: called with a session that is about to be made in a tenant. Returns what to change in it. */
   admitSession(

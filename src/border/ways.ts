@@ -53,6 +53,23 @@ export const WAYS: Readonly<Record<string, Way>> = {
   "/admin/impersonate-user": CONTINUES,
 };
 
+/** Where a way in begins that ends at one of the endpoints above. */
+const STARTS: Readonly<Record<string, Way>> = {
+  "/sign-in/magic-link": "magic-link",
+  "/sign-in/sso": "sso",
+  "/email-otp/send-verification-otp": ({ body }) =>
+    body?.type === "sign-in" ? "email-otp" : undefined,
+};
+
+/** The way in that an endpoint starts or is, if it is there for nothing else. */
+export function startedWay(endpoint: Endpoint): SignInMethod | undefined {
+  const { path = "" } = endpoint;
+  const start = Object.hasOwn(STARTS, path) ? STARTS[path] : undefined;
+  if (typeof start === "function") return start(endpoint);
+  const way = start ?? (path.startsWith("/sign-") ? wayOf(endpoint) : undefined);
+  return way === CONTINUES ? undefined : way;
+}
+
 /** The way in that an endpoint is; undefined where nobody knows. */
 export function wayOf(endpoint: Endpoint | undefined): SignInMethod | typeof CONTINUES | undefined {
   const path = endpoint?.path ?? "";

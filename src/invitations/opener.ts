@@ -3,6 +3,7 @@ import { APIError, addOAuthServerContext, getOAuthState } from "better-auth/api"
 import type { DBTransactionAdapter } from "better-auth/types";
 import * as z from "zod";
 import { borderOf, type Opener, type Row } from "../border/border";
+import { SIGN_UP_PATH } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { type BeforeHook, silentHook } from "../framework";
 import type { Endpoint } from "../scope/endpoint";
@@ -26,20 +27,22 @@ export const createOpener =
   async (user, counts) => {
     const email = String(user.email).toLowerCase();
     const carried = await carriedInvitation(ctx);
-    if (carried && carried.email !== email) {
-      throw APIError.from("FORBIDDEN", TENANT_INVITATION_ERROR_CODES.INVITATION_EMAIL_MISMATCH);
-    }
+    if (carried) assertSameAddress(carried, email);
     const isKnown = counts === "any invitation" && user.emailVerified === true;
     const row = carried ?? (isKnown ? await findOpen(ctx, email) : undefined);
     if (!row) return undefined;
     // A token that was mailed proves the address. One that somebody else has sent proves nothing.
-    const isProven = carried?.mailed === true;
-    if (isProven) notes().provenEmail = email;
+    const proof = carried?.mailed ? { emailVerified: true } : {};
     return {
-      data: { ...(row.role && { role: row.role }), ...(isProven && { emailVerified: true }) },
+      data: { ...(row.role && { role: row.role }), ...proof },
       accept: (created, raw) => accept(ctx, raw, row, created, carried !== undefined),
     };
   };
+
+function assertSameAddress({ email }: StoredInvitation, given: unknown): void {
+  if (String(given).toLowerCase() === email) return;
+  throw APIError.from("FORBIDDEN", TENANT_INVITATION_ERROR_CODES.INVITATION_EMAIL_MISMATCH);
+}
 
 /** Runs in the transaction that makes the user, where there is one. */
 async function accept(
@@ -100,7 +103,13 @@ export const carryToken: BeforeHook = {
     if (!scope?.tenantId) {
       throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.TENANT_ID_REQUIRED);
     }
-    const { id, tokenHash } = await invitationOf(ctx.context, tokenIn(ctx as Endpoint) ?? "");
+    const invitation = await invitationOf(ctx.context, tokenIn(ctx as Endpoint) ?? "");
+    const { id, tokenHash, email, mailed } = invitation;
     await addOAuthServerContext({ [STATE_KEY]: { id, tokenHash } });
+    if (ctx.path !== SIGN_UP_PATH) return;
+    // Here, because better-auth hides a refusal from where the user is made, where it hides that an
+    // address is taken.
+    assertSameAddress(invitation, ctx.body?.email);
+    if (mailed) notes().provenEmail = email;
   }),
 };

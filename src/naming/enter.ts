@@ -56,7 +56,7 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
       if (options.resolveTenantId) {
         await (await addresses()).refuseForeignAddresses(ctx, options);
       }
-      if (ctx.path === SIGN_UP_PATH) await refuseSignUp(ctx);
+      await refuseEarly(ctx);
       // better-auth's own endpoint takes it for a field of the application's.
       if (standIn && ctx.body) delete ctx.body.tenantId;
       return standIn?.path && runMiddlewares(ctx);
@@ -64,19 +64,12 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
   };
 }
 
-/**
- * R13, before better-auth looks for the address: whether it is taken must not show in the answer.
- * And better-auth hides a 403 from where the user is made where it hides that an address is taken.
- */
-async function refuseSignUp({ context, body, ...ctx }: HookEndpointContext): Promise<void> {
-  const border = borderOf(context.adapter);
-  const email = body?.email;
-  if (!border || typeof email !== "string") return;
-  const { tenantId } = await settle(border.readSession);
-  if (tenantId === null) return;
-  const endpoint = { ...ctx, context, body } as Endpoint;
-  const user = { email: email.toLowerCase(), emailVerified: false };
-  await border.admitUser(tenantId, user, undefined, endpoint);
+/** What the policy refuses is refused before better-auth looks at anything. */
+async function refuseEarly(ctx: HookEndpointContext): Promise<void> {
+  const border = borderOf(ctx.context.adapter);
+  // Its tenant may be that of the session that the request carries.
+  if (border && ctx.path === SIGN_UP_PATH) await settle(border.readSession);
+  if (border?.policyNow()) await border.refuseEarly(ctx as Endpoint);
 }
 
 /** Where nothing goes by the host, no address belongs to anybody. */

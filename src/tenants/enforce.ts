@@ -12,19 +12,24 @@ const admins = lazy(() => import("../border/administrators"));
 /** What the policy of a tenant decides. It comes with the tenant that this process remembers. */
 export function policyOf(
   ctx: AuthContext,
-): Pick<Border, "policyNow" | "admitUser" | "admitSession"> {
+): Pick<Border, "policyNow" | "refuseEarly" | "admitUser" | "admitSession"> {
   const find = async (...call: Parameters<Border["tenantSince"]>) =>
     (await recentlySeen(ctx, ...call))?.policy;
+  const policyNow = () => {
+    const { tenantId } = settledScope() ?? {};
+    return tenantId ? rememberedPolicy(ctx, tenantId) : undefined;
+  };
   return {
-    policyNow: () => {
-      const { tenantId } = settledScope() ?? {};
-      return tenantId ? rememberedPolicy(ctx, tenantId) : undefined;
+    policyNow,
+    refuseEarly: async (endpoint) => {
+      const policy = policyNow();
+      if (policy) await (await admission()).refuseEarly(policy, endpoint);
     },
-    admitUser: async (tenantId, user, adapter, endpoint) => {
+    admitUser: async (tenantId, user, adapter) => {
       const policy = await find(tenantId, adapter);
       // Where everybody may come, an invitation still says in which role.
       if (!policy && !openerOf(ctx.adapter)) return undefined;
-      return (await admission()).admitUser(policy ?? {}, user, endpoint);
+      return (await admission()).admitUser(policy ?? {}, user);
     },
     admitSession: async (scope, session, adapter) => {
       const policy = scope.tenantId ? await find(scope.tenantId, adapter) : undefined;
