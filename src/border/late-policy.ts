@@ -28,21 +28,21 @@ function isProven(): boolean {
   return String(currentEndpoint()?.body?.email).toLowerCase() === provenEmail;
 }
 
-/** Nobody is asked to verify an address that is proven already. */
-const withoutNeedlessMails = (mails: NonNullable<BetterAuthOptions["emailVerification"]>) =>
-  mails.sendOnSignUp ? withLate(mails, "sendOnSignUp", () => !isProven()) : mails;
-
-/** A copy with a getter in the place of a property. Whoever writes to it gets a plain one again. */
+/** A copy with getters in the place of properties. Whoever writes to one gets a plain one again. */
 export function withLate<T extends object>(
   given: T,
-  name: keyof T & string,
-  get: () => unknown,
+  getters: { [Name in keyof T & string]?: () => unknown },
 ): T {
+  const late = Object.assign(Object.create(given) as object, given) as T;
+  for (const [name, get] of Object.entries(getters)) defineLate(late, name, get as () => unknown);
+  return late;
+}
+
+function defineLate(late: object, name: string, get: () => unknown): void {
   const set = function (this: object, value: unknown) {
     Object.defineProperty(this, name, { value, writable: true, ...VISIBLE });
   };
-  const late = Object.assign(Object.create(given) as object, given) as T;
-  return Object.defineProperty(late, name, { get, set, ...VISIBLE });
+  Object.defineProperty(late, name, { get, set, ...VISIBLE });
 }
 
 const VISIBLE = { enumerable: true, configurable: true };
@@ -54,24 +54,23 @@ export function latePolicyOptions(
 ): Partial<BetterAuthOptions> {
   return {
     ...(password && {
-      emailAndPassword: withLate(
-        password,
-        "requireEmailVerification",
-        () => !isProven() && (password.requireEmailVerification || requiresVerification(border)),
-      ),
+      emailAndPassword: withLate(password, {
+        requireEmailVerification: () =>
+          !isProven() && (password.requireEmailVerification || requiresVerification(border)),
+      }),
     }),
     ...(mails && {
-      emailVerification: withLate(
-        withoutNeedlessMails(mails),
-        "autoSignInAfterVerification",
-        () => {
+      emailVerification: withLate(mails, {
+        // Nobody is asked to verify an address that is proven already.
+        sendOnSignUp: () => mails.sendOnSignUp && !isProven(),
+        autoSignInAfterVerification: () => {
           if (!mails.autoSignInAfterVerification) return false;
           // The address is verified in any case; a session by a way that is not allowed is an error.
           const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
           const { methods } = border.policyNow() ?? {};
           return methods?.includes(isCode ? "email-otp" : "password") ?? true;
         },
-      ),
+      }),
     }),
   };
 }
@@ -81,11 +80,12 @@ export function latePolicyContext(ctx: AuthContext, border: Border): void {
   const { sessionConfig, password } = ctx;
   const { expiresIn } = sessionConfig;
   const { minPasswordLength } = password.config;
-  ctx.sessionConfig = withLate(sessionConfig, "expiresIn", () =>
-    Math.min(expiresIn, border.policyNow()?.session?.expiresIn ?? expiresIn),
-  );
-  const config = withLate(password.config, "minPasswordLength", () =>
-    Math.max(minPasswordLength, border.policyNow()?.password?.minLength ?? 0),
-  );
+  ctx.sessionConfig = withLate(sessionConfig, {
+    expiresIn: () => Math.min(expiresIn, border.policyNow()?.session?.expiresIn ?? expiresIn),
+  });
+  const config = withLate(password.config, {
+    minPasswordLength: () =>
+      Math.max(minPasswordLength, border.policyNow()?.password?.minLength ?? 0),
+  });
   ctx.password = { ...password, config };
 }

@@ -29,6 +29,8 @@ export function invitationsWithMailbox(
 
 interface InvitingOptions extends InstanceOptions {
   invitations?: Parameters<typeof invitationsWithMailbox>[0];
+  /** False where nobody can sign up by themselves: the server invites. */
+  operator?: false;
 }
 
 export type Inviting = Awaited<ReturnType<typeof createInviting>>;
@@ -38,6 +40,7 @@ export async function createInviting({
   invitations,
   plugins = [],
   tenant,
+  operator: hasOperator,
   ...options
 }: InvitingOptions = {}) {
   const { mails, plugin } = invitationsWithMailbox(invitations);
@@ -57,7 +60,7 @@ export async function createInviting({
     api.updateTenant({ body: { tenantId, policy } });
   const a = await inviteOnly("aa");
   const b = await inviteOnly("bb");
-  const operator = (await instance.operator()).browser;
+  const operator = hasOperator === false ? instance.browser() : (await instance.operator()).browser;
 
   return {
     ...instance,
@@ -68,16 +71,16 @@ export async function createInviting({
     operator,
     setPolicy,
 
-    /** Invites as an operator; the mail that was sent. */
+    /** Invites as an operator, or as the server; the link that was mailed or returned. */
     async invite(tenantId: string, email = INVITED, more: Record<string, unknown> = {}) {
-      const answer = await operator.post<{ id: string; url?: string }>(
-        "/tenant/invitation/create",
-        { tenantId, email, ...more },
-      );
-      if (answer.status !== 200) throw new Error(`invite: ${JSON.stringify(answer.data)}`);
-      const { url } = answer.data;
+      const body = { tenantId, email, ...more };
+      const invitation =
+        hasOperator === false
+          ? await api.createTenantInvitation({ body })
+          : await inviteAs(operator, body);
+      const { url } = invitation;
       const token = url ? tokenIn(url) : (mails.at(-1)?.token ?? "");
-      return { ...answer.data, token };
+      return { ...invitation, token };
     },
 
     accept: (token: string, more: Record<string, unknown> = {}, browser = instance.browser()) =>
@@ -98,6 +101,15 @@ export async function createInviting({
     statusOf: async (tenantId: string) =>
       (await api.listTenantInvitations({ query: { tenantId } })).map(({ status }) => status),
   };
+}
+
+async function inviteAs(browser: Browser, body: object) {
+  const answer = await browser.post<{ id: string; url?: string }>(
+    "/tenant/invitation/create",
+    body,
+  );
+  if (answer.status !== 200) throw new Error(`invite: ${JSON.stringify(answer.data)}`);
+  return answer.data;
 }
 
 interface Accepted {
