@@ -10,9 +10,8 @@ import { APIError } from "better-auth/api";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
 import { confineAdapter, isMySQL, rawAdapter } from "./border/adapter";
-import { type Border, borderOf, vouchForUser } from "./border/border";
+import { type Border, borderOf, type Row, vouchForUser } from "./border/border";
 import { labelCachedSessions, nameCookiesLate } from "./border/cookies";
-import { latePolicyContext, latePolicyOptions } from "./border/late-policy";
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession, sessionsOfKeys } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
@@ -31,7 +30,6 @@ import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
 import { notes, prepareScopes } from "./scope/scope";
 import { settle } from "./scope/settle";
-import { admission, keepAdminsAccounts, keeperOf, policyOf } from "./tenants/enforce";
 import { recentlySeen, wasDeleted } from "./tenants/find";
 
 /** The plugin's own hooks, by when they run. */
@@ -59,7 +57,7 @@ export async function start(
   if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {
     (await import("./border/mysql")).verifyInsertedRow(ctx.adapter);
   }
-  const border = createBorder(ctx, options);
+  const border = createBorder(ctx, options, parts.policyOf);
   confineAdapter(ctx.adapter, border);
   const runtime = runtimeSchema(schema, confinedModels(options), () => settledScope()?.tenantId);
   whenOptionsAreComplete(ctx, (complete) => {
@@ -67,8 +65,9 @@ export async function start(
     assertDecided(ctx, options);
     const plugins = pluginsAtRunTime(complete, runtime, hooks);
     change(ctx, complete, plugins, options, border);
-    latePolicyContext(ctx, border);
-    keepAdminsAccounts(ctx, border, options);
+    Object.assign(complete, parts.latePolicyOptions(border.policy, complete));
+    parts.latePolicyContext(ctx, border.policy);
+    parts.guardDeletions(ctx, options, border);
     const storages = [complete.secondaryStorage, ctx.secondaryStorage];
     for (const storage of storages) if (storage) parts.confineStorage?.(storage, border);
     if (options.sessionCookies === "per-tenant" || complete.account?.storeAccountCookie) {
@@ -79,6 +78,8 @@ export async function start(
   return { options: { databaseHooks: databaseHooks(border, confinedModels(options)) } };
 }
 
+type Policies = typeof import("./tenants/enforce");
+
 /** Loads what this application needs. The changes themselves cannot wait for it. */
 async function loadParts(
   { options: { secondaryStorage, plugins } }: AuthContext,
@@ -86,11 +87,12 @@ async function loadParts(
 ) {
   // Another plugin may bring what is not there yet.
   const isOpen = plugins?.some(({ id, init }) => id !== PLUGIN_ID && init);
-  const [storage, addresses] = await Promise.all([
+  const [policies, storage, addresses] = await Promise.all([
+    import("./tenants/enforce"),
     secondaryStorage || isOpen ? import("./border/storage") : undefined,
     resolveTenantId ? import("./naming/addresses") : undefined,
   ]);
-  return { ...storage, ...addresses };
+  return { ...policies, ...storage, ...addresses };
 }
 
 /**
@@ -130,8 +132,7 @@ function change(
   }
   sealPluginLinks(ctx, complete);
   const { hooks, session, rateLimit } = complete;
-  Object.assign(complete, sealLinks(ctx, complete));
-  Object.assign(complete, latePolicyOptions(border, complete), {
+  Object.assign(complete, sealLinks(ctx, complete), {
     plugins,
     hooks: { ...hooks, before: undefined, after: undefined },
     session: labelCachedSessions(session, border),
@@ -155,7 +156,11 @@ const deletion = lazy(() => import("./tenants/delete"));
 /** Loaded when they are needed, which is hardly ever. */
 const refusals = () => import("./border/refusals");
 
-function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { raw: DBAdapter } {
+function createBorder(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  policyOf: Policies["policyOf"],
+): Border & { raw: DBAdapter } {
   const confinedByName = new Map(
     confinedModels(options).flatMap((model) => {
       const table = ctx.tables[model]?.modelName ?? model;
@@ -177,8 +182,7 @@ function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { ra
     },
     onRefused: async (error: unknown) => (await refusals()).explainRefusal(ctx, error),
     readSession: (...call) => readSession(border, ...call),
-    ...policyOf(ctx),
-    keepAdmin: keeperOf(options, () => border),
+    policy: policyOf(ctx, options, () => border),
   };
   return border;
 }
@@ -213,18 +217,14 @@ function databaseHooks(border: Border, models: string[]): BetterAuthOptions["dat
           const adapter = await getCurrentAdapter(ctx.adapter);
           const tenantId = await vouchForUser(border, adapter, scope, session.userId);
           // R14, where the row may never reach the adapter.
-          const row = { ...scope, tenantId };
-          const changes = await border.admitSession(row, session, adapter);
+          const data = { ...session, tenantId };
+          await border.policy.admitRow("session", { ...scope, tenantId }, data, adapter);
           notes().sessionTokens.add(session.token);
-          return { data: { tenantId, ...changes } };
+          return { data };
         },
       },
       update: {
-        before: async (session: { expiresAt?: Date }) => {
-          const policy = border.policyNow();
-          if (!policy || !session.expiresAt) return;
-          return { data: (await admission()).capExpiry(policy, session) };
-        },
+        before: async (session: Row) => ({ data: await border.policy.capExpiry(session) }),
       },
     },
   } as BetterAuthOptions["databaseHooks"];

@@ -7,7 +7,7 @@ import { settledScope } from "../scope/endpoint";
 import { getTenantId, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
-  admitRow,
+  type AdapterMethod,
   type Border,
   borderOf,
   isInside,
@@ -18,7 +18,6 @@ import {
   tenantClause,
   vouchForUser,
 } from "./border";
-import { keepingAdmins } from "./keep-admin";
 import { isImpersonator, mayUse, noteTokens } from "./sessions";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
@@ -33,23 +32,14 @@ export function isMySQL({ options }: Pick<DBTransactionAdapter, "options">): boo
 
 const mysql = lazy(() => import("./mysql"));
 
-const METHODS = [
-  "create",
-  "findOne",
-  "findMany",
-  "count",
-  "update",
-  "updateMany",
-  "delete",
-  "deleteMany",
-  "consumeOne",
-  "incrementOne",
-  "transaction",
-] as const;
+const METHODS =
+  "create findOne findMany count update updateMany delete deleteMany consumeOne incrementOne transaction".split(
+    " ",
+  ) as (keyof DBAdapter & string)[];
 
 /** The adapter as it is now, whatever is put in the place of its methods later. */
 export function rawAdapter(adapter: DBAdapter): DBAdapter {
-  const methods = METHODS.map((name) => [name, adapter[name]?.bind(adapter)]);
+  const methods = METHODS.map((name) => [name, (adapter[name] as AdapterMethod)?.bind(adapter)]);
   return Object.assign(Object.create(adapter), Object.fromEntries(methods));
 }
 
@@ -65,12 +55,12 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
   const { raw } = border;
   const current = () => borderOf(adapter) ?? border;
   const methods = {
-    ...keepingAdmins(confinedMethods(raw, current), current),
+    ...guarded(confinedMethods(raw, current), current),
     transaction: <R>(run: (inner: DBTransactionAdapter) => Promise<R>) =>
       raw.transaction((inner) => {
         // Adapters without transactions hand themselves in, and that is the confined one already.
         if (inner === adapter || inner === raw) return run(adapter);
-        const confined = keepingAdmins(confinedMethods(inner, current), current);
+        const confined = guarded(confinedMethods(inner, current), current);
         return run(Object.assign(Object.create(inner), confined));
       }),
   };
@@ -83,10 +73,18 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
   }
 }
 
-function confinedMethods(
-  raw: DBTransactionAdapter,
-  getBorder: () => Border,
-): Omit<DBTransactionAdapter, "id" | "options"> {
+type Methods = Omit<DBTransactionAdapter, "id" | "options">;
+
+/** The methods, with somebody who may look at a call first: see `keep-admin.ts`. */
+function guarded(methods: Methods, current: () => Border): Methods {
+  const entries = Object.entries(methods).map(([name, run]: [string, AdapterMethod]) => [
+    name,
+    (call: never) => current().policy.guard?.(name, call, run) ?? run(call),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Methods {
   /**
    * Runs a call as it may go out: about rows of the scope only. Everything comes through here, and
    * the scope is mostly known already: then nobody waits for it.
@@ -190,7 +188,7 @@ function confinedMethods(
         const tenantId = await vouchForUser(getBorder(), raw, scope, input.data.userId);
         const data = { ...input.data, tenantId: tenantId ?? PLATFORM };
         const opening = tenantId
-          ? await admitRow(getBorder(), raw, model, { ...scope, tenantId }, data)
+          ? await getBorder().policy.admitRow(model, { ...scope, tenantId }, data, raw)
           : undefined;
         const row = await write(model, scope, data, () => raw.create<T, R>({ ...input, data }));
         if (opening?.accept) await opening.accept(row as Row, raw);

@@ -4,7 +4,8 @@ import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { notes } from "../scope/scope";
 import { settle } from "../scope/settle";
-import { type Border, isTrusted, type Row } from "./border";
+import type { Border, Row } from "./border";
+import { isTrusted } from "./trusted";
 
 /*
  * A tenant that has administrators of its own keeps one: the last cannot be demoted, banned or

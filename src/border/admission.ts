@@ -6,8 +6,9 @@ import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { adminTarget, currentEndpoint, type Endpoint } from "../scope/endpoint";
 import { notes, type Settled } from "../scope/scope";
 import type { TenantPolicy } from "../tenants/policy";
-import { isTrusted, type Opening, openerOf, type Row, tenantClause } from "./border";
+import { type Opening, type Row, tenantClause } from "./border";
 import { isAddressOf } from "./late-policy";
+import { isTrusted, openerOf } from "./trusted";
 import { allows, CONTINUES, startedWay, wayOf } from "./ways";
 
 /*
@@ -23,7 +24,7 @@ const refused = (code: keyof typeof TENANT_AUTH_ERROR_CODES) =>
  * R13: refuses whom the policy does not admit. The server's own code and the admin plugin's
  * endpoints make users in any case: there, a manager or the tenant's own administrator asks.
  */
-export async function admitUser(
+async function admitUser(
   policy: TenantPolicy,
   user: Row,
   endpoint: Endpoint | undefined = currentEndpoint(),
@@ -62,7 +63,7 @@ export async function refuseEarly(policy: TenantPolicy, endpoint: Endpoint): Pro
  * R14: refuses a session by a way that the policy does not allow, or for an address that has to be
  * verified first. Returns by when the session has to end.
  */
-export async function admitSession(
+async function admitSession(
   policy: TenantPolicy,
   adapter: DBTransactionAdapter,
   scope: Settled,
@@ -91,6 +92,23 @@ async function requireVerifiedAddress(
   const user = await adapter.findOne<Row>({ model: "user", where });
   if (!user || user.emailVerified || !isAddressOf(emailDomains, user.email)) return;
   throw APIError.from("FORBIDDEN", BASE_ERROR_CODES.EMAIL_NOT_VERIFIED);
+}
+
+/** Either of both, by the model of a new row, which is changed as the policy says. */
+export async function admitRow(
+  policy: TenantPolicy,
+  model: "user" | "session",
+  scope: Settled,
+  row: Row,
+  adapter: DBTransactionAdapter,
+): Promise<Opening | undefined> {
+  if (model === "session") {
+    Object.assign(row, await admitSession(policy, adapter, scope, row));
+    return undefined;
+  }
+  const opening = await admitUser(policy, row);
+  Object.assign(row, opening?.data);
+  return opening;
 }
 
 /** A session ends when the policy says, whoever makes or prolongs it. */

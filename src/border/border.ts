@@ -34,31 +34,32 @@ export interface Border {
   beforeEmail(adapter: DBTransactionAdapter, scope: Settled, email: string): Promise<void>;
   /** What to say of a row that the database refuses. */
   onRefused(error: unknown): Promise<unknown>;
-  /** The policy of the tenant that the request runs in, as this process remembers it. */
-  policyNow(): TenantPolicy | null | undefined;
-  /** Refuses what the policy does not allow before anything is done, where that can be told. */
-  refuseEarly(endpoint: Endpoint): Promise<void>;
-  /** R13: called with a user that is about to be made in a tenant. */
-  admitUser(
-    tenantId: string,
-    user: Row,
-    adapter: DBTransactionAdapter,
-  ): Promise<Opening | undefined>;
-  /** R14: called with a session that is about to be made in a tenant. Returns what to change in it. */
-  admitSession(
-    scope: Settled,
-    session: Row,
-    adapter: DBTransactionAdapter,
-  ): Promise<object | undefined>;
-  /** Keeps the last administrator of a tenant; missing where the application names no roles. */
-  keepAdmin?: KeepAdmin | undefined;
+  /** What the policy of a tenant decides, and who keeps its last administrator. */
+  policy: PolicyOf;
 }
 
-/** Runs a change of users, unless a tenant would have no administrator after it. */
-export type KeepAdmin = <T>(
-  change: { where: Where[]; update?: Row | undefined },
-  run: (adapter: DBTransactionAdapter) => Promise<T>,
-) => Promise<T>;
+/** The policies of an instance's tenants, as the border asks for them. */
+export interface PolicyOf {
+  /** The policy of the tenant that the request runs in, as this process remembers it. */
+  now(): TenantPolicy | null | undefined;
+  /** Whether the address that a request is about has to be verified before there is a session. */
+  requiresVerification(): boolean;
+  /** Refuses what is not allowed before anything is done, where that can be told. */
+  refuseEarly(endpoint: Endpoint): Promise<void>;
+  /** R13, R14: asked before a row is made in a tenant. May change the row. */
+  admitRow(
+    model: string,
+    scope: Settled,
+    row: Row,
+    adapter: DBTransactionAdapter,
+  ): Promise<Opening | undefined>;
+  /** By when a session has to end. */
+  capExpiry(session: Row): Promise<object | undefined>;
+  /** Looks at a call of the adapter first; missing where tenants have no administrators. */
+  guard?: ((method: string, call: never, run: AdapterMethod) => Promise<unknown>) | undefined;
+}
+
+export type AdapterMethod = (call: never) => Promise<unknown>;
 
 /** On the session that an API key stands for: a key is no session that could be continued. */
 export const OF_KEY = Symbol.for("better-auth-tenant:session-of-key");
@@ -69,34 +70,6 @@ export interface Opening {
   data?: Row;
   /** Called with the new user, in the same transaction, with the adapter below the border. */
   accept?(user: Row, raw: DBTransactionAdapter): Promise<void>;
-}
-
-/**
- * Says whether somebody was invited. May be asked twice for one user, so it changes nothing: what
- * there is to change comes with `accept`. Where users are made in any case, only an invitation
- * counts that the call itself carries.
- */
-export type Opener = (
-  user: Row,
-  counts: "any invitation" | "a carried one",
-) => Promise<Opening | undefined>;
-
-/** On the adapter, like the border: a plugin may set it before or after ours has started. */
-const OPENER = Symbol.for("better-auth-tenant:opener");
-
-export const openerOf = (adapter: object | undefined): Opener | undefined =>
-  (adapter as { [OPENER]?: Opener } | undefined)?.[OPENER];
-
-export const setOpener = (adapter: object, opener: Opener) =>
-  Object.assign(adapter, { [OPENER]: opener });
-
-/**
- * Code of the server's own: a job in `runInTenant`, or a call of `auth.api` with neither request nor
- * headers. What a request calls through `auth.api` is that request's.
- */
-export function isTrusted(): boolean {
-  const endpoint = notes().endpoint as Endpoint | undefined;
-  return !endpoint || (!endpoint.request && !endpoint.headers);
 }
 
 /** A session in secondary storage, with the tenant of its label. */
@@ -175,19 +148,4 @@ export async function vouchForUser(
   if (!user) throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.USER_NOT_IN_TENANT);
   rememberUser(user);
   return user.tenantId ?? null;
-}
-
-/** R13, R14: asks the policy of the tenant, and changes a new row as it says. */
-export async function admitRow(
-  border: Border,
-  adapter: DBTransactionAdapter,
-  model: string,
-  scope: Settled & { tenantId: string },
-  data: Row,
-): Promise<Opening | undefined> {
-  if (model === "session") Object.assign(data, await border.admitSession(scope, data, adapter));
-  if (model !== "user") return undefined;
-  const opening = await border.admitUser(scope.tenantId, data, adapter);
-  Object.assign(data, opening?.data);
-  return opening;
 }

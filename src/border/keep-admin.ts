@@ -1,46 +1,50 @@
 import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { lazy } from "../framework";
 import { notes } from "../scope/scope";
-import type { Border, Row } from "./border";
+import type { Border, PolicyOf, Row } from "./border";
 
-type Methods = Omit<DBTransactionAdapter, "id" | "options">;
 type Call = { model: string; where: Where[]; update?: Row; set?: Row };
 type Method = (call: Call) => Promise<unknown>;
 
-/** Every method that can change or delete a user. */
-const METHODS = [
-  "update",
-  "updateMany",
-  "delete",
-  "deleteMany",
-  "consumeOne",
-  "incrementOne",
-] as const;
+/** Loaded by the first tenant that might lose its administrator. */
+const administrators = lazy(() => import("./administrators"));
+
+/** Every method that can change a user, and those that take one away. */
+const CHANGES = ["update", "updateMany", "incrementOne"];
+const DELETIONS = ["delete", "deleteMany", "consumeOne"];
 
 /** On a call that was looked at already. */
 const SEEN = Symbol("seen");
 
 /**
- * The confined methods, with a look at those that may take the last administrator of a tenant away:
- * here, where users are changed, whichever endpoint asks for it.
+ * Looks at calls of the adapter that may take the last administrator of a tenant away: here, where
+ * users are changed, whichever endpoint asks for it.
  */
-export function keepingAdmins(methods: Methods, getBorder: () => Border): Methods {
-  const given = methods as unknown as Record<string, Method>;
-  const guarded = METHODS.map((name) => {
-    const run = given[name] as Method;
-    const guard: Method = (call) => {
-      const { keepAdmin, confinedModel } = getBorder();
-      const update = call.update ?? call.set;
-      const mayTake = name.startsWith("delete") || name === "consumeOne" || takesAway(update);
-      if (!keepAdmin || !mayTake || SEEN in call) return run(call);
-      if (confinedModel(call.model) !== "user" || isLeaving(call)) return run(call);
-      return keepAdmin({ where: call.where, update }, (adapter) => {
-        const again = adapter[name] as unknown as Method;
-        return again({ ...call, [SEEN]: true } as Call);
-      });
-    };
-    return [name, guard];
-  });
-  return { ...methods, ...Object.fromEntries(guarded) };
+export function guardAdmins(roles: string[], border: () => Border): PolicyOf["guard"] {
+  return async (name, given: Call, run) => {
+    const again = run as unknown as Method;
+    const update = given.update ?? given.set;
+    const mayTake = DELETIONS.includes(name) || (CHANGES.includes(name) && takesAway(update));
+    if (!mayTake || SEEN in given || border().confinedModel(given.model) !== "user") {
+      return again(given);
+    }
+    if (isLeaving(given)) return again(given);
+    const { keepAdmin } = await administrators();
+    return keepAdmin(border(), roles, { where: given.where, update }, (adapter) => {
+      const method = adapter[name as keyof DBTransactionAdapter] as unknown as Method;
+      return method({ ...given, [SEEN]: true } as Call);
+    });
+  };
+}
+
+/** The same for a whole user: better-auth deletes sessions and accounts before the row. */
+export async function keepAdminsAccounts(
+  roles: string[],
+  border: Border,
+  userId: string,
+  deleteUser: () => Promise<void>,
+): Promise<void> {
+  return (await administrators()).keepAdminAround(border, roles, userId, deleteUser);
 }
 
 const takesAway = (update: Row | undefined) =>

@@ -1,7 +1,8 @@
 import type { AuthContext, BetterAuthOptions } from "better-auth";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
-import type { Border } from "./border";
+import type { TenantPolicy } from "../tenants/policy";
+import type { PolicyOf } from "./border";
 
 /*
  * What better-auth reads from its options and context, and a tenant's policy may change: read
@@ -13,8 +14,8 @@ export const isAddressOf = (domains: readonly string[], email: unknown): boolean
   domains.includes(String(email).toLowerCase().split("@").at(-1) ?? "");
 
 /** Whether the address that a request is about has to be verified before there is a session. */
-export function requiresVerification(border: Border | undefined): boolean {
-  const { emailDomains } = border?.policyNow() ?? {};
+export function requiresVerification(policy: TenantPolicy | null | undefined): boolean {
+  const { emailDomains } = policy ?? {};
   if (!emailDomains) return false;
   const [user] = [...notes().knownUsers.values()].slice(-1);
   const email: unknown = currentEndpoint()?.body?.email ?? user?.email;
@@ -49,14 +50,14 @@ const VISIBLE = { enumerable: true, configurable: true };
 
 /** `emailAndPassword` and `emailVerification`, as the policy of the moment has them. */
 export function latePolicyOptions(
-  border: Border,
+  policy: PolicyOf,
   { emailAndPassword: password, emailVerification: mails }: Partial<BetterAuthOptions>,
 ): Partial<BetterAuthOptions> {
   return {
     ...(password && {
       emailAndPassword: withLate(password, {
         requireEmailVerification: () =>
-          !isProven() && (password.requireEmailVerification || requiresVerification(border)),
+          !isProven() && (password.requireEmailVerification || policy.requiresVerification()),
       }),
     }),
     ...(mails && {
@@ -67,7 +68,7 @@ export function latePolicyOptions(
           if (!mails.autoSignInAfterVerification) return false;
           // The address is verified in any case; a session by a way that is not allowed is an error.
           const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
-          const { methods } = border.policyNow() ?? {};
+          const { methods } = policy.now() ?? {};
           return methods?.includes(isCode ? "email-otp" : "password") ?? true;
         },
       }),
@@ -76,16 +77,15 @@ export function latePolicyOptions(
 }
 
 /** How long sessions last, and how long passwords are. */
-export function latePolicyContext(ctx: AuthContext, border: Border): void {
+export function latePolicyContext(ctx: AuthContext, policy: PolicyOf): void {
   const { sessionConfig, password } = ctx;
   const { expiresIn } = sessionConfig;
   const { minPasswordLength } = password.config;
   ctx.sessionConfig = withLate(sessionConfig, {
-    expiresIn: () => Math.min(expiresIn, border.policyNow()?.session?.expiresIn ?? expiresIn),
+    expiresIn: () => Math.min(expiresIn, policy.now()?.session?.expiresIn ?? expiresIn),
   });
   const config = withLate(password.config, {
-    minPasswordLength: () =>
-      Math.max(minPasswordLength, border.policyNow()?.password?.minLength ?? 0),
+    minPasswordLength: () => Math.max(minPasswordLength, policy.now()?.password?.minLength ?? 0),
   });
   ctx.password = { ...password, config };
 }

@@ -1,5 +1,5 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { setOpener } from "../border/border";
+import { setOpener } from "../border/trusted";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 import { carryToken, createOpener } from "./opener";
 import { resolveInvitationOptions, type TenantInvitationsOptions, tenantOptions } from "./options";

@@ -69,7 +69,7 @@ async function refuseEarly(ctx: HookEndpointContext): Promise<void> {
   const border = borderOf(ctx.context.adapter);
   // Its tenant may be that of the session that the request carries.
   if (border && ctx.path === SIGN_UP_PATH) await settle(border.readSession);
-  if (border?.policyNow()) await border.refuseEarly(ctx as Endpoint);
+  if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
 }
 
 /** Where nothing goes by the host, no address belongs to anybody. */

@@ -2,7 +2,6 @@ import { isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
-import { requiresVerification } from "../border/late-policy";
 import { CALLBACK_PATH } from "../constants";
 import { lateProvider, lazy } from "../framework";
 import { oauthState } from "../naming/stand-ins";
@@ -82,7 +81,7 @@ function lateTenantProvider(
   return Object.defineProperty(provider, "options", {
     get: () => {
       const adapter = currentEndpoint()?.context.adapter;
-      const required = adapter && requiresVerification(borderOf(adapter));
+      const required = adapter && borderOf(adapter)?.policy.requiresVerification();
       return required ? { ...global?.options, requireEmailVerification: true } : global?.options;
     },
   });

@@ -1,64 +1,60 @@
 import type { AuthContext } from "better-auth";
-import { type Border, type KeepAdmin, openerOf } from "../border/border";
+import type { Border, PolicyOf } from "../border/border";
+import { guardAdmins, keepAdminsAccounts } from "../border/keep-admin";
+import { requiresVerification } from "../border/late-policy";
+import { openerOf } from "../border/trusted";
 import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { settledScope } from "../scope/endpoint";
 import { recentlySeen, rememberedPolicy } from "./find";
 
-/** Loaded by the first tenant that has a policy, and by the first that might lose its administrator. */
-export const admission = lazy(() => import("../border/admission"));
-const admins = lazy(() => import("../border/administrators"));
+export { latePolicyContext, latePolicyOptions } from "../border/late-policy";
+
+/** Loaded by the first tenant that has a policy. */
+const admission = lazy(() => import("../border/admission"));
 
 /** What the policy of a tenant decides. It comes with the tenant that this process remembers. */
 export function policyOf(
   ctx: AuthContext,
-): Pick<Border, "policyNow" | "refuseEarly" | "admitUser" | "admitSession"> {
-  const find = async (...call: Parameters<Border["tenantSince"]>) =>
-    (await recentlySeen(ctx, ...call))?.policy;
-  const policyNow = () => {
+  options: ResolvedOptions,
+  border: () => Border,
+): PolicyOf {
+  const roles = Object.keys(options.tenantRoles);
+  const now = () => {
     const { tenantId } = settledScope() ?? {};
     return tenantId ? rememberedPolicy(ctx, tenantId) : undefined;
   };
   return {
-    policyNow,
+    now,
+    requiresVerification: () => requiresVerification(now()),
     refuseEarly: async (endpoint) => {
-      const policy = policyNow();
+      const policy = now();
       if (policy) await (await admission()).refuseEarly(policy, endpoint);
     },
-    admitUser: async (tenantId, user, adapter) => {
-      const policy = await find(tenantId, adapter);
+    admitRow: async (model, scope, row, adapter) => {
+      if (!scope.tenantId || (model !== "user" && model !== "session")) return undefined;
+      const policy = (await recentlySeen(ctx, scope.tenantId, adapter))?.policy;
       // Where everybody may come, an invitation still says in which role.
-      if (!policy && !openerOf(ctx.adapter)) return undefined;
-      return (await admission()).admitUser(policy ?? {}, user);
+      if (!policy && (model !== "user" || !openerOf(ctx.adapter))) return undefined;
+      return (await admission()).admitRow(policy ?? {}, model, scope, row, adapter);
     },
-    admitSession: async (scope, session, adapter) => {
-      const policy = scope.tenantId ? await find(scope.tenantId, adapter) : undefined;
-      return policy ? (await admission()).admitSession(policy, adapter, scope, session) : undefined;
+    capExpiry: async (session) => {
+      const policy = now();
+      return policy ? (await admission()).capExpiry(policy, session) : undefined;
     },
+    guard: roles.length ? guardAdmins(roles, border) : undefined,
   };
 }
 
-/** The roles of a tenant's own administrators; undefined where there are none. */
-function rolesOf({ tenantRoles }: ResolvedOptions): string[] | undefined {
-  const roles = Object.keys(tenantRoles);
-  return roles.length ? roles : undefined;
-}
-
-/** What keeps the last administrator of a tenant; undefined where the application names no roles. */
-export function keeperOf(options: ResolvedOptions, border: () => Border): KeepAdmin | undefined {
-  const roles = rolesOf(options);
-  return roles && (async (...call) => (await admins()).keepAdmin(border(), roles, ...call));
-}
-
 /** better-auth deletes sessions and accounts first: the last administrator keeps those, too. */
-export function keepAdminsAccounts(
+export function guardDeletions(
   { internalAdapter }: AuthContext,
-  border: Border,
   options: ResolvedOptions,
-): void {
-  const roles = rolesOf(options);
-  if (!roles) return;
+  border: Border,
+) {
+  const roles = Object.keys(options.tenantRoles);
+  if (!roles.length) return;
   const { deleteUser } = internalAdapter;
-  internalAdapter.deleteUser = async (userId) =>
-    (await admins()).keepAdminAround(border, roles, userId, () => deleteUser(userId));
+  internalAdapter.deleteUser = (userId) =>
+    keepAdminsAccounts(roles, border, userId, () => deleteUser(userId));
 }

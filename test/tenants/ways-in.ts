@@ -120,9 +120,10 @@ function plugins(mails: Mails, issuer: string): BetterAuthPlugin[] {
 function storeOptions(
   store: Store,
   storage: BetterAuthOptions["secondaryStorage"],
+  updateAge = 24 * 3600,
 ): Partial<BetterAuthOptions> {
-  if (store === "the database") return {};
-  if (storage) return { secondaryStorage: storage };
+  if (store === "the database") return { session: { updateAge } };
+  if (storage) return { secondaryStorage: storage, session: { updateAge } };
   const cookieCache = { enabled: true, strategy: "jwe", refreshCache: true } as const;
   return { database: undefined as never, session: { cookieCache } };
 }
@@ -130,7 +131,12 @@ function storeOptions(
 /** A tenant, on an instance with every official plugin that makes sessions, and all ways into it. */
 export async function createWays(
   store: Store,
-  { tenant, auth, arrange }: Pick<InstanceOptions, "tenant" | "auth" | "arrange"> = {},
+  {
+    tenant,
+    auth,
+    arrange,
+    updateAge,
+  }: Pick<InstanceOptions, "tenant" | "auth" | "arrange"> & { updateAge?: number } = {},
 ) {
   const mails: Mails = new Map();
   const { storage, entries } = mapStorage();
@@ -143,7 +149,7 @@ export async function createWays(
     migrate: store !== "stateless",
     ...(arrange && { arrange }),
     auth: {
-      ...storeOptions(store, store === "secondary storage" ? storage : undefined),
+      ...storeOptions(store, store === "secondary storage" ? storage : undefined, updateAge),
       account: { storeStateStrategy: "cookie" },
       emailVerification: {
         autoSignInAfterVerification: true,
