@@ -106,14 +106,14 @@ export const getInvitationEndpoint = createAuthEndpoint(
 );
 
 /** What somebody who accepts has to say; their address is in the invitation. */
-export interface AcceptInput {
+export type AcceptInput = {
   token: string;
   name: string;
   password: string;
   image?: string;
   callbackURL?: string;
   rememberMe?: boolean;
-}
+};
 
 export const acceptInvitationEndpoint = standIn(
   "/tenant/invitation/accept",

@@ -4,6 +4,7 @@ import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { boundedMap } from "../framework";
 import type { TenantPolicy } from "./policy";
 
+/** Whether a tenant is open, closed for now, or about to be deleted. */
 export type TenantStatus = "active" | "suspended" | "deleting";
 
 /** A tenant, as managers see it. */

@@ -1,3 +1,4 @@
+/** One that has expired can be sent again. */
 export type InvitationStatus = "pending" | "accepted" | "expired" | "revoked";
 
 /** An invitation, as managers see it. */
