@@ -6,7 +6,7 @@ import { createInstance, type InstanceOptions, PASSWORD } from "../support/insta
 
 export const INVITED = "ada@example.com";
 
-export interface SentMail extends InvitationMail {
+interface SentMail extends InvitationMail {
   token: string;
   /** The tenant that the sender ran in. */
   inTenant: string | null;
