@@ -38,7 +38,11 @@ function loadedAtStart(id, modules, known = new Set()) {
 export default defineConfig([
   {
     ...common,
-    input: { index: entry, testing: "src/testing/index.ts" },
+    input: {
+      index: entry,
+      invitations: "src/invitations/index.ts",
+      testing: "src/testing/index.ts",
+    },
     output: {
       ...output,
       chunkFileNames: "[name]-[hash].js",
@@ -53,4 +57,5 @@ export default defineConfig([
     },
   },
   { ...common, input: { client: "src/client.ts" }, output },
+  { ...common, input: { "invitations-client": "src/invitations/client.ts" }, output },
 ]);

@@ -42,6 +42,14 @@ export default defineConfig({
       { find: /^better-auth-tenant$/, replacement: fromRoot("src/index.ts") },
       { find: /^better-auth-tenant\/client$/, replacement: fromRoot("src/client.ts") },
       { find: /^better-auth-tenant\/testing$/, replacement: fromRoot("src/testing/index.ts") },
+      {
+        find: /^better-auth-tenant\/invitations$/,
+        replacement: fromRoot("src/invitations/index.ts"),
+      },
+      {
+        find: /^better-auth-tenant\/invitations\/client$/,
+        replacement: fromRoot("src/invitations/client.ts"),
+      },
     ],
   },
   test: {

@@ -1,7 +1,7 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { PLUGIN_ID } from "./constants";
 import type { ResolvedOptions } from "./options";
-import { confinedModels, type Names, refuse } from "./schema";
+import { confinedModels, type Names, PLUGIN_MODELS, refuse } from "./schema";
 
 /**
  * Models of official plugins that need no decision, by plugin and model: somebody else's model of
@@ -94,7 +94,7 @@ function assertNamesAreFree(
   options: ResolvedOptions,
 ) {
   const clashes = [
-    ...confinedModels(options).flatMap((model) => [
+    ...withoutOurs(confinedModels(options)).flatMap((model) => [
       ...fieldClashes(ctx, others, options, model),
       ...columnClashes(ctx, options, model),
     ]),
@@ -161,6 +161,8 @@ function renamedColumns(ctx: AuthContext, options: ResolvedOptions): Clash[] {
     return [{ problem, rename: { model, field, column } }];
   });
 }
+
+const withoutOurs = (models: string[]) => models.filter((model) => !PLUGIN_MODELS.includes(model));
 
 const namesIn = ({ schema }: ResolvedOptions) => ({ ...schema }) as Names;
 

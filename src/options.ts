@@ -18,12 +18,17 @@ export type TenantManagementAction =
   | "oauth-config:list"
   | "oauth-config:update"
   | "oauth-config:check"
-  | "oauth-config:delete";
+  | "oauth-config:delete"
+  | "invitation:create"
+  | "invitation:list"
+  | "invitation:resend"
+  | "invitation:revoke";
 
 /** What a tenant's own administrators can be allowed to do, in their own tenant. */
 export type TenantRoleAction =
   | Exclude<TenantManagementAction, "tenant:create" | "tenant:delete">
-  | "oauth-config:*";
+  | "oauth-config:*"
+  | "invitation:*";
 
 /** A signed-in caller, and where it belongs. */
 export interface TenantSession {
@@ -179,6 +184,7 @@ const names = z.record(
 const ROLE_ACTIONS = [
   ..."tenant:get tenant:list tenant:update policy:update".split(" "),
   ..."* register list update check delete".split(" ").map((name) => `oauth-config:${name}`),
+  ..."* create list resend revoke".split(" ").map((name) => `invitation:${name}`),
 ];
 
 const HOST_PATTERN = /^(\*\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:\d{1,5})?$/;

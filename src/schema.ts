@@ -8,7 +8,7 @@ import { mergeSchema } from "better-auth/db";
  */
 export const PLATFORM = "";
 
-const tenantColumn = {
+export const tenantColumn = {
   type: "string",
   required: true,
   // Static, so that the column can be added to a table that has rows: they become the platform's.
@@ -128,12 +128,15 @@ type OwnNames = {
 /** A union rather than one type, so that mistakes in the names of our own are still found. */
 type ScopedNames = { [scopedModel: string]: { fields?: { tenantId?: string } } };
 
+/** Confined models of our other plugins, whose tables are there where those are installed. */
+export const PLUGIN_MODELS = ["tenantInvitation"];
+
 /**
  * The models whose rows belong to a tenant or to the platform, and to nobody else. Users stand
  * first: the others may refer to them.
  */
 export const confinedModels = ({ scopedModels }: { scopedModels: string[] }) => [
-  ...new Set(["user", "session", "account", "verification", ...scopedModels]),
+  ...new Set(["user", "session", "account", "verification", ...PLUGIN_MODELS, ...scopedModels]),
 ];
 
 /** What migrations, the CLI and the database adapter see. */
@@ -215,7 +218,8 @@ export function runtimeSchema(
 ): BetterAuthPluginDBSchema {
   const runtime: BetterAuthPluginDBSchema = { ...stored };
   for (const model of models) {
-    const { email: _, accountId: __, tenantId, ...fields } = stored[model]?.fields ?? {};
+    if (!stored[model]) continue;
+    const { email: _, accountId: __, tenantId, ...fields } = stored[model].fields;
     runtime[model] = { fields: { ...fields, tenantId: withDefault(tenantId, currentTenant) } };
   }
   return runtime;

@@ -42,7 +42,12 @@ const TYPED = {
   "auth.api.": scratch("typed/api.ts"),
 };
 const BROKEN = scratch("broken.ts");
-const ENTRIES = { server: join(root, "src/index.ts"), client: join(root, "src/client.ts") };
+const ENTRIES = {
+  server: join(root, "src/index.ts"),
+  client: join(root, "src/client.ts"),
+  "server of invitations": join(root, "src/invitations/index.ts"),
+  "client of invitations": join(root, "src/invitations/client.ts"),
+};
 
 const files = new Map([
   [scratch("prelude.ts"), PRELUDE],
@@ -144,7 +149,13 @@ describe("links in the guides", () => {
 });
 
 describe("documentation in editors", () => {
-  const OPTIONS = ["TenantAuthOptions", "TenantAuthClientOptions", "TenantManagementRequest"];
+  const OPTIONS = [
+    "TenantAuthOptions",
+    "TenantAuthClientOptions",
+    "TenantManagementRequest",
+    "TenantInvitationsOptions",
+    "InvitationMail",
+  ];
 
   it.each(Object.entries(ENTRIES))("everything that the %s exports has some", (_, entry) => {
     const exported = editor.exportsOf(entry);

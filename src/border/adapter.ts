@@ -207,7 +207,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
           ? await getBorder().policy.admitRow(model, { ...scope, tenantId }, data, raw)
           : undefined;
         const row = await write(model, scope, data, () => raw.create<T, R>({ ...input, data }));
-        if (opening?.accept) await opening.accept(row as Row);
+        if (opening?.accept) await opening.accept(row as Row, raw);
         return admit({ model }, scope, row);
       }),
 

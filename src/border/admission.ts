@@ -29,7 +29,8 @@ async function admitUser(
   user: Row,
   endpoint: Endpoint | undefined = currentEndpoint(),
 ): Promise<Opening | undefined> {
-  if (isTrusted() || adminTarget(endpoint)) return undefined;
+  const opener = openerOf(endpoint?.context.adapter);
+  if (isTrusted() || adminTarget(endpoint)) return opener?.(user, "a carried one");
   const way = wayOf(endpoint);
   // Somebody who could not get a session must not leave a user behind. A way that is not known
   // makes users without sessions: a directory that provisions them, say.
@@ -38,9 +39,8 @@ async function admitUser(
   if (policy.emailDomains && !isAddressOf(policy.emailDomains, user.email)) {
     throw refused("EMAIL_DOMAIN_NOT_ALLOWED");
   }
-  if (policy.signUp !== "invited") return undefined;
-  const opening = await openerOf(endpoint?.context.adapter)?.(user);
-  if (!opening) throw refused("INVITATION_REQUIRED");
+  const opening = await opener?.(user, "any invitation");
+  if (policy.signUp === "invited" && !opening) throw refused("INVITATION_REQUIRED");
   return opening;
 }
 

@@ -70,8 +70,8 @@ export const OF_KEY = Symbol.for("better-auth-tenant:session-of-key");
 export interface Opening {
   /** What the user gets besides: a role, or that the address is verified. */
   data?: Row;
-  /** Called with the new user, in the same transaction. */
-  accept?(user: Row): Promise<void>;
+  /** Called with the new user, in the same transaction, with the adapter below the border. */
+  accept?(user: Row, raw: DBTransactionAdapter): Promise<void>;
 }
 
 /** A session in secondary storage, with the tenant of its label. */

@@ -22,13 +22,28 @@ export function requiresVerification(policy: TenantPolicy | null | undefined): b
   return email === undefined || isAddressOf(emailDomains, email);
 }
 
-/** A copy with a getter in the place of a property. Whoever writes to it gets a plain one again. */
-function withLate<T extends object>(given: T, name: keyof T & string, get: () => unknown): T {
+/** Whether the request has shown that the address it signs up with is its own. */
+function isProven(): boolean {
+  const { provenEmail } = notes();
+  if (provenEmail === undefined) return false;
+  return String(currentEndpoint()?.body?.email).toLowerCase() === provenEmail;
+}
+
+/** A copy with getters in the place of properties. Whoever writes to one gets a plain one again. */
+function withLate<T extends object>(
+  given: T,
+  getters: { [Name in keyof T & string]?: () => unknown },
+): T {
+  const late = Object.assign(Object.create(given) as object, given) as T;
+  for (const [name, get] of Object.entries(getters)) defineLate(late, name, get as () => unknown);
+  return late;
+}
+
+function defineLate(late: object, name: string, get: () => unknown): void {
   const set = function (this: object, value: unknown) {
     Object.defineProperty(this, name, { value, writable: true, ...VISIBLE });
   };
-  const late = Object.assign(Object.create(given) as object, given) as T;
-  return Object.defineProperty(late, name, { get, set, ...VISIBLE });
+  Object.defineProperty(late, name, { get, set, ...VISIBLE });
 }
 
 const VISIBLE = { enumerable: true, configurable: true };
@@ -40,19 +55,22 @@ export function latePolicyOptions(
 ): Partial<BetterAuthOptions> {
   return {
     ...(password && {
-      emailAndPassword: withLate(
-        password,
-        "requireEmailVerification",
-        () => password.requireEmailVerification || policy.requiresVerification(),
-      ),
+      emailAndPassword: withLate(password, {
+        requireEmailVerification: () =>
+          !isProven() && (password.requireEmailVerification || policy.requiresVerification()),
+      }),
     }),
     ...(mails && {
-      emailVerification: withLate(mails, "autoSignInAfterVerification", () => {
-        if (!mails.autoSignInAfterVerification) return false;
-        // The address is verified in any case; a session by a way that is not allowed is an error.
-        const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
-        const { methods } = policy.now() ?? {};
-        return methods?.includes(isCode ? "email-otp" : "password") ?? true;
+      emailVerification: withLate(mails, {
+        // Nobody is asked to verify an address that is proven already.
+        sendOnSignUp: () => mails.sendOnSignUp && !isProven(),
+        autoSignInAfterVerification: () => {
+          if (!mails.autoSignInAfterVerification) return false;
+          // The address is verified in any case; a session by a way that is not allowed is an error.
+          const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
+          const { methods } = policy.now() ?? {};
+          return methods?.includes(isCode ? "email-otp" : "password") ?? true;
+        },
       }),
     }),
   };
@@ -63,11 +81,11 @@ export function latePolicyContext(ctx: AuthContext, policy: PolicyOf): void {
   const { sessionConfig, password } = ctx;
   const { expiresIn } = sessionConfig;
   const { minPasswordLength } = password.config;
-  ctx.sessionConfig = withLate(sessionConfig, "expiresIn", () =>
-    Math.min(expiresIn, policy.now()?.session?.expiresIn ?? expiresIn),
-  );
-  const config = withLate(password.config, "minPasswordLength", () =>
-    Math.max(minPasswordLength, policy.now()?.password?.minLength ?? 0),
-  );
+  ctx.sessionConfig = withLate(sessionConfig, {
+    expiresIn: () => Math.min(expiresIn, policy.now()?.session?.expiresIn ?? expiresIn),
+  });
+  const config = withLate(password.config, {
+    minPasswordLength: () => Math.max(minPasswordLength, policy.now()?.password?.minLength ?? 0),
+  });
   ctx.password = { ...password, config };
 }

@@ -87,7 +87,7 @@ export function openSealedToken(requireTenant: RequireTenant): BeforeHook {
 const PLACES: Place[] = ["query", "body", "params"];
 
 /** What a sealed token looks like; only its seal says whether it is one. */
-const looksSealed = (token: unknown) =>
+export const looksSealed = (token: unknown) =>
   typeof token === "string" && /^tenant~[~0-9a-z]+$/.test(token);
 
 /** A token that came in sealed goes on sealed: the reset link redirects to a page with its token. */

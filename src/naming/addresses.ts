@@ -2,13 +2,13 @@ import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
-import { CALLBACK_PATH } from "../constants";
+import { CALLBACK_PATH, isOwnPath, isStandIn } from "../constants";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
 import { currentScope, notes, runAsResolver } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { hostOf } from "./by-host";
-import { tenantOfAnswer } from "./request";
+import { claimedTenantId, tenantOfAnswer } from "./request";
 
 /*
  * R9: an address belongs to a tenant. A host that the resolver gives to one tenant is not trusted
@@ -22,7 +22,8 @@ export async function refuseForeignAddresses(
   options: ResolvedOptions,
 ): Promise<void> {
   if (!options.resolveTenantId || isSwitchedOff(ctx.context)) return;
-  const sent = [...originOf(ctx), ...addressesIn(ctx.body)];
+  const written = addressesIn(ctx.body);
+  const sent = [...originOf(ctx), ...written];
   const popup = ctx.path === CALLBACK_PATH ? popupOrigin(ctx) : undefined;
   const own = hostOf(ctx);
   // What is in the query is asked about as well, and looked at by the endpoint that uses it.
@@ -33,8 +34,9 @@ export async function refuseForeignAddresses(
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
   await settleFor(ctx.context);
   if (popup && isForeign(popup.url)) ctx.headers?.set("cookie", popup.otherCookies);
+  const isWritten = (url: URL) => written.some((address) => address.url === url);
   for (const { url, error } of sent) {
-    if (!isForeign(url)) continue;
+    if (!isForeign(url) || (isWritten(url) && isTargets(ctx, options, url))) continue;
     ctx.context.logger.error(`${url.origin} belongs to another tenant and is not trusted here`);
     throw APIError.from("FORBIDDEN", error);
   }
@@ -60,6 +62,16 @@ function isForeign({ host }: URL): boolean {
   if (owner === null) return false;
   const scope = currentScope();
   return scope.kind === "pending" || scope.tenantId !== owner;
+}
+
+/**
+ * A manager may write down an address of the tenant that the call is about: a link leads there. Its
+ * pages still must not call in a manager's name.
+ */
+function isTargets(ctx: HookEndpointContext, options: ResolvedOptions, { host }: URL): boolean {
+  const isManagement = isOwnPath(ctx.path) && !isStandIn(ctx.path);
+  const target = isManagement ? claimedTenantId(ctx, options) : undefined;
+  return target !== undefined && notes().hosts.get(host) === target;
 }
 
 async function settleFor(context: AuthContext): Promise<void> {

@@ -33,10 +33,16 @@ const wholeNumber = z
 
 export const TENANT_SORTS = ["createdAt", "-createdAt", "name", "-name", "slug", "-slug"] as const;
 
+/** How much of a list, and from where. */
+export const limit = wholeNumber
+  .refine((limit) => limit > 0 && limit <= 1000, "must be 1 to 1000")
+  .optional();
+export const offset = wholeNumber.optional();
+
 /** The part of the list of tenants that is asked for. */
 export const listQuery = z.object({
-  limit: wholeNumber.refine((limit) => limit > 0 && limit <= 1000, "must be 1 to 1000").optional(),
-  offset: wholeNumber.optional(),
+  limit,
+  offset,
   search: z.string().max(255).refine(isStorable, UNSTORABLE_MESSAGE).optional(),
   sort: z.enum(TENANT_SORTS).optional(),
 });

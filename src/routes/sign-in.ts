@@ -174,7 +174,9 @@ type Endpoint = Parameters<typeof dispatchAuthEndpoint>[0];
 export async function runEndpoint<Response>(
   ctx: GenericEndpointContext,
   endpoint: Endpoint,
-  input: Partial<Pick<GenericEndpointContext, "body" | "query">> & { context: AuthContext },
+  input: Partial<Pick<GenericEndpointContext, "body" | "query" | "headers">> & {
+    context: AuthContext;
+  },
 ): Promise<Answer<Response>> {
   const everything = { asResponse: false, returnHeaders: true, returnStatus: true };
   const answer = await runInScope({ kind: "pending" }, () =>

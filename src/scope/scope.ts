@@ -72,6 +72,8 @@ export interface Notes {
   returned?: { state: ReturnedState | undefined; tenant: string | undefined };
   /** The cookies of a new session, as better-auth has set them. */
   issued?: string[];
+  /** An address that the request has proven to be its own, by a token that was mailed there. */
+  provenEmail?: string;
   /** The user who is being deleted, where it is known that an administrator is left. */
   leaving?: string | undefined;
   /** Tokens of sessions of somewhere else that the request turned out to carry (R5). */

@@ -2,6 +2,7 @@ import type { AuthContext } from "better-auth";
 import type { Border, PolicyOf } from "../border/border";
 import { guardAdmins, keepAdminsAccounts } from "../border/keep-admin";
 import { requiresVerification } from "../border/late-policy";
+import { openerOf } from "../border/trusted";
 import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { settledScope } from "../scope/endpoint";
@@ -33,7 +34,9 @@ export function policyOf(
     admitRow: async (model, scope, row, adapter) => {
       if (!scope.tenantId || (model !== "user" && model !== "session")) return undefined;
       const policy = (await recentlySeen(ctx, scope.tenantId, adapter))?.policy;
-      return policy ? (await admission()).admitRow(policy, model, scope, row, adapter) : undefined;
+      // Where everybody may come, an invitation still says in which role.
+      if (!policy && (model !== "user" || !openerOf(ctx.adapter))) return undefined;
+      return (await admission()).admitRow(policy ?? {}, model, scope, row, adapter);
     },
     capExpiry: async (session) => {
       const policy = now();

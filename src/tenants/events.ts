@@ -1,6 +1,7 @@
 import { queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { Tenant } from "./find";
+import type { TenantInvitation } from "./invitation";
 import type { TenantPolicy } from "./policy";
 
 /**
@@ -32,7 +33,13 @@ export type TenantChange =
   | { type: "oauth-config:registered"; providerId: string }
   /** `changed` names the fields that were given. */
   | { type: "oauth-config:changed"; providerId: string; changed: string[] }
-  | { type: "oauth-config:deleted"; providerId: string };
+  | { type: "oauth-config:deleted"; providerId: string }
+  | {
+      type: "invitation:created" | "invitation:resent" | "invitation:revoked";
+      invitation: TenantInvitation;
+    }
+  /** `userId` in it is who has become a user by it; that is the actor as well. */
+  | { type: "invitation:accepted"; invitation: TenantInvitation };
 
 /** Called after the commit with what has happened to a tenant. */
 export type TenantEventHandler = (event: TenantEvent) => void | Promise<void>;

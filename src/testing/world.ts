@@ -50,13 +50,18 @@ export async function inWorld<T>(
 async function removeTenants(subject: Subject, tenants: Partial<Tenants>): Promise<void> {
   const { ctx, tenantOptions } = subject;
   for (const tenant of Object.values(tenants)) {
-    await deleteTenant(ctx, tenantOptions, tenant).catch(() => undefined);
+    await deleteTenant(ctx, tenantOptions, "server", tenant).catch(() => undefined);
   }
 }
 
 /** Not through `auth.api`: where the base URL goes by the request, that takes one. */
 export const newTenant = ({ ctx, tenantOptions }: Subject, slug: string) =>
-  createTenant(ctx, tenantOptions, { name: `Tenant ${slug}`, slug, metadata: null });
+  createTenant(ctx, tenantOptions, "server", {
+    name: `Tenant ${slug}`,
+    slug,
+    metadata: null,
+    policy: null,
+  });
 
 async function furnish(
   subject: Subject,

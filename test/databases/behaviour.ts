@@ -1,5 +1,6 @@
 import { describe } from "vitest";
 import { deletesTenants } from "./deletion";
+import { invitesPeople } from "./invitations";
 import { keepsSidesApart } from "./isolation";
 import { survivesRaces } from "./races";
 import { followsTheSpecification } from "./specification";
@@ -13,6 +14,7 @@ export function behaves(ground: Ground) {
     keepsValues(ground);
     keepsSidesApart(ground);
     deletesTenants(ground);
+    invitesPeople(ground);
     survivesRaces(ground);
   });
 }

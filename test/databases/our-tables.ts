@@ -1,6 +1,7 @@
 import type { DBFieldAttribute } from "better-auth/db";
 import { expect } from "vitest";
 import { tenantAuth } from "../../src/index";
+import { tenantInvitations } from "../../src/invitations/index";
 
 /** A table of a generated schema, in words that fit every generator. */
 export interface GeneratedTable {
@@ -39,7 +40,11 @@ export function expectOurTables(tables: Record<string, GeneratedTable>) {
   }
 }
 
-const ourSchema = () => tenantAuth().schema as unknown as Schema;
+const ourSchema = () =>
+  ({
+    ...tenantAuth().schema,
+    ...tenantInvitations({ sendInvitationEmail: () => {} }).schema,
+  }) as unknown as Schema;
 
 /** What must never get lost, whatever becomes of the schema. */
 export function expectUniqueKeys(tables: Record<string, GeneratedTable>) {
@@ -51,6 +56,7 @@ export function expectUniqueKeys(tables: Record<string, GeneratedTable>) {
   };
   expect(isUnique("tenant", "slug")).toBe(true);
   expect(isUnique("tenantOauthConfig", "tenantId", "providerId")).toBe(true);
+  expect(isUnique("tenantInvitation", "tenantId", "pendingFor")).toBe(true);
   expect(isUnique("user", "tenantId", "email")).toBe(true);
   expect(isUnique("user", "email")).toBe(false);
 }

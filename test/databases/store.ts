@@ -1,5 +1,6 @@
 import { username } from "better-auth/plugins";
 import { onTestFinished } from "vitest";
+import { tenantInvitations } from "../../src/invitations/index";
 import type { DatabaseKind, TestDatabase } from "../support/database";
 import { createSocialInstance } from "../support/social";
 
@@ -41,8 +42,8 @@ export interface Ground {
   reusesIds?: boolean;
 }
 
-/** Has a column that is unique over all tenants. */
-export const plugins = () => [username()];
+/** One has a column that is unique over all tenants, the other a table of its own. */
+export const plugins = () => [username(), tenantInvitations({ sendInvitationEmail: () => {} })];
 
 export const generateId = (ids: IdKind) => (ids === "text" ? undefined : ids);
 

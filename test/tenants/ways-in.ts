@@ -16,12 +16,15 @@ import {
 } from "better-auth/plugins";
 import type { DBAdapter } from "better-auth/types";
 import { runInTenant, type SignInMethod, type TenantPolicy } from "../../src/index";
-import { createAuthenticator, RP_ID } from "../matrix/authenticator";
+import { createAuthenticator } from "../../src/testing/authenticator";
 import { mapStorage } from "../sessions/stores";
 import type { Answer, Browser } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
 import { createInstance, type InstanceOptions, PASSWORD } from "../support/instance";
 import { fakeGoogleAndGitHub } from "../support/providers";
+
+/** What passkeys are made for. */
+const RP_ID = "localhost";
 
 export const STORES = ["the database", "secondary storage", "stateless"] as const;
 export type Store = (typeof STORES)[number];
@@ -256,7 +259,7 @@ export async function createWays(
       return (browser: Browser) => browser.post("/phone-number/verify", body);
     }),
     way("a passkey", "passkey", false, undefined, async (browser) => {
-      const authenticator = createAuthenticator();
+      const authenticator = await createAuthenticator(RP_ID);
       await runInTenant(tenantId, () =>
         adapter.create({
           model: "passkey",
@@ -274,7 +277,7 @@ export async function createWays(
       );
       const path = "/passkey/generate-authenticate-options";
       const { data } = await browser.get<{ challenge: string }>(path);
-      const response = authenticator.assert(data.challenge, "http://localhost:3000");
+      const response = await authenticator.assert(data.challenge, "http://localhost:3000");
       return (browser: Browser) => browser.post("/passkey/verify-authentication", { response });
     }),
     way("a wallet, new", "siwe", true, undefined, async (browser) => {
@@ -318,6 +321,8 @@ export async function createWays(
     settle,
     // Where there is no table, nobody can write a row into it.
     ways: ways.filter(({ name }) => store !== "secondary storage" || !name.startsWith("a row")),
+    setStatus: (status: "active" | "suspended") =>
+      instance.api.updateTenant({ body: { tenantId, status } }),
     setPolicy: (policy: TenantPolicy | null) =>
       instance.api.updateTenant({ body: { tenantId, policy } }),
     /** How many rows of the tenant there are. */

@@ -1,0 +1,11 @@
+import { defineErrorCodes } from "@better-auth/core/utils/error-codes";
+
+/** Every error that invitations add to those of `tenantAuth()`. */
+export const TENANT_INVITATION_ERROR_CODES = defineErrorCodes({
+  INVITATION_NOT_FOUND: "Invitation not found",
+  INVITATION_EXPIRED: "The invitation has expired",
+  INVITATION_ALREADY_ACCEPTED: "The invitation was accepted already",
+  INVITATION_EMAIL_MISMATCH: "The invitation is for another address",
+  ROLE_NOT_ALLOWED: "You may not give this role",
+  USER_ALREADY_IN_TENANT: "The address is a user of this tenant already",
+});

@@ -1,0 +1,9 @@
+export type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
+export type { OpenInvitation } from "./accept";
+export { INVITATION_HEADER } from "./constants";
+export { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
+export type { SentInvitation } from "./manage";
+export type { InvitationMail, Inviter, TenantInvitationsOptions } from "./options";
+export { tenantInvitations } from "./plugin";
+export type { AcceptInput } from "./routes";
+export type { TenantInvitationsSchema } from "./schema";

@@ -1,0 +1,203 @@
+import type { GenericEndpointContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import { isAddressOf } from "../border/late-policy";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { requireTenant } from "../naming/request";
+import type { ResolvedOptions, TenantManagementAction } from "../options";
+import { assertTarget, requireManager, requireTarget } from "../routes/management";
+import { runInScope, settled } from "../scope/scope";
+import { emit, type TenantActor } from "../tenants/events";
+import type { Tenant } from "../tenants/find";
+import type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
+import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
+import { linkOf } from "./link";
+import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
+import { assertRole } from "./roles";
+import type { StoredInvitation } from "./schema";
+import * as store from "./store";
+
+/** An invitation that was sent, or that the caller sends: then its link is the caller's. */
+export type SentInvitation = TenantInvitation & {
+  /** Only with `send: false`. Whoever has it can accept the invitation. */
+  url?: string;
+};
+
+interface CreateInput {
+  email: string;
+  role?: string | null | undefined;
+  expiresIn?: number | undefined;
+  redirectTo?: string | undefined;
+  send?: boolean | undefined;
+}
+
+/** Invites an address, or sends the invitation again that it has. */
+export async function createInvitation(
+  ctx: GenericEndpointContext,
+  given: ResolvedInvitationOptions,
+  input: CreateInput,
+): Promise<SentInvitation> {
+  const options = tenantOptions(ctx.context);
+  const { tenantId, actor } = await requireTarget(ctx, options, "invitation:create");
+  const tenant = await requireTenant(ctx, tenantId);
+  const email = input.email.toLowerCase();
+  assertAdmissible(tenant, email);
+  const inviter = await findInviter(ctx, actor);
+  return runInScope(settled(tenantId), async () => {
+    const pending = await store.findPending(ctx.context, email);
+    const role = input.role === undefined ? (pending?.role ?? null) : input.role;
+    // The one that is pending may be for a role that its inviter can give, and this caller cannot.
+    assertRole(ctx.context, options, role, inviter);
+    await assertNoUser(ctx, email);
+    const isMailed = input.send !== false;
+    const issued = await store.issue(ctx.context, {
+      email,
+      role,
+      mailed: isMailed,
+      redirectTo: input.redirectTo ?? pending?.redirectTo ?? null,
+      expiresAt: new Date(Date.now() + (input.expiresIn ?? given.expiresIn) * 1000),
+      ...namesOf(inviter),
+    });
+    return deliver(ctx, given, { options, actor, tenant, inviter }, issued, isMailed);
+  });
+}
+
+/** Sends an invitation again, with a new token. */
+export async function resendInvitation(
+  ctx: GenericEndpointContext,
+  given: ResolvedInvitationOptions,
+  id: string,
+): Promise<SentInvitation> {
+  const { row, options, actor } = await requireInvitation(ctx, "invitation:resend", id);
+  const tenant = await requireTenant(ctx, row.tenantId);
+  assertAdmissible(tenant, row.email);
+  const inviter = await findInviter(ctx, actor);
+  assertRole(ctx.context, options, row.role ?? null, inviter);
+  return runInScope(settled(row.tenantId), async () => {
+    await assertNoUser(ctx, row.email);
+    const expiresAt = new Date(Date.now() + given.expiresIn * 1000);
+    const sending = { mailed: true, expiresAt, ...namesOf(inviter) };
+    const issued = await store.renew(ctx.context, row, sending);
+    if (!issued) throw store.notFound();
+    return deliver(ctx, given, { options, actor, tenant, inviter }, issued, true);
+  });
+}
+
+/** Takes an invitation back: its link is dead. */
+export async function revokeInvitation(
+  ctx: GenericEndpointContext,
+  id: string,
+): Promise<TenantInvitation> {
+  const { row, options, actor } = await requireInvitation(ctx, "invitation:revoke", id);
+  const { tenantId } = row;
+  const revoked = await runInScope(settled(tenantId), () => store.revoke(ctx.context, row));
+  if (!revoked) throw store.notFound();
+  const invitation = store.toInvitation(revoked);
+  await emit(ctx.context, options, actor, tenantId, { type: "invitation:revoked", invitation });
+  return invitation;
+}
+
+export async function listInvitations(
+  ctx: GenericEndpointContext,
+  {
+    status,
+    limit = 100,
+    offset = 0,
+  }: { status?: InvitationStatus; limit?: number; offset?: number },
+): Promise<TenantInvitation[]> {
+  const options = tenantOptions(ctx.context);
+  const { tenantId } = await requireTarget(ctx, options, "invitation:list");
+  return runInScope(settled(tenantId), () =>
+    store.list(ctx.context, { limit, offset, ...(status && { status }) }),
+  );
+}
+
+/** An invitation by its id, if the caller may do this with it. */
+async function requireInvitation(
+  ctx: GenericEndpointContext,
+  action: TenantManagementAction,
+  id: string,
+) {
+  const options = tenantOptions(ctx.context);
+  const row = await store.findAnywhere(ctx.context, id);
+  // To a tenant's administrator, one that does not exist is like one of another tenant.
+  const nobodys = options.canManageTenants ? undefined : NOBODYS;
+  const actor = await requireManager(ctx, options, action, row?.tenantId ?? nobodys);
+  if (!row) throw store.notFound();
+  await assertTarget(ctx, options, row.tenantId);
+  store.assertPending(row);
+  return { row, options, actor };
+}
+
+/** No tenant has this id. */
+const NOBODYS = "-";
+
+/** Nobody is sent a link that the tenant's policy does not honour. */
+function assertAdmissible({ policy }: Tenant, email: string): void {
+  const { signUp, emailDomains } = policy ?? {};
+  if (signUp === "closed") {
+    throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.SIGN_UP_CLOSED);
+  }
+  if (emailDomains && !isAddressOf(emailDomains, email)) {
+    throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.EMAIL_DOMAIN_NOT_ALLOWED);
+  }
+}
+
+async function assertNoUser({ context }: GenericEndpointContext, email: string): Promise<void> {
+  if (!(await context.internalAdapter.findUserByEmail(email))) return;
+  throw APIError.from("CONFLICT", TENANT_INVITATION_ERROR_CODES.USER_ALREADY_IN_TENANT);
+}
+
+type KnownInviter = Inviter & { role?: string | null };
+
+async function findInviter(
+  { context }: GenericEndpointContext,
+  actor: TenantActor,
+): Promise<KnownInviter | null> {
+  if (actor === "server" || actor.userId === null) return null;
+  const { userId, tenantId } = actor;
+  const user = await runInScope(settled(tenantId), () =>
+    context.internalAdapter.findUserById(userId),
+  );
+  if (!user) throw APIError.from("UNAUTHORIZED", TENANT_AUTH_ERROR_CODES.UNAUTHORIZED);
+  const { name, email, role } = user as typeof user & { role?: string | null };
+  return { id: userId, name, email, tenantId, role: role ?? null };
+}
+
+const namesOf = (inviter: Inviter | null) => ({
+  inviterId: inviter?.id ?? null,
+  inviterName: inviter?.name ?? null,
+});
+
+interface Call {
+  options: ResolvedOptions;
+  actor: TenantActor;
+  tenant: Tenant;
+  inviter: KnownInviter | null;
+}
+
+/** Mails the link, or hands it to the caller. Runs inside the tenant. */
+async function deliver(
+  ctx: GenericEndpointContext,
+  { sendInvitationEmail }: ResolvedInvitationOptions,
+  { options, actor, tenant, inviter }: Call,
+  { row, secret, isNew }: store.Issued,
+  isMailed: boolean,
+): Promise<SentInvitation> {
+  const invitation = store.toInvitation(row);
+  const url = await linkOf(ctx.context, row as StoredInvitation, secret);
+  const type = isNew ? "invitation:created" : "invitation:resent";
+  await emit(ctx.context, options, actor, tenant.id, { type, invitation });
+  if (!isMailed) return { ...invitation, url };
+  const { id, name, slug } = tenant;
+  const mail = {
+    invitation,
+    url,
+    tenant: { id, name, slug },
+    inviter: inviter && withoutRole(inviter),
+  };
+  const send = async () => sendInvitationEmail(mail, ctx.request);
+  await ctx.context.runInBackgroundOrAwait(send());
+  return invitation;
+}
+
+const withoutRole = ({ role: _, ...inviter }: KnownInviter): Inviter => inviter;

@@ -1,0 +1,116 @@
+import type { AuthContext } from "better-auth";
+import { APIError, addOAuthServerContext, getOAuthState } from "better-auth/api";
+import type { DBTransactionAdapter } from "better-auth/types";
+import * as z from "zod";
+import { borderOf, type Row } from "../border/border";
+import type { Opener } from "../border/trusted";
+import { SIGN_UP_PATH } from "../constants";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { type BeforeHook, silentHook } from "../framework";
+import type { Endpoint } from "../scope/endpoint";
+import { getTenantId, notes } from "../scope/scope";
+import { settle } from "../scope/settle";
+import { emit } from "../tenants/events";
+import { INVITATION_HEADER } from "./constants";
+import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
+import { openLink } from "./link";
+import { tenantOptions } from "./options";
+import type { StoredInvitation } from "./schema";
+import { findByHash, findByLink, findOpen, markAccepted, notFound, toInvitation } from "./store";
+
+/**
+ * R13: says whether somebody who is about to become a user was invited: by the token that the
+ * request carries, or by an address that is known to be theirs. An address that nobody has verified
+ * is a claim, and lets nobody in.
+ */
+export const createOpener =
+  (ctx: AuthContext): Opener =>
+  async (user, counts) => {
+    const email = String(user.email).toLowerCase();
+    const carried = await carriedInvitation(ctx);
+    if (carried) assertSameAddress(carried, email);
+    const isKnown = counts === "any invitation" && user.emailVerified === true;
+    const row = carried ?? (isKnown ? await findOpen(ctx, email) : undefined);
+    if (!row) return undefined;
+    // A token that was mailed proves the address. One that somebody else has sent proves nothing.
+    const proof = carried?.mailed ? { emailVerified: true } : {};
+    return {
+      data: { ...(row.role && { role: row.role }), ...proof },
+      accept: (created, raw) => accept(ctx, raw, row, created, carried !== undefined),
+    };
+  };
+
+function assertSameAddress({ email }: StoredInvitation, given: unknown): void {
+  if (String(given).toLowerCase() === email) return;
+  throw APIError.from("FORBIDDEN", TENANT_INVITATION_ERROR_CODES.INVITATION_EMAIL_MISMATCH);
+}
+
+/** Runs in the transaction that makes the user, where there is one. */
+async function accept(
+  ctx: AuthContext,
+  raw: DBTransactionAdapter,
+  row: StoredInvitation,
+  { id }: Row,
+  isByLink: boolean,
+): Promise<void> {
+  const userId = String(id);
+  const accepted = await markAccepted(raw, row, userId, isByLink);
+  if (!accepted) {
+    // Not every database takes the user back by itself.
+    await raw.delete({ model: "user", where: [{ field: "id", value: userId }] });
+    throw notFound();
+  }
+  const { tenantId } = row;
+  const change = { type: "invitation:accepted", invitation: toInvitation(accepted) } as const;
+  await emit(ctx, tenantOptions(ctx), { userId, tenantId }, tenantId, change);
+}
+
+/** The invitation whose token came with the request, or with the flow that it is the end of. */
+async function carriedInvitation(ctx: AuthContext): Promise<StoredInvitation | undefined> {
+  const endpoint = notes().endpoint as Endpoint | undefined;
+  const token = endpoint && tokenIn(endpoint);
+  if (endpoint && token) return invitationOf(endpoint.context, token);
+  const { success, data } = inState.safeParse((await getOAuthState())?.serverContext?.[STATE_KEY]);
+  return success ? findByHash(ctx, data.id, data.tokenHash) : undefined;
+}
+
+async function invitationOf(ctx: AuthContext, token: string): Promise<StoredInvitation> {
+  const link = await openLink(ctx, token);
+  const tenantId = getTenantId();
+  if (!link || tenantId === null || link.tenantId !== tenantId) throw notFound();
+  if ((await borderOf(ctx.adapter)?.tenantSince(tenantId)) !== link.since) throw notFound();
+  return findByLink(ctx, link);
+}
+
+const tokenIn = ({ headers, request }: Pick<Endpoint, "headers" | "request">) =>
+  new Headers(headers ?? request?.headers).get(INVITATION_HEADER);
+
+/** In the state of a social sign-in, where no client can write to. */
+const STATE_KEY = "tenantInvitation";
+const inState = z.object({ id: z.string(), tokenHash: z.string() });
+
+/**
+ * A token in the header is looked at before anything else happens, so that the page can say what is
+ * wrong with it, and goes along with a flow that ends in another request.
+ */
+export const carryToken: BeforeHook = {
+  matcher: (ctx) =>
+    !ctx.path?.startsWith("/tenant/invitation/") && Boolean(tokenIn(ctx as Endpoint)),
+
+  handler: silentHook(async (ctx) => {
+    const border = borderOf(ctx.context.adapter);
+    const scope = border && (await settle(border.readSession));
+    // The header names no tenant: a request that names none would make a user of the platform.
+    if (!scope?.tenantId) {
+      throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.TENANT_ID_REQUIRED);
+    }
+    const invitation = await invitationOf(ctx.context, tokenIn(ctx as Endpoint) ?? "");
+    const { id, tokenHash, email, mailed } = invitation;
+    await addOAuthServerContext({ [STATE_KEY]: { id, tokenHash } });
+    if (ctx.path !== SIGN_UP_PATH) return;
+    // Here, because better-auth hides a refusal from where the user is made, where it hides that an
+    // address is taken.
+    assertSameAddress(invitation, ctx.body?.email);
+    if (mailed) notes().provenEmail = email;
+  }),
+};

@@ -1,0 +1,54 @@
+import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import { setOpener } from "../border/trusted";
+import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
+import { carryToken, createOpener } from "./opener";
+import { resolveInvitationOptions, type TenantInvitationsOptions, tenantOptions } from "./options";
+import {
+  acceptInvitationEndpoint,
+  createInvitationEndpoint,
+  getInvitationEndpoint,
+  listInvitationsEndpoint,
+  resendInvitationEndpoint,
+  revokeInvitationEndpoint,
+} from "./routes";
+import { invitationSchema } from "./schema";
+
+declare module "@better-auth/core" {
+  interface BetterAuthPluginRegistry<AuthOptions, Options> {
+    "tenant-invitations": { creator: typeof tenantInvitations };
+  }
+}
+
+/** People are invited to tenants by e-mail, and come in by whichever way the tenant allows. */
+export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) => {
+  const options = resolveInvitationOptions(invitationOptions);
+  return {
+    id: "tenant-invitations",
+    schema: invitationSchema(options.schema),
+    init(ctx: AuthContext) {
+      tenantOptions(ctx); // An error, where there are no tenants.
+      setOpener(ctx.adapter, createOpener(ctx));
+    },
+    hooks: { before: [carryToken] },
+    endpoints: {
+      /** Invites an address to a tenant, or sends its invitation again. For managers. */
+      createTenantInvitation: createInvitationEndpoint(options),
+      /** Lists a tenant's invitations, newest first. For managers. */
+      listTenantInvitations: listInvitationsEndpoint,
+      /** Sends an invitation again, with a new token. For managers. */
+      resendTenantInvitation: resendInvitationEndpoint(options),
+      /** Takes an invitation back. For managers. */
+      revokeTenantInvitation: revokeInvitationEndpoint,
+      /** What the page of an invitation has to know. For whoever has the link. */
+      getTenantInvitation: getInvitationEndpoint,
+      /** Accepts an invitation with a password. For whoever has the link. */
+      acceptTenantInvitation: acceptInvitationEndpoint,
+    },
+    // As better-auth limits its own sign-up.
+    rateLimit: [
+      { pathMatcher: (path: string) => path === "/tenant/invitation/accept", window: 10, max: 3 },
+    ],
+    options,
+    $ERROR_CODES: TENANT_INVITATION_ERROR_CODES,
+  } satisfies BetterAuthPlugin;
+};

@@ -1,0 +1,130 @@
+import { createAuthEndpoint, signUpEmail } from "better-auth/api";
+import * as z from "zod";
+import { lazy, standIn } from "../framework";
+import { limit, offset, tenantId, text } from "../routes/input";
+import { acceptInvitation, getInvitation } from "./accept";
+import type { ResolvedInvitationOptions } from "./options";
+
+/** Loaded by the first manager who comes. */
+const management = lazy(() => import("./manage"));
+
+const invitationId = text(255).meta({ description: "Id of the invitation" });
+const token = z.string().min(1).max(4096).meta({ description: "The token of the link" });
+
+/** A page of the application: whether its host is trusted is better-auth's to say. */
+const page = text(2048)
+  .refine((address) => /^(\/(?![/\\])|https?:\/\/)/i.test(address), "expected a page")
+  .meta({ description: "The page that the link leads to; /accept-invitation by default" });
+
+const createBody = (maxExpiresIn: number) =>
+  z.object({
+    tenantId: tenantId.optional(),
+    email: z.email().max(254).meta({ description: "Who is invited" }),
+    role: text(255).nullish().meta({ description: "The role of the admin plugin" }),
+    expiresIn: z
+      .int()
+      .positive()
+      .max(maxExpiresIn)
+      .optional()
+      .meta({ description: "How long the invitation is good, in seconds" }),
+    redirectTo: page.optional(),
+    send: z.boolean().optional().meta({ description: "False mails nothing, and returns the link" }),
+  });
+
+export const createInvitationEndpoint = (options: ResolvedInvitationOptions) =>
+  createAuthEndpoint(
+    "/tenant/invitation/create",
+    {
+      method: "POST",
+      cloneRequest: true, // Mail senders get the request, and may read its body.
+      body: createBody(options.maxExpiresIn),
+      metadata: { openapi: { description: "Invite somebody, or send the invitation again" } },
+    },
+    async (ctx) => ctx.json(await (await management()).createInvitation(ctx, options, ctx.body)),
+  );
+
+const STATUSES = ["pending", "accepted", "expired", "revoked"] as const;
+
+export const listInvitationsEndpoint = createAuthEndpoint(
+  "/tenant/invitation/list",
+  {
+    method: "GET",
+    query: z
+      .object({
+        tenantId: tenantId.optional(),
+        status: z.enum(STATUSES).optional(),
+        limit,
+        offset,
+      })
+      .optional(),
+    metadata: {
+      openapi: {
+        description: "List a tenant's invitations, newest first",
+        // better-auth describes a query by itself only where there has to be one.
+        parameters: [
+          { name: "tenantId", in: "query", schema: { type: "string" } },
+          { name: "status", in: "query", schema: { type: "string", enum: [...STATUSES] } },
+          { name: "limit", in: "query", schema: { type: "integer" } },
+          { name: "offset", in: "query", schema: { type: "integer" } },
+        ],
+      },
+    },
+  },
+  async (ctx) => ctx.json(await (await management()).listInvitations(ctx, ctx.query ?? {})),
+);
+
+export const resendInvitationEndpoint = (options: ResolvedInvitationOptions) =>
+  createAuthEndpoint(
+    "/tenant/invitation/resend",
+    {
+      method: "POST",
+      cloneRequest: true,
+      body: z.object({ id: invitationId }),
+      metadata: { openapi: { description: "Send an invitation again, with a new token" } },
+    },
+    async (ctx) => ctx.json(await (await management()).resendInvitation(ctx, options, ctx.body.id)),
+  );
+
+export const revokeInvitationEndpoint = createAuthEndpoint(
+  "/tenant/invitation/revoke",
+  {
+    method: "POST",
+    body: z.object({ id: invitationId }),
+    metadata: { openapi: { description: "Take an invitation back" } },
+  },
+  async (ctx) => ctx.json(await (await management()).revokeInvitation(ctx, ctx.body.id)),
+);
+
+export const getInvitationEndpoint = createAuthEndpoint(
+  "/tenant/invitation/get",
+  {
+    method: "GET",
+    query: z.object({ token }),
+    metadata: { openapi: { description: "What the page of an invitation has to know" } },
+  },
+  async (ctx) => ctx.json(await getInvitation(ctx, ctx.query.token)),
+);
+
+/** What somebody who accepts has to say; their address is in the invitation. */
+export type AcceptInput = {
+  token: string;
+  name: string;
+  password: string;
+  image?: string;
+  callbackURL?: string;
+  rememberMe?: boolean;
+};
+
+export const acceptInvitationEndpoint = standIn(
+  "/tenant/invitation/accept",
+  {
+    method: "POST",
+    cloneRequest: true,
+    body: z.object({ token }).and(signUpEmail().options.body),
+    metadata: {
+      openapi: { description: "Accept an invitation with a password" },
+      $Infer: { body: {} as AcceptInput },
+    },
+  },
+  acceptInvitation,
+);
