@@ -46,7 +46,9 @@ const WAYS_IN = [
   "/verify-email",
 ];
 
-test.each(VARIANTS)(
+const isFull = process.env.MATRIX === "full";
+
+test.each(isFull ? VARIANTS : VARIANTS.filter((_, index) => index % 2 === 0))(
   "R10: no endpoint makes a session in a suspended tenant, and each is told (%s)",
   { timeout: 600_000 },
   async (title, variant) => {
@@ -91,7 +93,7 @@ function* attemptsAt({ endpoints, sides, instance }: MatrixWorld, offset: number
     const at = { endpoint, home, place: home, naming: namingAtHome(home) };
     const once = [...home.oneTime, ...newcomers].filter(({ home }) => home === endpoint.path);
     // All of it takes minutes; without it, each variant tries credentials at other endpoints.
-    const isTried = process.env.MATRIX === "full" || (index + offset) % 4 === 0;
+    const isTried = isFull || (index + offset) % 4 === 0;
     for (const carrier of isTried ? carriers : [NOBODY]) yield { ...at, carrier };
     for (const oneTime of once) {
       const carrier = oneTime.homeNeedsSession ? carriers[1] : NOBODY;
