@@ -7,7 +7,7 @@ import type { ResolvedOptions } from "../options";
 import { notes, runInScope, settled } from "../scope/scope";
 import { countRows, deleteTenant } from "./delete";
 import { emit, type TenantActor, type TenantChange } from "./events";
-import { findTenantById, noteChange, recentlySeen, sinceOf, type Tenant } from "./find";
+import { findTenantById, noteChange, sinceOf, type Tenant } from "./find";
 import {
   deleteAllOf,
   despiteDeadlocks,
@@ -129,8 +129,10 @@ async function followUp(ctx: AuthContext, before: Tenant, after: Tenant): Promis
     await endSessions(ctx, after);
     if (after.status === "active") return;
     later(LATEST_ARRIVAL_MS, async () => {
-      const tenant = await recentlySeen(ctx, after.id);
-      if (tenant && tenant.status !== "active") await endSessions(ctx, after);
+      // Not what is remembered: another process may have resumed it, and people have signed in.
+      const tenant = await findTenantById(ctx, after.id);
+      const isSame = tenant && sinceOf(tenant) === sinceOf(after);
+      if (isSame && tenant.status !== "active") await endSessions(ctx, after);
     });
   });
 }
