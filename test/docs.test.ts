@@ -49,12 +49,6 @@ const TYPED = {
 };
 const typedWith = (name: string) =>
   Object.entries(TYPED).filter(([code]) => code.includes(`${name}: "`));
-
-/** What the mouse is over. */
-const HOVERED = {
-  "auth.api.createTenant({})": scratch("hovered/api.ts"),
-  "authClient.tenant.signUp.email({})": scratch("hovered/sign-up.ts"),
-};
 const BROKEN = scratch("broken.ts");
 const ENTRIES = { server: join(root, "src/index.ts"), client: join(root, "src/client.ts") };
 
@@ -64,9 +58,7 @@ const files = new Map([
   // The page has only a script, which imports the README's.
   [scratch("docs/adding/lib/auth.ts"), `export { auth } from "@/lib/auth";`],
   [BROKEN, "acmeId.nothing;\nexport {};"],
-  ...Object.entries({ ...TYPED, ...HOVERED }).map(
-    ([code, path]) => [path, `export {};\n${code}`] as const,
-  ),
+  ...Object.entries(TYPED).map(([code, path]) => [path, `export {};\n${code}`] as const),
 ]);
 
 // One program for everything that is to be compiled: most of the time goes into better-auth's types.
@@ -211,13 +203,6 @@ describe("documentation in editors", () => {
   it.each(typedWith("providerId"))("%s is completed with the built-in providers", (_, path) => {
     const offered = editor.completionsAtEndOf(path);
     expect(offered.toSorted()).toEqual([...socialProviderList].sort());
-  });
-
-  it.each([
-    ["auth.api.createTenant({})", "createTenant"],
-    ["authClient.tenant.signUp.email({})", "email"],
-  ] as const)("the mouse over %s says what it does", (code, name) => {
-    expect(editor.hoverOver(HOVERED[code], name)).toMatch(/^[A-Z].*\.$/);
   });
 
   function expectDocumentation(path: string, names: readonly string[]) {

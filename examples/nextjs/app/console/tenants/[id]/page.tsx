@@ -122,7 +122,9 @@ async function People({ tenant }: { tenant: Tenant }) {
             <tbody>
               {users.map(({ id, name, email, emailVerified, createdAt }) => (
                 <tr key={id}>
-                  <th scope="row">{shownName(name, "No name")}</th>
+                  <th scope="row">
+                    <span className="three-lines">{shownName(name, "No name")}</span>
+                  </th>
                   <td>
                     <span className="row">
                       <span className="grow">{email}</span>
