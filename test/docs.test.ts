@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { socialProviderList } from "better-auth/social-providers";
 import { beforeAll, describe, expect, it } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import { createEditor, SCRATCH } from "./support/compiler";
@@ -26,7 +27,7 @@ declare global {
 
 /** A block with a file's name in its first line is that file; pages are apart from each other. */
 function fileOf({ page, line, code }: Block) {
-  const [, name = `line-${line}.ts`] = /^\/\/ (\S+\.ts)\n/.exec(code) ?? [];
+  const [, name = `line-${line}.ts`] = /^\/\/ (\S+\.m?ts)\n/.exec(code) ?? [];
   return join(SCRATCH, page.replace(/\.md$/, ""), name);
 }
 
@@ -40,7 +41,14 @@ const TYPED = {
   "authClient.tenant.signUp.": scratch("typed/sign-up.ts"),
   "authClient.tenant.oauthConfig.": scratch("typed/oauth-config.ts"),
   "auth.api.": scratch("typed/api.ts"),
+  'authClient.tenant.oauthConfig.register({ providerId: "': scratch("typed/register.ts"),
+  'authClient.tenant.oauthConfig.update({ providerId: "': scratch("typed/update.ts"),
+  'authClient.tenant.oauthConfig.check({ providerId: "': scratch("typed/check.ts"),
+  'authClient.tenant.oauthConfig.delete({ providerId: "': scratch("typed/delete.ts"),
+  'auth.api.registerTenantOAuthConfig({ body: { providerId: "': scratch("typed/api-register.ts"),
 };
+const typedWith = (name: string) =>
+  Object.entries(TYPED).filter(([code]) => code.includes(`${name}: "`));
 const BROKEN = scratch("broken.ts");
 const ENTRIES = {
   server: join(root, "src/index.ts"),
@@ -101,6 +109,7 @@ const COMMANDS: Record<string, string> = {
     "test/package-installed.test.ts, from the tarball",
   "npx auth@latest migrate":
     "test/guides/cli.test.ts, with the version that goes with our better-auth",
+  "npx tsx scripts/migrate.mts": "test/guides/cli.test.ts",
 };
 
 describe("commands in the guides", () => {
@@ -200,6 +209,11 @@ describe("documentation in editors", () => {
     const own = offered.filter((name) => /Tenants?/.test(name));
     expect(own).toHaveLength(17);
     expectDocumentation(TYPED["auth.api."], own);
+  });
+
+  it.each(typedWith("providerId"))("%s is completed with the built-in providers", (_, path) => {
+    const offered = editor.completionsAtEndOf(path);
+    expect(offered.toSorted()).toEqual([...socialProviderList].sort());
   });
 
   function expectDocumentation(path: string, names: readonly string[]) {

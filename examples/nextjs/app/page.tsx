@@ -49,7 +49,7 @@ export default async function StartPage() {
                 <Monogram name={tenant.name} large />
                 <div className="tight">
                   <h2 id={`tenant-${tenant.slug}`}>{tenant.name}</h2>
-                  <p className="small muted">
+                  <p className="small muted three-lines">
                     {found ? `Signed in as ${found.user.name}` : "Not signed in"}
                   </p>
                 </div>

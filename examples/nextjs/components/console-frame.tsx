@@ -24,7 +24,7 @@ export async function ConsoleFrame({
             <Link href="/inbox">Inbox</Link>
           </nav>
           <div className="end">
-            <span className="small muted wide-only">{operator?.user.email}</span>
+            <span className="small muted wide-only one-line">{operator?.user.email}</span>
             <SignOutButton href="/console/sign-in" />
           </div>
         </div>
@@ -35,7 +35,9 @@ export async function ConsoleFrame({
             <ol className="crumbs">
               {trail.map(([label, href]) => (
                 <li key={href}>
-                  <Link href={href}>{label}</Link>
+                  <Link className="one-line" href={href}>
+                    {label}
+                  </Link>
                 </li>
               ))}
             </ol>

@@ -20,7 +20,7 @@ export function Entrance({
       <aside aria-label={brand}>
         <Brand name={brand} />
         <blockquote>
-          <p>{motto}</p>
+          <p className="three-lines">{motto}</p>
         </blockquote>
       </aside>
       <main id="content">

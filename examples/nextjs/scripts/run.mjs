@@ -10,6 +10,7 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -103,9 +104,10 @@ async function buildPlugin() {
     join(plugin, name),
   );
   if (isNewer(join(plugin, "dist/index.d.ts"), sources)) return;
-  if (
-    !isNewer(join(plugin, "node_modules/.package-lock.json"), [join(plugin, "package-lock.json")])
-  ) {
+  const modules = join(plugin, "node_modules");
+  const installed = join(modules, ".package-lock.json");
+  // npm would empty the folder that a link leads to, which is somebody else's.
+  if (!isLink(modules) && !isNewer(installed, [join(plugin, "package-lock.json")])) {
     await step("Installing what the plugin is built with", "npm", ["ci"], plugin);
   }
   await step("Building the plugin", "npm", ["run", "build"], plugin);
@@ -137,6 +139,10 @@ function isNewer(target, sources) {
   return (
     existsSync(target) && sources.every((source) => newest(source) <= statSync(target).mtimeMs)
   );
+}
+
+function isLink(path) {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 }
 
 function newest(path) {

@@ -1,6 +1,15 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { freePort, startExample } from "./support/start";
 import {
@@ -75,6 +84,33 @@ function besides(url: string | undefined): string | undefined {
   return url && Object.assign(new URL(url), { pathname: "/nowhere" }).href;
 }
 
+test("where node_modules is a link, nothing is installed through it", () => {
+  const directory = mkdtempSync(join(tmpdir(), "tenant-example-link-"));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const [copy, theirs] = [join(directory, "copy"), join(directory, "theirs")];
+  const files = [
+    "src",
+    "rolldown.config.js",
+    "tsup.config.ts",
+    "package.json",
+    "package-lock.json",
+  ];
+  const repository = resolve(import.meta.dirname, "../../..");
+  const example = ["scripts", "idp.mjs", "demo.json"].map((name) => `examples/nextjs/${name}`);
+  for (const name of [...files, ...example]) {
+    cpSync(join(repository, name), join(copy, name), { recursive: true });
+  }
+  mkdirSync(theirs);
+  writeFileSync(join(theirs, "something"), "");
+  symlinkSync(theirs, join(copy, "node_modules"));
+
+  const script = join(copy, "examples/nextjs/scripts/run.mjs");
+  const { stdout } = spawnSync(process.execPath, [script, "install"], { encoding: "utf8" });
+  // There is nothing to build with in that folder, but it is as it was.
+  expect(stdout).toMatch(/^Building the plugin/);
+  expect(readdirSync(theirs)).toEqual(["something"]);
+});
+
 describe("running it again", () => {
   const directory = mkdtempSync(join(tmpdir(), "tenant-example-again-"));
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -133,6 +169,8 @@ describe("running it again", () => {
     await page.goto(first.app);
     const acme = page.getByRole("region", { name: "Acme" });
     expect(await acme.innerText()).not.toContain("jane-works-at-acme");
+    // An open page would go on to ask a server that is gone.
+    await page.close();
     await first.stop();
 
     const second = await startAgain(await newPorts());
@@ -144,7 +182,7 @@ describe("running it again", () => {
 
     const third = await startAgain(await newPorts(), ["reset"]);
     expect(third.printed).toContain("jane-works-at-acme");
-    await signIn(page, ACME, `${third.app}/t/acme`);
+    await signIn(await (await newVisitor()).newPage(), ACME, `${third.app}/t/acme`);
   }, 240_000);
 });
 
@@ -160,4 +198,5 @@ async function changePassword(app: string, currentPassword: string, newPassword:
     body: JSON.stringify({ currentPassword, newPassword }),
   });
   expect(changed.status).toBe(200);
+  await page.close();
 }

@@ -81,6 +81,16 @@ test("an operator creates a tenant, renames it, and people sign up there", async
   expect(await text(person)).toContain("You are signed in to Initech Holding");
 });
 
+test("an operator who is signed in at a tenant as well still sees its people", async () => {
+  const page = await (await newVisitor()).newPage();
+  await signIn(page, ACME);
+  await signInAsOperator(page);
+  await page.getByRole("link", { name: "Acme" }).click();
+  const people = page.getByRole("region", { name: "People at Acme" });
+  await people.getByRole("rowheader", { name: "Jane at Acme" }).waitFor();
+  expect(await people.innerText()).not.toContain("Jane at Globex");
+});
+
 test("an operator sets a provider up, checks it, and switches it off and on", async () => {
   const page = await (await newVisitor()).newPage();
   await signInAsOperator(page);

@@ -72,11 +72,13 @@ async function signUp(page: Page, address: string, name: string, email: string) 
 }
 
 test("names may be as long as the server allows", async () => {
-  const operator = await (await newVisitor()).newPage();
+  // Colours that are on their way from light to dark would be in the pictures.
+  const still = { reducedMotion: "reduce" } as const;
+  const operator = await (await newVisitor(still)).newPage();
   await signInAsOperator(operator);
   const name = `${"Donaudampfschifffahrt".repeat(12)}!`;
   const { data: tenant } = await post(operator, "/tenant/create", { name, slug: "longest" });
-  const page = await (await newVisitor()).newPage();
+  const page = await (await newVisitor(still)).newPage();
   await page.goto(`${APP}/t/longest`);
   await expectInShape(page, "long-sign-in");
   const email = `${"long".repeat(15)}@${"example".repeat(8)}.com`;

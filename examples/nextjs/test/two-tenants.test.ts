@@ -40,7 +40,7 @@ test("who signs out of one tenant stays at the other", async () => {
   await signIn(acme, ACME);
   await signIn(globex, GLOBEX);
 
-  await acme.getByRole("button", { name: "Sign out" }).click();
+  await acme.getByRole("button", { name: "Sign out", exact: true }).click();
   await acme.waitForURL(`${APP}/t/acme`);
   await acme.goto(`${APP}/t/acme/dashboard`);
   expect(new URL(acme.url()).pathname).toBe("/t/acme");

@@ -77,8 +77,9 @@ export default async function ConsolePage({ searchParams }: PageProps<"/console"
                       >
                         <Monogram name={tenant.name} />
                         <span className="grow">
-                          <Link href={`/console/tenants/${tenant.id}`}>{tenant.name}</Link>
-                          <br />
+                          <Link className="three-lines" href={`/console/tenants/${tenant.id}`}>
+                            {tenant.name}
+                          </Link>
                           <span className="small muted">/t/{tenant.slug}</span>
                         </span>
                       </span>

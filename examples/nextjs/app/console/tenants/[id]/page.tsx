@@ -11,7 +11,7 @@ import { asOperator, tenantForOperator } from "@/lib/console";
 import { formatTime, shownName } from "@/lib/format";
 import { hostAddress } from "@/lib/hosts";
 import { byName } from "@/lib/providers";
-import { headersFor, hueOf, withShownName } from "@/lib/tenants";
+import { hueOf, withShownName } from "@/lib/tenants";
 
 export async function generateMetadata({ params }: PageProps<"/console/tenants/[id]">) {
   return { title: withShownName(await tenantForOperator((await params).id)).name };
@@ -89,12 +89,18 @@ function shownConfig(config: TenantOAuthConfig) {
   };
 }
 
-/** An operator looks into a tenant with better-auth's own admin plugin. */
+/**
+ * An operator looks into a tenant with better-auth's own admin plugin. The call names no tenant:
+ * there, whoever is signed in at the tenant in the same browser would be the one who asks.
+ */
 async function People({ tenant }: { tenant: Tenant }) {
-  const { users, total } = await asOperator(async () =>
+  const { users, total } = await asOperator((headers) =>
     auth.api.listUsers({
-      query: { limit: 50, sortBy: "createdAt" },
-      headers: await headersFor(tenant.id),
+      query: {
+        ...{ filterField: "tenantId", filterValue: tenant.id },
+        ...{ limit: 50, sortBy: "createdAt" },
+      },
+      headers,
     }),
   );
   return (
@@ -116,7 +122,9 @@ async function People({ tenant }: { tenant: Tenant }) {
             <tbody>
               {users.map(({ id, name, email, emailVerified, createdAt }) => (
                 <tr key={id}>
-                  <th scope="row">{shownName(name, "No name")}</th>
+                  <th scope="row">
+                    <span className="three-lines">{shownName(name, "No name")}</span>
+                  </th>
                   <td>
                     <span className="row">
                       <span className="grow">{email}</span>

@@ -24,7 +24,7 @@ export default async function DashboardPage({ params }: PageProps<"/t/[slug]/das
         <div>
           <Brand name={tenant.name} />
           <div className="end">
-            <span className="small muted wide-only">{user.email}</span>
+            <span className="small muted wide-only one-line">{user.email}</span>
             <SignOutButton tenantId={tenant.id} href={base || "/"} />
           </div>
         </div>
@@ -32,7 +32,7 @@ export default async function DashboardPage({ params }: PageProps<"/t/[slug]/das
       <main id="content" className="content">
         <div className="tight">
           <h1>Hello, {user.name}</h1>
-          <p className="muted">
+          <p className="muted three-lines">
             You are signed in to {tenant.name} as {user.email}.
           </p>
         </div>
@@ -124,8 +124,10 @@ async function Elsewhere({ here }: { here: Tenant }) {
           >
             <Monogram name={tenant.name} />
             <div className="grow">
-              <Link href={`/t/${tenant.slug}`}>{tenant.name}</Link>
-              <div className="small muted">
+              <Link className="three-lines" href={`/t/${tenant.slug}`}>
+                {tenant.name}
+              </Link>
+              <div className="small muted three-lines">
                 {found ? `${found.user.name}, ${found.user.email}` : "Not signed in"}
               </div>
             </div>
