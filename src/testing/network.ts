@@ -1,7 +1,7 @@
 import { createSigningKey } from "./authenticator";
 
 /** A person as an identity provider describes it. */
-interface Claims {
+export interface Claims {
   aud: string;
   sub: string;
   email: string;
