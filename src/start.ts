@@ -11,7 +11,7 @@ import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
 import { confineAdapter, isMySQL, rawAdapter } from "./border/adapter";
 import { type Border, borderOf, type Row, vouchForUser } from "./border/border";
-import { labelCachedSessions, nameCookiesLate } from "./border/cookies";
+import { labelCachedSessions } from "./border/cookies";
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession, sessionsOfKeys } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
@@ -75,7 +75,7 @@ export async function start(
     const storages = [complete.secondaryStorage, ctx.secondaryStorage];
     for (const storage of storages) if (storage) parts.confineStorage?.(storage, border);
     if (options.sessionCookies === "per-tenant" || complete.account?.storeAccountCookie) {
-      nameCookiesLate(ctx, options);
+      parts.nameCookiesLate?.(ctx, options);
     }
     if (parts.trustOwnAddresses) ctx.isTrustedOrigin = parts.trustOwnAddresses(ctx);
   });
@@ -84,16 +84,19 @@ export async function start(
 
 /** Loads what this application needs. The changes themselves cannot wait for it. */
 async function loadParts(
-  { options: { secondaryStorage, plugins } }: AuthContext,
-  { resolveTenantId }: ResolvedOptions,
+  { options: { secondaryStorage, plugins, account } }: AuthContext,
+  { resolveTenantId, sessionCookies }: ResolvedOptions,
 ) {
   // Another plugin may bring what is not there yet.
   const isOpen = plugins?.some(({ id, init }) => id !== PLUGIN_ID && init);
-  const [storage, addresses] = await Promise.all([
+  const [storage, addresses, cookieNames] = await Promise.all([
     secondaryStorage || isOpen ? import("./border/storage") : undefined,
     resolveTenantId ? import("./naming/addresses") : undefined,
+    sessionCookies === "per-tenant" || account?.storeAccountCookie || isOpen
+      ? import("./border/cookie-names")
+      : undefined,
   ]);
-  return { ...storage, ...addresses };
+  return { ...storage, ...addresses, ...cookieNames };
 }
 
 /**

@@ -1,0 +1,61 @@
+import type { AuthContext } from "better-auth";
+import type { ResolvedOptions } from "../options";
+import { adminTarget, currentEndpoint, settledScope } from "../scope/endpoint";
+
+type Cookies = AuthContext["authCookies"];
+
+/**
+ * The session cookies under names of the tenant's own. The name is read late, so that it is right
+ * for the scope of the moment, also where another plugin copies the context.
+ */
+export function nameCookiesLate(ctx: AuthContext, { sessionCookies }: ResolvedOptions): void {
+  const named = new WeakMap<object, Cookies>();
+  const isLate = (key: string) => sessionCookies === "per-tenant" || key === ACCOUNT_COOKIE;
+  const late = lateNames(ctx.authCookies, isLate);
+  Object.defineProperty(ctx, "authCookies", {
+    configurable: true,
+    enumerable: true,
+    get(this: object) {
+      return named.get(this) ?? late;
+    },
+    // better-auth makes cookies anew for a request where their domain goes by the host.
+    set(this: object, cookies: Cookies) {
+      named.set(this, lateNames(cookies, isLate));
+    },
+  });
+}
+
+const LATE = new WeakSet<object>();
+
+/**
+ * An account at a provider, which better-auth keeps in a cookie where there is no database. It says
+ * nothing about a tenant or a user, so its name does, in any case (R10).
+ */
+const ACCOUNT_COOKIE = "accountData";
+
+function lateNames(cookies: Cookies, isLate: (key: string) => boolean): Cookies {
+  if (LATE.has(cookies)) return cookies;
+  const entries = Object.entries(cookies).map(([key, { name, attributes }]) => {
+    const cookie = {
+      attributes,
+      get name() {
+        return isLate(key) ? name + suffix(name) : name;
+      },
+    };
+    return [key, cookie];
+  });
+  const late = Object.fromEntries(entries) as Cookies;
+  LATE.add(late);
+  return late;
+}
+
+function suffix(name: string): string {
+  const scope = settledScope();
+  // An operator comes to visit with the platform's cookie.
+  if (!scope?.tenantId || scope.reach === "visits") return "";
+  const own = `_${encodeURIComponent(scope.tenantId)}`;
+  const endpoint = currentEndpoint();
+  if (!adminTarget(endpoint)) return own;
+  // Whether a tenant's own admin calls or an operator is about to visit shows in the cookies.
+  return endpoint?.headers?.get("cookie")?.includes(`${name}${own}=`) ? own : "";
+}
