@@ -14,9 +14,9 @@ export {
   type TenantSession,
 } from "./options";
 export { tenantAuth } from "./plugin";
-export type { SignInMethods } from "./routes/sign-in";
+export type { SignInMethod, TenantPolicy } from "./policy";
+export type { SignInMethods } from "./routes/sign-in-methods";
 export type { TenantAuthSchema } from "./schema";
 export { getTenantId, runInTenant } from "./scope/scope";
 export type { TenantActor, TenantEvent } from "./tenants/events";
 export type { Tenant, TenantStatus } from "./tenants/find";
-export type { SignInMethod, TenantPolicy } from "./tenants/policy";

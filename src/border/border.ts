@@ -2,12 +2,12 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import type { TenantPolicy } from "../policy";
 import { PLATFORM } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { notes, type Settled } from "../scope/scope";
 import type { ReadSession } from "../scope/settle";
-import type { TenantPolicy } from "../tenants/policy";
 
 /** A row as the border sees it. */
 export type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };

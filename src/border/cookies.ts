@@ -1,7 +1,7 @@
 import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
 import { parseCookies } from "better-auth/cookies";
 import { type AfterHook, silentHook } from "../framework";
-import { adminTarget, currentEndpoint, settledScope } from "../scope/endpoint";
+import { settledScope } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, settled } from "../scope/scope";
 import { type Border, borderOf, type Row } from "./border";

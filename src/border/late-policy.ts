@@ -1,7 +1,7 @@
 import type { AuthContext, BetterAuthOptions } from "better-auth";
+import type { TenantPolicy } from "../policy";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
-import type { TenantPolicy } from "../tenants/policy";
 import type { PolicyOf } from "./border";
 
 /*

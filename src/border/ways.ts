@@ -1,5 +1,5 @@
+import type { SignInMethod, TenantPolicy } from "../policy";
 import { adminPlugin, type Endpoint } from "../scope/endpoint";
-import type { SignInMethod, TenantPolicy } from "../tenants/policy";
 import { OF_KEY } from "./border";
 
 /** Not a way of its own: who comes here has come in by another way already. */

@@ -2,12 +2,8 @@ import type { GenericEndpointContext } from "better-auth";
 import { APIError, signUpEmail } from "better-auth/api";
 import type { Answer } from "../framework";
 import { namedTenantId, requireTenantId } from "../naming/request";
-import {
-  runEndpoint,
-  type SignInMethods,
-  type SignUpAnswer,
-  signInMethodsEndpoint,
-} from "../routes/sign-in";
+import { runEndpoint, type SignUpAnswer, signInMethodsEndpoint } from "../routes/sign-in";
+import type { SignInMethods } from "../routes/sign-in-methods";
 import { asStandIn } from "../scope/endpoint";
 import { runInScope, settled } from "../scope/scope";
 import { INVITATION_HEADER } from "./constants";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { TenantPolicy } from "../tenants/policy";
+import type { TenantPolicy } from "../policy";
 
 const METADATA_BYTES = 64 * 1024;
 // MariaDB stops at 32.
@@ -59,6 +59,19 @@ export const metadata = jsonObject
 
 /** Looked at closely by those who load `routes/policy.ts`. */
 export const policy = jsonObject as unknown as z.ZodType<TenantPolicy, TenantPolicy>;
+
+/** What may be changed of a tenant. */
+export const updateBody = z.object({
+  tenantId: tenantId.optional(),
+  name: tenantName.optional(),
+  slug: tenantSlug.optional(),
+  metadata: metadata.nullish().meta({ description: "Replaces the metadata; null clears it" }),
+  status: z.enum(["active", "suspended"]).optional().meta({
+    description: "Suspending ends all sessions. Takes back a deletion that is not due yet",
+  }),
+  policy: policy.nullish().meta({ description: "Replaces the policy; null clears it" }),
+  endSessions: z.boolean().optional().meta({ description: "Ends all sessions of the tenant" }),
+});
 
 function isObject(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);

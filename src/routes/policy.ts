@@ -7,9 +7,9 @@ import { allows } from "../border/ways";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { listOAuthConfigs } from "../oauth/config-store";
 import { globalProviders } from "../oauth/configured";
+import type { SignInMethod, TenantPolicy } from "../policy";
 import { runInScope, settled } from "../scope/scope";
 import type { TenantActor } from "../tenants/events";
-import type { SignInMethod, TenantPolicy } from "../tenants/policy";
 
 /** The plugins that the ways of a policy come from, by their id. */
 const PLUGINS: Partial<Record<SignInMethod, string>> = {

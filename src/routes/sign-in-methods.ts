@@ -2,9 +2,16 @@ import type { AuthContext } from "better-auth";
 import { allows } from "../border/ways";
 import { offeredProviders } from "../oauth/provider";
 import type { ResolvedOptions } from "../options";
+import type { SignInMethod } from "../policy";
 import type { Tenant } from "../tenants/find";
-import type { SignInMethod } from "../tenants/policy";
-import type { SignInMethods } from "./sign-in";
+
+/** What a tenant's sign-in page needs to know. */
+export interface SignInMethods {
+  /** Nobody signs in at a tenant whose status is not `"active"`. */
+  tenant: Pick<Tenant, "id" | "name" | "slug" | "status">;
+  emailAndPassword: { enabled: boolean; signUp: boolean };
+  providers: { id: string; name: string }[];
+}
 
 /** What a tenant's sign-in page offers: what the application has, and the tenant's policy allows. */
 export async function signInMethods(

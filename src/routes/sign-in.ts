@@ -19,7 +19,6 @@ import { oauthState } from "../naming/stand-ins";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { asStandIn, standInOf } from "../scope/endpoint";
 import { getTenantId, runInScope } from "../scope/scope";
-import type { Tenant } from "../tenants/find";
 import { tenantId } from "./input";
 
 /*
@@ -193,14 +192,6 @@ function withFinalHeaders(error: unknown): never {
   const headers = (error as { [kAPIErrorHeaderSymbol]?: Headers })?.[kAPIErrorHeaderSymbol];
   if (isAPIError(error) && headers) error.headers = headers;
   throw error;
-}
-
-/** What a tenant's sign-in page needs to know. */
-export interface SignInMethods {
-  /** Nobody signs in at a tenant whose status is not `"active"`. */
-  tenant: Pick<Tenant, "id" | "name" | "slug" | "status">;
-  emailAndPassword: { enabled: boolean; signUp: boolean };
-  providers: { id: string; name: string }[];
 }
 
 export const signInMethodsEndpoint = (options: ResolvedOptions) =>

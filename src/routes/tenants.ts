@@ -13,6 +13,7 @@ import {
   tenantId,
   tenantName,
   tenantSlug,
+  updateBody,
 } from "./input";
 import type { assertTarget as AssertTarget, requireManager as RequireManager } from "./management";
 
@@ -110,18 +111,6 @@ export const listTenantsEndpoint = (options: ResolvedOptions) =>
       return ctx.json(await listTenants(ctx.context, ctx.query));
     },
   );
-
-export const updateBody = z.object({
-  tenantId: tenantId.optional(),
-  name: tenantName.optional(),
-  slug: tenantSlug.optional(),
-  metadata: metadata.nullish().meta({ description: "Replaces the metadata; null clears it" }),
-  status: z.enum(["active", "suspended"]).optional().meta({
-    description: "Suspending ends all sessions. Takes back a deletion that is not due yet",
-  }),
-  policy: policyInput.nullish().meta({ description: "Replaces the policy; null clears it" }),
-  endSessions: z.boolean().optional().meta({ description: "Ends all sessions of the tenant" }),
-});
 
 export const updateTenantEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(

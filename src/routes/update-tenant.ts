@@ -6,9 +6,9 @@ import { emit, type TenantActor } from "../tenants/events";
 import type { Tenant } from "../tenants/find";
 import { endAllSessions } from "../tenants/status";
 import { changeTenant } from "../tenants/store";
+import type { updateBody } from "./input";
 import { assertTarget, notAllowed, ownTenantOf, requireManager } from "./management";
 import { readPolicy } from "./policy";
-import type { updateBody } from "./tenants";
 
 type Body = z.infer<typeof updateBody>;
 

@@ -1,8 +1,8 @@
 import { queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
+import type { TenantPolicy } from "../policy";
 import type { Tenant } from "./find";
 import type { TenantInvitation } from "./invitation";
-import type { TenantPolicy } from "./policy";
 
 /**
  * Who has done something: somebody with a session, or `"server"` for the application's own code.

@@ -2,8 +2,8 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { boundedMap } from "../framework";
+import type { TenantPolicy } from "../policy";
 import type { SessionRow } from "../scope/scope";
-import type { TenantPolicy } from "./policy";
 
 /** Nobody signs in at a tenant that is not active. */
 export type TenantStatus = "active" | "suspended" | "deleting";
