@@ -51,6 +51,8 @@ export const twoFactor: Maker = {
     const where = (field: string) => [{ field, value: second.userId }];
     await raw.update({ model: "user", where: where("id"), update: { twoFactorEnabled: true } });
     await raw.update({ model: "twoFactor", where: where("userId"), update: { verified: true } });
+    // A cached session knows the person as it was before.
+    await second.browser.get("/get-session", { disableCookieCache: "true" });
     const halfway = side.fresh();
     await ok(halfway.post("/sign-in/email", { email: second.email, password: PASSWORD }));
     const { cookies } = halfway;

@@ -96,3 +96,9 @@ async function issueSession(
   await browser.get("/get-session");
   return token;
 }
+
+/** Whether an answer is about somebody. A number may stand for anything. */
+export const tellsOf = (userId: string, text: string) =>
+  userId.length >= 8
+    ? text.includes(userId)
+    : new RegExp(`"(userId|id)":"?${userId}"?[,}]`).test(text);
