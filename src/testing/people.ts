@@ -80,7 +80,8 @@ export async function signIn(
   return { userId, email, browser, token: await issueSession(subject, place, userId, browser) };
 }
 
-async function issueSession(
+/** A session by the hand of the server, and its cookie. */
+export async function issueSession(
   { ctx }: Subject,
   place: Place,
   userId: string,

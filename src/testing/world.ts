@@ -5,7 +5,7 @@ import { type Endpoint, endpointsOf } from "./endpoints";
 import type { IsolationOptions } from "./isolation";
 import { registerProvider } from "./maker-oauth";
 import { MAKERS } from "./makers";
-import { findPlaces, type SideName, type Tenants } from "./places";
+import { findPlaces, type Place, type SideName, type Tenants } from "./places";
 import type { Untried } from "./report";
 import { type OneTime, type Side, settle, type Workshop } from "./side";
 import type { Subject } from "./subject";
@@ -77,15 +77,7 @@ async function furnish(
   const paths = new Set(everywhere.map(({ path }) => path));
   const workshop: Workshop = { subject, watch, providers, paths, mark, takeMails };
   const places = await findPlaces(subject, tenants as Tenants, options.address);
-  const untried: Untried[] = [];
-  const sides: Side[] = [];
-  for (const place of places) {
-    const side = await settle(workshop, place, options.person ?? {});
-    untried.push(...(await furnishSide(side)));
-    for (const endpoint of everywhere) await furnishByOwn(side, endpoint, options);
-    await watch.attribute(place.name);
-    sides.push(side);
-  }
+  const { sides, untried } = await settleSides(workshop, places, everywhere, options);
   const [a, b, platform] = sides as [Side, Side, Side];
   const key = async (of: Side, at: Side) => (await of.passkeyAssertion?.(at)) ?? [];
   const keys = {
@@ -106,6 +98,25 @@ async function furnish(
     perTenantCookies: subject.tenantOptions.sessionCookies === "per-tenant",
     has: (pluginId) => subject.plugins.some(({ id }) => id === pluginId),
   };
+}
+
+/** The three sides, one after the other: what comes meanwhile belongs to the one. */
+async function settleSides(
+  workshop: Workshop,
+  places: Place[],
+  endpoints: Endpoint[],
+  options: IsolationOptions,
+) {
+  const untried: Untried[] = [];
+  const sides: Side[] = [];
+  for (const place of places) {
+    const side = await settle(workshop, place, options.person ?? {});
+    untried.push(...(await furnishSide(side)));
+    for (const endpoint of endpoints) await furnishByOwn(side, endpoint, options);
+    await workshop.watch.attribute(place.name);
+    sides.push(side);
+  }
+  return { sides, untried };
 }
 
 /** What the installed plugins can make; what they cannot is said. */
