@@ -6,6 +6,7 @@ import type { IsolationOptions } from "./isolation";
 import { registerProvider } from "./maker-oauth";
 import { MAKERS } from "./makers";
 import { findPlaces, type Place, type SideName, type Tenants } from "./places";
+import { readByName } from "./query";
 import type { Untried } from "./report";
 import { type OneTime, type Side, settle, type Workshop } from "./side";
 import type { Subject } from "./subject";
@@ -34,7 +35,9 @@ export async function inWorld<T>(
   options: IsolationOptions,
   use: (world: World) => Promise<T>,
 ): Promise<T> {
-  const watch = new Watch(subject, options.tables);
+  const { tables } = options;
+  const readOwn = Array.isArray(tables) ? await readByName(subject, tables) : tables;
+  const watch = new Watch(subject, readOwn);
   const calmed = await calm(subject);
   const tenants: Partial<Tenants> = {};
   try {
