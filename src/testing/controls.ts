@@ -2,6 +2,7 @@ import { takes } from "./attempts";
 import { carriersOf, SESSION } from "./carriers";
 import type { Endpoint } from "./endpoints";
 import { inputFor } from "./inputs";
+import { tellsOf } from "./people";
 import { isManagement, namingAtHome } from "./places";
 import type { Untried } from "./report";
 import { type Carrier, NOBODY, type Sent, send, type Try } from "./requests";
@@ -125,7 +126,7 @@ async function refusedSessions(world: World, home: Side): Promise<Refused[]> {
   for (const carrier of endpoint ? carriersOf(world, home) : []) {
     const sent = await send(world, atHome(home, endpoint as Endpoint, carrier));
     await world.watch.changesOf([]);
-    const isGood = sent.body.includes(carrier.userId ?? home.main.userId);
+    const isGood = tellsOf(carrier.userId ?? home.main.userId, sent.body);
     // The cache is nothing without the token.
     const isRight = isGood !== (carrier.name === "cached session alone");
     if (!isRight) refused.push([carrier.name, `${sent.status} ${sent.body.slice(0, 100)}`]);
@@ -141,7 +142,7 @@ async function refusedCaches(world: World, home: Side): Promise<Refused[]> {
   await world.watch.forgetSessions([home.main.token]);
   const sent = await send(world, atHome(home, endpoint, carrier));
   await world.watch.changesOf([]);
-  if (sent.body.includes(home.main.userId)) return [];
+  if (tellsOf(home.main.userId, sent.body)) return [];
   return [[carrier.name, "the cache is not looked at"]];
 }
 

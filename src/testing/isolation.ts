@@ -30,10 +30,11 @@ export interface IsolationOptions {
    */
   endpoints?: Record<string, GivenInput | ((about: About) => GivenInput)>;
   /**
-   * Tables that better-auth does not know, read by you. They are looked at for changes, and for
-   * rows that show on the wrong side. What is in better-auth's schema is looked at anyway.
+   * Tables that better-auth does not know: their names, where they are in its database, or a
+   * function that reads them. They are looked at for changes, and for rows that show on the wrong
+   * side. What is in better-auth's schema is looked at anyway.
    */
-  tables?: ReadTables;
+  tables?: string[] | ReadTables;
   /** HTTP routes of your own, called as one person about the things of another. */
   routes?: Route[];
   /**

@@ -1,4 +1,5 @@
 import { titleOf } from "./attempts";
+import { tellsOf } from "./people";
 import { SIDES } from "./places";
 import { leaksIn, NOBODY, type Repeatable, type Sent, send, sideOf, type Try } from "./requests";
 import type { World } from "./world";
@@ -47,7 +48,7 @@ const isElsewhere = (world: World, attempt: Try) =>
 
 /** A cached session brings along all that its answer could tell: what counts is that it does. */
 const outcome = ({ status, body }: Sent, { home }: Try) =>
-  `${status}${body.includes(`"${home.main.userId}"`) ? ` with ${home.main.userId}` : ""}`;
+  `${status}${tellsOf(home.main.userId, body) ? ` with ${home.main.userId}` : ""}`;
 
 async function otherThanNobody(world: World, attempt: Try, sent: Sent): Promise<string[]> {
   const nobody = { ...attempt, carrier: NOBODY };

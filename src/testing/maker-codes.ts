@@ -1,6 +1,7 @@
 import { ok } from "./browser";
 import { PASSWORD, type Values } from "./inputs";
 import type { Maker } from "./makers";
+import { issueSession } from "./people";
 import { isSwitchedOff } from "./switched-off";
 import { totpFrom } from "./totp";
 
@@ -51,6 +52,11 @@ export const twoFactor: Maker = {
     const where = (field: string) => [{ field, value: second.userId }];
     await raw.update({ model: "user", where: where("id"), update: { twoFactorEnabled: true } });
     await raw.update({ model: "twoFactor", where: where("userId"), update: { verified: true } });
+    // Sessions that are kept outside of the database know the person as it was before.
+    const proved = side.fresh();
+    await issueSession(workshop.subject, side.place, second.userId, proved);
+    const name = "session with a second factor";
+    side.sessions.push({ name, userId: second.userId, cookies: proved.cookies });
     const halfway = side.fresh();
     await ok(halfway.post("/sign-in/email", { email: second.email, password: PASSWORD }));
     const { cookies } = halfway;

@@ -31,7 +31,7 @@ export const organization: Maker = {
       const team = { name: `team ${mark} of ${name}`, organizationId };
       const { id } = await ok<{ id: string }>(main.browser.post("/organization/create-team", team));
       things.teamId = id;
-      const ofTeam = { teamId: id, userId: main.userId };
+      const ofTeam = { teamId: id, userId: main.userId, organizationId };
       await main.browser.post("/organization/add-team-member", ofTeam);
     }
     const other = await create(second, "other-organization");

@@ -80,7 +80,8 @@ export async function signIn(
   return { userId, email, browser, token: await issueSession(subject, place, userId, browser) };
 }
 
-async function issueSession(
+/** A session by the hand of the server, and its cookie. */
+export async function issueSession(
   { ctx }: Subject,
   place: Place,
   userId: string,
@@ -96,3 +97,9 @@ async function issueSession(
   await browser.get("/get-session");
   return token;
 }
+
+/** Whether an answer is about somebody. A number may stand for anything. */
+export const tellsOf = (userId: string, text: string) =>
+  userId.length >= 8
+    ? text.includes(userId)
+    : new RegExp(`"(userId|id)":"?${userId}"?[,}]`).test(text);

@@ -5,7 +5,8 @@ import { type Endpoint, endpointsOf } from "./endpoints";
 import type { IsolationOptions } from "./isolation";
 import { registerProvider } from "./maker-oauth";
 import { MAKERS } from "./makers";
-import { findPlaces, type SideName, type Tenants } from "./places";
+import { findPlaces, type Place, type SideName, type Tenants } from "./places";
+import { readByName } from "./query";
 import type { Untried } from "./report";
 import { type OneTime, type Side, settle, type Workshop } from "./side";
 import type { Subject } from "./subject";
@@ -34,7 +35,9 @@ export async function inWorld<T>(
   options: IsolationOptions,
   use: (world: World) => Promise<T>,
 ): Promise<T> {
-  const watch = new Watch(subject, options.tables);
+  const { tables } = options;
+  const readOwn = Array.isArray(tables) ? await readByName(subject, tables) : tables;
+  const watch = new Watch(subject, readOwn);
   const calmed = await calm(subject);
   const tenants: Partial<Tenants> = {};
   try {
@@ -82,15 +85,7 @@ async function furnish(
   const paths = new Set(everywhere.map(({ path }) => path));
   const workshop: Workshop = { subject, watch, providers, paths, mark, takeMails };
   const places = await findPlaces(subject, tenants as Tenants, options.address);
-  const untried: Untried[] = [];
-  const sides: Side[] = [];
-  for (const place of places) {
-    const side = await settle(workshop, place, options.person ?? {});
-    untried.push(...(await furnishSide(side)));
-    for (const endpoint of everywhere) await furnishByOwn(side, endpoint, options);
-    await watch.attribute(place.name);
-    sides.push(side);
-  }
+  const { sides, untried } = await settleSides(workshop, places, everywhere, options);
   const [a, b, platform] = sides as [Side, Side, Side];
   const key = async (of: Side, at: Side) => (await of.passkeyAssertion?.(at)) ?? [];
   const keys = {
@@ -111,6 +106,25 @@ async function furnish(
     perTenantCookies: subject.tenantOptions.sessionCookies === "per-tenant",
     has: (pluginId) => subject.plugins.some(({ id }) => id === pluginId),
   };
+}
+
+/** The three sides, one after the other: what comes meanwhile belongs to the one. */
+async function settleSides(
+  workshop: Workshop,
+  places: Place[],
+  endpoints: Endpoint[],
+  options: IsolationOptions,
+) {
+  const untried: Untried[] = [];
+  const sides: Side[] = [];
+  for (const place of places) {
+    const side = await settle(workshop, place, options.person ?? {});
+    untried.push(...(await furnishSide(side)));
+    for (const endpoint of endpoints) await furnishByOwn(side, endpoint, options);
+    await workshop.watch.attribute(place.name);
+    sides.push(side);
+  }
+  return { sides, untried };
 }
 
 /** What the installed plugins can make; what they cannot is said. */

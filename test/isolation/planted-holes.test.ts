@@ -208,7 +208,7 @@ describe("beyond better-auth", () => {
     expect(report.untried).toEqual([]);
   });
 
-  it("finds changes in a table that better-auth does not know", async () => {
+  it.each(["by its name", "by a function"])("finds changes in a table, read %s", async (how) => {
     const database = await createDatabase("sqlite");
     await database.query("create table todo (id integer primary key, owner text, done int)");
     const add = async ({ id }: { id: string }) =>
@@ -224,7 +224,10 @@ describe("beyond better-auth", () => {
       },
       {
         ...only("/notes/done"),
-        tables: async () => ({ todo: await database.query("select * from todo") }),
+        tables:
+          how === "by its name"
+            ? ["todo"]
+            : async () => ({ todo: await database.query("select * from todo") }),
       },
     );
     await database.close();
