@@ -48,7 +48,7 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
     tenantOptions,
     plugins,
     raw: border.raw as DBAdapter,
-    confined: confinedModels(tenantOptions),
+    confined: confinedModels(tenantOptions).filter((model) => ctx.tables[model]),
     // Keys that sign for everybody, and counters of requests, belong to nobody.
     shared: [...tenantOptions.sharedModels, "jwks", "rateLimit", "oauthClientAssertion"],
     basePath: pathname,

@@ -10,7 +10,7 @@ describe("an invitation", () => {
     expect(mail).toMatchObject({
       inTenant: a,
       invitation: { email: INVITED, status: "pending", tenantId: a, role: "user" },
-      tenant: { id: a, name: "AA", slug: "aa" },
+      tenant: { id: a, name: "AA", slug: "aa", status: "active" },
       inviter: { name: "Somebody", tenantId: null },
     });
     expect(mail?.url).toMatch(/^http:\/\/localhost:3000\/accept-invitation\?token=tenant/);

@@ -60,6 +60,21 @@ const manyHosts: BetterAuthOptions["baseURL"] = {
   fallback: `http://${BASE_DOMAIN}`,
 };
 
+/**
+ * better-auth writes renamed models into the schemas of its plugins, which are shared by all
+ * instances of a process, and so by all tests of a worker.
+ */
+function withSchemaOfItsOwn(plugin: BetterAuthPlugin): BetterAuthPlugin {
+  const tables = Object.entries(plugin.schema ?? {}).map(([model, table]) => {
+    const fields = Object.entries(table.fields).map(([name, field]) => [
+      name,
+      field.references ? { ...field, references: { ...field.references } } : field,
+    ]);
+    return [model, { ...table, fields: Object.fromEntries(fields) }];
+  });
+  return plugin.schema ? { ...plugin, schema: Object.fromEntries(tables) } : plugin;
+}
+
 /** What an application would write. */
 export async function createConfigured(configuration: Configuration) {
   const { database, order, cookies } = configuration;
@@ -69,7 +84,7 @@ export async function createConfigured(configuration: Configuration) {
   const memory = configuration.sessions === "stateless" || database === "memory";
   const extra: BetterAuthPlugin[] = configuration.hooks === "nextCookies" ? [nextCookies()] : [];
   const instance = await createInstance({
-    plugins: [...plugins, ...extra],
+    plugins: [...plugins.map(withSchemaOfItsOwn), ...extra],
     tenant: {
       scopedModels,
       sessionCookies: cookies,

@@ -22,7 +22,11 @@ async function describedPaths(): Promise<Paths> {
 /** What the bodies of this plugin's endpoints hold, and what they need. */
 const BODIES: Record<string, { fields: string[]; required: string[] }> = {
   "/tenant/create": { fields: ["name", "slug", "metadata"], required: ["name", "slug"] },
-  "/tenant/update": { fields: ["tenantId", "name", "slug", "metadata"], required: ["tenantId"] },
+  "/tenant/update": {
+    // A tenant's own administrator need not name it.
+    fields: ["tenantId", "name", "slug", "metadata", "status", "policy", "endSessions"],
+    required: [],
+  },
   "/tenant/delete": { fields: ["tenantId"], required: ["tenantId"] },
   "/tenant/sign-up/email": {
     fields: ["tenantId", "name", "email", "password", "image", "callbackURL", "rememberMe"],

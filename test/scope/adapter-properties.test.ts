@@ -38,7 +38,7 @@ const base = {
 const tablesOnly = (): BetterAuthPlugin => ({ id: "tables-only", schema: tenantAuth().schema });
 
 async function memoryBench(plugin: BetterAuthPlugin): Promise<Bench> {
-  const db: Record<string, StoredRow[]> = {};
+  const db: Record<string, StoredRow[]> = { tenant: [] };
   const auth = betterAuth({ ...base, database: memoryAdapter(db), plugins: [plugin] });
   const { adapter } = await auth.$context;
   return {

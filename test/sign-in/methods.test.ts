@@ -49,7 +49,7 @@ describe("the answer", () => {
     const answer = await ask(instance, id);
     expect(answer.status).toBe(200);
     expect(answer.data).toEqual({
-      tenant: { id, name: "Acme Inc.", slug: "acme" },
+      tenant: { id, name: "Acme Inc.", slug: "acme", status: "active" },
       emailAndPassword: { enabled: true, signUp: true },
       providers: [
         { id: "google", name: "Google" },
