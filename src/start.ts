@@ -1,22 +1,15 @@
-import { getCurrentAdapter } from "@better-auth/core/context";
-import type {
-  AuthContext,
-  BetterAuthOptions,
-  BetterAuthPlugin,
-  GenericEndpointContext,
-} from "better-auth";
+import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { BetterAuthError } from "better-auth";
-import { APIError } from "better-auth/api";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
-import { confineAdapter, isMySQL, rawAdapter } from "./border/adapter";
-import { type Border, borderOf, type Row, vouchForUser } from "./border/border";
+import { confineAdapter, rawAdapter } from "./border/adapter";
+import { type Border, borderOf, isMySQL } from "./border/border";
 import { labelCachedSessions } from "./border/cookies";
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession, sessionsOfKeys } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
-import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
-import { type AfterHook, type BeforeHook, lazy } from "./framework";
+import { databaseHooks } from "./database-hooks";
+import type { AfterHook, BeforeHook } from "./framework";
 import {
   alsoWhereItCame,
   goOnAtEndpoint,
@@ -28,10 +21,9 @@ import { lateProviders } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
 import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
-import { notes, prepareScopes, type SessionRow } from "./scope/scope";
-import { settle } from "./scope/settle";
+import { prepareScopes } from "./scope/scope";
 import type { policyOf as PolicyFactory } from "./tenants/enforce";
-import { isSuspended, openSince, recentlySeen, wasDeleted } from "./tenants/find";
+import { openSince, recentlySeen, wasDeleted } from "./tenants/find";
 
 /** The plugin's own hooks, by when they run. */
 interface OwnHooks {
@@ -155,8 +147,6 @@ function assertOnce({ plugins = [] }: BetterAuthOptions): void {
   }
 }
 
-const deletion = lazy(() => import("./tenants/delete"));
-
 /** Loaded when they are needed, which is hardly ever. */
 const refusals = () => import("./border/refusals");
 
@@ -191,64 +181,6 @@ function createBorder(
   };
   return border;
 }
-
-/** What better-auth asks before and after it writes, also where nothing reaches the database. */
-function databaseHooks(border: Border, models: string[]): BetterAuthOptions["databaseHooks"] {
-  const { ctx } = border;
-  return {
-    user: {
-      create: {
-        after: async (user: { id: string }, endpoint: GenericEndpointContext | null) => {
-          if (!settledScope()?.tenantId) return;
-          if (!(await (await deletion()).undoIfTenantIsGone(ctx, user.id))) return;
-          endpoint?.responseHeaders?.delete("set-cookie");
-          throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
-        },
-      },
-    },
-    verification: {
-      create: {
-        after: async () => {
-          const { tenantId } = settledScope() ?? {};
-          if (tenantId) (await deletion()).sweepUnlessThere(ctx, tenantId, models);
-        },
-      },
-    },
-    session: {
-      create: sessionHooks(border),
-      update: {
-        before: async (session: Row) => ({ data: await border.policy.capExpiry(session) }),
-      },
-    },
-  } as BetterAuthOptions["databaseHooks"];
-}
-
-function sessionHooks(border: Border) {
-  const { ctx } = border;
-  return {
-    // R8, also for a session that is kept in secondary storage only.
-    before: async (session: { userId: string; token: string }) => {
-      const scope = await settle(border.readSession);
-      const adapter = await getCurrentAdapter(ctx.adapter);
-      const tenantId = await vouchForUser(border, adapter, scope, session.userId);
-      if (await isSuspended(ctx, tenantId, adapter)) throw suspended();
-      // R14, where the row may never reach the adapter.
-      const data = { ...session, tenantId };
-      await border.policy.admitRow("session", { ...scope, tenantId }, data, adapter);
-      notes().sessionTokens.add(session.token);
-      return { data };
-    },
-    // Suspended while the session was on its way: those that are there are being ended.
-    after: async (session: SessionRow | null, endpoint: GenericEndpointContext | null) => {
-      if (!session?.token || !(await isSuspended(ctx, session.tenantId))) return;
-      await ctx.internalAdapter.deleteSession(session.token);
-      endpoint?.responseHeaders?.delete("set-cookie");
-      throw suspended();
-    },
-  };
-}
-
-const suspended = () => APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
 
 /**
  * The plugins in the order their hooks run in. Ours come first, so that every other hook runs

@@ -11,7 +11,9 @@ import {
   type Border,
   borderOf,
   isInside,
+  isMySQL,
   isState,
+  needsListHint,
   type Row,
   rememberUser,
   setBorder,
@@ -23,27 +25,6 @@ import { isImpersonator, mayUse, noteTokens } from "./sessions";
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
 type Narrowed<Call> = { call: Call; scope?: Settled; model?: string | undefined };
 type FindOne = Parameters<DBAdapter["findOne"]>[0];
-
-type HasOptions = Pick<DBTransactionAdapter, "options">;
-
-/** Adapters have two words for it. */
-function databaseOf({ options }: HasOptions): string | undefined {
-  const { type, provider } = (options ?? {}) as { type?: string; provider?: string };
-  return type ?? provider;
-}
-
-export const isMySQL = (adapter: HasOptions) => databaseOf(adapter) === "mysql";
-
-/**
- * To SQLite without statistics one index is as good as another, so for the rows of one user it may
- * go through all rows of the tenant. Written as `IN (x, x)`, the tenant is the worse choice.
- */
-function needsListHint(adapter: HasOptions, where: Where[]): boolean {
-  return databaseOf(adapter) === "sqlite" && where.some(({ field }) => SELECTIVE.includes(field));
-}
-
-/** Columns with an index of their own in tables that have one for the tenant. */
-const SELECTIVE = ["userId", "accountId", "identifier"];
 
 const mysql = lazy(() => import("./mysql"));
 

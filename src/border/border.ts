@@ -99,6 +99,27 @@ export function isState(value: unknown, state: string | undefined): boolean {
   }
 }
 
+type HasOptions = Pick<DBTransactionAdapter, "options">;
+
+/** Adapters have two words for it. */
+function databaseOf({ options }: HasOptions): string | undefined {
+  const { type, provider } = (options ?? {}) as { type?: string; provider?: string };
+  return type ?? provider;
+}
+
+export const isMySQL = (adapter: HasOptions) => databaseOf(adapter) === "mysql";
+
+/**
+ * To SQLite without statistics one index is as good as another, so for the rows of one user it may
+ * go through all rows of the tenant. Written as `IN (x, x)`, the tenant is the worse choice.
+ */
+export function needsListHint(adapter: HasOptions, where: Where[]): boolean {
+  return databaseOf(adapter) === "sqlite" && where.some(({ field }) => SELECTIVE.includes(field));
+}
+
+/** Columns with an index of their own in tables that have one for the tenant. */
+const SELECTIVE = ["userId", "accountId", "identifier"];
+
 /** The condition that keeps a query inside the scope. */
 export function tenantClause({ tenantId, reach }: Settled, asList = false): Where[] {
   if (reach === "all") return [];

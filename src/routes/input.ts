@@ -57,7 +57,7 @@ export const metadata = jsonObject
   })
   .meta({ description: "Any JSON object, up to 64 KiB and 30 levels deep" });
 
-/** Looked at closely by those who load `routes/policy.ts`. */
+/** Looked at closely by those who load `routes/policy-input.ts`. */
 export const policy = jsonObject as unknown as z.ZodType<TenantPolicy, TenantPolicy>;
 
 /** What may be changed of a tenant. */

@@ -21,7 +21,7 @@ import type { assertTarget as AssertTarget, requireManager as RequireManager } f
 const store = lazy(() => import("../tenants/store"));
 const management = lazy(() => import("./management"));
 
-const policies = lazy(() => import("./policy"));
+const policies = lazy(() => import("./policy-input"));
 
 const requireManager = async (...call: Parameters<typeof RequireManager>) =>
   (await management()).requireManager(...call);

@@ -8,7 +8,7 @@ import { endAllSessions } from "../tenants/status";
 import { changeTenant } from "../tenants/store";
 import type { updateBody } from "./input";
 import { assertTarget, notAllowed, ownTenantOf, requireManager } from "./management";
-import { readPolicy } from "./policy";
+import { readPolicy } from "./policy-input";
 
 type Body = z.infer<typeof updateBody>;
 

@@ -117,8 +117,8 @@ function sweepLateArrivals(ctx: AuthContext, { id }: Doomed, models: string[]): 
 
 /**
  * The same by the process that has written something: a one-time code may have been made for a
- * tenant that another process has deleted a moment ago. Looked at once for all that a tenant
- * writes within a second, and after the answer, whose time must not tell that there was a code.
+ * tenant that another process has deleted a moment ago. Runs at most once
+ * a second for each tenant, and after the response, whose time must not tell whether there was a code.
  */
 export function sweepUnlessThere(ctx: AuthContext, id: string, models: string[]): void {
   const pending = pendingSweeps.get(ctx.adapter) ?? new Set<string>();

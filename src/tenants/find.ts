@@ -66,7 +66,7 @@ async function lookAt(
   const where = [{ field: "id", value: id }];
   const select = ["id", "createdAt", "status", "policy", "sessionsEndedAt"];
   const row = await adapter.findOne<TenantRow>({ model: "tenant", where, select });
-  // Not so on MySQL, see above.
+  // MySQL may match an id that differs in case or trailing spaces, as in `findTenantById`.
   return row?.id === id ? toRemembered(row) : undefined;
 }
 

@@ -1,7 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { isMySQL } from "../border/adapter";
+import { isMySQL } from "../border/border";
 import { rootCause } from "../framework";
 
 /*
@@ -32,9 +32,8 @@ export function later(ms: number, run: () => Promise<void>): void {
 }
 
 /**
- * Whoever signs up or in meanwhile has locks of their own, and the database ends a deadlock at the
- * cost of either. What was lost is undone, so it can be done again: but not inside a transaction
- * of the caller, who has lost more than that.
+ * Whoever signs up or in meanwhile has locks of their own. On a deadlock the database rolls one side
+ * back, and we try again, unless a transaction of the caller was rolled back with ours.
  */
 export async function despiteDeadlocks<T>(ctx: AuthContext, run: () => Promise<T>): Promise<T> {
   const inTransaction = (await getCurrentAdapter(ctx.adapter)) !== ctx.adapter;
@@ -48,7 +47,7 @@ export async function despiteDeadlocks<T>(ctx: AuthContext, run: () => Promise<T
   }
 }
 
-/** Answers who may have sessions in secondary storage, and counts what it deletes. */
+/** Returns the ids of the deleted users, and counts what it deletes. */
 export async function emptyScope(
   ctx: AuthContext,
   models: string[],

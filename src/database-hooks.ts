@@ -1,0 +1,73 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type { BetterAuthOptions, GenericEndpointContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import { type Border, type Row, vouchForUser } from "./border/border";
+import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+import { lazy } from "./framework";
+import { settledScope } from "./scope/endpoint";
+import { notes, type SessionRow } from "./scope/scope";
+import { settle } from "./scope/settle";
+import { isSuspended } from "./tenants/find";
+
+const deletion = lazy(() => import("./tenants/delete"));
+
+/** What better-auth asks before and after it writes, also where nothing reaches the database. */
+export function databaseHooks(
+  border: Border,
+  models: string[],
+): BetterAuthOptions["databaseHooks"] {
+  const { ctx } = border;
+  return {
+    user: {
+      create: {
+        after: async (user: { id: string }, endpoint: GenericEndpointContext | null) => {
+          if (!settledScope()?.tenantId) return;
+          if (!(await (await deletion()).undoIfTenantIsGone(ctx, user.id))) return;
+          endpoint?.responseHeaders?.delete("set-cookie");
+          throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+        },
+      },
+    },
+    verification: {
+      create: {
+        after: async () => {
+          const { tenantId } = settledScope() ?? {};
+          if (tenantId) (await deletion()).sweepUnlessThere(ctx, tenantId, models);
+        },
+      },
+    },
+    session: {
+      create: sessionHooks(border),
+      update: {
+        before: async (session: Row) => ({ data: await border.policy.capExpiry(session) }),
+      },
+    },
+  } as BetterAuthOptions["databaseHooks"];
+}
+
+function sessionHooks(border: Border) {
+  const { ctx } = border;
+  return {
+    // R8, also for a session that is kept in secondary storage only.
+    before: async (session: { userId: string; token: string }) => {
+      const scope = await settle(border.readSession);
+      const adapter = await getCurrentAdapter(ctx.adapter);
+      const tenantId = await vouchForUser(border, adapter, scope, session.userId);
+      if (await isSuspended(ctx, tenantId, adapter)) throw suspended();
+      // R14, where the row may never reach the adapter.
+      const data = { ...session, tenantId };
+      await border.policy.admitRow("session", { ...scope, tenantId }, data, adapter);
+      notes().sessionTokens.add(session.token);
+      return { data };
+    },
+    // Suspended while the session was on its way: those that are there are being ended.
+    after: async (session: SessionRow | null, endpoint: GenericEndpointContext | null) => {
+      if (!session?.token || !(await isSuspended(ctx, session.tenantId))) return;
+      await ctx.internalAdapter.deleteSession(session.token);
+      endpoint?.responseHeaders?.delete("set-cookie");
+      throw suspended();
+    },
+  };
+}
+
+const suspended = () => APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
