@@ -65,25 +65,10 @@ const codes = (): PluginSet => ({
   scopedModels: ["twoFactor"],
 });
 
-/**
- * Some plugins have one schema for all instances of a process, and better-auth writes the name of a
- * renamed table into it.
- */
-function withOwnSchema(plugin: BetterAuthPlugin): BetterAuthPlugin {
-  const tables = Object.entries(plugin.schema ?? {}).map(([model, table]) => {
-    const fields = Object.entries(table.fields).map(([name, field]) => [
-      name,
-      { ...field, ...(field.references && { references: { ...field.references } }) },
-    ]);
-    return [model, { ...table, fields: Object.fromEntries(fields) }];
-  });
-  return { ...plugin, schema: Object.fromEntries(tables) };
-}
-
 /** Everything that people and machines keep. */
 const keys = (inStorage: boolean): PluginSet => ({
   plugins: [
-    withOwnSchema(passkey()),
+    passkey(),
     apiKey({
       enableSessionForAPIKeys: true,
       rateLimit: { enabled: false },
