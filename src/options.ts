@@ -119,8 +119,8 @@ export interface TenantAuthOptions {
   /**
    * One session cookie under better-auth's name, so that whoever signs in at a second tenant
    * leaves the first; or one for each tenant, so that several are open in one browser at once.
-   * With `"per-tenant"` a request has to name its tenant to be in it: without a name it runs on
-   * the platform.
+   * With `"per-tenant"` a request has to name its tenant for its cookie to count: without a name
+   * the platform's cookie does. A bearer token says where it belongs by itself.
    * @default "shared"
    */
   sessionCookies?: "shared" | "per-tenant";
