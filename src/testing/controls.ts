@@ -81,7 +81,8 @@ async function refusalOf(
   for (const attempt of rightCalls(world, endpoint, home)) {
     const sent = await send(world, attempt);
     await world.watch.changesOf([]);
-    if (works(sent)) return undefined;
+    // An application may send people from better-auth's error page to its own, with the error.
+    if (works(sent) || (endpoint.path === "/error" && sent.status < 400)) return undefined;
     refusal ??= `${sent.status} ${sent.code ?? sent.location ?? sent.body.slice(0, 100)}`;
   }
   return refusal;
