@@ -150,7 +150,7 @@ test("a provider may not live where the application does not trust it to", async
   await page.getByLabel("Client secret", { exact: true }).fill("a secret");
   await page.getByLabel("URL of your own GitLab").fill("http://169.254.169.254");
   await page.getByRole("button", { name: "Set up GitLab" }).click();
-  await page.getByText("URL of your own GitLab: Neither").waitFor();
+  await page.getByText("URL of your own GitLab: Untrusted provider host").waitFor();
   expect(await page.getByLabel("Client ID").inputValue()).toBe("an id");
 });
 
