@@ -1,6 +1,7 @@
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { mergeSchema } from "better-auth/db";
 import { tenantColumn } from "../schema";
+import type { TenantInvitation } from "../tenants/invitation";
 
 /** Renames the table and its columns, as in better-auth's own plugins. */
 export type TenantInvitationsSchema = {
@@ -11,24 +12,12 @@ export type TenantInvitationsSchema = {
 };
 
 /** A row of the table. */
-export interface StoredInvitation {
-  id: string;
-  tenantId: string;
-  email: string;
-  role: string | null;
+export interface StoredInvitation extends Omit<TenantInvitation, "status"> {
   /** One that has expired is still pending: it can be sent again. */
   status: "pending" | "accepted" | "revoked";
   pendingFor: string;
   tokenHash: string;
   mailed: boolean;
-  inviterId: string | null;
-  inviterName: string | null;
-  userId: string | null;
-  redirectTo: string | null;
-  expiresAt: Date;
-  acceptedAt: Date | null;
-  createdAt: Date;
-  updatedAt: Date;
 }
 
 const text = { type: "string", required: true } as const;

@@ -1,37 +1,22 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { build } from "tsup";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createDatabase } from "../support/database";
 import { createInstance, type Instance } from "../support/instance";
+import { buildForProcesses } from "../support/processes";
 import { servers } from "../support/servers";
 import { TABLES } from "./contents";
 import type { Order } from "./doomed";
 
-const root = join(import.meta.dirname, "../..");
-let built = "";
+let built: Awaited<ReturnType<typeof buildForProcesses>> | undefined;
 
 beforeAll(async () => {
-  if (!servers.asked) return;
-  // Inside the project, so that it finds its packages.
-  built = mkdtempSync(join(root, "node_modules", ".doomed-"));
-  await build({
-    entry: { doomed: join(import.meta.dirname, "doomed.ts") },
-    outDir: built,
-    format: "esm",
-    target: "node20",
-    skipNodeModulesBundle: true,
-    config: false,
-    silent: true,
-  });
+  if (servers.asked) built = await buildForProcesses(join(import.meta.dirname, "doomed.ts"));
 }, 60_000);
 
-afterAll(() => {
-  if (built) rmSync(built, { recursive: true });
-});
+afterAll(() => built?.remove());
 
 const USERS = 3000;
 
@@ -106,7 +91,7 @@ async function untilServerHasNoticed({ database }: Instance) {
 }
 
 async function killWhileDeleting(order: Order) {
-  const child = fork(join(built, "doomed.js"), [JSON.stringify(order)]);
+  const child = fork(built?.path ?? "", [JSON.stringify(order)]);
   onTestFinished(() => void child.kill("SIGKILL"));
   const exit = once(child, "exit");
   const [said] = await Promise.race([once(child, "message"), exit]);

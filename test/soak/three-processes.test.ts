@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
-import { build } from "tsup";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createDatabase } from "../support/database";
+import { buildForProcesses } from "../support/processes";
 import { servers } from "../support/servers";
 import { findKeys, findRows } from "./aftermath";
 import { Fleet } from "./fleet";
@@ -26,27 +25,13 @@ const SEED = Number(process.env.SOAK_SEED ?? randomBytes(4).readUInt32BE());
 const PEOPLE = 24;
 const OPERATORS = 2;
 
-const root = join(import.meta.dirname, "../..");
-let built = "";
+let built: Awaited<ReturnType<typeof buildForProcesses>> | undefined;
 
 beforeAll(async () => {
-  if (!servers.asked) return;
-  // Inside the project, so that it finds its packages.
-  built = mkdtempSync(join(root, "node_modules", ".soak-"));
-  await build({
-    entry: { worker: join(import.meta.dirname, "worker.ts") },
-    outDir: built,
-    format: "esm",
-    target: "node20",
-    skipNodeModulesBundle: true,
-    config: false,
-    silent: true,
-  });
+  if (servers.asked) built = await buildForProcesses(join(import.meta.dirname, "worker.ts"));
 }, 60_000);
 
-afterAll(() => {
-  if (built) rmSync(built, { recursive: true });
-});
+afterAll(() => built?.remove());
 
 /** A database, the beginning of keys in Redis, and the processes on them. */
 async function createWorld(sessionsIn: "PostgreSQL" | "Redis") {
@@ -62,7 +47,7 @@ async function createWorld(sessionsIn: "PostgreSQL" | "Redis") {
   });
   const world = new World(new Ledger());
   world.fleet = await Fleet.start({
-    script: join(built, "worker.js"),
+    script: built?.path ?? "",
     order: {
       database: String(row?.name),
       secret: randomBytes(32).toString("hex"),

@@ -70,12 +70,6 @@ export function createEditor(files: Map<string, string>, paths: Record<string, s
       return (completions?.entries ?? []).map(({ name }) => name);
     },
 
-    /** What it says when the mouse is over a name: of the call, where it is called. */
-    hoverOver(path: string, name: string): string {
-      const info = service.getQuickInfoAtPosition(path, (read(path) ?? "").lastIndexOf(name));
-      return ts.displayPartsToString(info?.documentation);
-    },
-
     /** What it says about one of them. */
     describeCompletion(path: string, name: string): string {
       const [none, position] = [undefined, endOf(path)];
