@@ -26,6 +26,16 @@ export interface TenantAuthClientOptions {
    * @default "x-tenant-id"
    */
   tenantHeader?: string;
+  /**
+   * The same by the tenant's slug, as pages at `/t/acme` know it. The server needs `bySlug()` for
+   * it: `tenantAuth({ resolveTenantId: bySlug() })`.
+   */
+  tenantSlug?: string | (() => string | null | undefined);
+  /**
+   * The header that the slug goes in; the option `header` of the server's `bySlug()`.
+   * @default "x-tenant-slug"
+   */
+  slugHeader?: string;
 }
 
 type Server = ReturnType<typeof tenantAuth>;
@@ -136,6 +146,8 @@ interface Actions<App extends Application> {
 export const tenantAuthClient = <App extends Application = Application>({
   tenantId,
   tenantHeader = "x-tenant-id",
+  tenantSlug,
+  slugHeader = "x-tenant-slug",
 }: TenantAuthClientOptions = {}) =>
   ({
     id: "tenant-auth",
@@ -148,13 +160,6 @@ export const tenantAuthClient = <App extends Application = Application>({
       }),
     }),
     $ERROR_CODES: TENANT_AUTH_ERROR_CODES,
-    // Calls without arguments would be sent as GET or POST by guess.
-    pathMethods: {
-      "/tenant/list": "GET",
-      "/tenant/get": "GET",
-      "/tenant/oauth-config/list": "GET",
-      "/tenant/sign-in-methods": "GET",
-    },
     atomListeners: [
       {
         signal: "$sessionSignal",
@@ -167,8 +172,16 @@ export const tenantAuthClient = <App extends Application = Application>({
         name: "tenant-auth",
         hooks: {
           onRequest(request) {
-            const id = typeof tenantId === "function" ? tenantId() : tenantId;
-            if (id && !request.headers.has(tenantHeader)) request.headers.set(tenantHeader, id);
+            const { headers } = request;
+            const names = { [tenantHeader]: tenantId, [slugHeader]: tenantSlug };
+            for (const header in names) {
+              const given = names[header];
+              const name = typeof given === "function" ? given() : given;
+              // One name is enough, and one that is set on the call wins.
+              if (name && !headers.has(tenantHeader) && !headers.has(slugHeader)) {
+                headers.set(header, name);
+              }
+            }
             return request;
           },
         },

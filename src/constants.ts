@@ -2,10 +2,16 @@ export const PLUGIN_ID = "tenant-auth";
 
 export const DEFAULT_TENANT_HEADER = "x-tenant-id";
 
+export const DEFAULT_SLUG_HEADER = "x-tenant-slug";
+
 /** better-auth's own callback, where providers send people back to. */
 export const CALLBACK_PATH = "/callback/:id";
 
 export const SIGN_UP_PATH = "/sign-up/email";
+
+/** Where somebody says which address they have, or want to have. */
+export const namesAddress = (path = "") =>
+  path === SIGN_UP_PATH || /change-email|email-change/.test(path);
 
 export const VERIFY_EMAIL = "/verify-email";
 

@@ -60,12 +60,15 @@ function sessionHooks(border: Border) {
       notes().sessionTokens.add(session.token);
       return { data };
     },
-    // Suspended while the session was on its way: those that are there are being ended.
+    // Refused while the session was on its way: those that are there are being ended.
     after: async (session: SessionRow | null, endpoint: GenericEndpointContext | null) => {
-      if (!session?.token || !(await isSuspended(ctx, session.tenantId))) return;
+      if (!session?.token) return;
+      const isOver = await isSuspended(ctx, session.tenantId);
+      const error = isOver ? suspended() : await border.secondLook?.(session);
+      if (!error) return;
       await ctx.internalAdapter.deleteSession(session.token);
       endpoint?.responseHeaders?.delete("set-cookie");
-      throw suspended();
+      throw error;
     },
   };
 }

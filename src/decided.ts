@@ -7,14 +7,13 @@ import { confinedModels, type Names, PLUGIN_MODELS, refuse } from "./schema";
  * Models of official plugins that need no decision, by plugin and model: somebody else's model of
  * the same name may be looked up in another way. A model belongs here only if every look-up in the
  * plugin's source starts from the id of a user, whom the border has let through, or if its rows
- * belong to nobody: keys that sign for everybody, marks of assertions that were used already.
+ * belong to nobody: keys that sign for everybody.
  * (`rateLimit` belongs to nobody either; it is better-auth's own and in no plugin's schema.)
  */
-const NEED_NO_DECISION = [
-  "two-factor.twoFactor",
-  "jwt.jwks",
-  "oauth-provider.oauthClientAssertion",
-];
+const NEED_NO_DECISION = ["two-factor.twoFactor", "jwt.jwks"];
+
+/** Plugins, by id, that work on the platform and in no tenant. mcp() is oauth-provider as well. */
+export const PLATFORM_ONLY = ["oauth-provider"];
 
 /** better-auth's own models, which are always confined, and ours, which the border leaves alone. */
 const CORE_MODELS = confinedModels({ scopedModels: [] });
@@ -29,6 +28,7 @@ export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void 
   assertModelsExist(others, options, "scopedModels");
   assertModelsExist(others, options, "sharedModels");
   assertModelsDecided(others, options);
+  assertNotShared(others, options);
   for (const model of options.scopedModels) assertTableName(ctx, others, model);
   assertNamesAreFree(ctx, others, options);
   if (Object.keys(options.tenantRoles).length && !ctx.tables.user?.fields.role) {
@@ -45,8 +45,12 @@ function assertModelsExist(
     if ([...CORE_MODELS, ...OWN_MODELS].includes(model)) {
       refuse(`${option}: "${model}" needs no decision. Leave it out.`);
     }
-    if (!others.some(({ schema }) => schema?.[model])) {
-      refuse(`${option}: no plugin has a model "${model}"`);
+    const owner = others.find(({ schema }) => schema?.[model]);
+    if (!owner) refuse(`${option}: no plugin has a model "${model}"`);
+    if (PLATFORM_ONLY.includes(owner.id)) {
+      refuse(
+        `${option}: "${model}" belongs to ${owner.id}, which works on the platform only. Leave it out.`,
+      );
     }
   }
 }
@@ -57,6 +61,7 @@ function assertModelsDecided(others: BetterAuthPlugin[], options: ResolvedOption
   const models = new Set<string>();
   const owners: string[] = [];
   for (const { id, schema } of others) {
+    if (PLATFORM_ONLY.includes(id)) continue;
     const undecided = Object.keys(schema ?? {}).filter(
       (model) => !known.includes(model) && !NEED_NO_DECISION.includes(`${id}.${model}`),
     );
@@ -64,15 +69,52 @@ function assertModelsDecided(others: BetterAuthPlugin[], options: ResolvedOption
     if (undecided.length > 0) owners.push(`  ${id}: ${undecided.join(", ")}`);
   }
   if (models.size === 0) return;
+  const neverShared = neverSharedModels(others);
+  const sharable = [...models].filter((model) => !neverShared.includes(model));
   refuse(
     "some models of other plugins are neither scoped nor shared:",
     ...owners,
     "A row of a scoped model belongs to the tenant that it was created in and can be seen only there; a row of a shared model can be seen from every tenant.",
     "Unless tenants are meant to share them, set this option, and run the migrations:",
     `  scopedModels: ${list([...scopedModels, ...models])},`,
-    "For those that tenants share, set this one:",
-    `  sharedModels: ${list([...sharedModels, ...models])},`,
+    ...(sharable.length > 0
+      ? [
+          "For those that tenants share, set this one:",
+          `  sharedModels: ${list([...sharedModels, ...sharable])},`,
+        ]
+      : []),
   );
+}
+
+/** Models that must not be shared, by plugin, and what would come of it. */
+const SIGNS_IN = "would sign people in, or make users, in every tenant and on the platform";
+const NEVER_SHARED: Readonly<Record<string, { models?: string[]; because: string }>> = {
+  sso: { because: SIGNS_IN },
+  scim: { because: SIGNS_IN },
+  stripe: { models: ["subscription"], because: "would outlive the tenant" },
+};
+
+const neverSharedModels = (others: BetterAuthPlugin[]) =>
+  others.flatMap(({ id, schema }) => {
+    const found = Object.hasOwn(NEVER_SHARED, id) ? NEVER_SHARED[id] : undefined;
+    const models = Object.keys(schema ?? {});
+    return found ? models.filter((model) => found.models?.includes(model) ?? true) : [];
+  });
+
+function assertNotShared(
+  others: BetterAuthPlugin[],
+  { scopedModels, sharedModels }: ResolvedOptions,
+) {
+  for (const owner of others) {
+    const neverShared = neverSharedModels([owner]);
+    const shared = sharedModels.filter((model) => neverShared.includes(model));
+    if (shared.length === 0) continue;
+    refuse(
+      `sharedModels: ${list(shared)} cannot be shared. What one tenant stores there ${NEVER_SHARED[owner.id]?.because}.`,
+      "Set this option instead, and run the migrations:",
+      `  scopedModels: ${list([...scopedModels, ...shared])},`,
+    );
+  }
 }
 
 /**

@@ -29,7 +29,8 @@ export const TENANT_AUTH_ERROR_CODES = defineErrorCodes(
     SIGN_IN_METHOD_NOT_ALLOWED: "",
     POLICY_LOCKS_OUT: "",
     LAST_ADMIN: "",
-    TENANT_SCOPE_CONFLICT: "This call names another tenant than the request runs in",
+    PLATFORM_ONLY: "",
+    TENANT_SCOPE_CONFLICT: "The call names another tenant than the request",
   }),
 );
 

@@ -19,6 +19,13 @@ type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
 export type BeforeHook = NonNullable<Hooks["before"]>[number];
 export type AfterHook = NonNullable<Hooks["after"]>[number];
 
+/** The plugin's own hooks, by when they run. */
+export interface OwnHooks {
+  before: BeforeHook[];
+  afterEndpoint: AfterHook[];
+  afterPlugins: AfterHook[];
+}
+
 /**
  * A hook as better-auth calls it, without its middleware around it: that one sets up three
  * contexts for whatever a hook may answer, and takes longer than a hook that answers nothing.

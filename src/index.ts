@@ -1,5 +1,6 @@
 export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 export { byDomain, bySubdomain } from "./naming/by-host";
+export { bySlug } from "./naming/by-slug";
 export type { OAuthConfigCheck, OAuthConfigFinding } from "./oauth/check";
 export type { TenantOAuthConfig } from "./oauth/configs";
 export {

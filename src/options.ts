@@ -22,13 +22,19 @@ export type TenantManagementAction =
   | "invitation:create"
   | "invitation:list"
   | "invitation:resend"
-  | "invitation:revoke";
+  | "invitation:revoke"
+  | "sso:register"
+  | "sso:list"
+  | "sso:update"
+  | "sso:verify"
+  | "sso:delete";
 
 /** What a tenant's own administrators can be allowed to do, in their own tenant. */
 export type TenantRoleAction =
   | Exclude<TenantManagementAction, "tenant:create" | "tenant:delete">
   | "oauth-config:*"
-  | "invitation:*";
+  | "invitation:*"
+  | "sso:*";
 
 /** A signed-in caller, and where it belongs. */
 export interface TenantSession {
@@ -59,11 +65,15 @@ export type ResolvedTenant = string | { slug: string } | false | null | undefine
 /** Names the tenant of a request: see `resolveTenantId`. */
 export type ResolveTenant = (ctx: ResolveTenantContext) => ResolvedTenant | Promise<ResolvedTenant>;
 
+/** What `bySlug()` returns: it reads a claim of the request, and answers nothing about a host. */
+export type SlugResolver = ResolveTenant & { slugHeader: string };
+
 /** The options of `tenantAuth()`. A mistake in them is an error at start. */
 export interface TenantAuthOptions {
   /**
    * Names the tenant of a request, before anything the request itself says: from the host name,
-   * for example, with `bySubdomain()` or `byDomain()`. Runs on every request.
+   * for example, with `bySubdomain()` or `byDomain()`, or by a slug with `bySlug()`. Runs on every
+   * request.
    */
   resolveTenantId?: ResolveTenant;
   /**
@@ -170,7 +180,10 @@ export type ResolvedOptions = TenantAuthOptions &
       | "scopedModels"
       | "sharedModels"
     >
-  >;
+  > & {
+    /** What `bySlug()` made. It is not a resolver then: a slug in a header is a claim (R1, R9). */
+    bySlug?: SlugResolver | undefined;
+  };
 
 const fn = z.custom((value) => typeof value === "function", "expected a function");
 const names = z.record(
@@ -185,6 +198,7 @@ const ROLE_ACTIONS = [
   ..."tenant:get tenant:list tenant:update policy:update".split(" "),
   ..."* register list update check delete".split(" ").map((name) => `oauth-config:${name}`),
   ..."* create list resend revoke".split(" ").map((name) => `invitation:${name}`),
+  ..."* register list update verify delete".split(" ").map((name) => `sso:${name}`),
 ];
 
 const HOST_PATTERN = /^(\*\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:\d{1,5})?$/;
@@ -199,10 +213,13 @@ function isHostPattern(pattern: string): boolean {
     : false;
 }
 
+const headerName = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "expected a header name");
+
 const optionsSchema = z
   .strictObject({
     resolveTenantId: fn.optional(),
-    tenantHeader: z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "expected a header name"),
+    tenantHeader: headerName,
+    slugHeader: headerName.optional(),
     adminUserIds: z.array(z.string().min(1)),
     adminRoles: z.array(z.string().min(1)),
     tenantRoles: z.record(z.string().min(1), z.array(z.enum(ROLE_ACTIONS))),
@@ -222,10 +239,19 @@ const optionsSchema = z
       path: ["sharedModels"],
       error: "a model is either scoped or shared",
     },
+  )
+  .refine(
+    ({ tenantHeader, slugHeader }) => slugHeader?.toLowerCase() !== tenantHeader.toLowerCase(),
+    { path: ["slugHeader"], error: "the tenantHeader has an id in it" },
   );
+
+const isSlugResolver = (resolver: ResolveTenant | undefined): resolver is SlugResolver =>
+  typeof resolver === "function" && "slugHeader" in resolver;
 
 /** Fills in the defaults. A mistake in the options shows here, at start, not at the first sign-in. */
 export function resolveOptions(options: TenantAuthOptions = {}): ResolvedOptions {
+  const { resolveTenantId } = options;
+  const bySlug = isSlugResolver(resolveTenantId) ? resolveTenantId : undefined;
   const resolved = {
     ...options,
     tenantHeader: options.tenantHeader ?? DEFAULT_TENANT_HEADER,
@@ -239,7 +265,7 @@ export function resolveOptions(options: TenantAuthOptions = {}): ResolvedOptions
     scopedModels: options.scopedModels ?? [],
     sharedModels: options.sharedModels ?? [],
   };
-  const { error } = optionsSchema.safeParse(resolved);
+  const { error } = optionsSchema.safeParse({ ...resolved, slugHeader: bySlug?.slugHeader });
   if (error) throw new BetterAuthError(`tenantAuth(): ${z.prettifyError(error)}`);
-  return resolved;
+  return bySlug ? { ...resolved, resolveTenantId: undefined, bySlug } : resolved;
 }

@@ -23,8 +23,17 @@ const jsonColumn = {
   required: false,
   // Left to itself better-auth turns strings that look like dates into Dates, and leaves the
   // text of a MariaDB json column unparsed.
-  transform: { output: (stored) => (typeof stored === "string" ? JSON.parse(stored) : stored) },
+  transform: { output: (stored) => parseObject(stored) as typeof stored },
 } satisfies DBFieldAttribute;
+
+/** What is no JSON was written past us. In a list: better-auth takes such a text for null. */
+function parseObject(stored: unknown) {
+  try {
+    const value: unknown = typeof stored === "string" ? JSON.parse(stored) : stored;
+    if (typeof value !== "string") return value;
+  } catch {}
+  return [stored];
+}
 
 /** As JSON in a text: a list column of Prisma cannot be null, and an empty list is not none. */
 const listColumn = {

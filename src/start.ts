@@ -9,7 +9,7 @@ import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession, sessionsOfKeys } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
 import { databaseHooks } from "./database-hooks";
-import type { AfterHook, BeforeHook } from "./framework";
+import type { BeforeHook, OwnHooks } from "./framework";
 import {
   alsoWhereItCame,
   goOnAtEndpoint,
@@ -24,13 +24,6 @@ import { settledScope } from "./scope/endpoint";
 import { prepareScopes } from "./scope/scope";
 import type { policyOf as PolicyFactory } from "./tenants/enforce";
 import { openSince, recentlySeen, wasDeleted } from "./tenants/find";
-
-/** The plugin's own hooks, by when they run. */
-interface OwnHooks {
-  before: BeforeHook[];
-  afterEndpoint: AfterHook[];
-  afterPlugins: AfterHook[];
-}
 
 /**
  * What the plugin does when better-auth starts, and the one place that changes better-auth's
@@ -49,17 +42,20 @@ export async function start(
   const { policyOf, latePolicyOptions, latePolicyContext, guardDeletions } = await import(
     "./tenants/enforce"
   );
-  const parts = await loadParts(ctx, options);
+  const parts = await (await import("./parts")).loadParts(ctx, options);
   if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {
     (await import("./border/mysql")).verifyInsertedRow(ctx.adapter);
   }
   const border = createBorder(ctx, options, policyOf);
   confineAdapter(ctx.adapter, border);
+  const enterpriseHooks = parts.confineEnterprise?.(border, options, hooks) ?? hooks;
+  const packageHooks = parts.confinePackages?.(border, options, enterpriseHooks) ?? enterpriseHooks;
+  const allHooks = parts.traced?.(packageHooks, options) ?? packageHooks;
   const runtime = runtimeSchema(schema, confinedModels(options), () => settledScope()?.tenantId);
   whenOptionsAreComplete(ctx, (complete) => {
     assertOnce(complete);
     assertDecided(ctx, options);
-    const plugins = pluginsAtRunTime(complete, runtime, hooks);
+    const plugins = pluginsAtRunTime(complete, runtime, allHooks);
     change(ctx, complete, plugins, options, border);
     Object.assign(complete, latePolicyOptions(border.policy, complete));
     latePolicyContext(ctx, border.policy);
@@ -72,23 +68,6 @@ export async function start(
     if (parts.trustOwnAddresses) ctx.isTrustedOrigin = parts.trustOwnAddresses(ctx);
   });
   return { options: { databaseHooks: databaseHooks(border, confinedModels(options)) } };
-}
-
-/** Loads what this application needs. The changes themselves cannot wait for it. */
-async function loadParts(
-  { options: { secondaryStorage, plugins, account } }: AuthContext,
-  { resolveTenantId, sessionCookies }: ResolvedOptions,
-) {
-  // Another plugin may bring what is not there yet.
-  const isOpen = plugins?.some(({ id, init }) => id !== PLUGIN_ID && init);
-  const [storage, addresses, cookieNames] = await Promise.all([
-    secondaryStorage || isOpen ? import("./border/storage") : undefined,
-    resolveTenantId ? import("./naming/addresses") : undefined,
-    sessionCookies === "per-tenant" || account?.storeAccountCookie || isOpen
-      ? import("./border/cookie-names")
-      : undefined,
-  ]);
-  return { ...storage, ...addresses, ...cookieNames };
 }
 
 /**

@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
+import { bySlug } from "../src/index";
 import { asOperator, connect, somebody } from "./support/client";
 import { createInstance, PASSWORD } from "./support/instance";
 
@@ -152,5 +153,62 @@ describe("the tenant on every request", () => {
 
     expect(await inGlobex.authClient.getSession()).toMatchObject({ data: null, error: null });
     expect((await inAcme.authClient.getSession()).data?.session.token).toBe(data?.token);
+  });
+});
+
+describe("the slug on every request", () => {
+  const al = { email: "al@example.com", password: PASSWORD };
+
+  async function twoTenants(header?: string) {
+    const resolveTenantId = bySlug(header ? { header } : {});
+    const instance = await createInstance({ tenant: { resolveTenantId } });
+    const acme = await instance.createTenant("acme");
+    const globex = await instance.createTenant("globex");
+    await instance.signUp(acme.id, al.email);
+    return { instance, acme, globex };
+  }
+
+  test("the address of the page is enough, and is read before every request", async () => {
+    const { instance, acme } = await twoTenants();
+    let pathname = "/t/acme/sign-in";
+    const tenantSlug = () => /^\/t\/([^/]+)/.exec(pathname)?.[1];
+    const { authClient, last } = connect(instance, { tenant: { tenantSlug } });
+
+    expect((await authClient.signIn.email(al)).data?.user.tenantId).toBe(acme.id);
+    expect((await authClient.getSession()).data?.session.tenantId).toBe(acme.id);
+    expect(last().headers.get("x-tenant-slug")).toBe("acme");
+    expect(last().headers.has("x-tenant-id")).toBe(false);
+    pathname = "/t/globex";
+    expect((await authClient.getSession()).data).toBeNull();
+    expect((await authClient.tenant.signIn.email(al)).error).toMatchObject(nobody);
+    pathname = "/t/nobody";
+    expect((await authClient.getSession()).error).toMatchObject({ code: "TENANT_NOT_FOUND" });
+    pathname = "/pricing";
+    await authClient.getSession();
+    expect(last().headers.has("x-tenant-slug")).toBe(false);
+  });
+
+  test("slugHeader: another header, on both sides; a header of the call wins", async () => {
+    const { instance, acme, globex } = await twoTenants("x-shop");
+    const tenant = { tenantSlug: "globex", slugHeader: "X-Shop" };
+    const { authClient, last } = connect(instance, { tenant });
+    const { data } = await authClient.tenant.signUp.email(somebody("bo@example.com"));
+    expect(data?.user.tenantId).toBe(globex.id);
+    expect(last().headers.get("x-shop")).toBe("globex");
+    const signedIn = await authClient.signIn.email(al, { headers: { "x-shop": "acme" } });
+    expect(signedIn.data?.user.tenantId).toBe(acme.id);
+  });
+
+  test("R1: an id wins, be it in the body or in its header, and only one of both is sent", async () => {
+    const { instance, acme, globex } = await twoTenants();
+    const both = connect(instance, { tenant: { tenantId: acme.id, tenantSlug: "globex" } });
+    expect((await both.authClient.signIn.email(al)).data?.user.tenantId).toBe(acme.id);
+    const slug = connect(instance, { tenant: { tenantSlug: "globex" } });
+    const headers = { "x-tenant-id": acme.id };
+    const onCall = await slug.authClient.signIn.email({ ...al, fetchOptions: { headers } });
+    expect(onCall.data?.user.tenantId).toBe(acme.id);
+    const { authClient } = connect(instance, { tenant: { tenantSlug: globex.slug } });
+    const { data } = await authClient.tenant.signIn.email({ ...al, tenantId: acme.id });
+    expect(data?.session?.tenantId).toBe(acme.id);
   });
 });

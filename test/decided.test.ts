@@ -1,5 +1,7 @@
 import { apiKey } from "@better-auth/api-key";
 import { passkey } from "@better-auth/passkey";
+import { scim } from "@better-auth/scim";
+import { sso } from "@better-auth/sso";
 import { BetterAuthError, type BetterAuthPlugin, betterAuth } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
 import {
@@ -12,6 +14,7 @@ import {
 } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type TenantAuthOptions, tenantAuth } from "../src/index";
+import { SCIM_MODELS } from "./enterprise/scim-world";
 import { createDatabase } from "./support/database";
 import {
   createInstance,
@@ -105,10 +108,6 @@ describe("R11: models of other plugins", () => {
     ["passkey", passkey(), ["passkey"]],
     ["api-key", apiKey(), ["apikey"]],
     ["a plugin that nobody has heard of", unknownPlugin("crm", "lead", "deal"), ["lead", "deal"]],
-    // Not installed here, so by their ids and models alone.
-    ["sso", unknownPlugin("sso", "ssoProvider"), ["ssoProvider"]],
-    ["scim", unknownPlugin("scim", "scimUser", "scimGroup"), ["scimUser", "scimGroup"]],
-    ["stripe", unknownPlugin("stripe", "user", "subscription"), ["subscription"]],
   ];
 
   it.each(UNDECIDED)("%s is refused until it is decided", async (_, plugin, models) => {
@@ -131,6 +130,27 @@ describe("R11: models of other plugins", () => {
         expect("tenantId" in fields, model).toBe(option === "scopedModels");
       }
     }
+  });
+
+  const NEVER_SHARED: [string, BetterAuthPlugin, string[]][] = [
+    ["sso", sso(), ["ssoProvider"]],
+    ["stripe", unknownPlugin("stripe", "user", "subscription"), ["subscription"]],
+    [
+      "scim",
+      scim({ connections: [], managedConnections: { credentialHashSecret: "x".repeat(32) } }),
+      SCIM_MODELS,
+    ],
+  ];
+
+  it.each(NEVER_SHARED)("%s has to be scoped, and is never shared", async (_, plugin, models) => {
+    const message = await refusal({ plugins: [plugin] });
+    const tenant = pasted(message, "scopedModels");
+    expect(tenant).toEqual({ scopedModels: models });
+    expect(message).not.toContain("sharedModels");
+    await expectToWork(await createInstance({ tenant, plugins: [plugin] }));
+    const refused = await refusal({ plugins: [plugin], tenant: { sharedModels: models } });
+    expect(refused).toContain("cannot be shared");
+    expect(pasted(refused, "scopedModels")).toEqual(tenant);
   });
 
   it("the lines hold what the application has decided already", async () => {

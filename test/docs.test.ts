@@ -1,13 +1,16 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { socialProviderList } from "better-auth/social-providers";
 import { beforeAll, describe, expect, it } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import { createEditor, SCRATCH } from "./support/compiler";
 import { type Block, blocksIn, pages, readPage, root } from "./support/markdown";
+import { rowsUnder } from "./support/reference";
 
 const blocks = pages.flatMap(blocksIn);
-const inLanguage = (language: string) => blocks.filter((block) => block.language === language);
+const inLanguage = (...languages: string[]) =>
+  blocks.filter(({ language }) => languages.includes(language));
+const typescript = inLanguage("ts", "tsx");
 const positionOf = ({ page, line }: Block) => `${page}:${line}`;
 
 /** What blocks use without saying where it comes from. */
@@ -18,6 +21,7 @@ declare global {
   const acmeId: string;
   const currentTenantId: () => string | null;
   const database: Pool;
+  const prisma: { project: Record<"create" | "findFirst" | "findMany" | "updateMany", (query: object) => Promise<object>> };
   const db: { collection(name: string): { updateMany(which: object, what: object): Promise<object> } };
   const deliver: (mail: Record<"from" | "to" | "subject" | "text", string>) => Promise<void>;
   // The ones that the README sets up.
@@ -25,9 +29,22 @@ declare global {
   const authClient: typeof import("./README/lib/auth-client").authClient;
 }`;
 
+/** As much of Next.js as the README uses: test/guides/readme.test.ts builds it with the real one. */
+const NEXT = `
+declare module "next/headers" {
+  export function headers(): Promise<Headers>;
+}
+declare module "next/navigation" {
+  export function notFound(): never;
+  export function redirect(path: string): never;
+}
+declare module "next/server" {
+  export function connection(): Promise<void>;
+}`;
+
 /** A block with a file's name in its first line is that file; pages are apart from each other. */
 function fileOf({ page, line, code }: Block) {
-  const [, name = `line-${line}.ts`] = /^\/\/ (\S+\.m?ts)\n/.exec(code) ?? [];
+  const [, name = `line-${line}.ts`] = /^\/\/ (\S+\.(?:m?ts|tsx))\n/.exec(code) ?? [];
   return join(SCRATCH, page.replace(/\.md$/, ""), name);
 }
 
@@ -59,9 +76,11 @@ const ENTRIES = {
 
 const files = new Map([
   [scratch("prelude.ts"), PRELUDE],
-  ...inLanguage("ts").map((block) => [fileOf(block), `${block.code}export {};`] as const),
-  // The page has only a script, which imports the README's.
+  [scratch("next.d.ts"), NEXT],
+  ...typescript.map((block) => [fileOf(block), `${block.code}export {};`] as const),
+  // These pages have only a file that imports the README's.
   [scratch("docs/adding/lib/auth.ts"), `export { auth } from "@/lib/auth";`],
+  [scratch("docs/own-tables/lib/auth.ts"), `export { auth } from "@/lib/auth";`],
   [BROKEN, "acmeId.nothing;\nexport {};"],
   ...Object.entries(TYPED).map(([code, path]) => [path, `export {};\n${code}`] as const),
 ]);
@@ -74,14 +93,14 @@ beforeAll(() => {
 
 describe("TypeScript in the guides", () => {
   it("is there at all, and a mistake in it would be found", () => {
-    expect(inLanguage("ts").length).toBeGreaterThan(20);
-    expect(new Set(inLanguage("ts").map(fileOf)).size).toBe(inLanguage("ts").length);
+    expect(typescript.length).toBeGreaterThan(20);
+    expect(new Set(typescript.map(fileOf)).size).toBe(typescript.length);
     expect(editor.problemsIn(BROKEN)).toEqual([
       { line: 0, message: "Property 'nothing' does not exist on type 'string'." },
     ]);
   }, 120_000);
 
-  it.each(inLanguage("ts").map((block) => [positionOf(block), block] as const))(
+  it.each(typescript.map((block) => [positionOf(block), block] as const))(
     "%s compiles",
     (_, block) => {
       const problems = editor.problemsIn(fileOf(block));
@@ -105,11 +124,13 @@ const COMMANDS: Record<string, string> = {
   "npm run build": ".ci/run, and test/package.test.ts",
   "npm run check:package": ".ci/run",
   "npm run test:package": ".ci/run",
-  "npm install better-auth better-auth-tenant pg":
-    "test/package-installed.test.ts, from the tarball",
+  "npm install better-auth better-auth-tenant kysely@0.28 libsql":
+    "test/guides/readme.test.ts, from the tarball",
+  "npm install pg && npm install --save-dev @types/pg": "test/guides/readme.test.ts",
+  "npx tsx --env-file=.env scripts/migrate.mts": "test/guides/readme.test.ts",
+  "npx tsx --env-file=.env scripts/seed.mts": "test/guides/readme.test.ts",
   "npx auth@latest migrate":
     "test/guides/cli.test.ts, with the version that goes with our better-auth",
-  "npx tsx scripts/migrate.mts": "test/guides/cli.test.ts",
 };
 
 describe("commands in the guides", () => {
@@ -140,14 +161,30 @@ describe("links in the guides", () => {
   const anchorsIn = (page: string) =>
     [...readPage(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => anchorOf(heading));
 
-  it.each([...pages, "SECURITY.md", "CHANGELOG.md"])("%s leads to what is there", (page) => {
-    for (const [, target = ""] of readPage(page).matchAll(/\]\(([^)\s]+)\)/g)) {
-      if (/^https:/.test(target)) continue;
-      const [path = "", anchor] = target.split("#");
-      const file = path ? join(dirname(page), path) : page;
-      expect(existsSync(join(root, file)), `${page}: ${target}`).toBe(true);
-      if (anchor) expect(anchorsIn(file), `${page}: ${target}`).toContain(anchor);
+  it.each([...pages, "SECURITY.md", "CHANGELOG.md", "examples/nextjs/README.md"])(
+    "%s leads to what is there",
+    (page) => {
+      for (const [, target = ""] of readPage(page).matchAll(/\]\(([^)\s]+)\)/g)) {
+        if (/^https?:/.test(target)) continue;
+        const [path = "", anchor] = target.split("#");
+        const file = path ? join(dirname(page), path) : page;
+        expect(existsSync(join(root, file)), `${page}: ${target}`).toBe(true);
+        if (anchor) expect(anchorsIn(file), `${page}: ${target}`).toContain(anchor);
+      }
+    },
+  );
+
+  it("pictures are small", () => {
+    for (const name of readdirSync(join(root, "docs/images"))) {
+      expect([name, statSync(join(root, "docs/images", name)).size < 150_000]).toEqual([
+        name,
+        true,
+      ]);
     }
+  });
+
+  it("the README has fewer than 1,500 words", () => {
+    expect(readPage("README.md").split(/\s+/).length).toBeLessThan(1500);
   });
 
   it("all guides are in the README", () => {
@@ -165,6 +202,17 @@ describe("documentation in editors", () => {
     "TenantInvitationsOptions",
     "InvitationMail",
   ];
+
+  it.each([
+    ["tenantAuth()", "server", "TenantAuthOptions"],
+    ["tenantAuthClient()", "client", "TenantAuthClientOptions"],
+    ["tenantInvitations()", "server of invitations", "TenantInvitationsOptions"],
+  ] as const)("docs/reference.md has the options of %s", (heading, entry, type) => {
+    const options = editor.exportsOf(ENTRIES[entry]).find(({ name }) => name === type);
+    const names = options?.properties.map(({ name }) => name) ?? [];
+    const documented = rowsUnder(`### \`${heading}\``).map(([name]) => name);
+    expect(documented.toSorted()).toEqual(names.sort());
+  });
 
   it.each(Object.entries(ENTRIES))("everything that the %s exports has some", (_, entry) => {
     const exported = editor.exportsOf(entry);

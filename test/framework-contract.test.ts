@@ -15,6 +15,7 @@ import { getMigrations } from "better-auth/db/migration";
 import { admin, magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { getTenantId, tenantAuth } from "../src/index";
+import { DEFAULT_SECRET } from "../src/oauth/log-lines";
 import { ADMIN_ENDPOINTS } from "../src/scope/endpoint";
 import { mapStorage } from "./sessions/stores";
 import { Browser } from "./support/browser";
@@ -430,4 +431,9 @@ describe("OAuth", () => {
     expect(state.note).toBe("passes");
     expect(state.serverContext).toBeUndefined();
   });
+});
+
+it("better-auth's secret of last resort is the one that we know", async () => {
+  const { auth } = await plain({ secret: "" });
+  expect((await auth.$context).secret).toBe(DEFAULT_SECRET);
 });

@@ -1,6 +1,4 @@
-import { execFile } from "node:child_process";
 import {
-  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -8,15 +6,14 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import { root } from "./support/markdown";
+import { packPackage, run } from "./support/package";
 
 /*
  * The package as others get it: packed, installed into fresh projects, compiled and run there. It
@@ -40,15 +37,6 @@ const CASES = VERSIONS.flatMap((version) =>
 
 const tool = (path: string) => join(root, "node_modules", path);
 const TSC = tool("typescript/bin/tsc");
-
-async function run(cwd: string, command: string, ...args: string[]): Promise<string> {
-  try {
-    return (await promisify(execFile)(command, args, { cwd })).stdout;
-  } catch (error) {
-    const { stdout, stderr } = error as { stdout: string; stderr: string };
-    throw new Error(`${command} ${args.join(" ")}\n${stdout}\n${stderr}`);
-  }
-}
 
 /** Signs somebody up, with the server and the client of the package. */
 const PROGRAM = `
@@ -123,18 +111,7 @@ describe.runIf(process.env.TEST_PACKAGE)("the packed package", () => {
   let packed: string[];
 
   beforeAll(async () => {
-    mkdirSync(checkout);
-    const needed = ["src", "package.json", "tsconfig.json", "tsup.config.ts", "rolldown.config.js"];
-    for (const name of [...needed, "README.md", "LICENSE", "CHANGELOG.md", "docs"]) {
-      cpSync(join(root, name), join(checkout, name), { recursive: true });
-    }
-    symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
-    await run(checkout, "npm", "run", "build");
-    const [report] = JSON.parse(await run(checkout, "npm", "pack", "--json")) as [
-      { filename: string; files: { path: string }[] },
-    ];
-    tarball = join(checkout, report.filename);
-    packed = report.files.map(({ path }) => path);
+    ({ tarball, files: packed } = await packPackage(checkout));
   }, 300_000);
 
   afterAll(() => rmSync(temporary, { recursive: true, force: true }), 60_000);
@@ -180,7 +157,9 @@ describe.runIf(process.env.TEST_PACKAGE)("the packed package", () => {
         write(`tsconfig.${resolution}.json`, { compilerOptions: options, files: ["main.ts"] });
         expect(await compile(project, resolution), resolution).toEqual([]);
       }
-      expect(await run(project, process.execPath, "out/main.js")).toContain("signed up at acme");
+      expect(await run({ cwd: project }, process.execPath, "out/main.js")).toContain(
+        "signed up at acme",
+      );
     },
   );
 
@@ -192,7 +171,7 @@ describe.runIf(process.env.TEST_PACKAGE)("the packed package", () => {
     mkdirSync(probe, { recursive: true });
     const asking =
       probes.get(version) ??
-      run(probe, "npm", "install", "--dry-run", `better-auth@${version}`).then(
+      run({ cwd: probe }, "npm", "install", "--dry-run", `better-auth@${version}`).then(
         () => true,
         () => false,
       );
@@ -203,7 +182,7 @@ describe.runIf(process.env.TEST_PACKAGE)("the packed package", () => {
 
 async function install(project: string, installer: Installer, ...packages: string[]) {
   const [command, ...args] = INSTALLERS[installer];
-  await run(project, command, ...args, ...packages);
+  await run({ cwd: project }, command, ...args, ...packages);
 }
 
 /** How many copies of a package there are in a project, wherever they lie. */
@@ -222,7 +201,13 @@ function copiesOf(name: string, project: string): number {
  * not ours to mend: most applications set skipLibCheck for them.
  */
 async function compile(project: string, resolution: string): Promise<string[]> {
-  const compiling = run(project, process.execPath, TSC, "-p", `tsconfig.${resolution}.json`);
+  const compiling = run(
+    { cwd: project },
+    process.execPath,
+    TSC,
+    "-p",
+    `tsconfig.${resolution}.json`,
+  );
   const said = await compiling.catch((error: Error) => error.message);
   const errors = said.split("\n").filter((line) => line.includes("error TS"));
   return errors.filter((line) => /better-auth-tenant\/dist|^main\.ts/.test(line));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import type { TenantPolicy } from "../src/index";
+import { bySlug, type TenantPolicy } from "../src/index";
 import type { Answer, Browser } from "./support/browser";
 import { createDatabase, type TestDatabase } from "./support/database";
 import { createInstance, createPlainInstance, PASSWORD } from "./support/instance";
@@ -23,6 +23,7 @@ const COLUMNS = [
   "tenant",
   "tenant with a config",
   "tenant with a policy",
+  "tenant by slug",
 ];
 
 type Counts = Record<string, number>;
@@ -90,8 +91,10 @@ describe("queries", () => {
 
     for (const name of COLUMNS) {
       const database = await createDatabase("sqlite");
-      const instance = await createInstance({ database, auth });
-      const tenantId = (await instance.createTenant()).id;
+      const bySlugs = name === "tenant by slug";
+      const tenant = bySlugs ? { resolveTenantId: bySlug() } : {};
+      const instance = await createInstance({ database, auth, tenant });
+      const { id: tenantId, slug } = await instance.createTenant();
       if (name === "tenant with a config") {
         await instance.api.registerTenantOAuthConfig({ body: { tenantId, ...GOOGLE } });
       }
@@ -102,6 +105,7 @@ describe("queries", () => {
       const names: Record<string, Names> = {
         "no tenant": {},
         "session's tenant": endpoints,
+        "tenant by slug": { prefix: "/tenant", headers: { "x-tenant-slug": slug } },
       };
       columns[name] = await measure(
         database,
@@ -154,6 +158,7 @@ describe("queries", () => {
     expectMore("tenant", row, extra);
     expectMore("tenant with a config", row, extra);
     expectMore("tenant with a policy", row, extra);
+    expectMore("tenant by slug", row, extra);
   });
 
   it.each(["get-session", "get-session, signed out", "list-sessions", "update-user", "sign-out"])(

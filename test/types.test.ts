@@ -324,6 +324,7 @@ describe("OAuth configs", () => {
         tenant: { id: string; name: string; slug: string; status: Tenant["status"] };
         emailAndPassword: { enabled: boolean; signUp: boolean };
         providers: { id: string; name: string }[];
+        sso?: { id: string }[];
       }>();
     });
   });

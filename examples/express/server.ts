@@ -1,11 +1,11 @@
 // Express, with a path for each tenant: the pages of the tenant with the slug "acme" are at /t/acme,
 // and their requests say so in a header. In the browser that is
-//   tenantAuthClient({ tenantId: () => location.pathname.split("/")[2], tenantHeader: "x-tenant-slug" })
+//   tenantAuthClient({ tenantSlug: () => location.pathname.split("/")[2] })
 // From the root of the repository: npm run build && npx tsx examples/express/server.ts
 import { betterAuth } from "better-auth";
 import { memoryAdapter } from "better-auth/adapters/memory";
 import { fromNodeHeaders, toNodeHandler } from "better-auth/node";
-import { tenantAuth } from "better-auth-tenant";
+import { bySlug, tenantAuth } from "better-auth-tenant";
 import express from "express";
 
 const auth = betterAuth({
@@ -27,10 +27,7 @@ const auth = betterAuth({
   emailAndPassword: { enabled: true },
   plugins: [
     tenantAuth({
-      resolveTenantId: ({ headers }) => {
-        const slug = headers?.get("x-tenant-slug");
-        return slug ? { slug } : null;
-      },
+      resolveTenantId: bySlug(),
       // All tenants share one host, so that somebody may be signed in at several of them.
       sessionCookies: "per-tenant",
     }),

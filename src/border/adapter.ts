@@ -51,13 +51,13 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
   const { raw } = border;
   const current = () => borderOf(adapter) ?? border;
   const methods = {
-    ...guarded(confinedMethods(raw, current), current),
+    ...guarded(raw, current),
     transaction: <R>(run: (inner: DBTransactionAdapter) => Promise<R>) =>
       raw.transaction((inner) => {
         // Adapters without transactions hand themselves in, and that is the confined one already.
         if (inner === adapter || inner === raw) return run(adapter);
-        const confined = guarded(confinedMethods(inner, current), current);
-        return run(Object.assign(Object.create(inner), confined));
+        const confined: DBTransactionAdapter = Object.create(inner);
+        return run(Object.assign(confined, guarded(inner, current, confined)));
       }),
   };
   try {
@@ -71,11 +71,16 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
 
 type Methods = Omit<DBTransactionAdapter, "id" | "options">;
 
-/** The methods, with somebody who may look at a call first: see `keep-admin.ts`. */
-function guarded(methods: Methods, current: () => Border): Methods {
-  const entries = Object.entries(methods).map(([name, run]: [string, AdapterMethod]) => [
+/** The methods, with somebody who may look at a call first: see `tenants/enforce.ts`. */
+function guarded(
+  raw: DBTransactionAdapter,
+  current: () => Border,
+  transaction?: DBTransactionAdapter,
+): Methods {
+  const methods = Object.entries(confinedMethods(raw, current));
+  const entries = methods.map(([name, run]: [string, AdapterMethod]) => [
     name,
-    (call: never) => current().policy.guard?.(name, call, run) ?? run(call),
+    (call: never) => current().policy.guard(name, call, run, raw, transaction) ?? run(call),
   ]);
   return Object.fromEntries(entries);
 }

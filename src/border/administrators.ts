@@ -24,23 +24,25 @@ export async function keepAdmin<T>(
   roles: string[],
   change: Change,
   run: Run<T>,
+  transaction?: DBTransactionAdapter,
 ): Promise<T> {
   const { ctx } = border;
-  const adapter = await getCurrentAdapter(ctx.adapter);
+  const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
   const scope = await settle(border.readSession);
   const { tenantId } = scope;
   if (tenantId === null || scope.reach !== "own" || isTrusted()) return run(adapter);
   const since = await border.tenantSince(tenantId);
   if (since === undefined) return run(adapter);
-  const runChecked = () =>
-    runWithTransaction(ctx.adapter, async () => {
-      const adapter = await getCurrentAdapter(ctx.adapter);
-      await lockTenant(adapter, tenantId, since);
-      await assertOneIsLeft(adapter, roles, change);
-      return run(adapter);
-    });
+  const runChecked = async (adapter: DBTransactionAdapter) => {
+    await lockTenant(adapter, tenantId, since);
+    await assertOneIsLeft(adapter, roles, change);
+    return run(adapter);
+  };
   // Whoever waits inside a transaction may have what the one before is waiting for.
-  return adapter === ctx.adapter ? inTurn(tenantId, runChecked) : runChecked();
+  if (adapter !== ctx.adapter) return runChecked(adapter);
+  return inTurn(tenantId, () =>
+    runWithTransaction(ctx.adapter, async () => runChecked(await getCurrentAdapter(ctx.adapter))),
+  );
 }
 
 /**

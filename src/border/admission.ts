@@ -1,13 +1,14 @@
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
-import type { DBTransactionAdapter } from "better-auth/types";
-import { SIGN_UP_PATH } from "../constants";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { namesAddress, SIGN_UP_PATH } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { TenantPolicy } from "../policy";
 import { adminTarget, currentEndpoint, type Endpoint } from "../scope/endpoint";
 import { notes, type Settled } from "../scope/scope";
 import { type Opening, type Row, tenantClause } from "./border";
-import { isAddressOf } from "./late-policy";
+import { toldToPage } from "./error-pages";
+import { isAddressOf, refusalOf } from "./late-policy";
 import { isTrusted, openerOf } from "./trusted";
 import { allows, CONTINUES, startedWay, wayOf } from "./ways";
 
@@ -20,43 +21,71 @@ import { allows, CONTINUES, startedWay, wayOf } from "./ways";
 const refused = (code: keyof typeof TENANT_AUTH_ERROR_CODES) =>
   APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES[code]);
 
+const notVerified = () => APIError.from("FORBIDDEN", BASE_ERROR_CODES.EMAIL_NOT_VERIFIED);
+
 /**
- * R13: refuses whom the policy does not admit. The server's own code and the admin plugin's
- * endpoints make users in any case: there, a manager or the tenant's own administrator asks.
+ * R13: refuses whom the policy does not admit. The server's own code, the admin plugin's endpoints
+ * and the tenant's directory make users in any case: there, a manager or the tenant itself asks.
  */
 async function admitUser(
   policy: TenantPolicy,
   user: Row,
   endpoint: Endpoint | undefined = currentEndpoint(),
 ): Promise<Opening | undefined> {
-  const opener = openerOf(endpoint?.context.adapter);
-  if (isTrusted() || adminTarget(endpoint)) return opener?.(user, "a carried one");
+  const ctx = endpoint?.context;
+  const opener = ctx && openerOf(ctx)?.bind(null, ctx);
+  if (isTrusted() || adminTarget(endpoint) || notes().directory) {
+    return opener?.(user, "a carried one");
+  }
   const way = wayOf(endpoint);
   // Somebody who could not get a session must not leave a user behind. A way that is not known
-  // makes users without sessions: a directory that provisions them, say.
+  // makes users without sessions.
   if (way && way !== CONTINUES && !allows(policy, way)) throw refused("SIGN_IN_METHOD_NOT_ALLOWED");
-  if (policy.signUp === "closed") throw refused("SIGN_UP_CLOSED");
-  if (policy.emailDomains && !isAddressOf(policy.emailDomains, user.email)) {
-    throw refused("EMAIL_DOMAIN_NOT_ALLOWED");
-  }
+  const refusal = refusalOf(policy, user.email);
+  if (refusal) throw refused(refusal);
   const opening = await opener?.(user, "any invitation");
   if (policy.signUp === "invited" && !opening) throw refused("INVITATION_REQUIRED");
   return opening;
 }
 
 /**
+ * R13 goes on: whoever came in by an address of `emailDomains` keeps to those, and an address that
+ * says who somebody is has to be theirs before they have it.
+ */
+export async function admitAddress(
+  { emailDomains }: TenantPolicy,
+  adapter: DBTransactionAdapter,
+  where: Where[],
+  { email, emailVerified }: Row,
+): Promise<void> {
+  if (!emailDomains || isTrusted() || adminTarget(currentEndpoint())) return;
+  const isAllowed = isAddressOf(emailDomains, email);
+  if (isAllowed && emailVerified) return;
+  const user = await adapter.findOne<Row>({ model: "user", where });
+  // A provider's profile is written as a whole, with the address that is there already.
+  if (!user || user.email === email) return;
+  const error = isAllowed ? notVerified() : refused("EMAIL_DOMAIN_NOT_ALLOWED");
+  throw toldToPage(currentEndpoint(), error);
+}
+
+/**
  * Refuses before better-auth does anything, where it can be told already. No mail is sent, and no
- * password looked at, for a way that is not allowed. A sign-up is refused before the address is
- * looked for: whether it is taken must not show, and where better-auth hides that, it hides a
- * refusal from where the user is made as well.
+ * password looked at, for a way that is not allowed. An address is refused before anybody looks for
+ * it: whether it is taken must not show, and where better-auth hides that, it hides a refusal from
+ * where the user is made as well.
  */
 export async function refuseEarly(policy: TenantPolicy, endpoint: Endpoint): Promise<void> {
   if (isTrusted()) return;
   const way = startedWay(endpoint);
   if (way && !allows(policy, way)) throw refused("SIGN_IN_METHOD_NOT_ALLOWED");
-  const email: unknown = endpoint.body?.email;
-  if (endpoint.path !== SIGN_UP_PATH || typeof email !== "string") return;
-  await admitUser(policy, { email: email.toLowerCase(), emailVerified: false }, endpoint);
+  if (!namesAddress(endpoint.path)) return;
+  const { email, newEmail } = endpoint.body ?? {};
+  if (endpoint.path !== SIGN_UP_PATH) {
+    const isRefused = policy.emailDomains && !isAddressOf(policy.emailDomains, newEmail);
+    if (isRefused) throw refused("EMAIL_DOMAIN_NOT_ALLOWED");
+  } else if (typeof email === "string") {
+    await admitUser(policy, { email: email.toLowerCase(), emailVerified: false }, endpoint);
+  }
 }
 
 /**
@@ -69,29 +98,30 @@ async function admitSession(
   scope: Settled,
   session: Row,
 ): Promise<{ expiresAt?: Date }> {
-  const way = wayOf(currentEndpoint());
+  const endpoint = currentEndpoint();
+  const way = wayOf(endpoint);
   if (way !== CONTINUES) {
-    if (!allows(policy, way)) throw refused("SIGN_IN_METHOD_NOT_ALLOWED");
-    await requireVerifiedAddress(policy, adapter, scope, String(session.userId));
+    if (!allows(policy, way)) throw toldToPage(endpoint, refused("SIGN_IN_METHOD_NOT_ALLOWED"));
+    const isVerified = await hasVerifiedAddress(policy, adapter, scope, String(session.userId));
+    if (!isVerified) throw toldToPage(endpoint, notVerified());
   }
   return capExpiry(policy, session);
 }
 
 /** An address of `emailDomains` says who somebody is, so it has to be theirs. */
-async function requireVerifiedAddress(
+async function hasVerifiedAddress(
   { emailDomains }: TenantPolicy,
   adapter: DBTransactionAdapter,
   scope: Settled,
   userId: string,
-): Promise<void> {
-  if (!emailDomains) return;
+): Promise<boolean> {
+  if (!emailDomains) return true;
   const known = notes().knownUsers.get(userId);
-  if (known?.email !== undefined && known.emailVerified) return;
+  if (known?.email !== undefined && known.emailVerified) return true;
   // What was read before may have been changed since: a code or a link verifies the address.
   const where = [{ field: "id", value: userId }, ...tenantClause(scope)];
   const user = await adapter.findOne<Row>({ model: "user", where });
-  if (!user || user.emailVerified || !isAddressOf(emailDomains, user.email)) return;
-  throw APIError.from("FORBIDDEN", BASE_ERROR_CODES.EMAIL_NOT_VERIFIED);
+  return !user || Boolean(user.emailVerified) || !isAddressOf(emailDomains, user.email);
 }
 
 /** Either of both, by the model of a new row, which is changed as the policy says. */

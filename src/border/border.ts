@@ -38,6 +38,24 @@ export interface Border {
   onRefused(error: unknown): Promise<unknown>;
   /** What the policy of a tenant decides, and who keeps its last administrator. */
   policy: PolicyOf;
+  /** What there is to ask where tenants have identity providers of their own. */
+  identityProviders?: IdentityProviders;
+  /** Whether a session that was just stored must not be, and why. */
+  secondLook?: (session: SessionRow) => Promise<Error | undefined>;
+}
+
+interface IdentityProviders {
+  /** Those that people can sign in with at a tenant. */
+  offered(tenantId: string): Promise<{ id: string }[]>;
+  /** Encrypts their secrets anew with the newest of the framework's secrets. */
+  rotateSecrets(): Promise<Rotated>;
+}
+
+/** How many rows there were of each kind when secrets were encrypted anew. */
+export interface Rotated {
+  rotated: number;
+  upToDate: number;
+  unreadable: number;
 }
 
 /** The policies of an instance's tenants, as the border asks for them. */
@@ -57,8 +75,18 @@ export interface PolicyOf {
   ): Promise<Opening | undefined>;
   /** By when a session has to end. */
   capExpiry(session: Row): Promise<object | undefined>;
-  /** Looks at a call of the adapter first; missing where tenants have no administrators. */
-  guard?: ((method: string, call: never, run: AdapterMethod) => Promise<unknown>) | undefined;
+  /**
+   * Runs a call of the adapter that has to be looked at first; undefined for every other. `raw` is
+   * the adapter below the border. Inside of a transaction, that is the transaction's, and everything
+   * has to go through either of both.
+   */
+  guard(
+    method: string,
+    call: never,
+    run: AdapterMethod,
+    raw: DBTransactionAdapter,
+    transaction: DBTransactionAdapter | undefined,
+  ): Promise<unknown> | undefined;
 }
 
 export type AdapterMethod = (call: never) => Promise<unknown>;

@@ -1,9 +1,9 @@
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { lazy } from "../framework";
 import { notes } from "../scope/scope";
-import type { Border, PolicyOf, Row } from "./border";
+import type { Border, Row } from "./border";
 
-type Call = { model: string; where: Where[]; update?: Row; set?: Row };
+export type Call = { model: string; where: Where[]; update?: Row; set?: Row };
 type Method = (call: Call) => Promise<unknown>;
 
 /** Loaded by the first tenant that might lose its administrator. */
@@ -16,25 +16,34 @@ const DELETIONS = ["delete", "deleteMany", "consumeOne"];
 /** On a call that was looked at already. */
 const SEEN = Symbol("seen");
 
+/** What a call of the adapter changes, if that is what it is there for. */
+export const changeOf = (name: string, { update, set }: Call): Row | undefined =>
+  CHANGES.includes(name) ? (update ?? set) : undefined;
+
+/** Whether a call about users may take an administrator away. */
+export function mayTakeAdmin(name: string, call: Call): boolean {
+  const mayTake = DELETIONS.includes(name) || takesAway(changeOf(name, call));
+  return mayTake && !(SEEN in call) && !isLeaving(call);
+}
+
 /**
- * Looks at calls of the adapter that may take the last administrator of a tenant away: here, where
- * users are changed, whichever endpoint asks for it.
+ * Runs a call that may take the last administrator of a tenant away: here, where users are changed,
+ * whichever endpoint asks for it.
  */
-export function guardAdmins(roles: string[], border: () => Border): PolicyOf["guard"] {
-  return async (name, given: Call, run) => {
-    const again = run as unknown as Method;
-    const update = given.update ?? given.set;
-    const mayTake = DELETIONS.includes(name) || (CHANGES.includes(name) && takesAway(update));
-    if (!mayTake || SEEN in given || border().confinedModel(given.model) !== "user") {
-      return again(given);
-    }
-    if (isLeaving(given)) return again(given);
-    const { keepAdmin } = await administrators();
-    return keepAdmin(border(), roles, { where: given.where, update }, (adapter) => {
-      const method = adapter[name as keyof DBTransactionAdapter] as unknown as Method;
-      return method({ ...given, [SEEN]: true } as Call);
-    });
+export async function keepAdmins(
+  roles: string[],
+  border: Border,
+  name: string,
+  call: Call,
+  transaction: DBTransactionAdapter | undefined,
+): Promise<unknown> {
+  const { keepAdmin } = await administrators();
+  const change = { where: call.where, update: changeOf(name, call) };
+  const run = (adapter: DBTransactionAdapter) => {
+    const method = adapter[name as keyof DBTransactionAdapter] as unknown as Method;
+    return method({ ...call, [SEEN]: true } as Call);
   };
+  return keepAdmin(border, roles, change, run, transaction);
 }
 
 /** The same for a whole user: better-auth deletes sessions and accounts before the row. */

@@ -13,6 +13,14 @@ import type { PolicyOf } from "./border";
 export const isAddressOf = (domains: readonly string[], email: unknown): boolean =>
   domains.includes(String(email).toLowerCase().split("@").at(-1) ?? "");
 
+/** Why a policy admits nobody with this address, invited or not; undefined where it does. */
+export function refusalOf(policy: TenantPolicy | null | undefined, email: unknown) {
+  const { signUp, emailDomains } = policy ?? {};
+  if (signUp === "closed") return "SIGN_UP_CLOSED";
+  if (emailDomains && !isAddressOf(emailDomains, email)) return "EMAIL_DOMAIN_NOT_ALLOWED";
+  return undefined;
+}
+
 /** Whether the address that a request is about has to be verified before there is a session. */
 export function requiresVerification(policy: TenantPolicy | null | undefined): boolean {
   const { emailDomains } = policy ?? {};
@@ -48,12 +56,23 @@ function defineLate(late: object, name: string, get: () => unknown): void {
 
 const VISIBLE = { enumerable: true, configurable: true };
 
-/** `emailAndPassword` and `emailVerification`, as the policy of the moment has them. */
+/** What of `user`, `emailAndPassword` and `emailVerification` a policy changes. */
 export function latePolicyOptions(
   policy: PolicyOf,
-  { emailAndPassword: password, emailVerification: mails }: Partial<BetterAuthOptions>,
+  { user, emailAndPassword: password, emailVerification: mails }: Partial<BetterAuthOptions>,
 ): Partial<BetterAuthOptions> {
+  const changes = user?.changeEmail;
   return {
+    ...(changes && {
+      user: {
+        ...user,
+        changeEmail: withLate(changes, {
+          // An address of a domain says who somebody is.
+          updateEmailWithoutVerification: () =>
+            changes.updateEmailWithoutVerification && !policy.now()?.emailDomains,
+        }),
+      },
+    }),
     ...(password && {
       emailAndPassword: withLate(password, {
         requireEmailVerification: () =>

@@ -1,4 +1,6 @@
+import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import {
   adminPlugin,
   adminTarget,
@@ -10,6 +12,7 @@ import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
 import { isValid, readSessionToken, sessionOf } from "../scope/settle";
 import { type Border, borderOf, type Row } from "./border";
+import { toldToPage } from "./error-pages";
 
 /**
  * An admin of the platform reaches further on better-auth's own admin endpoints: the tenant that
@@ -39,10 +42,16 @@ export async function scopeOfAdmin(
 }
 
 /**
- * Whether somebody of the platform calls, or the server's own code: before the scope is entered, so
- * that nobody else gets to know more of a suspended tenant than that it is suspended.
+ * A suspended tenant is entered by operators who manage its people, and by the server's own code:
+ * asked before, so that nobody else gets to know more of it than that it is suspended.
  */
-export async function mayVisit(endpoint: Endpoint): Promise<boolean> {
+export async function requireVisitor(endpoint: Endpoint): Promise<void> {
+  if (adminTarget(endpoint) && (await mayVisit(endpoint))) return;
+  const error = APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
+  throw toldToPage(endpoint, error);
+}
+
+async function mayVisit(endpoint: Endpoint): Promise<boolean> {
   if (!endpoint.request && !endpoint.headers) return true;
   const border = borderOf(endpoint.context.adapter);
   const session = border && (await sessionOf(endpoint, border.readSession));

@@ -59,7 +59,7 @@ export function explainRefusal(ctx: AuthContext, error: unknown): unknown {
   if (!/tenant/i.test(violated)) {
     const table = ctx.tables.user?.modelName ?? "user";
     ctx.logger.error(
-      `This e-mail exists in another tenant or on the platform, and the table "${table}" still has the unique index on the e-mail alone (${violated}), from before tenantAuth() was installed. Drop that index (README, "Adding it to an application that has users") or set keepEmailGloballyUnique: true.`,
+      `A sign-up at ${getTenantId() === null ? "the platform" : `tenant ${getTenantId()}`} failed: this e-mail exists in another tenant or on the platform, and the table "${table}" still has the unique index on the e-mail alone (${violated}), from before tenantAuth() was installed. Drop that index (see docs/adding.md) or set keepEmailGloballyUnique: true.`,
     );
   }
   return error;

@@ -2,7 +2,7 @@ import type { AuthContext, HookEndpointContext } from "better-auth";
 import { makeSignature, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import * as z from "zod";
 import { VERIFY_EMAIL } from "../constants";
-import { currentScope, enter, getTenantId, notes, settled } from "../scope/scope";
+import { currentScope, enter, getTenantId, namedScope, notes, settled } from "../scope/scope";
 import { borderOf } from "./border";
 
 /** A one-time token, the tenant it belongs to, and the endpoint that its link leads to. */
@@ -130,10 +130,9 @@ export async function openToken(
 ) {
   const [sealed, ...others] = new Set(places.map((place) => String(ctx[place]?.token)));
   const opened = sealed && !others.length ? await unseal(ctx.context, sealed) : undefined;
-  const scope = currentScope();
-  const isNamed = scope.kind === "settled" && !notes().decidedByResolver;
-  const isHere = isNamed && scope.tenantId === opened?.tenantId;
-  if (sealed && opened && leadsTo(opened.path, ctx.path) && (isHere || !isNamed)) {
+  const named = namedScope();
+  const isHere = !named || named.tenantId === opened?.tenantId;
+  if (sealed && opened && leadsTo(opened.path, ctx.path) && isHere) {
     enter(settled(await requireTenant(ctx, opened.tenantId, opened.since)));
     const { token } = opened;
     notes().openedToken = { sealed, token };
@@ -143,6 +142,7 @@ export async function openToken(
   // The token of this endpoint is better-auth's only credential that no row stands behind: a
   // signed e-mail address, good for whoever has that address, in whichever tenant. Only the
   // seal binds it to its tenant, and without a seal it is the platform's.
+  const scope = currentScope();
   if (scope.kind === "pending") enter(settled(null));
   else if (scope.tenantId !== null) return { context: { query: { token: "" } } };
 }

@@ -1,3 +1,4 @@
+import type { AuthContext } from "better-auth";
 import type { Endpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 import type { Opening, Row } from "./border";
@@ -8,18 +9,21 @@ import type { Opening, Row } from "./border";
  * counts that the call itself carries.
  */
 export type Opener = (
+  ctx: AuthContext,
   user: Row,
   counts: "any invitation" | "a carried one",
 ) => Promise<Opening | undefined>;
 
-/** On the adapter, like the border: a plugin may set it before or after ours has started. */
-const OPENER = Symbol.for("better-auth-tenant:opener");
+/**
+ * On the plugin that invites: it is there wherever that plugin stands, whatever adapter others
+ * bring, and in no other instance.
+ */
+export const OPENER = Symbol.for("better-auth-tenant:opener");
 
-export const openerOf = (adapter: object | undefined): Opener | undefined =>
-  (adapter as { [OPENER]?: Opener } | undefined)?.[OPENER];
-
-export const setOpener = (adapter: object, opener: Opener) =>
-  Object.assign(adapter, { [OPENER]: opener });
+export function openerOf({ options }: AuthContext): Opener | undefined {
+  const plugins: { id: string; [OPENER]?: Opener }[] = options.plugins ?? [];
+  return plugins.find((plugin) => plugin[OPENER])?.[OPENER];
+}
 
 /**
  * Code of the server's own: a job in `runInTenant`, or a call of `auth.api` with neither request nor

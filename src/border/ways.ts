@@ -42,6 +42,8 @@ export const WAYS: Readonly<Record<string, Way>> = {
   "/siwe/verify": "siwe",
   "/sign-in/anonymous": "anonymous",
   "/device/token": "device",
+  // A browser that is signed in hands over to an app, as it does to a device.
+  "/electron/token": "device",
   // A second factor follows a first step that has made a session, and was looked at there.
   "/two-factor/verify-totp": CONTINUES,
   "/two-factor/verify-otp": CONTINUES,

@@ -1,11 +1,15 @@
-import type { GenericEndpointContext } from "better-auth";
+import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
 import { APIError, signUpEmail } from "better-auth/api";
+import { refusalOf } from "../border/late-policy";
+import { SIGN_UP_PATH } from "../constants";
 import type { Answer } from "../framework";
+import { runMiddlewares } from "../naming/middlewares";
 import { namedTenantId, requireTenantId } from "../naming/request";
 import { runEndpoint, type SignUpAnswer, signInMethodsEndpoint } from "../routes/sign-in";
 import type { SignInMethods } from "../routes/sign-in-methods";
 import { asStandIn } from "../scope/endpoint";
 import { runInScope, settled } from "../scope/scope";
+import { recentlySeen } from "../tenants/find";
 import { INVITATION_HEADER } from "./constants";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 import { openLink } from "./link";
@@ -24,10 +28,15 @@ export interface OpenInvitation extends SignInMethods {
 async function open(ctx: GenericEndpointContext, token: unknown): Promise<StoredInvitation> {
   const link = await openLink(ctx.context, token);
   if (!link) throw notFound();
-  const named = await namedTenantId(ctx, tenantOptions(ctx.context));
+  const name = () => namedTenantId(ctx, tenantOptions(ctx.context));
+  // Whoever is signed in elsewhere has not named that tenant, though a hook may have read the session.
+  const isServerCall = !ctx.request && !ctx.headers;
+  const named = await (isServerCall ? name() : runInScope({ kind: "pending" }, name));
   if (named !== undefined && named !== link.tenantId) throw notFound();
-  const tenantId = await requireTenantId(ctx, link.tenantId, link.since);
-  return runInScope(settled(tenantId), () => findByLink(ctx.context, link));
+  return runInScope(settled(link.tenantId), async () => {
+    await requireTenantId(ctx, link.tenantId, link.since);
+    return findByLink(ctx.context, link);
+  });
 }
 
 export async function getInvitation(
@@ -40,11 +49,23 @@ export async function getInvitation(
   const methods = await runInScope(settled(tenantId), () =>
     signInMethodsEndpoint(tenantOptions(ctx.context))({ ...input, ...answer }),
   );
-  const { enabled } = methods.emailAndPassword;
   // The tenant may be closed to everybody else.
-  const signUp = enabled && !ctx.context.options.emailAndPassword?.disableSignUp;
-  const emailAndPassword = { ...methods.emailAndPassword, signUp };
+  const { enabled } = methods.emailAndPassword;
+  const signUp = enabled && (await canSignUp(ctx, tenantId, email));
+  const emailAndPassword = { enabled, signUp };
   return { ...methods, emailAndPassword, email, role: role ?? null, expiresAt };
+}
+
+async function canSignUp({ context }: GenericEndpointContext, tenantId: string, email: string) {
+  const { emailAndPassword, disabledPaths } = context.options;
+  if (emailAndPassword?.disableSignUp || disabledPaths?.includes(SIGN_UP_PATH)) return false;
+  return !refusalOf((await recentlySeen(context, tenantId))?.policy, email);
+}
+
+/** R12: what guards better-auth's sign-up guards this one. Its hooks run with it in any case. */
+export async function guardLikeSignUp(ctx: HookEndpointContext): Promise<Response | undefined> {
+  if (ctx.context.options.disabledPaths?.includes(SIGN_UP_PATH)) throw new APIError("NOT_FOUND");
+  return runMiddlewares({ ...ctx, context: asStandIn(ctx.context, { path: SIGN_UP_PATH }) });
 }
 
 const signUp = signUpEmail();

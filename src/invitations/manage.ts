@@ -1,6 +1,6 @@
 import type { GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
-import { isAddressOf } from "../border/late-policy";
+import { refusalOf } from "../border/late-policy";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { requireTenant } from "../naming/request";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
@@ -12,7 +12,7 @@ import type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 import { linkOf } from "./link";
 import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
-import { assertRole } from "./roles";
+import { requireRole } from "./roles";
 import type { StoredInvitation } from "./schema";
 import * as store from "./store";
 
@@ -33,7 +33,7 @@ interface CreateInput {
 /** Invites an address, or sends the invitation again that it has. */
 export async function createInvitation(
   ctx: GenericEndpointContext,
-  given: ResolvedInvitationOptions,
+  settings: ResolvedInvitationOptions,
   input: CreateInput,
 ): Promise<SentInvitation> {
   const options = tenantOptions(ctx.context);
@@ -44,9 +44,9 @@ export async function createInvitation(
   const inviter = await findInviter(ctx, actor);
   return runInScope(settled(tenantId), async () => {
     const pending = await store.findPending(ctx.context, email);
-    const role = input.role === undefined ? (pending?.role ?? null) : input.role;
+    const given = input.role === undefined ? (pending?.role ?? null) : input.role;
     // The one that is pending may be for a role that its inviter can give, and this caller cannot.
-    assertRole(ctx.context, options, role, inviter);
+    const role = requireRole(ctx.context, options, given, inviter);
     await assertNoUser(ctx, email);
     const isMailed = input.send !== false;
     const issued = await store.issue(ctx.context, {
@@ -54,10 +54,10 @@ export async function createInvitation(
       role,
       mailed: isMailed,
       redirectTo: input.redirectTo ?? pending?.redirectTo ?? null,
-      expiresAt: new Date(Date.now() + (input.expiresIn ?? given.expiresIn) * 1000),
+      expiresAt: new Date(Date.now() + (input.expiresIn ?? settings.expiresIn) * 1000),
       ...namesOf(inviter),
     });
-    return deliver(ctx, given, { options, actor, tenant, inviter }, issued, isMailed);
+    return deliver(ctx, settings, { options, actor, tenant, inviter }, issued, isMailed);
   });
 }
 
@@ -71,7 +71,7 @@ export async function resendInvitation(
   const tenant = await requireTenant(ctx, row.tenantId);
   assertAdmissible(tenant, row.email);
   const inviter = await findInviter(ctx, actor);
-  assertRole(ctx.context, options, row.role ?? null, inviter);
+  requireRole(ctx.context, options, row.role ?? null, inviter);
   return runInScope(settled(row.tenantId), async () => {
     await assertNoUser(ctx, row.email);
     const expiresAt = new Date(Date.now() + given.expiresIn * 1000);
@@ -133,13 +133,8 @@ const NOBODYS = "-";
 
 /** Nobody is sent a link that the tenant's policy does not honour. */
 function assertAdmissible({ policy }: Tenant, email: string): void {
-  const { signUp, emailDomains } = policy ?? {};
-  if (signUp === "closed") {
-    throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.SIGN_UP_CLOSED);
-  }
-  if (emailDomains && !isAddressOf(emailDomains, email)) {
-    throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.EMAIL_DOMAIN_NOT_ALLOWED);
-  }
+  const refusal = refusalOf(policy, email);
+  if (refusal) throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES[refusal]);
 }
 
 async function assertNoUser({ context }: GenericEndpointContext, email: string): Promise<void> {

@@ -1,12 +1,15 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { setOpener } from "../border/trusted";
+import { OPENER } from "../border/trusted";
+import { SIGN_UP_PATH } from "../constants";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
-import { carryToken, createOpener } from "./opener";
+import { carryToken, findOpening } from "./opener";
 import { resolveInvitationOptions, type TenantInvitationsOptions, tenantOptions } from "./options";
 import {
+  ACCEPT_PATH,
   acceptInvitationEndpoint,
   createInvitationEndpoint,
   getInvitationEndpoint,
+  guardAccepting,
   listInvitationsEndpoint,
   resendInvitationEndpoint,
   revokeInvitationEndpoint,
@@ -22,14 +25,16 @@ declare module "@better-auth/core" {
 /** People are invited to tenants by e-mail, and come in by whichever way the tenant allows. */
 export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) => {
   const options = resolveInvitationOptions(invitationOptions);
+  const opener = { [OPENER]: findOpening };
   return {
+    ...opener,
     id: "tenant-invitations",
     schema: invitationSchema(options.schema),
     init(ctx: AuthContext) {
       tenantOptions(ctx); // An error, where there are no tenants.
-      setOpener(ctx.adapter, createOpener(ctx));
+      limitLikeSignUp(ctx);
     },
-    hooks: { before: [carryToken] },
+    hooks: { before: [carryToken, guardAccepting] },
     endpoints: {
       /** Invites an address to a tenant, or sends its invitation again. For managers. */
       createTenantInvitation: createInvitationEndpoint(options),
@@ -45,10 +50,15 @@ export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) =
       acceptTenantInvitation: acceptInvitationEndpoint,
     },
     // As better-auth limits its own sign-up.
-    rateLimit: [
-      { pathMatcher: (path: string) => path === "/tenant/invitation/accept", window: 10, max: 3 },
-    ],
+    rateLimit: [{ pathMatcher: (path: string) => path === ACCEPT_PATH, window: 10, max: 3 }],
     options,
     $ERROR_CODES: TENANT_INVITATION_ERROR_CODES,
   } satisfies BetterAuthPlugin;
 };
+
+/** R12: a limit that the application has put on sign-up counts for accepting, unless it has its own. */
+function limitLikeSignUp({ rateLimit }: AuthContext): void {
+  const { customRules: rules } = rateLimit;
+  if (!rules || !Object.hasOwn(rules, SIGN_UP_PATH)) return;
+  rateLimit.customRules = { [ACCEPT_PATH]: rules[SIGN_UP_PATH], ...rules } as typeof rules;
+}

@@ -1,19 +1,24 @@
 import { createAuthEndpoint, signUpEmail } from "better-auth/api";
 import * as z from "zod";
-import { lazy, standIn } from "../framework";
+import { type BeforeHook, lazy, silentHook, standIn } from "../framework";
 import { limit, offset, tenantId, text } from "../routes/input";
-import { acceptInvitation, getInvitation } from "./accept";
 import type { ResolvedInvitationOptions } from "./options";
 
-/** Loaded by the first manager who comes. */
+/** Loaded by the first manager who comes, and by the first who opens a link. */
 const management = lazy(() => import("./manage"));
+const links = lazy(() => import("./accept"));
 
 const invitationId = text(255).meta({ description: "Id of the invitation" });
 const token = z.string().min(1).max(4096).meta({ description: "The token of the link" });
 
+/** The page looks for one token, and it has to be that of the link. */
+const hasToken = (address: string) =>
+  new URLSearchParams(address.replace(/^[^?]*\??|#.*$/g, "")).has("token");
+
 /** A page of the application: whether its host is trusted is better-auth's to say. */
 const page = text(2048)
   .refine((address) => /^(\/(?![/\\])|https?:\/\/)/i.test(address), "expected a page")
+  .refine((address) => !hasToken(address), "expected a page without a token")
   .meta({ description: "The page that the link leads to; /accept-invitation by default" });
 
 const createBody = (maxExpiresIn: number) =>
@@ -99,10 +104,10 @@ export const getInvitationEndpoint = createAuthEndpoint(
   "/tenant/invitation/get",
   {
     method: "GET",
-    query: z.object({ token }),
+    query: z.object({ token, tenantId: tenantId.optional() }),
     metadata: { openapi: { description: "What the page of an invitation has to know" } },
   },
-  async (ctx) => ctx.json(await getInvitation(ctx, ctx.query.token)),
+  async (ctx) => ctx.json(await (await links()).getInvitation(ctx, ctx.query.token)),
 );
 
 /** What somebody who accepts has to say; their address is in the invitation. */
@@ -115,8 +120,16 @@ export type AcceptInput = {
   rememberMe?: boolean;
 };
 
+export const ACCEPT_PATH = "/tenant/invitation/accept";
+
+/** Not for calls of `auth.api`, which better-auth's own guards leave alone as well. */
+export const guardAccepting: BeforeHook = {
+  matcher: ({ path, request }) => path === ACCEPT_PATH && request !== undefined,
+  handler: silentHook(async (ctx) => (await links()).guardLikeSignUp(ctx)),
+};
+
 export const acceptInvitationEndpoint = standIn(
-  "/tenant/invitation/accept",
+  ACCEPT_PATH,
   {
     method: "POST",
     cloneRequest: true,
@@ -126,5 +139,5 @@ export const acceptInvitationEndpoint = standIn(
       $Infer: { body: {} as AcceptInput },
     },
   },
-  acceptInvitation,
+  async (ctx) => (await links()).acceptInvitation(ctx),
 );

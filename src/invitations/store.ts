@@ -4,6 +4,8 @@ import { APIError } from "better-auth/api";
 import { constantTimeEqual } from "better-auth/crypto";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { borderOf } from "../border/border";
+import { lazy } from "../framework";
+import { couldBeId } from "../tenants/find";
 import type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
 import { TENANT_INVITATION_ERROR_CODES as CODES } from "./error-codes";
 import { createSecret, hashSecret, type OpenedLink } from "./link";
@@ -45,11 +47,9 @@ export function toInvitation(row: StoredInvitation): TenantInvitation {
 }
 
 /** Below the border, for those who have only its id: it says which tenant to be allowed in. */
-export async function findAnywhere(
-  { adapter }: AuthContext,
-  id: string,
-): Promise<StoredInvitation | null> {
-  const raw = borderOf(adapter)?.raw;
+export async function findAnywhere(ctx: AuthContext, id: string): Promise<StoredInvitation | null> {
+  if (!couldBeId(ctx, id)) return null;
+  const raw = borderOf(ctx.adapter)?.raw;
   const row = await raw?.findOne<StoredInvitation>({ model, where: [{ field: "id", value: id }] });
   return row?.id === id ? row : null;
 }
@@ -68,8 +68,14 @@ export async function findPending(
 /** The same, if it is still good. */
 export async function findOpen(ctx: AuthContext, email: string) {
   const row = await findPending(ctx, email);
-  return row && !isExpired(row) ? row : undefined;
+  return row && !isExpired(row) && (await mayStillGiveRole(ctx, row)) ? row : undefined;
 }
+
+const roles = lazy(() => import("./roles"));
+
+/** Whether whoever has invited could still give the role: they may have been demoted or deleted. */
+const mayStillGiveRole = async (ctx: AuthContext, row: StoredInvitation) =>
+  !row.role || !row.inviterId || (await roles()).mayStillGiveRole(ctx, row);
 
 /** The invitation of a link, or the reason why the link is none (any more). */
 export async function findByLink(
@@ -89,6 +95,7 @@ export async function findByHash(
   if (!row || !constantTimeEqual(row.tokenHash, tokenHash)) throw notFound();
   assertPending(row);
   if (isExpired(row)) throw APIError.from("GONE", CODES.INVITATION_EXPIRED);
+  if (!(await mayStillGiveRole(ctx, row))) throw notFound();
   return row;
 }
 
@@ -174,13 +181,12 @@ async function change(
 
 /**
  * Accepts an invitation for a user that was just made, by the adapter that has made it. Undefined if
- * it was accepted, revoked or, where somebody came by its link, sent anew in the meantime.
+ * it was accepted, revoked or sent anew in the meantime: then it may be for another role.
  */
 export async function markAccepted(
   raw: DBTransactionAdapter,
   row: StoredInvitation,
   userId: string,
-  isByLink: boolean,
 ) {
   const now = new Date();
   const changes = {
@@ -190,8 +196,21 @@ export async function markAccepted(
     acceptedAt: now,
     updatedAt: now,
   } as const;
-  const sameToken = isByLink ? [{ field: "tokenHash", value: row.tokenHash }] : [];
+  const sameToken = [{ field: "tokenHash", value: row.tokenHash }];
   return (await change(raw, row, changes, sameToken)) ? { ...row, ...changes } : undefined;
+}
+
+/** Whether it is this user who has accepted the invitation. */
+export async function isAcceptedBy(
+  raw: DBTransactionAdapter,
+  { id }: StoredInvitation,
+  userId: string,
+): Promise<boolean> {
+  const where = [
+    { field: "id", value: id },
+    { field: "userId", value: userId },
+  ];
+  return (await raw.count({ model, where })) > 0;
 }
 
 /** The part of a tenant's invitations that is asked for, newest first. */

@@ -5,7 +5,7 @@ import { borderOf } from "../border/border";
 import { CALLBACK_PATH, isOwnPath, isStandIn } from "../constants";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
-import { currentScope, notes, runAsResolver } from "../scope/scope";
+import { currentScope, getTenantId, notes, runAsResolver } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { hostOf } from "./by-host";
 import { claimedTenantId, tenantOfAnswer } from "./request";
@@ -28,18 +28,40 @@ export async function refuseForeignAddresses(
   const own = hostOf(ctx);
   // What is in the query is asked about as well, and looked at by the endpoint that uses it.
   for (const { url } of [...sent, ...addressesIn(ctx.query), ...(popup ? [popup] : [])]) {
-    if (url.host === own || notes().hosts.has(url.host)) continue;
-    notes().hosts.set(url.host, await tenantOfHost(ctx, options, url));
+    if (url.host !== own) await askForHost(ctx, options, url);
   }
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
   await settleFor(ctx.context);
   if (popup && isForeign(popup.url)) ctx.headers?.set("cookie", popup.otherCookies);
   const isWritten = (url: URL) => written.some((address) => address.url === url);
   for (const { url, error } of sent) {
-    if (!isForeign(url) || (isWritten(url) && isTargets(ctx, options, url))) continue;
-    ctx.context.logger.error(`${url.origin} belongs to another tenant and is not trusted here`);
+    if (!isForeign(url) || (isWritten(url) && (await isTargets(ctx, options, url)))) continue;
+    const owner = notes().hosts.get(url.host);
+    ctx.context.logger.error(
+      `${url.origin} belongs to ${owner ? `tenant ${owner}` : "another tenant"} and is not trusted ${placeOf(getTenantId())}`,
+    );
     throw APIError.from("FORBIDDEN", error);
   }
+}
+
+async function askForHost(ctx: HookEndpointContext, options: ResolvedOptions, url: URL) {
+  if (notes().hosts.has(url.host)) return;
+  notes().hosts.set(url.host, await tenantOfHost(ctx, options, url));
+}
+
+/**
+ * Finds out whose the hosts are of all addresses in a value, at any depth: in the config of an
+ * identity provider, for example. What nobody has asked about is trusted nowhere, see below.
+ */
+export async function askForHosts(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  value: unknown,
+): Promise<void> {
+  const url = parse(value);
+  if (url) await askForHost(ctx, options, url);
+  if (typeof value !== "object" || value === null) return;
+  for (const item of Object.values(value)) await askForHosts(ctx, options, item);
 }
 
 /** better-auth's own check, with R9 in it: for addresses that an endpoint looks at itself. */
@@ -68,9 +90,9 @@ function isForeign({ host }: URL): boolean {
  * A manager may write down an address of the tenant that the call is about: a link leads there. Its
  * pages still must not call in a manager's name.
  */
-function isTargets(ctx: HookEndpointContext, options: ResolvedOptions, { host }: URL): boolean {
+async function isTargets(ctx: HookEndpointContext, options: ResolvedOptions, { host }: URL) {
   const isManagement = isOwnPath(ctx.path) && !isStandIn(ctx.path);
-  const target = isManagement ? claimedTenantId(ctx, options) : undefined;
+  const target = isManagement ? await claimedTenantId(ctx, options) : undefined;
   return target !== undefined && notes().hosts.get(host) === target;
 }
 
@@ -158,8 +180,7 @@ async function tenantOfHost(
   try {
     const { context } = ctx;
     const answer = await runAsResolver(() => resolveTenantId({ context, headers, request }));
-    const tenant = await tenantOfAnswer(ctx, answer);
-    return (typeof tenant === "object" ? tenant.id : tenant) || null;
+    return (await tenantOfAnswer(ctx, answer)) || null;
   } catch (error) {
     const { name, message } = error as Error;
     ctx.context.logger.error(
@@ -170,3 +191,6 @@ async function tenantOfHost(
 }
 
 const SOMEBODY_ELSE = "";
+
+const placeOf = (tenantId: string | null) =>
+  tenantId === null ? "on the platform" : `in tenant ${tenantId}`;

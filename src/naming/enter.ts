@@ -1,7 +1,7 @@
 import type { HookEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
-import { CALLBACK_PATH, isOwnPath, isStandIn, SIGN_UP_PATH } from "../constants";
+import { CALLBACK_PATH, isOwnPath, isStandIn, namesAddress, STANDS_FOR } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { type BeforeHook, lazy, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
@@ -22,7 +22,7 @@ import {
   requireTenantId,
   resolvedTenantId,
 } from "./request";
-import { oauthState, runMiddlewares } from "./stand-ins";
+import { oauthState } from "./stand-ins";
 
 /**
  * Enters the scope of the tenant that a request names, before anything else runs (R2): on every
@@ -37,7 +37,8 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
       noteEndpoint(ctx);
       if (!mayName(ctx, options)) return undefined;
       const standIn = standInOf(ctx);
-      if (!isManagement(ctx.path)) {
+      // A callback by POST becomes one by GET, which goes by its state.
+      if (!isManagement(ctx.path) && STANDS_FOR[ctx.path ?? ""] !== CALLBACK_PATH) {
         if (isOutermost(ctx)) await enterByName(ctx, options, standIn);
         else await stayInScope(ctx, options, standIn);
       }
@@ -47,7 +48,9 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
       await refuseEarly(ctx);
       // better-auth's own endpoint takes it for a field of the application's.
       if (standIn && ctx.body) delete ctx.body.tenantId;
-      return standIn?.path && runMiddlewares(ctx);
+      const { plugins } = ctx.context.options;
+      if (!standIn?.path || !plugins?.some(({ middlewares }) => middlewares)) return undefined;
+      return (await middlewares()).runMiddlewares(ctx);
     }),
   };
 }
@@ -63,7 +66,7 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
     standInOf(ctx) !== undefined ||
     isStandIn(ctx.path) ||
     ctx.path === CALLBACK_PATH ||
-    ctx.path === SIGN_UP_PATH
+    namesAddress(ctx.path)
   );
 }
 
@@ -71,9 +74,11 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
 async function refuseEarly(ctx: HookEndpointContext): Promise<void> {
   const border = borderOf(ctx.context.adapter);
   // Its tenant may be that of the session that the request carries.
-  if (border && ctx.path === SIGN_UP_PATH) await settle(border.readSession);
+  if (border && namesAddress(ctx.path)) await settle(border.readSession);
   if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
 }
+
+const middlewares = lazy(() => import("./middlewares"));
 
 /** Where nothing goes by the host, no address belongs to anybody. */
 const addresses = lazy(() => import("./addresses"));
@@ -91,7 +96,7 @@ async function enterByName(
     if (isStandIn(ctx.path)) return;
     // `runInTenant` looks nothing up, and the policy is read without waiting.
     if (scope.tenantId) await recentlySeen(ctx.context, scope.tenantId);
-    return assertSame(scope, claimedTenantId(ctx, options, standIn !== undefined));
+    return assertSame(scope, await claimedTenantId(ctx, options, standIn !== undefined));
   }
   if (standIn?.callback) {
     return (await oauthState()).enterByState(ctx, options, standIn.callback);
@@ -125,7 +130,7 @@ async function stayInScope(
   const border = borderOf(ctx.context.adapter);
   const scope = currentScope();
   const around = scope.kind === "settled" ? scope : border && (await settle(border.readSession));
-  if (around) assertSame(around, claimedTenantId(ctx, options, standIn !== undefined));
+  if (around) assertSame(around, await claimedTenantId(ctx, options, standIn !== undefined));
 }
 
 function assertSame({ tenantId }: Settled, claimed: string | undefined): void {

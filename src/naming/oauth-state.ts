@@ -12,7 +12,7 @@ import { CALLBACK_PATH } from "../constants";
 import { errorRedirect, rootCause } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type StandIn } from "../scope/endpoint";
-import { enter, notes, type ReturnedState, settled } from "../scope/scope";
+import { enter, getTenantId, notes, type ReturnedState, settled } from "../scope/scope";
 import { namedTenantId, statusOf } from "./request";
 
 /*
@@ -47,7 +47,7 @@ const LABELLED = /^([\w-]{43})(\d{3})([\w-]+)$/;
 const LENGTH = 3;
 
 /** Undefined for a state that no tenant has started. */
-function readState(labelled: unknown): ReturnedState | undefined {
+export function readState(labelled: unknown): ReturnedState | undefined {
   const [, signature, length, rest = ""] = LABELLED.exec(String(labelled)) ?? [];
   const tenantId = fromText(rest.slice(0, Number(length)));
   const state = rest.slice(Number(length));
@@ -116,7 +116,7 @@ function refuseState({ query }: HookEndpointContext): void {
 }
 
 /** Whether the browser has shown the cookie that better-auth gave it along with the state. */
-async function isHeld(ctx: HookEndpointContext, state: string): Promise<boolean> {
+export async function isHeld(ctx: HookEndpointContext, state: string): Promise<boolean> {
   if (ctx.context.oauthConfig.skipStateCookieCheck) return true;
   const input = { headers: ctx.headers, context: ctx.context } as Parameters<typeof readCookie>[0];
   return (await readCookie(input)) === state;
@@ -166,12 +166,14 @@ export const stateMismatch = () => APIError.fromStatus("FORBIDDEN", { code: "sta
 
 /** In a callback an error is a redirect to where the flow wanted its errors; elsewhere an answer. */
 export async function redirectFromCallback(error: unknown): Promise<never> {
-  const { context } = currentEndpoint() ?? {};
+  const { context, params } = currentEndpoint() ?? {};
   if (!context || !isCallback()) throw error;
   // Drivers put whole rows into their errors.
   if (!isAPIError(error)) {
     const { name, code } = rootCause(error);
-    context.logger.error(`The OAuth callback failed: ${code ?? name}`);
+    context.logger.error(
+      `The OAuth callback of ${params?.id} at tenant ${getTenantId()} failed: ${code ?? name}`,
+    );
   }
   const code = isAPIError(error) ? error.body?.code : undefined;
   const errorURL = (await getOAuthState())?.errorURL;

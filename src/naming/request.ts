@@ -1,13 +1,17 @@
 import type { HookEndpointContext } from "better-auth";
-import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
 import { isOwnPath } from "../constants";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { adminTarget, cameTo, type Endpoint } from "../scope/endpoint";
+import { cameTo, type Endpoint } from "../scope/endpoint";
 import { getTenantId, notes, runAsResolver } from "../scope/scope";
-import { findTenantById, findTenantBySlug, recentlySeen, type Tenant } from "../tenants/find";
+import {
+  findTenantById,
+  hasNumericIds,
+  recentlySeen,
+  type Tenant,
+  tenantIdOfSlug,
+} from "../tenants/find";
 
 /** The places a request can name its tenant in. */
 export interface TenantNames {
@@ -45,7 +49,10 @@ export async function namedTenantId(
 ): Promise<string | undefined> {
   const resolved = await resolvedTenantId(ctx, options);
   const claimed = claimedNames(ctx, options, bodyCounts);
-  const named = resolved === false ? undefined : nameTenant({ resolved, ...claimed });
+  const named =
+    resolved === false
+      ? undefined
+      : (nameTenant({ resolved, ...claimed }) ?? (await claimedBySlug(ctx, options)));
   // A call from inside a tenant's request, or from `runInTenant`, need not say it again.
   return named ?? getTenantId() ?? undefined;
 }
@@ -54,22 +61,33 @@ export async function namedTenantId(
  * Whether a request says anything about a tenant, be it right or wrong. Without a resolver, a
  * request that does not is not asked any further: every place of `claimedNames` has to be in here.
  */
-export function claimsTenant(ctx: HookEndpointContext, { tenantHeader }: ResolvedOptions): boolean {
+export function claimsTenant(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
   const { query } = ctx;
   const headers = ctx.headers ?? ctx.request?.headers;
-  return Boolean(headers?.has(tenantHeader) || (query && Object.hasOwn(query, "tenantId")));
+  return Boolean(
+    headers?.has(options.tenantHeader) ||
+      (query && Object.hasOwn(query, "tenantId")) ||
+      options.bySlug?.(ctx),
+  );
 }
 
 /** R1 without the resolver: what the request itself claims. */
-export function claimedTenantId(
+export async function claimedTenantId(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
   bodyCounts = isOwnPath(ctx.path),
-): string | undefined {
-  return nameTenant(claimedNames(ctx, options, bodyCounts));
+): Promise<string | undefined> {
+  return nameTenant(claimedNames(ctx, options, bodyCounts)) ?? claimedBySlug(ctx, options);
 }
 
-/** The body names a tenant on this plugin's endpoints only: elsewhere `tenantId` is not ours. */
+/** The last of the claims, because it has to be looked up: see `bySlug()`. */
+export const claimedBySlug = async (ctx: HookEndpointContext, { bySlug }: ResolvedOptions) =>
+  (await tenantOfAnswer(ctx, await bySlug?.(ctx))) || undefined;
+
+/**
+ * The body names a tenant on this plugin's endpoints only: elsewhere `tenantId` is not ours. A page
+ * that adds its slug to the headers of a caller must not get the caller's id instead.
+ */
 export function claimedNames(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
@@ -78,17 +96,17 @@ export function claimedNames(
   return {
     body: bodyCounts ? ctx.body : undefined,
     query: ctx.query,
-    header: (ctx.headers ?? ctx.request?.headers)?.get(options.tenantHeader),
+    header: options.bySlug?.(ctx)
+      ? undefined
+      : (ctx.headers ?? ctx.request?.headers)?.get(options.tenantHeader),
   };
 }
 
 /** What a resolver answered, in one form: a tenant's id, false for the platform, or nothing. */
 type Resolved = string | false | undefined;
 
-// The application's resolver may be slow. The hook and the endpoint of one call share its answer,
-// and the tenant that was looked up for it.
+// The application's resolver may be slow. The hook and the endpoint of one call share its answer.
 const answers = new WeakMap<object, Promise<Resolved>>();
-const found = new WeakMap<object, Tenant>();
 
 /** What the resolver says of a call: it is asked once. False is the platform, whatever else is said. */
 export function resolvedTenantId(
@@ -106,40 +124,31 @@ async function ask(ctx: HookEndpointContext, options: ResolvedOptions): Promise<
   const { resolveTenantId } = options;
   if (!resolveTenantId || notes().resolving) return undefined;
   const asked = { ...ctx, path: cameTo(ctx) ?? ctx.path };
-  const tenant = await tenantOfAnswer(ctx, await runAsResolver(() => resolveTenantId(asked)));
-  if (typeof tenant !== "object") return tenant;
-  found.set(ctx.context, tenant);
-  return tenant.id;
+  return tenantOfAnswer(ctx, await runAsResolver(() => resolveTenantId(asked)));
 }
 
 /** What is not understood is a mistake in the resolver: no request may speak in its place. */
-export async function tenantOfAnswer(
-  ctx: HookEndpointContext,
-  answer: unknown,
-): Promise<Tenant | Resolved> {
+export async function tenantOfAnswer(ctx: HookEndpointContext, answer: unknown): Promise<Resolved> {
   if (answer === undefined || answer === null || answer === "") return undefined;
   if (answer === false || typeof answer === "string") return answer;
-  if (Number.isSafeInteger(answer) && hasNumericIds(ctx)) return String(answer);
+  if (Number.isSafeInteger(answer) && hasNumericIds(ctx.context)) return String(answer);
   const slug = typeof answer === "object" && (answer as { slug?: unknown }).slug;
   if (typeof slug !== "string" || slug === "") {
-    throw notUnderstood(ctx, answer);
+    throw (await explain()).notUnderstood(ctx, answer);
   }
-  const tenant = await findTenantBySlug(ctx.context, slug);
-  if (!tenant) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
-  return tenant;
+  const id = await tenantIdOfSlug(ctx.context, slug);
+  if (!id) throw await (await explain()).noSuchSlug(ctx, slug);
+  return id;
 }
-
-const hasNumericIds = ({ context }: HookEndpointContext) =>
-  context.options.advanced?.database?.generateId === "serial";
 
 /** R2: the tenant has to be named, and has to exist. */
 export async function requireTenant(
   ctx: HookEndpointContext,
   tenantId: string | undefined,
 ): Promise<Tenant> {
-  const id = assertNamed(tenantId);
-  const tenant = foundBefore(ctx, id) ?? (await findTenantById(ctx.context, id));
-  if (!tenant) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  const id = await assertNamed(ctx, tenantId);
+  const tenant = await findTenantById(ctx.context, id);
+  if (!tenant) throw await (await explain()).noSuchId(ctx, id);
   return tenant;
 }
 
@@ -152,12 +161,10 @@ export async function requireTenantId(
   tenantId: string | undefined,
   madeSince?: string,
 ): Promise<string> {
-  const id = assertNamed(tenantId);
+  const id = await assertNamed(ctx, tenantId);
   const status = await statusOf(ctx, id, madeSince);
-  if (!status) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
-  if (status !== "active" && !(await mayVisit(ctx))) {
-    throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
-  }
+  if (!status) throw await (await explain()).noSuchId(ctx, id);
+  if (status !== "active") await (await import("../border/reach")).requireVisitor(ctx as Endpoint);
   return id;
 }
 
@@ -169,34 +176,10 @@ export async function statusOf(ctx: HookEndpointContext, id: string, madeSince?:
   return tenant.status;
 }
 
-/** Operators go on managing the people of a suspended tenant. */
-const mayVisit = async (ctx: HookEndpointContext) =>
-  adminTarget(ctx as Endpoint) !== undefined && (await reach()).mayVisit(ctx as Endpoint);
+/** Loaded with the first mistake. */
+const explain = lazy(() => import("./explain"));
 
-const reach = lazy(() => import("../border/reach"));
-
-function assertNamed(tenantId: string | undefined): string {
+async function assertNamed(ctx: HookEndpointContext, tenantId: string | undefined) {
   if (tenantId !== undefined) return tenantId;
-  throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.TENANT_ID_REQUIRED);
-}
-
-function foundBefore({ context }: HookEndpointContext, id: string): Tenant | undefined {
-  const tenant = found.get(context);
-  return tenant?.id === id ? tenant : undefined;
-}
-
-/** The error for an answer of the application's resolver that says nothing about a tenant. */
-function notUnderstood({ context, path }: HookEndpointContext, answer: unknown) {
-  const message = `tenantAuth(): resolveTenantId answered ${describe(answer)} for ${path}. It may answer the id of a tenant (a string${
-    context.options.advanced?.database?.generateId === "serial" ? " or a whole number" : ""
-  }), { slug }, false for no tenant, or nothing.`;
-  context.logger.error(message);
-  return new BetterAuthError(message);
-}
-
-/** A value in words, for messages about what was not understood. */
-function describe(value: unknown): string {
-  if (value === null || value === undefined || typeof value === "number") return String(value);
-  if (typeof value === "string") return JSON.stringify(value.slice(0, 64));
-  return Array.isArray(value) ? "an array" : `a value of type ${typeof value}`;
+  throw await (await explain()).notNamed(ctx);
 }

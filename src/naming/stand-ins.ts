@@ -97,29 +97,3 @@ function limitLikeEndpoint(rules: NonNullable<BetterAuthPlugin["rateLimit"]>) {
       rule.pathMatcher(path) || rule.pathMatcher(innerPath(path, {}) ?? path),
   }));
 }
-
-/** Middlewares of plugins on the path that a request came to guard it as well. */
-export async function runMiddlewares(ctx: HookEndpointContext): Promise<Response | undefined> {
-  const path = cameTo(ctx);
-  if (path === undefined) return undefined;
-  for (const { middlewares = [] } of ctx.context.options.plugins ?? []) {
-    for (const { path: pattern, middleware } of middlewares) {
-      if (!matches(pattern, path) || matches(pattern, ctx.path ?? "")) continue;
-      const answer = await middleware({ ...ctx, path } as Parameters<typeof middleware>[0]);
-      if (answer instanceof Response) return answer;
-    }
-  }
-  return undefined;
-}
-
-/** As better-auth's router compares them: a part by "*" or ":name", everything below by "**". */
-function matches(pattern: string, path: string): boolean {
-  const [first, ...rest] = pattern.split("/");
-  const [part, ...below] = path.split("/");
-  if (first === undefined) return part === undefined;
-  if (first.startsWith("**")) return true;
-  if (part === undefined || !(first === part || /^[*:]/.test(first))) return false;
-  return rest.length === 0 || below.length === 0
-    ? rest.length === below.length || rest[0]?.startsWith("**") === true
-    : matches(rest.join("/"), below.join("/"));
-}

@@ -3,13 +3,9 @@ import { APIError, isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { ResolvedOptions } from "../options";
-import {
-  type OAuthConfigInput,
-  type OAuthConfigKey,
-  type StoredOAuthConfig,
-  tryDecrypt,
-} from "./config-store";
+import { type OAuthConfigInput, type StoredOAuthConfig, tryDecrypt } from "./config-store";
 import { globalProviders } from "./configured";
+import type { OAuthConfigKey } from "./log-lines";
 import { callbackPath, fromClient, isBuiltIn, type TenantClient } from "./provider";
 import {
   invalid,

@@ -7,8 +7,11 @@ import {
   symmetricDecrypt,
   symmetricEncrypt,
 } from "better-auth/crypto";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { borderOf, type Rotated } from "../border/border";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { rootCause } from "../framework";
+import { nameOf, type OAuthConfigKey, warnOfDefaultSecret } from "./log-lines";
 
 /** What a tenant has told us in confidence about its client at a provider. */
 export interface Confidential {
@@ -46,7 +49,7 @@ export async function decrypt(
   } catch {
     // The cause is left out on purpose: it must not carry cipher text into an answer or a log.
     ctx.logger.error(
-      `${nameOf(stored)} cannot be decrypted. Is an old auth secret missing in \`secrets\`?`,
+      `${nameOf(stored)} cannot be decrypted. Add the auth secret that it was stored with to the option secrets, or register the config again.`,
     );
     throw APIError.from(
       "INTERNAL_SERVER_ERROR",
@@ -58,12 +61,6 @@ export async function decrypt(
 /** Tells whether two sets of credentials are the same, without telling what they are. */
 export function fingerprint(ctx: AuthContext, parts: unknown[]): Promise<string> {
   return makeSignature(JSON.stringify(parts), ctx.secret);
-}
-
-/** Whose config it is, and for which provider: there is one for each pair. */
-export interface OAuthConfigKey {
-  tenantId: string;
-  providerId: string;
 }
 
 /** A row of the table. */
@@ -123,6 +120,7 @@ export function saveOAuthConfig(
   providerId: string,
   input: OAuthConfigInput,
 ): Promise<StoredOAuthConfig> {
+  warnOfDefaultSecret(ctx, { tenantId, providerId });
   return withoutDriverErrors(ctx, { tenantId, providerId }, async () => {
     const replace = async () => {
       const existing = await findOAuthConfig(ctx, tenantId, providerId);
@@ -186,10 +184,6 @@ async function hasSecret(ctx: AuthContext, row: StoredOAuthConfig, clientSecret:
   return (await tryDecrypt(ctx, row))?.clientSecret === clientSecret;
 }
 
-/** For log lines. */
-const nameOf = ({ tenantId, providerId }: OAuthConfigKey) =>
-  `The OAuth config of tenant ${tenantId} for ${providerId}`;
-
 /** The error of a driver goes no further: drivers put whole rows into theirs. */
 async function withoutDriverErrors<T>(
   ctx: AuthContext,
@@ -219,25 +213,37 @@ export async function removeOAuthConfig(ctx: AuthContext, tenantId: string, prov
 
 const BATCH = 100;
 
+/** All rows of a table, a batch at a time, by their ids: rows that come and go shift no others. */
+export async function* rowsOf<Stored extends { id?: string }>(
+  adapter: Pick<DBTransactionAdapter, "findMany">,
+  model: string,
+): AsyncGenerator<Stored> {
+  let last: string | undefined;
+  for (;;) {
+    const rows: Stored[] = await adapter.findMany<Stored>({
+      model,
+      where: last === undefined ? [] : [{ field: "id", operator: "gt", value: last }],
+      sortBy: { field: "id", direction: "asc" },
+      limit: BATCH,
+    });
+    yield* rows;
+    if (rows.length < BATCH) return;
+    last = rows.at(-1)?.id;
+  }
+}
+
 /**
  * Encrypts everything anew that was not encrypted with the newest of the framework's secrets. What
  * somebody else writes in between is never undone, so this can be interrupted, and run twice or
  * side by side.
  */
-export async function rotateOAuthConfigs(ctx: AuthContext) {
-  const touched = { rotated: 0, upToDate: 0, unreadable: 0 };
-  let last: string | undefined;
-  for (;;) {
-    const rows: StoredOAuthConfig[] = await ctx.adapter.findMany({
-      model: MODEL,
-      where: last === undefined ? [] : [{ field: "id", operator: "gt", value: last }],
-      sortBy: { field: "id", direction: "asc" },
-      limit: BATCH,
-    });
-    for (const row of rows) touched[await rotate(ctx, row)]++;
-    if (rows.length < BATCH) return touched;
-    last = rows.at(-1)?.id;
+export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
+  const others = await borderOf(ctx.adapter)?.identityProviders?.rotateSecrets();
+  const touched = others ?? { rotated: 0, upToDate: 0, unreadable: 0 };
+  for await (const row of rowsOf<StoredOAuthConfig>(ctx.adapter, MODEL)) {
+    touched[await rotate(ctx, row)]++;
   }
+  return touched;
 }
 
 async function rotate(ctx: AuthContext, row: StoredOAuthConfig) {

@@ -13,11 +13,11 @@ import {
   decrypt,
   fingerprint,
   listOAuthConfigs,
-  type OAuthConfigKey,
   oldestFirst,
   type StoredOAuthConfig,
 } from "./config-store";
 import { byId, configuredOptions, globalProviders, isConfigured } from "./configured";
+import { explainingRefusals, type OAuthConfigKey } from "./log-lines";
 import {
   authorityOf,
   certainIssuerOf,
@@ -222,7 +222,7 @@ export async function provide(
   if (!returned?.state) return startingFlows(context, provider, binding);
   await assertReturned(context, binding);
   if (!arrivedAt(provider, id, returned.tenant, row?.redirectURI)) throw stateMismatch();
-  return provider;
+  return explainingRefusals(context, provider, binding, row !== undefined);
 }
 
 // One query serves all the providers that an endpoint asks for.

@@ -3,7 +3,13 @@ import { APIError, getAuthoritativeSessionFromCtx, getSession } from "better-aut
 import { borderOf } from "../border/border";
 import { carriesAnother } from "../border/reach";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { claimedNames, nameTenant, requireTenant, resolvedTenantId } from "../naming/request";
+import {
+  claimedBySlug,
+  claimedNames,
+  nameTenant,
+  requireTenant,
+  resolvedTenantId,
+} from "../naming/request";
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
 import { getTenantId, runInScope, settled } from "../scope/scope";
 import type { TenantActor } from "../tenants/events";
@@ -28,9 +34,26 @@ export async function requireManager(
     return actorOf(session);
   }
   if (!session) throw APIError.from("UNAUTHORIZED", TENANT_AUTH_ERROR_CODES.UNAUTHORIZED);
-  const isAllowed = isOperator(session, options) || isOwnAdmin(session, options, action, tenantId);
-  if (!isAllowed) throw notAllowed();
+  const caller = { ...session, user: await asStored(ctx, session) };
+  if (!isOperator(caller, options)) {
+    // Whatever the request names, be it by its host, a header or the query, has to be theirs.
+    const target = tenantId ?? (await targetTenantId(ctx, options));
+    if (!isOwnAdmin(caller, options, action, target)) throw notAllowed();
+  }
   return actorOf(session);
+}
+
+/** A session that is kept in a cookie or a cache has the role of when it was made. */
+async function asStored(ctx: GenericEndpointContext, { user }: TenantSession) {
+  const where = [{ field: "id", value: user.id }];
+  const stored = await runInScope(settled(user.tenantId ?? null), () =>
+    ctx.context.adapter.findOne<TenantSession["user"] & { banned?: boolean | null }>({
+      model: "user",
+      where,
+    }),
+  );
+  if (!stored || stored.banned) throw notAllowed();
+  return { ...user, role: stored.role };
 }
 
 /** A tenant's own user with a role that allows it, about that tenant, which need not be named. */
@@ -71,7 +94,9 @@ async function callerOf(
 ): Promise<TenantSession | null> {
   // better-auth takes an unreachable database for nobody; asked directly, it says what is wrong.
   const known: TenantSession | null =
-    (await getAuthoritativeSessionFromCtx(ctx)) ?? (await askForSession(ctx));
+    (await sessionOfNamedTenant(ctx, options)) ??
+    (await getAuthoritativeSessionFromCtx(ctx)) ??
+    (await askForSession(ctx));
   const border = borderOf(ctx.context.adapter);
   if (known && border && (await carriesAnother(border, ctx, known.session))) return null;
   if (known || options.sessionCookies === "shared") return known;
@@ -79,6 +104,19 @@ async function callerOf(
   const tenantId = target ?? (await targetTenantId(ctx, options));
   if (!tenantId) return null;
   return runInScope(settled(tenantId), () => askForSession(ctx));
+}
+
+/**
+ * With a cookie for each tenant, a request that names one by its host or in the header is made by
+ * whoever is signed in there, also where an operator is signed in in the same browser: somebody on a
+ * tenant's page must not act with the rights of an operator. A bearer token speaks for itself.
+ */
+async function sessionOfNamedTenant(ctx: GenericEndpointContext, options: ResolvedOptions) {
+  if (options.sessionCookies === "shared" || ctx.headers?.has("authorization")) return null;
+  const resolved = (await resolvedTenantId(ctx, options)) || undefined;
+  const { header } = claimedNames(ctx, options, true);
+  const tenantId = nameTenant({ resolved, header }) ?? (await claimedBySlug(ctx, options));
+  return tenantId ? runInScope(settled(tenantId), () => askForSession(ctx)) : null;
 }
 
 async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
@@ -128,7 +166,7 @@ async function targetTenantId(
   const { body, query, header } = claimedNames(ctx, options, true);
   const resolved = (await resolvedTenantId(ctx, options)) || undefined;
   const target = nameTenant({ body, query }) ?? resolved ?? nameTenant({ header });
-  return target ?? getTenantId() ?? undefined;
+  return target ?? (await claimedBySlug(ctx, options)) ?? getTenantId() ?? undefined;
 }
 
 /**

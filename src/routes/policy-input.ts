@@ -12,15 +12,15 @@ import { runInScope, settled } from "../scope/scope";
 import type { TenantActor } from "../tenants/events";
 
 /** The plugins that the ways of a policy come from, by their id. */
-const PLUGINS: Partial<Record<SignInMethod, string>> = {
-  "magic-link": "magic-link",
-  "email-otp": "email-otp",
-  phone: "phone-number",
-  passkey: "passkey",
-  sso: "sso",
-  siwe: "siwe",
-  anonymous: "anonymous",
-  device: "device-authorization",
+const PLUGINS: Partial<Record<SignInMethod, string[]>> = {
+  "magic-link": ["magic-link"],
+  "email-otp": ["email-otp"],
+  phone: ["phone-number"],
+  passkey: ["passkey"],
+  sso: ["sso"],
+  siwe: ["siwe"],
+  anonymous: ["anonymous"],
+  device: ["device-authorization", "electron"],
 };
 
 const DOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/;
@@ -106,17 +106,20 @@ async function missingWay(
 ): Promise<SignInMethod | undefined> {
   const installed = new Set((ctx.options.plugins ?? []).map(({ id }) => id));
   const isSocial = methods.some((method) => method.startsWith("social"));
-  const configs = isSocial && tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
-  const providers = new Set([
-    ...globalProviders(ctx).map(({ id }) => id),
-    ...configs.map(({ providerId }) => providerId),
-  ]);
+  const providers = await providersOf(ctx, isSocial ? tenantId : undefined);
   return methods.find((method) => {
     if (method === "password") return !ctx.options.emailAndPassword?.enabled;
     if (method === "social") return providers.size === 0;
     if (method.startsWith("social:")) return !providers.has(method.slice("social:".length));
-    return !installed.has(PLUGINS[method] ?? "");
+    return !PLUGINS[method]?.some((id) => installed.has(id));
   });
+}
+
+/** The providers that people can sign in with: the application's, and those of the tenant's own. */
+async function providersOf(ctx: AuthContext, tenantId: string | undefined): Promise<Set<string>> {
+  const configs = tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
+  const own = configs.filter(({ enabled }) => enabled).map(({ providerId }) => providerId);
+  return new Set([...globalProviders(ctx).map(({ id }) => id), ...own]);
 }
 
 /**
@@ -137,7 +140,7 @@ async function assertWayBack(
     const user = await adapter.findOne<Person>({ model: "user", where });
     if (!user) return false;
     const isVerified = user.emailVerified || !isAddressOf(policy.emailDomains ?? [], user.email);
-    return isVerified && (!policy.methods || (await hasWay(ctx, user, policy)));
+    return isVerified && (!policy.methods || (await hasWay(ctx, tenantId, user, policy)));
   });
   if (!hasOne) throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.POLICY_LOCKS_OUT);
 }
@@ -148,23 +151,27 @@ interface Person {
   emailVerified: boolean;
   phoneNumber?: string | null;
   phoneNumberVerified?: boolean | null;
-  isAnonymous?: boolean | null;
 }
 
 /** Not `anonymous`, which is somebody else each time, nor `device`, which takes a session. */
-async function hasWay(ctx: AuthContext, user: Person, policy: TenantPolicy): Promise<boolean> {
+async function hasWay(
+  ctx: AuthContext,
+  tenantId: string,
+  user: Person,
+  policy: TenantPolicy,
+): Promise<boolean> {
   const has = (way: SignInMethod) => allows(policy, way);
-  // A code or a link goes to whoever reads the mails of that address.
-  if (!user.isAnonymous && (has("magic-link") || has("email-otp"))) return true;
+  // Nobody may read the mails of an address that was never verified: a phone or a wallet has one.
+  if (user.emailVerified && (has("magic-link") || has("email-otp"))) return true;
   if (user.phoneNumber && user.phoneNumberVerified && has("phone")) return true;
   const adapter = await getCurrentAdapter(ctx.adapter);
   const where = [{ field: "userId", value: user.id }];
   const accounts = await adapter.findMany<{ providerId: string }>({ model: "account", where });
-  const providers = globalProviders(ctx).map(({ id }) => id);
+  const providers = await providersOf(ctx, tenantId);
   const ways = accounts.map(({ providerId }): SignInMethod => {
     if (providerId === "credential") return "password";
     if (providerId === "siwe") return "siwe";
-    const isSso = ctx.tables.ssoProvider && !providers.includes(providerId);
+    const isSso = ctx.tables.ssoProvider && !providers.has(providerId);
     return isSso ? "sso" : `social:${providerId}`;
   });
   if (ways.some(has)) return true;

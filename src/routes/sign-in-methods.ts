@@ -1,4 +1,5 @@
 import type { AuthContext } from "better-auth";
+import { borderOf } from "../border/border";
 import { allows } from "../border/ways";
 import { offeredProviders } from "../oauth/provider";
 import type { ResolvedOptions } from "../options";
@@ -11,6 +12,11 @@ export interface SignInMethods {
   tenant: Pick<Tenant, "id" | "name" | "slug" | "status">;
   emailAndPassword: { enabled: boolean; signUp: boolean };
   providers: { id: string; name: string }[];
+  /**
+   * The tenant's own identity providers, where there is better-auth's `sso()`. `/sign-in/sso` takes
+   * one of these ids, or finds the right one by an e-mail address.
+   */
+  sso?: { id: string }[];
 }
 
 /** What a tenant's sign-in page offers: what the application has, and the tenant's policy allows. */
@@ -24,9 +30,11 @@ export async function signInMethods(
   const enabled = emailAndPassword?.enabled === true && allowed("password");
   const isOpen = (policy?.signUp ?? "open") === "open" && !emailAndPassword?.disableSignUp;
   const offered = await offeredProviders(ctx, id, trustedProviderHosts);
+  const { identityProviders } = borderOf(ctx.adapter) ?? {};
   return {
     tenant: { id, name, slug, status },
     emailAndPassword: { enabled, signUp: enabled && isOpen },
     providers: offered.filter((provider) => allowed(`social:${provider.id}`)),
+    ...(identityProviders && { sso: allowed("sso") ? await identityProviders.offered(id) : [] }),
   };
 }

@@ -29,18 +29,25 @@ import { tenantId } from "./input";
 type TenantUser = TenantSession["user"];
 
 export interface SignUpInput {
+  /** The tenant; not needed where the request names it otherwise. */
   tenantId?: string;
   name: string;
+  /** Another person in every tenant: the same address may sign up in several. */
   email: string;
+  /** As long as the tenant's policy, or else better-auth's options, require. */
   password: string;
   image?: string;
+  /** Where the link in the verification mail leads to. */
   callbackURL?: string;
+  /** False ends the session with the browser. */
   rememberMe?: boolean;
 }
 
 export interface SignUpAnswer {
+  /** Null where the address has to be verified first. */
   token: string | null;
   user: TenantUser;
+  /** Null where the address has to be verified first. */
   session: TenantSession["session"] | null;
 }
 

@@ -1,5 +1,5 @@
 import { getRequestStateAsyncLocalStorage, runWithRequestState } from "@better-auth/core/context";
-import { BetterAuthError } from "better-auth";
+import { lazy } from "../framework";
 
 /**
  * Where a request runs. *Not known yet* is a state of its own, so that it can never be taken for
@@ -68,6 +68,8 @@ export interface Notes {
   openedToken?: { sealed: string; token: string };
   /** The state of an OAuth callback that may be consumed: the browser has shown its cookie. */
   heldState?: string;
+  /** The address of a provider that an app opens in a browser, with the label in its state. */
+  openedAddress?: string;
   /** What a provider's callback came back with: its state, and the tenant in its redirect URI. */
   returned?: { state: ReturnedState | undefined; tenant: string | undefined };
   /** The cookies of a new session, as better-auth has set them. */
@@ -76,12 +78,22 @@ export interface Notes {
   provenEmail?: string;
   /** The user who is being deleted, where it is known that an administrator is left. */
   leaving?: string | undefined;
+  /** Who manages the identity providers of the scope, and whether they belong somewhere else. */
+  managing?: { userId: string; isGuest: boolean };
+  /** True where the directory of the tenant asks: it makes users whom the tenant wants to have. */
+  directory?: boolean;
+  /** The user whom the directory asks about, and the one whom it has just deleted. */
+  directoryUser?: string;
+  deprovisioned?: string;
   /** Tokens of sessions of somewhere else that the request turned out to carry (R5). */
   readonly elsewhere: Set<string>;
   /** Users that were read or created through the border, and their tenant (R8). */
   readonly knownUsers: Map<string, KnownUser>;
   /** Tokens of sessions that the request has made or read: these are stored under their plain token. */
   readonly sessionTokens: Set<string>;
+  /** At log level "debug": what named the tenant, and whether the request's line was written. */
+  namedBy?: string | undefined;
+  traced?: boolean;
   /** Hosts in addresses that the request carries, and the tenant that the resolver gives them to. */
   readonly hosts: Map<string, string | null>;
 }
@@ -100,6 +112,8 @@ interface Shared {
   storage?: RequestStorage;
 }
 
+const misuse = lazy(() => import("../misuse"));
+
 const VERSION = 1;
 const SHARED = Symbol.for("better-auth-tenant");
 const holder = globalThis as { [SHARED]?: Shared };
@@ -108,15 +122,9 @@ const shared: Shared = holder[SHARED];
 
 /** better-auth's request state is read through several awaits; the storage behind it is not. */
 export async function prepareScopes(): Promise<void> {
-  if (shared.version !== VERSION) {
-    throw new BetterAuthError(
-      "tenantAuth(): two versions of better-auth-tenant are loaded, and cannot share a request. Install one.",
-    );
-  }
+  if (shared.version !== VERSION) throw (await misuse()).twoVersions();
   const storage = await getRequestStateAsyncLocalStorage();
-  if (!keepsRequestsApart(storage)) {
-    throw new BetterAuthError("tenantAuth() requires AsyncLocalStorage, which this runtime lacks");
-  }
+  if (!keepsRequestsApart(storage)) throw (await misuse()).noAsyncLocalStorage();
   shared.storage = storage;
 }
 
@@ -148,6 +156,15 @@ const createNotes = (): Notes => ({
 /** The scope of the running request: pending until its tenant is known, and outside of requests. */
 export function currentScope(): Scope {
   return (shared.storage?.getStore()?.get(shared.scope) as Scope | undefined) ?? PENDING;
+}
+
+/**
+ * The scope that the request has named or is in already: what a link, a provider or an event says
+ * cannot change it. A resolver that knows no tenant leaves that to them.
+ */
+export function namedScope(): Settled | undefined {
+  const scope = currentScope();
+  return scope.kind === "settled" && !notes().decidedByResolver ? scope : undefined;
 }
 
 /** What the running request has learned so far. */
@@ -184,9 +201,7 @@ export function runAsResolver<T>(resolve: () => T): T {
  */
 export async function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Promise<T> {
   if (typeof tenantId !== "string" || tenantId === "") {
-    throw new BetterAuthError(
-      `runInTenant() requires the id of a tenant as a non-empty string, not ${typeof tenantId === "string" ? "an empty one" : typeof tenantId}`,
-    );
+    throw (await misuse()).notATenantId(tenantId);
   }
   return runInScope(settled(tenantId), fn);
 }

@@ -1,11 +1,20 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import type { Border, PolicyOf } from "../border/border";
-import { guardAdmins, keepAdminsAccounts } from "../border/keep-admin";
+import type { DBTransactionAdapter } from "better-auth/types";
+import type { AdapterMethod, Border, PolicyOf } from "../border/border";
+import {
+  type Call,
+  changeOf,
+  keepAdmins,
+  keepAdminsAccounts,
+  mayTakeAdmin,
+} from "../border/keep-admin";
 import { requiresVerification } from "../border/late-policy";
 import { openerOf } from "../border/trusted";
 import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { settledScope } from "../scope/endpoint";
+import { currentEndpoint, settledScope } from "../scope/endpoint";
+import { settle } from "../scope/settle";
 import { recentlySeen, rememberedPolicy } from "./find";
 
 export { latePolicyContext, latePolicyOptions } from "../border/late-policy";
@@ -24,6 +33,26 @@ export function policyOf(
     const { tenantId } = settledScope() ?? {};
     return tenantId ? rememberedPolicy(ctx, tenantId) : undefined;
   };
+  const runGuarded = async (
+    name: string,
+    call: Call,
+    run: AdapterMethod,
+    transaction: DBTransactionAdapter | undefined,
+  ) => {
+    if (!settledScope()) {
+      // Through the transaction: a database may have no second connection to ask for the session.
+      if (transaction) await transaction.findOne({ model: "user", where: call.where });
+      else await settle(border().readSession);
+    }
+    const change = changeOf(name, call);
+    const policy = change?.email === undefined ? undefined : now();
+    if (change && policy) {
+      const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
+      await (await admission()).admitAddress(policy, adapter, call.where, change);
+    }
+    const takesAdmin = roles.length > 0 && mayTakeAdmin(name, call);
+    return takesAdmin ? keepAdmins(roles, border(), name, call, transaction) : run(call as never);
+  };
   return {
     now,
     requiresVerification: () => requiresVerification(now()),
@@ -35,14 +64,20 @@ export function policyOf(
       if (!scope.tenantId || (model !== "user" && model !== "session")) return undefined;
       const policy = (await recentlySeen(ctx, scope.tenantId, adapter))?.policy;
       // Where everybody may come, an invitation still says in which role.
-      if (!policy && (model !== "user" || !openerOf(ctx.adapter))) return undefined;
+      if (!policy && (model !== "user" || !openerOf(currentEndpoint()?.context ?? ctx)))
+        return undefined;
       return (await admission()).admitRow(policy ?? {}, model, scope, row, adapter);
     },
     capExpiry: async (session) => {
       const policy = now();
       return policy ? (await admission()).capExpiry(policy, session) : undefined;
     },
-    guard: roles.length ? guardAdmins(roles, border) : undefined,
+    guard: (name, call: Call, run, _raw, transaction) => {
+      const isAddress = changeOf(name, call)?.email !== undefined;
+      const isGuarded = isAddress || (roles.length > 0 && mayTakeAdmin(name, call));
+      if (!isGuarded || border().confinedModel(call.model) !== "user") return undefined;
+      return runGuarded(name, call, run, transaction);
+    },
   };
 }
 

@@ -56,7 +56,8 @@ export async function emit(
   change: TenantChange,
 ): Promise<void> {
   if (!onTenantEvent) return;
-  const event = { ...change, tenantId, actor, at: new Date() };
+  // A copy: what the handler does to it must not show in the answer of the call.
+  const event = structuredClone({ ...change, tenantId, actor, at: new Date() });
   await queueAfterTransactionHook(async () => {
     try {
       await onTenantEvent(event);

@@ -1,7 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { boundedMap } from "../framework";
+import { boundedMap, lazy } from "../framework";
 import type { TenantPolicy } from "../policy";
 import type { SessionRow } from "../scope/scope";
 
@@ -37,7 +37,7 @@ export async function findTenantById(ctx: AuthContext, id: string): Promise<Tena
 
 /** For those who need nothing else of the tenant: reading the whole of it takes twice as long. */
 export async function tenantExists(ctx: AuthContext, id: string): Promise<boolean> {
-  return (await lookAt(ctx, id)) !== undefined;
+  return (await lookAt(await getCurrentAdapter(ctx.adapter), byId(ctx, id))) !== undefined;
 }
 
 /** A row of the table. */
@@ -50,24 +50,25 @@ type TenantRow = Tenant & {
 export interface RememberedTenant {
   /** When it was created: tells two tenants apart that were given the same number. */
   since: string;
+  slug: string;
   status: TenantStatus;
   policy: TenantPolicy | null;
   /** When its sessions were last ended, or 0. */
   endedAt: number;
 }
 
-async function lookAt(
-  ctx: AuthContext,
-  id: string,
-  given?: DBTransactionAdapter,
-): Promise<RememberedTenant | undefined> {
-  if (!couldBeId(ctx, id)) return undefined;
-  const adapter = given ?? (await getCurrentAdapter(ctx.adapter));
-  const where = [{ field: "id", value: id }];
-  const select = ["id", "createdAt", "status", "policy", "sessionsEndedAt"];
-  const row = await adapter.findOne<TenantRow>({ model: "tenant", where, select });
-  // MySQL may match an id that differs in case or trailing spaces, as in `findTenantById`.
-  return row?.id === id ? toRemembered(row) : undefined;
+/** Undefined for a value that no tenant can have: typed columns would answer it with an error. */
+type Key = { field: "id" | "slug"; value: string } | undefined;
+
+const byId = (ctx: AuthContext, value: string): Key =>
+  couldBeId(ctx, value) ? { field: "id", value } : undefined;
+
+async function lookAt(adapter: DBTransactionAdapter, key: Key): Promise<TenantRow | undefined> {
+  if (!key) return undefined;
+  const select = ["id", "slug", "createdAt", "status", "policy", "sessionsEndedAt"];
+  const row = await readRow(adapter, key, select);
+  // MySQL may match what differs in case or trailing spaces, as in `findTenantById`.
+  return row?.[key.field] === key.value ? row : undefined;
 }
 
 /**
@@ -79,25 +80,45 @@ export async function recentlySeen(
   id: string,
   adapter?: DBTransactionAdapter,
 ): Promise<RememberedTenant | undefined> {
-  const seen = seenTenants(ctx);
-  const known = seen.tenants.get(id);
-  if (known && known.until > Date.now() && known.tenant) return known.tenant;
-  const { changes } = seen;
-  const tenant = await lookAt(ctx, id, adapter);
-  if (tenant) noteSighting(ctx, id, tenant, changes);
-  return tenant;
+  const known = remembered(ctx, id);
+  if (known) return known;
+  const row = await see(ctx, byId(ctx, id), adapter);
+  return row && toRemembered(row);
 }
 
-function noteSighting(
+function remembered(ctx: AuthContext, id: string): RememberedTenant | undefined {
+  const known = seenTenants(ctx).tenants.get(id);
+  return known && known.until > Date.now() ? known.tenant : undefined;
+}
+
+/**
+ * The id of the tenant with this slug. A slug may be given to another tenant, so it is remembered
+ * with its tenant and for as long: whatever makes that forgotten makes this forgotten.
+ */
+export async function tenantIdOfSlug(ctx: AuthContext, slug: string): Promise<string | undefined> {
+  const id = seenTenants(ctx).slugs.get(slug);
+  if (id !== undefined && remembered(ctx, id)?.slug === slug) return id;
+  return (await see(ctx, isText(slug) ? { field: "slug", value: slug } : undefined))?.id;
+}
+
+/** Looks at a tenant, and remembers it. */
+async function see(
   ctx: AuthContext,
-  id: string,
-  tenant: RememberedTenant,
-  changesBefore: number,
-): void {
-  const { tenants, changes } = seenTenants(ctx);
-  // Somebody may have deleted or suspended it here while it was looked up.
-  if (changes !== changesBefore || wasDeleted(ctx, id)) return;
-  note(tenants, id, { tenant, until: Date.now() + KEPT_MS });
+  key: Key,
+  given?: DBTransactionAdapter,
+): Promise<TenantRow | undefined> {
+  const seen = seenTenants(ctx);
+  const { changes } = seen;
+  // From before the look: what is changed during a slow one is not remembered for longer.
+  const until = Date.now() + KEPT_MS;
+  const adapter = given ?? (await getCurrentAdapter(ctx.adapter));
+  const row = await lookAt(adapter, key);
+  // Somebody may have deleted or changed it here while it was looked up.
+  if (row && changes === seen.changes && !wasDeleted(ctx, row.id)) {
+    note(seen.tenants, row.id, { tenant: toRemembered(row), until });
+    if (key?.field === "slug") noteSlug(seen.slugs, key.value, row.id);
+  }
+  return row;
 }
 
 /** The policy of a tenant that this request has looked up, for those who cannot wait. */
@@ -106,6 +127,7 @@ export const rememberedPolicy = (ctx: AuthContext, id: string): TenantPolicy | n
 
 const toRemembered = (row: TenantRow): RememberedTenant => ({
   since: sinceOf(row),
+  slug: row.slug,
   status: row.status ?? "active",
   policy: row.policy ?? null,
   endedAt: row.sessionsEndedAt ? new Date(row.sessionsEndedAt).getTime() : 0,
@@ -155,11 +177,15 @@ export function noteDeletion(ctx: AuthContext, id: string): void {
   note(seenTenants(ctx).tenants, id, { until: Date.now() + KEPT_MS });
 }
 
-/** Forgets what was known of a tenant: the next request looks again. Numbers may be given again. */
-export function noteChange(ctx: AuthContext, id: string): void {
+/**
+ * Forgets what was known of a tenant, and whose its slug was: the next request looks again. Numbers
+ * and slugs may be given again.
+ */
+export function noteChange(ctx: AuthContext, id: string, slug = ""): void {
   const seen = seenTenants(ctx);
   seen.changes++;
   seen.tenants.delete(id);
+  seen.slugs.delete(slug);
 }
 
 interface Sighting {
@@ -170,40 +196,57 @@ interface Sighting {
 
 interface Seen {
   tenants: Map<string, Sighting>;
+  /** The tenants that were found by their slug. It counts while the tenant is remembered with it. */
+  slugs: Map<string, string>;
   /** How often a tenant was changed here. Whoever was reading meanwhile may have read what was before. */
   changes: number;
 }
 
 const KEPT_MS = 10_000;
 const note = boundedMap<Sighting>(10_000);
+const noteSlug = boundedMap<string>(10_000);
 const seenBy = new WeakMap<AuthContext["adapter"], Seen>();
 
 function seenTenants({ adapter }: AuthContext): Seen {
-  const seen = seenBy.get(adapter) ?? { tenants: new Map(), changes: 0 };
+  const seen = seenBy.get(adapter) ?? { tenants: new Map(), slugs: new Map(), changes: 0 };
   seenBy.set(adapter, seen);
   return seen;
 }
 
+/** The whole tenant, as it is now. */
 export async function findTenantBySlug(ctx: AuthContext, slug: string): Promise<Tenant | null> {
-  const { changes } = seenTenants(ctx);
   const row = isText(slug) ? await findTenant(ctx, { field: "slug", value: slug }) : null;
-  if (row?.slug !== slug) return null;
-  noteSighting(ctx, row.id, toRemembered(row), changes);
-  return toTenant(row);
+  return row?.slug === slug ? toTenant(row) : null;
 }
 
 async function findTenant(ctx: AuthContext, clause: Where): Promise<TenantRow | null> {
-  const adapter = await getCurrentAdapter(ctx.adapter);
-  return adapter.findOne<TenantRow>({ model: "tenant", where: [clause] });
+  return readRow(await getCurrentAdapter(ctx.adapter), clause);
 }
 
+async function readRow(
+  adapter: DBTransactionAdapter,
+  clause: Where,
+  select?: string[],
+): Promise<TenantRow | null> {
+  const call = { model: "tenant", where: [clause], ...(select && { select }) };
+  const row = await adapter.findOne<TenantRow>(call);
+  if (!row || row.policy == null) return row;
+  return { ...row, policy: (await storedPolicy()).understood(row.policy) };
+}
+
+/** Loaded by the first tenant that has a policy. */
+const storedPolicy = lazy(() => import("./stored-policy"));
+
 /** An id of the wrong form is the id of nobody; typed columns would answer it with an error. */
-function couldBeId(ctx: AuthContext, id: string): boolean {
-  const generated = ctx.options.advanced?.database?.generateId;
-  if (generated === "serial") return /^[1-9]\d{0,9}$/.test(id) && Number(id) <= ALL;
-  if (generated === "uuid") return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
+export function couldBeId(ctx: AuthContext, id: string): boolean {
+  if (hasNumericIds(ctx)) return /^[1-9]\d{0,9}$/.test(id) && Number(id) <= ALL;
+  if (generatorOf(ctx) === "uuid") return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
   return isText(id);
 }
+
+const generatorOf = ({ options }: AuthContext) => options.advanced?.database?.generateId;
+
+export const hasNumericIds = (ctx: AuthContext) => generatorOf(ctx) === "serial";
 
 /** PostgreSQL has no NUL in its texts. */
 function isText(value: string): boolean {

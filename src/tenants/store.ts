@@ -1,4 +1,4 @@
-import { getCurrentAdapter } from "@better-auth/core/context";
+import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
@@ -7,6 +7,7 @@ import type { ResolvedOptions } from "../options";
 import { emit, type TenantActor, type TenantChange } from "./events";
 import { ALL, findTenantBySlug, noteChange, type Tenant, toTenant } from "./find";
 import { assertNotDue, changeStatus } from "./status";
+import { understood } from "./stored-policy";
 
 export async function createTenant(
   ctx: AuthContext,
@@ -84,7 +85,7 @@ async function insertTenant(
         updatedAt: now,
       },
     });
-    noteChange(ctx, row.id);
+    await forget(ctx, row);
     return toTenant(row);
   } catch (error) {
     // Adapters have no common word for "not unique", so the question is asked again.
@@ -112,13 +113,21 @@ async function updateTenant(
       update: { ...changes, updatedAt: new Date() },
     });
     if (!row) return "gone";
-    // What was changed counts in this process at once.
-    noteChange(ctx, id);
-    return toTenant(row);
+    await forget(ctx, row);
+    return readTenant(row);
   } catch (error) {
     if (await slugTaken()) return "taken";
     throw error;
   }
+}
+
+/**
+ * What was changed counts in this process at once: for the rest of a transaction that the application
+ * has around this, and for everybody after it. Meanwhile others may have read what was before.
+ */
+async function forget(ctx: AuthContext, { id, slug }: Tenant): Promise<void> {
+  noteChange(ctx, id, slug);
+  await queueAfterTransactionHook(async () => noteChange(ctx, id, slug));
 }
 
 // What DNS takes as a label, so that every slug can be a subdomain.
@@ -169,8 +178,10 @@ type Find = Parameters<DBTransactionAdapter["findMany"]>[0];
 
 async function find(adapter: DBTransactionAdapter, options: FindOptions): Promise<Tenant[]> {
   const rows = await adapter.findMany<Tenant>({ model: "tenant", limit: ALL, ...options });
-  return rows.map(toTenant);
+  return rows.map(readTenant);
 }
+
+const readTenant = (row: Tenant): Tenant => toTenant({ ...row, policy: understood(row.policy) });
 
 const containing = (value: string): Where[] =>
   ["name", "slug"].map((field) => ({

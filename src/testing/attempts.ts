@@ -83,7 +83,11 @@ const directionsIn = ({ sides, keys }: World): Direction[] => [
 
 const COMMON_FIELDS = ["id", "type", "provider", "client_id", "email"];
 
-export function takes({ fields }: Endpoint, { values }: OneTime): boolean {
+/** Fields that say who somebody new is. */
+const NEW_PEOPLE = ["email", "provider", "idToken"];
+
+export function takes({ fields }: Endpoint, { values, headers }: OneTime): boolean {
+  if (headers) return NEW_PEOPLE.some((name) => fields.has(name));
   return Object.keys(values).some((name) => fields.has(name) && !COMMON_FIELDS.includes(name));
 }
 

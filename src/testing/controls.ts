@@ -35,7 +35,7 @@ export async function idleEndpoints(world: World): Promise<Untried[]> {
       isManagement(path) && !path.includes("/callback/")
         ? await refusedManagement(world, endpoint)
         : await refusalOf(world, endpoint, homeOf(world, path));
-    if (refusal === undefined) continue;
+    if (refusal === undefined || isPlatformOnly(refusal)) continue;
     idle.push({
       what: `${method} ${path}`,
       reason: `it does nothing at home either: ${refusal}`,
@@ -44,6 +44,9 @@ export async function idleEndpoints(world: World): Promise<Untried[]> {
   }
   return idle;
 }
+
+/** Refused in every tenant: there is nothing of a tenant's that such an endpoint tells or changes. */
+const isPlatformOnly = (refusal: string) => refusal.endsWith(" PLATFORM_ONLY");
 
 /** better-auth's own callback is the platform's. */
 const homeOf = ({ sides }: World, path: string) =>

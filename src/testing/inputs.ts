@@ -48,8 +48,14 @@ function specific(path: string, things: Values): Values {
   const { userId, secondUserId, passkeyId, keyId, invitationId, tenantId, id } = things;
   if (path.startsWith("/passkey/")) return { id: passkeyId };
   if (path.startsWith("/api-key/")) return { id: keyId, ...SPECIFIC[path] };
+  if (path.startsWith("/sso/") || path === "/sign-in/sso") {
+    return { providerId: things.ssoProviderId, domain: things.ssoDomain };
+  }
   if (path === "/organization/get-invitation") return { id: invitationId };
   if (path === "/organization/cancel-invitation") return { invitationId: things.ownInvitationId };
+  if (path.startsWith("/tenant/invitation/")) {
+    return { id: things.tenantInvitationId, ...fresh(path, things) };
+  }
   if (path === "/tenant/get") return { id: tenantId ?? "unknown" };
   // Nobody may ban, remove or impersonate themselves.
   if (/^\/admin\/(get|list|revoke|set|update)/.test(path)) return { id: userId, ...ADMIN[path] };
@@ -58,13 +64,14 @@ function specific(path: string, things: Values): Values {
 }
 
 const fresh = (path: string, { freshEmail, freshName }: Values): Values =>
-  /\/sign-up\/|\/create-user$|\/invite-member$/.test(path)
-    ? {
-        email: freshEmail,
-        username: freshName,
-        role: path.startsWith("/admin") ? "user" : "member",
-      }
+  /\/sign-up\/|\/create-user$|\/invite-member$|\/invitation\/create$/.test(path)
+    ? { email: freshEmail, username: freshName, ...ROLE_OF_NEW[path] }
     : {};
+
+const ROLE_OF_NEW: Record<string, Values> = {
+  "/admin/create-user": { role: "user" },
+  "/organization/invite-member": { role: "member" },
+};
 
 const CHANGED = "changed by the kit";
 

@@ -2,6 +2,8 @@ import type { BetterAuthOptions } from "better-auth";
 import { unseal } from "../border/seal";
 import { ok } from "./browser";
 import { emailChangeOtp, phoneMaker, twoFactor } from "./maker-codes";
+import { ssoProvider } from "./maker-enterprise";
+import { tenantInvitation } from "./maker-invitation";
 import { deviceCodes, newPasskey, passkey, wallet } from "./maker-keys";
 import { idToken, oauthState, oneTap } from "./maker-oauth";
 import { account, anonymous, apiKey, impersonation, organization } from "./maker-things";
@@ -129,11 +131,13 @@ export const MAKERS: Maker[] = [
   impersonation,
   anonymous,
   apiKey,
+  ssoProvider,
   passkey,
   newPasskey,
   deviceCodes,
   wallet,
   ...MAILS,
+  tenantInvitation,
   oneTimeToken,
   sessionToken,
   otpMaker("sign-in", "/sign-in/email-otp"),

@@ -24,6 +24,8 @@ export interface Place {
   addressed: boolean;
   /** Whether a request to the platform's address can name it by query, body or header. */
   claimable: boolean;
+  /** The header that names it where the instance goes by the slug: see `bySlug()`. */
+  slug?: Record<string, string>;
 }
 
 export type Tenants = Record<"a" | "b", Tenant>;
@@ -38,7 +40,7 @@ export async function findPlaces(
   const claimable = !found || (await fallsThrough(subject, found));
   return SIDES.map((name) => {
     const tenant = name === "platform" ? null : tenants[name];
-    const place = { name, tenantId: tenant?.id ?? null, claimable };
+    const place = { name, tenantId: tenant?.id ?? null, claimable, ...slugOf(subject, tenant) };
     if (!found) {
       return { ...place, origin: subject.origin, headers: {}, addressed: false };
     }
@@ -49,6 +51,13 @@ export async function findPlaces(
     const addressed = name !== "platform" || !claimable;
     return { ...place, origin, headers: { host, ...headers }, addressed };
   });
+}
+
+function slugOf(
+  { tenantOptions: { bySlug } }: Subject,
+  tenant: Tenant | null,
+): Pick<Place, "slug"> {
+  return bySlug && tenant ? { slug: { [bySlug.slugHeader]: tenant.slug } } : {};
 }
 
 /** Asks the resolver which hosts it takes for the tenants': nobody has to tell the kit. */
@@ -108,19 +117,24 @@ export const inside = <T>({ tenantId }: Pick<Place, "tenantId">, run: () => Prom
   tenantId === null ? run() : runInTenant(tenantId, run);
 
 /** Where a request itself can name a tenant. */
-type Claim = "body" | "query" | "header";
+type Claim = "body" | "query" | "header" | "slug";
 /** The address decides, also against what the request claims. */
 type ByAddress = "address" | `address over ${Claim}`;
 export type Naming = "nothing" | Claim | ByAddress;
 
-/** Sign-in and sign-up under a tenant, and what a sign-in page asks before. */
-export const isOwnSignIn = (path: string) => /^\/tenant\/sign-(in|up)\b/.test(path);
+/** Sign-in and sign-up under a tenant, by invitation too, and what a page asks before. */
+export const isOwnSignIn = (path: string) =>
+  /^\/tenant\/(sign-(in|up)\b|invitation\/(get|accept)$)/.test(path);
 export const isManagement = (path: string) => path.startsWith("/tenant/") && !isOwnSignIn(path);
 
 /** The ways to name the side that a request goes to. Without an address, the platform has no name. */
 export function namingsFor(home: Place, place: Place, { path, method }: Endpoint): Naming[] {
-  const claims: Claim[] =
-    isOwnSignIn(path) && method === "POST" ? ["body", "query", "header"] : ["query", "header"];
+  const claims: Claim[] = [
+    ...(isOwnSignIn(path) && method === "POST" ? (["body"] as const) : []),
+    "query",
+    "header",
+    ...(place.slug ? (["slug"] as const) : []),
+  ];
   const named = place.tenantId !== null && place.claimable ? claims : [];
   if (!place.addressed) return place.tenantId === null ? ["nothing"] : named;
   const against = claims.map((claim): ByAddress => `address over ${claim}`);
@@ -128,11 +142,14 @@ export function namingsFor(home: Place, place: Place, { path, method }: Endpoint
 }
 
 /** How a side is named by its own people. */
-export function namingAtHome({ tenantId, addressed }: Place): Naming {
+export function namingAtHome({ tenantId, addressed, slug }: Place): Naming {
   if (addressed) return "address";
-  return tenantId === null ? "nothing" : "header";
+  if (tenantId === null) return "nothing";
+  return slug ? "slug" : "header";
 }
 
 /** The headers that people of a side send. */
-export const namedAtHome = (place: Place, { tenantHeader }: { tenantHeader: string }) =>
-  namingAtHome(place) === "header" ? { [tenantHeader]: place.tenantId ?? "" } : {};
+export function namedAtHome(place: Place, { tenantHeader }: { tenantHeader: string }) {
+  if (namingAtHome(place) === "header") return { [tenantHeader]: place.tenantId ?? "" };
+  return place.slug ?? {};
+}

@@ -51,8 +51,8 @@ export function sideOf(world: World, attempt: Try): SideName {
 }
 
 /** A sealed token leads into its tenant where it belongs, or above or below, and nowhere else. */
-const leadsTo = ({ home }: OneTime, path: string) =>
-  path === home || path.startsWith(`${home}/`) || home.startsWith(`${path}/`);
+const leadsTo = ({ home, sealedFor = home }: OneTime, path: string) =>
+  path === sealedFor || path.startsWith(`${sealedFor}/`) || sealedFor.startsWith(`${path}/`);
 
 /** A request that can be sent again. */
 export interface Repeatable {
@@ -99,7 +99,13 @@ function requestFor(world: World, attempt: Try): Repeatable {
   const own = givenFor(world, endpoint, victim);
   const values = { ...victim.things, ...oneTime?.values };
   const input = inputFor(endpoint, values, own, attempt.bare);
-  const headers = new Headers({ origin, ...ALWAYS_SENT, ...addressing, ...carrier.headers });
+  const headers = new Headers({
+    origin,
+    ...ALWAYS_SENT,
+    ...addressing,
+    ...carrier.headers,
+    ...oneTime?.headers,
+  });
   nameTenant(world, input, headers, attempt);
   const cookies = new Map([...(oneTime?.cookies ?? []), ...(carrier.cookies ?? [])]);
   if (cookies.size) headers.set("cookie", cookieHeader(cookies));
@@ -144,10 +150,11 @@ function nameTenant(
     delete input.query.tenantId;
   }
   // What the address overrules is the way home.
-  const { tenantId } = (naming.startsWith("address over") ? home : place).place;
+  const { tenantId, slug = {} } = (naming.startsWith("address over") ? home : place).place;
   if (tenantId === null) return;
   const where = naming.replace("address over ", "");
   if (where === "header") headers.set(subject.tenantOptions.tenantHeader, tenantId);
+  if (where === "slug") for (const name in slug) headers.set(name, slug[name] ?? "");
   if (where === "query") input.query.tenantId = tenantId;
   if (where === "body" && input.body) input.body.tenantId = tenantId;
 }

@@ -13,11 +13,15 @@ export interface OneTime {
   /** Input fields that it goes into. */
   values: Values;
   cookies?: Map<string, string>;
+  /** It goes along in a header, with whichever endpoint may make a user. */
+  headers?: Record<string, string>;
   /** Where it is good, and whether somebody has to be signed in there. */
   home: string;
   homeNeedsSession?: boolean;
   /** Carries its tenant in a seal, and leads there where no tenant is named. */
   sealed?: boolean;
+  /** What it is sealed for, if that is more than where it is good. */
+  sealedFor?: string;
   /** Taken out of its seal it is good for nothing, at home neither. */
   needsSeal?: boolean;
   /** Makes it anew where it is good for a moment only. */

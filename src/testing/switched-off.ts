@@ -27,6 +27,8 @@ const resetsByPhone = pluginOption("phone-number", "sendPasswordResetOTP");
 const NEEDS: Record<string, IsOn> = {
   "/sign-up/email": signsUp,
   "/tenant/sign-up/email": signsUp,
+  "/tenant/invitation/accept": (options) =>
+    signsUp(options) && !options.disabledPaths?.includes("/sign-up/email"),
   "/sign-in/email": passwords,
   "/tenant/sign-in/email": passwords,
   "/change-password": passwords,

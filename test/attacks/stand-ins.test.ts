@@ -99,3 +99,16 @@ describe("a request that goes on at the endpoint that it stands for", () => {
     },
   );
 });
+
+it.each(["/tenant/sign-up/email", "/tenant/sign-up/*", "/sign-up/email"])(
+  "R12: a middleware on %s that answers itself ends the request",
+  async (path) => {
+    const middleware = createAuthMiddleware(async () => new Response("not now", { status: 418 }));
+    const plugin = { id: "guard", middlewares: [{ path, middleware }] };
+    const app = await createInstance({ plugins: [plugin as unknown as BetterAuthPlugin] });
+    const { id: tenantId } = await app.createTenant();
+    const answer = await app.browser().post("/tenant/sign-up/email", { ...PERSON, tenantId });
+    expect(answer.status).toBe(418);
+    expect(await app.rows("user")).toBe(0);
+  },
+);

@@ -87,7 +87,7 @@ describe.each(PROVIDERS)(
         });
         for (const ids of ID_KINDS) {
           const code = await generateDrizzle(provider, ids);
-          // On MySQL neither json() nor text() has this option: the README says to take it out.
+          // On MySQL neither json() nor text() has this option: docs/databases.md says to take it out.
           const edited = provider === "mysql" ? code.replaceAll(', { mode: "json" }', "") : code;
           files.push(writeGenerated(`${provider}-${ids}.ts`, edited));
         }

@@ -47,7 +47,7 @@ function describeModels(provider: PrismaProvider, code: string) {
   );
 }
 
-/** With numeric ids on MySQL the CLI gives a column two types; the README says to take one out. */
+/** With numeric ids on MySQL the CLI gives a column two types; docs/databases.md says to take one out. */
 const edited = (code: string) => code.replaceAll(/(\bInt\s+)@db\.VarChar\(\d+\)/g, "$1");
 
 const asksPrisma = process.env.TEST_PRISMA;

@@ -46,6 +46,21 @@ export function invitesPeople(ground: Ground) {
       expect(await rows("tenantInvitation")).toHaveLength(1);
     });
 
+    it("let in whoever comes with a verified address, in the role that they were invited to", async () => {
+      const { a, b, api, browser, signIn, rowsOf } = await createInvited();
+      const email = "alice@example.com";
+      for (const { id: tenantId } of [a, b]) {
+        await api.updateTenant({ body: { tenantId, policy: { signUp: "invited" } } });
+      }
+      await api.createTenantInvitation({ body: { tenantId: a.id, email, role: "admin" } });
+      expect((await signIn(browser(), b.id)).location).toContain("/failed");
+      expect((await signIn(browser(), a.id)).location).toBe("/welcome");
+      expect(await rowsOf("user", a.id)).toMatchObject([{ email, role: "admin" }]);
+      expect(await rowsOf("user", b.id)).toEqual([]);
+      const [invitation] = await api.listTenantInvitations({ query: { tenantId: a.id } });
+      expect(invitation?.status).toBe("accepted");
+    });
+
     const { noUniqueValues } = ground;
     const name = because("are accepted by one of many who try at once", noUniqueValues);
     it.skipIf(noUniqueValues)(name, async () => {

@@ -1,26 +1,29 @@
+import { once } from "node:events";
 import { betterAuth } from "better-auth";
 import { createPool } from "mysql2/promise";
 import { Pool } from "pg";
 import { tenantAuth } from "../../src/index";
 import { interceptStatements } from "./faults";
 
-/** What the process is told: whom to delete, and where it will meet its end. */
+/** What the process is told: what to delete, and where it will meet its end. */
 export interface Order {
   kind: "postgres" | "mysql";
   database: string;
   tenantId: string;
   secret: string;
-  /** The statement, by how it begins. */
-  statement: string;
-  moment: "before" | "during" | "after";
+  /** At once, or with everything else whose time has come. */
+  how: "delete" | "purge";
+  /** The statement, by how it begins; without one it is left alone, once it is told to begin. */
+  statement?: string;
+  moment?: "before" | "during" | "after";
 }
 
 /*
- * A process of its own that deletes a tenant, says when it has come to a certain statement, and
- * waits there to be killed.
+ * A process of its own that deletes tenants, says when it has come to a certain statement, and waits
+ * there to be killed.
  */
 const order: Order = JSON.parse(process.argv[2] ?? "");
-const { kind, database, tenantId, secret, statement, moment } = order;
+const { kind, database, tenantId, secret, how, statement, moment } = order;
 const host = "127.0.0.1";
 const option =
   kind === "postgres"
@@ -31,7 +34,7 @@ let armed = false;
 const forEver = () => new Promise<never>(() => {});
 
 interceptStatements({ kind, option }, async (sql, { send }) => {
-  if (!armed || !sql.replace(/["`]/g, "").startsWith(statement)) return send();
+  if (!armed || !statement || !sql.replace(/["`]/g, "").startsWith(statement)) return send();
   armed = false;
   if (moment === "after") await send();
   if (moment === "during") void send();
@@ -47,6 +50,12 @@ const auth = betterAuth({
 });
 // The check of the tables is not part of the deletion.
 await auth.api.getTenant({ query: { id: tenantId } });
+if (!statement) {
+  process.send?.("ready");
+  await once(process, "message");
+}
 armed = true;
-await auth.api.deleteTenant({ body: { tenantId } });
-process.send?.("done");
+if (how === "purge") process.send?.(await auth.api.purgeTenants());
+else process.send?.(await auth.api.deleteTenant({ body: { tenantId } }));
+process.disconnect?.();
+await option.end();

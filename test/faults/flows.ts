@@ -1,3 +1,4 @@
+import type { tenantInvitations } from "../../src/invitations/index";
 import type { Answer, Browser } from "../support/browser";
 import type { TestDatabase } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";
@@ -50,6 +51,22 @@ const signUp: Flow = (app) => async () => {
   };
 };
 
+/** Somebody has gone to the provider, and comes back. */
+async function comeBack(app: Parameters<Flow>[0], tenantId: string) {
+  const browser = app.browser();
+  const url = await app.authorize(browser, tenantId);
+  return {
+    run: () => browser.get(url),
+    succeeded: isWelcome,
+    async again() {
+      const { location } = await app.signIn(browser, tenantId);
+      if (location !== "/welcome") return `leads to ${location}`;
+      const person = await app.whoIs(browser, tenantId);
+      if (person?.user.email !== "alice@example.com") return "nobody is signed in";
+    },
+  };
+}
+
 const callback =
   (isKnown: boolean): Flow =>
   (app) =>
@@ -57,18 +74,7 @@ const callback =
     const tenantId = await createTenant(app);
     await app.configure(tenantId, CLIENT);
     if (isKnown) await app.signIn(app.browser(), tenantId);
-    const browser = app.browser();
-    const url = await app.authorize(browser, tenantId);
-    return {
-      run: () => browser.get(url),
-      succeeded: isWelcome,
-      async again() {
-        const { location } = await app.signIn(browser, tenantId);
-        if (location !== "/welcome") return `leads to ${location}`;
-        const person = await app.whoIs(browser, tenantId);
-        if (person?.user.email !== "alice@example.com") return "nobody is signed in";
-      },
-    };
+    return comeBack(app, tenantId);
   };
 
 const register =
@@ -112,6 +118,48 @@ const remove: Flow = (app, operator) => async () => {
   };
 };
 
+type InvitingApi = App["api"] & ReturnType<typeof tenantInvitations>["endpoints"];
+
+/** A tenant by invitation only, which has invited somebody: the token of the link. */
+async function invite(app: App, email: string) {
+  const api = app.api as InvitingApi;
+  const tenantId = await createTenant(app);
+  await api.updateTenant({ body: { tenantId, policy: { signUp: "invited" } } });
+  const { url = "" } = await api.createTenantInvitation({
+    body: { tenantId, email, send: false },
+  });
+  return { tenantId, token: new URL(url).searchParams.get("token") ?? "" };
+}
+
+const accept: Flow = (app) => async () => {
+  const { tenantId, token } = await invite(app, EMAIL);
+  const browser = app.browser();
+  const run = () => browser.post("/tenant/invitation/accept", { token, ...SOMEBODY });
+  return {
+    run,
+    succeeded: ok,
+    async again() {
+      const repeated = await run();
+      if (repeated.code === "INVITATION_ALREADY_ACCEPTED")
+        await browser.post("/tenant/sign-in/email", { tenantId, ...SOMEBODY });
+      else if (!ok(repeated)) return outcome(repeated);
+      if ((await app.whoIs(browser, tenantId))?.user.email !== EMAIL) return "nobody is signed in";
+    },
+  };
+};
+
+const comeInvited: Flow = (app) => async () => {
+  const { tenantId } = await invite(app, "alice@example.com");
+  await app.configure(tenantId, CLIENT);
+  return comeBack(app, tenantId);
+};
+
+/** Ways in by invitation, and the flow of better-auth's own that they are. */
+export const BY_INVITATION: Record<string, string> = {
+  "the acceptance of an invitation": "a sign-up",
+  "the OAuth callback of somebody who is invited": "the first OAuth callback of somebody",
+};
+
 export const FLOWS = {
   "a sign-up": signUp,
   "the first OAuth callback of somebody": callback(false),
@@ -119,6 +167,8 @@ export const FLOWS = {
   "the first registration of a config": register(false),
   "the next registration of a config": register(true),
   "the deletion of a tenant": remove,
+  "the acceptance of an invitation": accept,
+  "the OAuth callback of somebody who is invited": comeInvited,
 };
 
 /** The flows that are better-auth's own, at better-auth itself. */

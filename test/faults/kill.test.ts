@@ -99,50 +99,119 @@ async function killWhileDeleting(order: Order) {
   expect([said, ...(await exit)]).toEqual(["now", null, "SIGKILL"]);
 }
 
-const MOMENTS = [
+/** Two processes that begin at the same moment, and what they say in the end. */
+async function atOnce(order: Order) {
+  const children = [0, 1].map(() => fork(built?.path ?? "", [JSON.stringify(order)]));
+  for (const child of children) onTestFinished(() => void child.kill("SIGKILL"));
+  await Promise.all(children.map((child) => once(child, "message")));
+  const said = children.map((child) => once(child, "message"));
+  for (const child of children) child.send("go");
+  return (await Promise.all(said)).map(([answer]) => answer as Purged);
+}
+
+type Purged = { deleted: string[]; failed: string[] };
+
+/** Somebody has deleted the tenant a while ago, with time to think it over. */
+const schedule = ({ api }: Instance, tenantId: string) =>
+  api.deleteTenant({ body: { tenantId, after: 0 } });
+
+type Moment = [NonNullable<Order["moment"]>, statement: string];
+
+const MOMENTS: Moment[] = [
   ["before", "delete from user"],
   ["during", "delete from user"],
-  ["during", "delete from session"],
+  ["during", "delete from account"],
   ["before", "commit"],
   ["during", "commit"],
   ["after", "commit"],
-] as const;
+];
+
+const HOWS: [name: string, how: Order["how"], moments: Moment[]][] = [
+  ["a deletion", "delete", [["during", "delete from session"], ...MOMENTS]],
+  ["purgeTenants()", "purge", [["after", "update tenant"], ...MOMENTS]],
+];
 
 describe.runIf(servers.asked).each(servers.kinds)("a process that is killed on %s", (kind) => {
-  it("in the middle of a deletion has deleted everything or nothing", async () => {
-    const database = await createDatabase(kind);
-    onTestFinished(() => database.close());
-    const instance = await createInstance({ database });
-    const [name] = Object.values(
-      (await database.query(`select ${kind === "mysql" ? "database" : "current_database"}()`))[0] ??
-        {},
-    );
+  it.each(HOWS)(
+    "in the middle of %s has deleted everything or nothing",
+    async (_, how, moments) => {
+      const { instance, order } = await start(kind);
+      const neighbour = await populate(instance, 10);
+      const neighbourhood = await countOf(instance, neighbour);
+      const populateDue = async () => {
+        const tenantId = await populate(instance, USERS);
+        const everything = await countOf(instance, tenantId);
+        if (how === "purge") await schedule(instance, tenantId);
+        // Whoever is suspended has no sessions.
+        return {
+          tenantId,
+          everything: how === "purge" ? { ...everything, session: 0 } : everything,
+        };
+      };
+      let { tenantId, everything } = await populateDue();
+      expect(everything).toMatchObject({ tenant: 1, tenantOauthConfig: 1, user: USERS });
+      const nothing = Object.fromEntries(TABLES.map((table) => [table, 0]));
+
+      for (const [moment, statement] of moments) {
+        await killWhileDeleting({ ...order, how, tenantId, statement, moment });
+        await untilServerHasNoticed(instance);
+        const left = await countOf(instance, tenantId);
+        // Only a commit that was on its way can have gone either way.
+        const due =
+          statement === "commit" && (moment === "after" || (moment === "during" && !left.tenant));
+        expect([moment, statement, left]).toEqual([moment, statement, due ? nothing : everything]);
+        if (due) {
+          const again = instance.api.deleteTenant({ body: { tenantId } });
+          await expect(again).rejects.toMatchObject({ body: { code: "TENANT_NOT_FOUND" } });
+          ({ tenantId, everything } = await populateDue());
+        } else if (how === "purge") {
+          // Still due, and nobody can take it back: the next run takes it.
+          const back = instance.api.updateTenant({ body: { tenantId, status: "active" } });
+          await expect(back).rejects.toMatchObject({ body: { code: "TENANT_DELETING" } });
+        }
+      }
+
+      if (how === "delete") await instance.api.deleteTenant({ body: { tenantId } });
+      else expect(await instance.api.purgeTenants()).toEqual({ deleted: [tenantId], failed: [] });
+      expect(await countOf(instance, tenantId)).toEqual(nothing);
+      expect(await countOf(instance, neighbour)).toEqual(neighbourhood);
+    },
+    120_000,
+  );
+});
+
+describe.runIf(servers.asked).each(servers.kinds)("two processes on %s", (kind) => {
+  it("purge at once, after a third was killed: each tenant is deleted by one of them", async () => {
+    const { instance, order } = await start(kind);
     const neighbour = await populate(instance, 10);
     const neighbourhood = await countOf(instance, neighbour);
-    const { secret } = instance.context;
-    let tenantId = await populate(instance, USERS);
-    const everything = await countOf(instance, tenantId);
-    expect(everything).toMatchObject({ tenant: 1, tenantOauthConfig: 1, user: USERS });
-    const nothing = Object.fromEntries(TABLES.map((table) => [table, 0]));
-
-    for (const [moment, statement] of MOMENTS) {
-      const order = { kind, database: String(name), tenantId, secret };
-      await killWhileDeleting({ ...order, statement, moment });
-      await untilServerHasNoticed(instance);
-      const left = await countOf(instance, tenantId);
-      // Only a commit that was on its way can have gone either way.
-      const due =
-        moment === "after" || (statement === "commit" && moment === "during" && !left.tenant);
-      expect([moment, statement, left]).toEqual([moment, statement, due ? nothing : everything]);
-      if (due) {
-        const again = instance.api.deleteTenant({ body: { tenantId } });
-        await expect(again).rejects.toMatchObject({ body: { code: "TENANT_NOT_FOUND" } });
-        tenantId = await populate(instance, USERS);
-      }
+    const due: string[] = [];
+    for (const users of [USERS, 200, 10, 10, 10]) {
+      const tenantId = await populate(instance, users);
+      await schedule(instance, tenantId);
+      due.push(tenantId);
     }
-
-    await instance.api.deleteTenant({ body: { tenantId } });
-    expect(await countOf(instance, tenantId)).toEqual(nothing);
+    const purge = { ...order, how: "purge", tenantId: neighbour } as const;
+    await killWhileDeleting({ ...purge, statement: "delete from user", moment: "during" });
+    // They do not wait until the server has noticed.
+    const answers = await atOnce(purge);
+    expect(answers.flatMap(({ failed }) => failed)).toEqual([]);
+    expect(answers.flatMap(({ deleted }) => deleted).sort()).toEqual([...due].sort());
+    const nothing = Object.fromEntries(TABLES.map((table) => [table, 0]));
+    for (const tenantId of due) expect(await countOf(instance, tenantId)).toEqual(nothing);
     expect(await countOf(instance, neighbour)).toEqual(neighbourhood);
+    expect(await instance.api.purgeTenants()).toEqual({ deleted: [], failed: [] });
   }, 120_000);
 });
+
+async function start(kind: Order["kind"]) {
+  const database = await createDatabase(kind);
+  onTestFinished(() => database.close());
+  const instance = await createInstance({ database });
+  const [name] = Object.values(
+    (await database.query(`select ${kind === "mysql" ? "database" : "current_database"}()`))[0] ??
+      {},
+  );
+  const { secret } = instance.context;
+  return { instance, order: { kind, database: String(name), secret } };
+}

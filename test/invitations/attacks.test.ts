@@ -18,8 +18,25 @@ describe("threat: an invitation as a key", () => {
     const atB = app.browser({ "x-tenant-id": b });
     expect(outcome(await app.accept(token, {}, atB))).toEqual(NOT_FOUND);
     expect(outcome(await app.accept(token, { tenantId: b }))).toEqual(NOT_FOUND);
-    const opened = await atB.get("/tenant/invitation/get", { query: { token } });
-    expect(outcome(opened)).toEqual(NOT_FOUND);
+    for (const [browser, query] of [
+      [atB, { token }],
+      [app.browser(), { token, tenantId: b }],
+    ] as const) {
+      const opened = await browser.get("/tenant/invitation/get", { query });
+      expect(outcome(opened)).toEqual(NOT_FOUND);
+    }
+    const named = await app.browser().get("/tenant/invitation/get", {
+      query: { token, tenantId: a },
+    });
+    expect(named.status).toBe(200);
+    const byQuery = await app.browser().post(
+      "/tenant/invitation/accept",
+      { ...body, token },
+      {
+        query: { tenantId: b },
+      },
+    );
+    expect(outcome(byQuery)).toEqual(NOT_FOUND);
     const headers = { [INVITATION_HEADER]: token };
     // Whatever comes first refuses: the policy, or the token.
     const signUp = await atB.post("/sign-up/email", body, { headers });

@@ -1,6 +1,6 @@
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { nextCookies } from "better-auth/next-js";
-import { byDomain, bySubdomain, type TenantAuthOptions } from "../../src/index";
+import { byDomain, bySlug, bySubdomain, type TenantAuthOptions } from "../../src/index";
 import type { Address } from "../../src/testing/index";
 import { createMemory } from "../configurations/memory";
 import { ORDERS, SHUFFLED } from "../configurations/orders";
@@ -22,7 +22,7 @@ export const AXES = {
     "jwe",
     "stateless",
   ],
-  naming: ["header", "own header", "subdomain", "domain", "resolver"],
+  naming: ["header", "own header", "slug", "subdomain", "domain", "resolver"],
   cookies: ["shared", "per-tenant"],
   ids: ["text", "serial", "uuid"],
   joins: ["off", "on"],
@@ -103,6 +103,7 @@ const usesStorage = ({ sessions }: Configuration) => /storage|both/.test(session
 
 function naming({ naming: kind }: Configuration): TenantAuthOptions {
   if (kind === "own header") return { tenantHeader: "x-organisation" };
+  if (kind === "slug") return { resolveTenantId: bySlug() };
   if (kind === "subdomain") return { resolveTenantId: bySubdomain({ baseDomain: BASE_DOMAIN }) };
   if (kind === "domain") {
     const suffix = ".example.org";

@@ -48,7 +48,7 @@ describe("a covering set of configurations", () => {
     { timeout: 600_000 },
     async (_title, configuration, index) => {
       const { auth, options } = await createConfigured(configuration);
-      const report = await checkIsolation(auth, { ...options, extent: oneOf(25, 12, index) });
+      const report = await checkIsolation(auth, { ...options, extent: oneOf(25, 16, index) });
       expect(report.leaks).toEqual([]);
       expect(report.failures).toEqual([]);
       expect(report.untried).toEqual([]);

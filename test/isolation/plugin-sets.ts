@@ -23,6 +23,7 @@ import {
   twoFactor,
   username,
 } from "better-auth/plugins";
+import { tenantInvitations } from "../../src/invitations/index";
 
 interface PluginSet {
   plugins: BetterAuthPlugin[];
@@ -36,9 +37,13 @@ const never = async () => {
   throw new Error("the kit was to stand in for this sender");
 };
 
-/** Organizations and teams. */
+/** Organizations and teams, and our own invitations beside theirs. */
 const groups = (): PluginSet => ({
-  plugins: [organization({ teams: { enabled: true } }), bearer()],
+  plugins: [
+    organization({ teams: { enabled: true } }),
+    bearer(),
+    tenantInvitations({ sendInvitationEmail: never }),
+  ],
   scopedModels: ["organization", "member", "team", "teamMember", "invitation"],
 });
 
@@ -107,7 +112,7 @@ export const PLUGIN_SETS = {
   codes,
   keys,
   others,
-  /** With the admin plugin, which every test instance has, all 23 official ones that we know of. */
+  /** With the admin plugin, which every test instance has, all 23 official ones that we know of, and ours. */
   all: (inStorage: boolean): PluginSet => {
     const sets = [groups(), codes(), keys(inStorage), others()];
     const plugins = new Map(sets.flatMap(({ plugins }) => plugins.map((one) => [one.id, one])));

@@ -177,7 +177,7 @@ describe("an admin of the platform", () => {
     }
   });
 
-  // Impersonation wants shared cookies: the README says so.
+  // Impersonation requires shared cookies: docs/platform.md says so.
   it("visits A with a cookie for each tenant as well", async () => {
     const { people, naming } = await createAdminPlaces({ sessionCookies: "per-tenant" });
     const browser = people.platform.admin.browser.fork(naming("a"));

@@ -118,7 +118,7 @@ describe("organization with scoped models", () => {
   });
 });
 
-// What the README says about it: shared organizations belong to the application, and whoever has
+// What docs/organizations.md says about it: shared organizations belong to the application, and whoever has
 // the invited e-mail, in whichever tenant, is invited.
 describe("organization with shared models", () => {
   it("invites an e-mail in every place", async () => {

@@ -62,7 +62,7 @@ describe("getTenantId() in hooks and senders", () => {
   });
 
   // The session is looked up after `hooks.before`, and looking it up earlier would cost every
-  // request a query. The README says so.
+  // request a query. docs/naming.md says so.
   it("R4: knows the tenant of the session from the first look at the database on", async () => {
     const { seen, auth } = createWitness();
     const instance = await createInstance({ auth });

@@ -11,7 +11,7 @@ const SIZES: [DatabaseKind, Size][] = [
   ["mysql", { tenants: 2_000, users: 20_000, hotUsers: 6_000 }],
 ];
 
-/** As the README advises for MySQL and MariaDB. */
+/** As docs/databases.md advises for MySQL and MariaDB. */
 function readCommitted({ option }: TestDatabase) {
   option.pool.on("connection", (connection: { query(sql: string): void }) =>
     connection.query("set session transaction isolation level read committed"),

@@ -14,7 +14,11 @@ export function createEditor(files: Map<string, string>, paths: Record<string, s
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
   const read = (path: string) => files.get(path) ?? ts.sys.readFile(path);
   const host: ts.LanguageServiceHost = {
-    getCompilationSettings: () => ({ ...options, paths: { ...options.paths, ...paths } }),
+    getCompilationSettings: () => ({
+      ...options,
+      jsx: ts.JsxEmit.ReactJSX,
+      paths: { ...options.paths, ...paths },
+    }),
     getScriptFileNames: () => [...files.keys()],
     getScriptVersion: () => "1",
     getScriptSnapshot(path) {
@@ -70,6 +74,8 @@ export function createEditor(files: Map<string, string>, paths: Record<string, s
       return (completions?.entries ?? []).map(({ name }) => name);
     },
 
+    quickInfo,
+
     /** What it says about one of them. */
     describeCompletion(path: string, name: string): string {
       const [none, position] = [undefined, endOf(path)];
@@ -77,6 +83,15 @@ export function createEditor(files: Map<string, string>, paths: Record<string, s
       return ts.displayPartsToString(details?.documentation);
     },
   };
+
+  /** What an editor says when somebody points at a word, at its first place behind `before`. */
+  function quickInfo(path: string, before: string, word: string): string {
+    const text = read(path) ?? "";
+    const position = text.indexOf(word, text.indexOf(before));
+    if (!text.includes(before) || position < 0) throw new Error(`${path} has no ${before}${word}`);
+    const info = service.getQuickInfoAtPosition(path, position + 1);
+    return ts.displayPartsToString(info?.documentation);
+  }
 
   function endOf(path: string) {
     return read(path)?.length ?? 0;

@@ -6,6 +6,8 @@ import { onTestFinished } from "vitest";
 /** Somebody with an account at the identity provider, as GitLab describes its users. */
 export interface Person {
   id: number;
+  /** The same as OpenID Connect has it. */
+  sub: string;
   email: string;
   email_verified: boolean;
   name: string;
@@ -146,6 +148,7 @@ export async function startIdentityProvider() {
     addPerson(username: string, profile: Partial<Person> = {}): Person {
       const person = {
         id: people.size + 1,
+        sub: `${people.size + 1}`,
         email: `${username}@example.com`,
         email_verified: true,
         name: username,

@@ -147,6 +147,21 @@ describe("onTenantEvent", () => {
     expect(logged[0]).toContain("onTenantEvent failed for tenant:created");
   });
 
+  it("has a copy: what it does to that shows nowhere", async () => {
+    const instance = await createInstance({
+      tenant: {
+        onTenantEvent: (event) => {
+          if (event.type === "tenant:updated") event.tenant.name = "Changed by the handler";
+          if (event.type === "policy:changed" && event.after) event.after.signUp = "open";
+        },
+      },
+    });
+    const { id: tenantId } = await instance.createTenant();
+    const body = { tenantId, name: "Renamed", policy: { signUp: "closed" as const } };
+    const answer = await instance.api.updateTenant({ body });
+    expect(answer).toMatchObject({ name: "Renamed", policy: { signUp: "closed" } });
+  });
+
   it("is told after the commit: not at all when it is rolled back", async () => {
     const { instance, happened } = await start();
     const adapter = instance.context.adapter as unknown as Parameters<typeof runWithTransaction>[0];

@@ -1,4 +1,5 @@
 import { memoryAdapter } from "better-auth/adapters/memory";
+import { APIError, createAuthEndpoint } from "better-auth/api";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
 import { mapStorage } from "../sessions/stores";
@@ -119,6 +120,35 @@ describe.each(STORES)("the last administrator of a tenant; sessions in %s", (sto
     await instance.api.deleteTenant({ body: { tenantId: tenant.id } });
     expect(await instance.rows("user", '"tenantId" = ?', [tenant.id])).toBe(0);
   });
+});
+
+it("holds inside of a transaction of a plugin's own, which is rolled back as a whole", async () => {
+  const demoter = {
+    id: "demoter",
+    endpoints: {
+      demote: createAuthEndpoint("/demoter/demote", { method: "POST" }, async (ctx) => {
+        const { id, fails } = ctx.query as { id: string; fails?: string };
+        const where = [{ field: "id", value: id }];
+        await ctx.context.adapter.transaction(async (inner) => {
+          await inner.update({ model: "user", where, update: { role: "user" } });
+          if (fails) throw new APIError("CONFLICT", { code: "CHANGED_MY_MIND" });
+        });
+        return ctx.json({ ok: true });
+      }),
+    },
+  };
+  const { join, roleOf } = await createWorld("the database", { plugins: [demoter] });
+  const [first, second] = [await join("admin"), await join("admin")];
+  // Without a name: the session says which tenant it is, and is first asked for inside.
+  const browser = first.browser.fork({});
+  const demote = (id: string, fails = "") =>
+    browser.post(`/demoter/demote?id=${id}&fails=${fails}`);
+  expect((await demote(second.id, "yes")).code).toBe("CHANGED_MY_MIND");
+  expect(await roleOf(second.id)).toBe("admin");
+  expect((await demote(second.id)).status).toBe(200);
+  const refused = await demote(first.id);
+  expect([refused.status, refused.code]).toEqual([409, "LAST_ADMIN"]);
+  expect([await roleOf(first.id), await roleOf(second.id)]).toEqual(["admin", "user"]);
 });
 
 it("nothing is held back where the application names no roles", async () => {

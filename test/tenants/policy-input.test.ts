@@ -99,6 +99,16 @@ describe("what a policy may say", () => {
     const changed = await instance.api.updateTenant({ body: { tenantId, policy } });
     expect(changed.policy).toEqual(policy);
   });
+
+  it("one that the tenant has switched off is not", async () => {
+    const { instance } = shared;
+    const { id: tenantId } = await instance.createTenant();
+    const client = { providerId: "github", clientId: "id", clientSecret: "secret" };
+    await instance.api.registerTenantOAuthConfig({ body: { tenantId, ...client, enabled: false } });
+    const policy: TenantPolicy = { methods: ["social:github"] };
+    const change = instance.api.updateTenant({ body: { tenantId, policy } });
+    await expect(change).rejects.toMatchObject({ body: { code: "VALIDATION_ERROR" } });
+  });
 });
 
 describe("what a policy does besides", () => {

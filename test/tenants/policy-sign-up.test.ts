@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { OPENER, type Opener } from "../../src/border/trusted";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { PASSWORD } from "../support/instance";
 import { codeOf, createWays, STORES } from "./ways-in";
@@ -87,13 +88,19 @@ describe("R13: who still makes users", () => {
   });
 
   it('an opener, where the policy says "invited", in the same transaction', async () => {
-    const { at, setPolicy, context, count, person: known } = await createWays("the database");
     const accepted: unknown[] = [];
-    const opener = async ({ email }: { email?: unknown }) =>
+    const opener: Opener = async (_, { email }) =>
       email === "invited@example.com"
         ? { data: { name: "Guest" }, accept: async (user: object) => void accepted.push(user) }
         : undefined;
-    Object.assign(context.adapter, { [Symbol.for("better-auth-tenant:opener")]: opener });
+    const {
+      at,
+      setPolicy,
+      count,
+      person: known,
+    } = await createWays("the database", {
+      arrange: (ours, others) => [ours, ...others, { id: "invites", [OPENER]: opener } as never],
+    });
     await setPolicy({ signUp: "invited" });
     const users = await count("user");
     const refused = await at().post("/sign-up/email", person("other@example.com"));

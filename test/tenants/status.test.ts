@@ -157,8 +157,8 @@ describe("a request that names a suspended tenant", () => {
     await instance.browser(named(id)).post("/sign-in/magic-link", { email: "m@example.com" });
     await suspend(instance, id);
     const [url = ""] = links;
-    const { status, code } = await instance.browser().get(url);
-    expect([status, code]).toEqual([403, "TENANT_SUSPENDED"]);
+    const { status, location } = await instance.browser().get(url);
+    expect([status, location]).toEqual([302, "/?error=TENANT_SUSPENDED"]);
     await resume(instance, id);
     const window = instance.browser();
     await window.get(url);

@@ -167,7 +167,8 @@ export async function createWays(
     instance.browser({ "x-tenant-id": tenantId, ...headers });
   const adapter = instance.context.adapter as unknown as DBAdapter;
   let count = 0;
-  const unique = () => `person-${++count}`;
+  let named: string | undefined;
+  const unique = () => named ?? `person-${++count}`;
 
   /** Somebody who is there already: with a password, a username, a passkey and a session. */
   async function settle() {
@@ -319,6 +320,13 @@ export async function createWays(
     googleIdToken,
     person,
     settle,
+    /** Whoever is new meanwhile has this name, and the address that goes with it. */
+    async as<T>(name: string, run: () => Promise<T>): Promise<T> {
+      named = name;
+      return run().finally(() => {
+        named = undefined;
+      });
+    },
     // Where there is no table, nobody can write a row into it.
     ways: ways.filter(({ name }) => store !== "secondary storage" || !name.startsWith("a row")),
     setStatus: (status: "active" | "suspended") =>

@@ -1,3 +1,4 @@
+import type { TenantStatus } from "better-auth-tenant";
 import Link from "next/link";
 import type { CSSProperties } from "react";
 import { Brand, Monogram } from "@/components/brand";
@@ -50,7 +51,7 @@ export default async function StartPage() {
                 <div className="tight">
                   <h2 id={`tenant-${tenant.slug}`}>{tenant.name}</h2>
                   <p className="small muted three-lines">
-                    {found ? `Signed in as ${found.user.name}` : "Not signed in"}
+                    {placeOf(tenant.status, found?.user.name)}
                   </p>
                 </div>
               </div>
@@ -89,13 +90,19 @@ export default async function StartPage() {
   );
 }
 
-function Credentials({ email, password }: DemoAccount) {
+function placeOf(status: TenantStatus, name: string | undefined): string {
+  if (status !== "active") return "Suspended: nobody can sign in";
+  return name ? `Signed in as ${name}` : "Not signed in";
+}
+
+function Credentials({ slug, email, password, isAdmin }: DemoAccount) {
   return (
     <dl className="facts">
       <div>
         <dt>Email</dt>
         <dd>
-          <code>{email}</code>
+          <code>{email}</code>{" "}
+          {slug && isAdmin && <span className="badge tint">Administrator</span>}
         </dd>
       </div>
       <div>

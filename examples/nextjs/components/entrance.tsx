@@ -13,7 +13,7 @@ export function Entrance({
   motto: string;
   title: string;
   intro?: ReactNode;
-  children: ReactNode;
+  children?: ReactNode;
 }) {
   return (
     <div className="entrance">

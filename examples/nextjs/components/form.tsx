@@ -3,6 +3,7 @@
 import {
   type ChangeEventHandler,
   type FormEvent,
+  type InputHTMLAttributes,
   type ReactNode,
   useActionState,
   useId,
@@ -21,7 +22,7 @@ type Outcome = { error?: string; done?: string };
  * `keep` always.
  */
 export function useForm(
-  act: (values: Values) => Promise<Outcome | undefined>,
+  act: (values: Values, data: FormData) => Promise<Outcome | undefined>,
   { keep = false } = {},
 ) {
   const [outcome, action, pending] = useActionState<Outcome | undefined, FormData>(
@@ -29,7 +30,7 @@ export function useForm(
       const values: Values = Object.fromEntries(
         [...data].filter((entry): entry is [string, string] => typeof entry[1] === "string"),
       );
-      return act(values).catch(() => ({ error: UNREACHABLE }));
+      return act(values, data).catch(() => ({ error: UNREACHABLE }));
     },
     undefined,
   );
@@ -57,6 +58,9 @@ interface FieldProps {
   required?: boolean;
   minLength?: number;
   maxLength?: number;
+  min?: number;
+  max?: number;
+  step?: number | "any";
   pattern?: string;
   title?: string;
   placeholder?: string;
@@ -111,6 +115,46 @@ export function Field({ label, hint, prefix, aside, ...input }: FieldProps) {
   );
 }
 
+export function SelectField({
+  label,
+  hint,
+  options,
+  ...select
+}: Pick<FieldProps, "label" | "hint" | "name" | "defaultValue"> & {
+  options: Record<string, string>;
+}) {
+  return (
+    <Labelled label={label} hint={hint}>
+      {(control) => (
+        <select {...control} {...select}>
+          {Object.entries(options).map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      )}
+    </Labelled>
+  );
+}
+
+/** A checkbox or a radio button, with its label behind it. */
+export function Check({
+  label,
+  type = "checkbox",
+  ...input
+}: Omit<InputHTMLAttributes<HTMLInputElement>, "type"> & {
+  label: string;
+  type?: "checkbox" | "radio";
+}) {
+  return (
+    <label className="check">
+      <input type={type} {...input} />
+      <span>{label}</span>
+    </label>
+  );
+}
+
 export function EmailField() {
   return <Field label="Email" name="email" type="email" autoComplete="username" required />;
 }
@@ -149,6 +193,22 @@ export function PasswordField({ label, hint, aside, ...input }: Omit<FieldProps,
         </div>
       )}
     </Labelled>
+  );
+}
+
+/** A password to choose, of the length that the tenant asks for. */
+export function NewPasswordField({
+  minLength,
+  ...input
+}: Pick<FieldProps, "label" | "name"> & { minLength: number }) {
+  return (
+    <PasswordField
+      autoComplete="new-password"
+      minLength={minLength}
+      hint={`At least ${minLength} characters.`}
+      required
+      {...input}
+    />
   );
 }
 

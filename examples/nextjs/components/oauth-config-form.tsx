@@ -2,18 +2,17 @@
 
 import { useRouter } from "next/navigation";
 import { useEffect, useState } from "react";
-import { platformClient } from "@/lib/auth-client";
 import { providerFields, providerIds, providerName } from "@/lib/providers";
 import { asOutcome, Field, OutcomeNote, PasswordField, SubmitButton, useForm } from "./form";
+import { useManagement } from "./management";
 import { RedirectURI } from "./redirect-uri";
-
-const { oauthConfig } = platformClient.tenant;
 
 type Options = Record<string, string>;
 
 /** Sets up a provider, or replaces what is there. */
 export function OAuthConfigForm({ tenantId }: { tenantId: string }) {
   const router = useRouter();
+  const { oauthConfig } = useManagement();
   const [providerId, setProviderId] = useState("gitlab");
   const [options, setOptions] = useState<Options>({});
   const name = providerName(providerId);
@@ -80,12 +79,13 @@ const filledIn = (options: Options) =>
 
 /** The plugin knows what to register at a provider before there is a client id. */
 function RedirectURIBefore(config: { tenantId: string; providerId: string; options: Options }) {
+  const management = useManagement();
   const [uri, setURI] = useState<string>();
   const asked = JSON.stringify({ ...config, options: filledIn(config.options) });
   useEffect(() => {
     let current = true;
     const ask = async () => {
-      const { data } = await oauthConfig.check(JSON.parse(asked));
+      const { data } = await management.oauthConfig.check(JSON.parse(asked));
       if (current && data) setURI(data.redirectURI);
     };
     // Not for every letter that is typed.
@@ -94,6 +94,6 @@ function RedirectURIBefore(config: { tenantId: string; providerId: string; optio
       current = false;
       clearTimeout(timer);
     };
-  }, [asked]);
+  }, [asked, management]);
   return uri && <RedirectURI provider={providerName(config.providerId)} uri={uri} />;
 }

@@ -3,15 +3,13 @@
 import type { OAuthConfigCheck } from "better-auth-tenant";
 import { useRouter } from "next/navigation";
 import { useState } from "react";
-import { platformClient } from "@/lib/auth-client";
 import { providerName } from "@/lib/providers";
 import { ActionButton, asOutcome, OutcomeNote, PasswordField, SubmitButton, useForm } from "./form";
+import { useManagement } from "./management";
 import { RedirectURI } from "./redirect-uri";
 import { RemoveProvider } from "./remove-provider";
 
-const { oauthConfig } = platformClient.tenant;
-
-interface Config {
+export interface Config {
   providerId: string;
   clientId: string | null;
   callbackURL: string;
@@ -85,6 +83,7 @@ export interface Target {
 
 function ToggleButton({ enabled, ...target }: Target & { enabled: boolean }) {
   const router = useRouter();
+  const { oauthConfig } = useManagement();
   const toggle = async () => {
     const { error } = await oauthConfig.update({ ...target, enabled: !enabled });
     if (!error) router.refresh();
@@ -99,6 +98,7 @@ function ToggleButton({ enabled, ...target }: Target & { enabled: boolean }) {
 
 /** Tries the config before users do. */
 function Check(target: Target) {
+  const { oauthConfig } = useManagement();
   const [result, setResult] = useState<OAuthConfigCheck>();
   const { form, pending, outcome } = useForm(async () => {
     const { data, error } = await oauthConfig.check(target);
@@ -139,6 +139,7 @@ function Findings({ ok, findings }: OAuthConfigCheck) {
 
 function SecretForm(target: Target) {
   const router = useRouter();
+  const { oauthConfig } = useManagement();
   const { form, pending, outcome } = useForm(async ({ clientSecret = "" }) => {
     const { error } = await oauthConfig.update({ ...target, clientSecret });
     if (!error) router.refresh();

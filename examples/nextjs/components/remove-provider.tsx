@@ -2,19 +2,20 @@
 
 import { useRouter } from "next/navigation";
 import { useId, useRef } from "react";
-import { platformClient } from "@/lib/auth-client";
 import { providerName } from "@/lib/providers";
 import { ActionButton, asOutcome } from "./form";
+import { useManagement } from "./management";
 import type { Target } from "./oauth-configs";
 
 /** Asks before it removes: the secret cannot be brought back. */
 export function RemoveProvider(target: Target) {
   const router = useRouter();
+  const { oauthConfig } = useManagement();
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   const name = providerName(target.providerId);
   const remove = async () => {
-    const { error } = await platformClient.tenant.oauthConfig.delete(target);
+    const { error } = await oauthConfig.delete(target);
     if (error) return asOutcome(error);
     dialog.current?.close();
     router.refresh();

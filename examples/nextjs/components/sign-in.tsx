@@ -1,20 +1,23 @@
 "use client";
 
+import { INVITATION_HEADER } from "better-auth-tenant/invitations/client";
 import Link from "next/link";
 import { useRouter } from "next/navigation";
 import { tenantClient } from "@/lib/auth-client";
+import { acceptAddress } from "@/lib/invitations";
 import { providerName } from "@/lib/providers";
 import {
   asOutcome,
   EmailField,
   NameField,
+  NewPasswordField,
   OutcomeNote,
   PasswordField,
   SubmitButton,
   useForm,
 } from "./form";
 
-interface Place {
+export interface Place {
   tenantId: string;
   /** What goes before the paths of the tenant's pages. */
   base: string;
@@ -43,10 +46,10 @@ export function SignInForm({ tenantId, base }: Place) {
   );
 }
 
-export function SignUpForm({ tenantId, base }: Place) {
+export function SignUpForm({ tenantId, base, minLength }: Place & { minLength: number }) {
   const router = useRouter();
   const { form, pending, outcome } = useForm(async ({ name = "", email = "", password = "" }) => {
-    const { error } = await tenantClient(tenantId).tenant.signUp.email({
+    const { data, error } = await tenantClient(tenantId).tenant.signUp.email({
       name,
       email,
       password,
@@ -54,6 +57,8 @@ export function SignUpForm({ tenantId, base }: Place) {
       callbackURL: `${base}/confirmed`,
     });
     if (error) return asOutcome(error);
+    // Where only some domains may join, the address has to be confirmed first.
+    if (!data.token) return { done: "Please confirm your email address. We have sent you a link." };
     router.replace(`${base}/dashboard`);
   });
   return (
@@ -61,26 +66,25 @@ export function SignUpForm({ tenantId, base }: Place) {
       <OutcomeNote {...outcome} />
       <NameField autoComplete="name" />
       <EmailField />
-      <PasswordField
-        label="Password"
-        name="password"
-        autoComplete="new-password"
-        minLength={8}
-        hint="At least 8 characters."
-        required
-      />
+      <NewPasswordField label="Password" name="password" minLength={minLength} />
       <SubmitButton pending={pending}>Create account</SubmitButton>
     </form>
   );
 }
 
-/** One button for each provider that the tenant has. */
-export function SocialButtons({ tenantId, base, providers }: Place & { providers: string[] }) {
+/** One button for each provider that the tenant has. An invitation goes along, if there is one. */
+export function SocialButtons({
+  tenantId,
+  base,
+  providers,
+  invitation,
+}: Place & { providers: string[]; invitation?: string }) {
   const { form, pending, outcome } = useForm(async ({ provider = "" }) => {
     const { error } = await tenantClient(tenantId).tenant.signIn.social({
       provider,
       callbackURL: `${base}/dashboard`,
-      errorCallbackURL: base || "/",
+      errorCallbackURL: invitation ? acceptAddress(base, invitation) : base || "/",
+      fetchOptions: { headers: invitation ? { [INVITATION_HEADER]: invitation } : {} },
     });
     return error ? asOutcome(error) : undefined;
   });
@@ -139,7 +143,12 @@ export function ForgotPasswordForm({ tenantId, base }: Place) {
   );
 }
 
-export function ResetPasswordForm({ tenantId, base, token }: Place & { token: string }) {
+export function ResetPasswordForm({
+  tenantId,
+  base,
+  token,
+  minLength,
+}: Place & { token: string; minLength: number }) {
   const router = useRouter();
   const { form, pending, outcome } = useForm(async ({ newPassword = "" }) => {
     const { error } = await tenantClient(tenantId).resetPassword({ newPassword, token });
@@ -149,14 +158,7 @@ export function ResetPasswordForm({ tenantId, base, token }: Place & { token: st
   return (
     <form className="stack" {...form}>
       <OutcomeNote {...outcome} />
-      <PasswordField
-        label="New password"
-        name="newPassword"
-        autoComplete="new-password"
-        minLength={8}
-        hint="At least 8 characters."
-        required
-      />
+      <NewPasswordField label="New password" name="newPassword" minLength={minLength} />
       <SubmitButton pending={pending}>Save new password</SubmitButton>
     </form>
   );

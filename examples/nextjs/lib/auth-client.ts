@@ -1,8 +1,11 @@
 import { createAuthClient } from "better-auth/react";
 import { tenantAuthClient } from "better-auth-tenant/client";
+import { tenantInvitationsClient } from "better-auth-tenant/invitations/client";
 
 /** For operators, who belong to the platform and to no tenant. */
-export const platformClient = createAuthClient({ plugins: [tenantAuthClient()] });
+export const platformClient = createAuthClient({
+  plugins: [tenantAuthClient(), tenantInvitationsClient()],
+});
 
 /** For the pages of a tenant: every call of this client runs inside it. */
 export function tenantClient(tenantId: string) {
@@ -12,6 +15,6 @@ export function tenantClient(tenantId: string) {
 }
 
 const createTenantClient = (tenantId: string) =>
-  createAuthClient({ plugins: [tenantAuthClient({ tenantId })] });
+  createAuthClient({ plugins: [tenantAuthClient({ tenantId }), tenantInvitationsClient()] });
 
 const clients = new Map<string, ReturnType<typeof createTenantClient>>();

@@ -2,7 +2,9 @@ import { betterAuth } from "better-auth";
 import { APIError, createAuthMiddleware } from "better-auth/api";
 import { admin } from "better-auth/plugins";
 import { bySubdomain, getTenantId, tenantAuth } from "better-auth-tenant";
+import { tenantInvitations } from "better-auth-tenant/invitations";
 import { openDatabase } from "./database";
+import { formatTime } from "./format";
 import { APP_URL } from "./hosts";
 import { inbox } from "./inbox";
 import { sendMail } from "./mail";
@@ -61,6 +63,19 @@ export const auth = betterAuth({
       // The stand-in identity provider of this example.
       trustedProviderHosts: [process.env.IDP_HOST ?? "localhost:4000"],
       scopedModels: ["mail"],
+      // A tenant's own administrators manage it at /t/<slug>/settings, without an operator.
+      tenantRoles: {
+        admin: ["tenant:get", "tenant:update", "policy:update", "oauth-config:*", "invitation:*"],
+      },
+    }),
+    tenantInvitations({
+      sendInvitationEmail: ({ invitation, url, tenant, inviter }) =>
+        sendMail({
+          to: invitation.email,
+          subject: `Join ${tenant.name}`,
+          text: `${inviter?.name ?? tenant.name} has invited you to ${tenant.name}. The link works until ${formatTime(invitation.expiresAt)}.`,
+          link: url,
+        }),
     }),
     admin(),
     inbox(),

@@ -6,6 +6,8 @@ export interface DemoAccount {
   /** The tenant that it belongs to; null for the platform. */
   slug: string | null;
   email: string;
+  /** Whether they manage what they belong to. */
+  isAdmin: boolean;
   /** Null once somebody has changed it. */
   password: string | null;
 }
@@ -19,14 +21,14 @@ export async function demoAccounts(): Promise<DemoAccount[]> {
   });
   const accounts = tenants.flatMap(({ id, slug }) => {
     const people = demo.tenants.find((tenant) => tenant.slug === slug)?.people ?? [];
-    return people.map(async ({ email, password }) => ({
-      ...{ slug, email },
+    return people.map(async ({ email, password, ...person }) => ({
+      ...{ slug, email, isAdmin: "role" in person },
       password: await runInTenant(id, () => ifUnchanged(email, password)),
     }));
   });
   const { email, password } = demo.operator;
   const operator = ifUnchanged(email, password).then((password) => ({
-    ...{ slug: null, email, password },
+    ...{ slug: null, email, isAdmin: true, password },
   }));
   return Promise.all([...accounts, operator]);
 }

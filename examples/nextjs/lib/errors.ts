@@ -1,3 +1,4 @@
+import { LIMITS } from "./policy";
 import { providerFields } from "./providers";
 
 /** The error of a call to better-auth. */
@@ -15,6 +16,21 @@ const SENTENCES: Record<string, string> = {
   INVALID_SLUG:
     "A slug has 2 to 63 lowercase letters, digits and hyphens, and no hyphen at either end.",
   PROVIDER_NOT_FOUND: "This provider is not available any more.",
+  EMAIL_NOT_VERIFIED: "Please confirm your email address first. We have sent you a link.",
+  TENANT_SUSPENDED: "Nobody can sign in here at the moment.",
+  TENANT_DELETING: "The time to take this back is over. The tenant is about to be deleted.",
+  POLICY_LOCKS_OUT:
+    "With these rules you could not sign in again yourself. Please allow a way that you use.",
+  SIGN_UP_CLOSED: "Nobody new can join at the moment.",
+  INVITATION_REQUIRED: "You can join by invitation only.",
+  EMAIL_DOMAIN_NOT_ALLOWED: "Email addresses of this domain cannot join.",
+  SIGN_IN_METHOD_NOT_ALLOWED: "This way to sign in is not allowed here.",
+  INVITATION_NOT_FOUND: "This invitation is no longer valid.",
+  INVITATION_EXPIRED: "This invitation has expired.",
+  INVITATION_ALREADY_ACCEPTED: "This invitation has already been accepted.",
+  INVITATION_EMAIL_MISMATCH: "This invitation is for another email address.",
+  USER_ALREADY_IN_TENANT: "There is already an account with this email address.",
+  ROLE_NOT_ALLOWED: "You cannot give this role.",
 };
 
 /** What is wrong with a field, by its name in the body of a call. */
@@ -25,6 +41,10 @@ const FIELDS: Record<string, string> = {
   newPassword: "Please enter a password of 8 to 128 characters.",
   clientId: "Please enter the client ID.",
   clientSecret: "Please enter the client secret.",
+  "policy.emailDomains": "Please enter domains such as example.com.",
+  "policy.methods": "Please choose at least one way to sign in that is set up.",
+  "policy.password.minLength": `Please enter a password length of ${LIMITS.minPassword} to ${LIMITS.maxPassword}.`,
+  "policy.session.expiresIn": `Please enter a session length of at most ${LIMITS.sessionHours} hours, and at least a minute.`,
 };
 
 const UNKNOWN = "Something went wrong. Please try again.";
@@ -34,6 +54,18 @@ export function explain({ code, message }: CallError): string {
   if (code && SENTENCES[code]) return SENTENCES[code];
   if (code === "VALIDATION_ERROR") return explainValidation(message);
   return message ? asSentence(withLabels(message)) : UNKNOWN;
+}
+
+/** What it means when a provider's callback leads back with an error. */
+export function explainRefusal(error: string): string {
+  if (error === "access_denied") return "You cancelled signing in with this provider.";
+  if (error === "account_not_linked") {
+    return "There is already an account with this email address. Please sign in as you did before.";
+  }
+  return (
+    SENTENCES[error.toUpperCase()] ??
+    "We could not sign you in with this provider. Please try again."
+  );
 }
 
 /** The plugin names an option of a provider: `options.issuer: …`. */
@@ -48,7 +80,9 @@ function withLabels(message: string): string {
 
 /** better-auth names the field of the body: `[body.email] Invalid email address`. */
 function explainValidation(message = ""): string {
-  const named = [...message.matchAll(/\[body\.(\w+)/g)].map(([, field = ""]) => FIELDS[field]);
+  const fields = [...message.matchAll(/\[body\.([\w.]+)/g)].map(([, field = ""]) => field);
+  // Of a list it names the entry: `policy.emailDomains.0`.
+  const named = fields.map((field) => FIELDS[field.replace(/\.\d+$/, "")]);
   const sentences = [...new Set(named)].filter(Boolean);
   return sentences.join(" ") || "Please check what you have entered.";
 }

@@ -31,16 +31,14 @@ async function migrateAndFill(): Promise<void> {
 }
 
 /** Adds somebody to the platform, or to the tenant around the call. */
-async function addPerson(person: {
-  name: string;
-  email: string;
-  password: string;
-  role?: "admin";
-}) {
+async function addPerson(person: { name: string; email: string; password: string; role?: string }) {
   const { adapter } = await auth.$context;
   const where = [{ field: "email", value: person.email }];
   if (await adapter.findOne({ model: "user", where })) return;
-  await auth.api.createUser({ body: { ...person, data: { emailVerified: true } } });
+  const { role = "user", ...body } = person;
+  await auth.api.createUser({
+    body: { ...body, role: role as "admin" | "user", data: { emailVerified: true } },
+  });
 }
 
 /**

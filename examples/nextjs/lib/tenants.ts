@@ -1,7 +1,7 @@
 import { isAPIError } from "better-auth/api";
 import type { Tenant } from "better-auth-tenant";
 import { headers } from "next/headers";
-import { notFound } from "next/navigation";
+import { notFound, redirect } from "next/navigation";
 import { cache } from "react";
 import { auth } from "./auth";
 import { shownName } from "./format";
@@ -17,6 +17,13 @@ export const tenantOfPage = cache(async (slug: string): Promise<Tenant> => {
     throw error;
   }
 });
+
+/** The same for pages that make no sense while nobody can sign in: the sign-in page says so. */
+export async function activeTenantOfPage(slug: string): Promise<Tenant> {
+  const tenant = await tenantOfPage(slug);
+  if (tenant.status !== "active") redirect((await basePath(tenant)) || "/");
+  return tenant;
+}
 
 /** The tenants that a page lists: the oldest 20. */
 export const listedTenants = async () =>

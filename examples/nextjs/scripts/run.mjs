@@ -239,7 +239,10 @@ async function invitation() {
   const credentials = (slug) =>
     accounts
       .filter((account) => account.slug === slug)
-      .map(({ email, password }) => row("", `${email}  ${password ?? "(password was changed)"}`));
+      .map(({ email, password, isAdmin }) => {
+        const administers = slug && isAdmin ? "  (administrator)" : "";
+        return row("", `${email}  ${password ?? "(password was changed)"}${administers}`);
+      });
   return [
     "",
     `Ready after ${seconds(began)} s. Open ${appUrl.origin}`,

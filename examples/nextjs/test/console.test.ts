@@ -1,14 +1,18 @@
-import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import demo from "../demo.json";
 import {
+  createTenant,
+  deleteTenantsAfterwards,
+  invite,
+  post,
+  setUpGitLab,
+} from "./support/console";
+import {
   ACME,
   APP,
-  call,
   closeBrowserAfterwards,
   fillSignIn,
   hostOf,
-  IDP,
   newVisitor,
   signIn,
   signInAsOperator,
@@ -16,27 +20,7 @@ import {
 } from "./support/visitor";
 
 closeBrowserAfterwards();
-
-async function createTenant(page: Page, name: string, slug: string) {
-  await page.goto(`${APP}/console`);
-  await page.getByRole("link", { name: "New tenant" }).click();
-  await page.getByRole("heading", { name: "New tenant" }).waitFor();
-  await page.getByLabel("Name").fill(name);
-  await page.getByLabel("Slug").fill(slug);
-  await page.getByRole("radio", { name: "Orange" }).check({ force: true });
-  await page.getByRole("button", { name: "Create tenant" }).click();
-  await page.getByRole("heading", { name, level: 1 }).waitFor();
-}
-
-async function setUpGitLab(page: Page, secret: string) {
-  await page.getByText("Set up a provider").click();
-  await page.getByLabel("Provider").selectOption("gitlab");
-  await page.getByLabel("Client ID").fill(demo.spareClient.id);
-  await page.getByLabel("Client secret", { exact: true }).fill(secret);
-  await page.getByLabel("URL of your own GitLab").fill(IDP);
-  await page.getByRole("button", { name: "Set up GitLab" }).click();
-  await page.getByText("GitLab is set up.").waitFor();
-}
+deleteTenantsAfterwards();
 
 test("an operator creates a tenant, renames it, and people sign up there", async () => {
   const page = await (await newVisitor({ expects: /409/ })).newPage();
@@ -158,7 +142,8 @@ test("deleting a tenant shows what goes, and takes it and nothing else", async (
   const page = await (await newVisitor()).newPage();
   await signInAsOperator(page);
   await createTenant(page, "Vandelay", "vandelay");
-  await setUpGitLab(page, demo.spareClient.secret);
+  await setUpGitLab(page);
+  await invite(page, "george@example.com");
   const address = page.url();
 
   const [art, atAcme] = [await newVisitor({ expects: /404/ }), await newVisitor()];
@@ -180,8 +165,10 @@ test("deleting a tenant shows what goes, and takes it and nothing else", async (
     "Users\n1",
     "Sessions\n1",
     "Accounts\n1",
+    "Verifications\n0",
+    "Invitations\n1",
+    "Emails\n2",
     "OAuth configs\n1",
-    "Emails\n1",
   ]);
 
   // Not without the right word.
@@ -214,13 +201,7 @@ test("the console is closed to everybody else", async () => {
   if (!jane) throw new Error("Nobody works at Acme");
   await fillSignIn(page, jane);
   await page.getByText(/invalid/i).waitFor();
-  const post = (path: string, body: object) =>
-    call(page, `/api/auth${path}`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
-    });
   const eve = { name: "Eve", email: "eve@example.com", password: "let me in please" };
-  expect((await post("/sign-up/email", eve)).status).toBe(403);
-  expect((await post("/tenant/create", { name: "Eve", slug: "eve" })).status).toBe(401);
+  expect((await post(page, "/sign-up/email", eve)).status).toBe(403);
+  expect((await post(page, "/tenant/create", { name: "Eve", slug: "eve" })).status).toBe(401);
 });

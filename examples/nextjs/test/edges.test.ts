@@ -2,10 +2,10 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import { fillAccount, followMail, invite, post } from "./support/console";
 import {
   ACME,
   APP,
-  call,
   closeBrowserAfterwards,
   hostOf,
   newVisitor,
@@ -56,13 +56,6 @@ async function expectInShape(page: Page, name: string) {
   }
 }
 
-const post = (page: Page, path: string, body: object, headers = {}) =>
-  call(page, `/api/auth${path}`, {
-    method: "POST",
-    headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify(body),
-  });
-
 async function signUp(page: Page, address: string, name: string, email: string) {
   await page.goto(`${address}/sign-up`);
   await page.getByLabel("Name").fill(name);
@@ -86,6 +79,17 @@ test("names may be as long as the server allows", async () => {
   await page.getByRole("heading", { name: "Hello" }).waitFor();
   await expectInShape(page, "long-dashboard");
 
+  await operator.goto(`${APP}/console/tenants/${tenant.id}`);
+  const guest = `${"guest".repeat(12)}@${"example".repeat(8)}.com`;
+  await invite(operator, guest, "Administrator");
+  const invited = await (await newVisitor(still)).newPage();
+  await followMail(invited, "longest", guest, "Join");
+  await expectInShape(invited, "long-invitation");
+  await fillAccount(invited, { Name: "Wolf".repeat(60), Password: "a long password" });
+  await invited.getByRole("heading", { name: "Hello" }).waitFor();
+  await invited.goto(`${APP}/t/longest/settings`);
+  await expectInShape(invited, "long-settings");
+
   await page.goto(`${APP}/inbox?tenant=longest`);
   await page.getByRole("article").first().waitFor();
   await expectInShape(page, "long-inbox");
@@ -99,8 +103,15 @@ test("names may be as long as the server allows", async () => {
     await operator.goto(`${APP}/console${path}`);
     await expectInShape(operator, title);
   }
+  await post(operator, "/tenant/update", { tenantId: tenant.id, status: "suspended" });
+  await page.goto(`${APP}/t/longest`);
+  await expectInShape(page, "long-suspended");
+  await operator.goto(`${APP}/console`);
+  await expectInShape(operator, "long-console-suspended");
+  await operator.goto(`${APP}/console/tenants/${tenant.id}`);
+  await expectInShape(operator, "long-console-tenant-suspended");
   await post(operator, "/tenant/delete", { tenantId: tenant.id });
-}, 120_000);
+}, 180_000);
 
 test("a blank name is refused by the form, and where there is one something else is shown", async () => {
   const page = await (await newVisitor()).newPage();

@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import { followMail } from "./support/console";
 import {
   APP,
   closeBrowserAfterwards,
@@ -23,13 +24,6 @@ async function signUp(page: Page, address: string) {
   await page.getByRole("button", { name: "Create account" }).click();
   await page.waitForURL(`${address}/dashboard`);
   return person;
-}
-
-/** Follows the link of the newest mail to somebody. */
-async function followMail(page: Page, slug: string, email: string, subject: string) {
-  await page.goto(`${APP}/inbox?tenant=${slug}`);
-  const mail = page.getByRole("article", { name: subject }).filter({ hasText: email });
-  await mail.first().getByRole("link").click();
 }
 
 async function signOut(page: Page) {

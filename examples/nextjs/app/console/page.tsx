@@ -2,9 +2,11 @@ import Link from "next/link";
 import type { CSSProperties } from "react";
 import { Monogram } from "@/components/brand";
 import { ConsoleFrame } from "@/components/console-frame";
+import { StatusBadge } from "@/components/status";
 import { auth } from "@/lib/auth";
-import { asOperator, countOf } from "@/lib/console";
+import { countOf } from "@/lib/console";
 import { formatTime } from "@/lib/format";
+import { asOperator } from "@/lib/management";
 import { hueOf, withShownName } from "@/lib/tenants";
 
 const PAGE_SIZE = 20;
@@ -80,7 +82,8 @@ export default async function ConsolePage({ searchParams }: PageProps<"/console"
                           <Link className="three-lines" href={`/console/tenants/${tenant.id}`}>
                             {tenant.name}
                           </Link>
-                          <span className="small muted">/t/{tenant.slug}</span>
+                          <span className="small muted">/t/{tenant.slug}</span>{" "}
+                          {tenant.status !== "active" && <StatusBadge status={tenant.status} />}
                         </span>
                       </span>
                     </th>

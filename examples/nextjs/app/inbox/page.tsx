@@ -68,7 +68,7 @@ export default async function InboxPage({ searchParams }: PageProps<"/inbox">) {
             <p>{mail.text}</p>
             <div>
               <a className="button" href={mail.link}>
-                {mail.subject}
+                <span className="name">{mail.subject}</span>
               </a>
             </div>
           </article>

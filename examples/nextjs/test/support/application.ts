@@ -30,7 +30,11 @@ export default async function startApplication({ provide }: TestProject) {
 
   try {
     const [port, idpPort] = [String(await freePort()), String(await freePort())];
-    const env = { DATA_DIR: join(temporary, "data"), ...database?.env };
+    const env = {
+      DATA_DIR: join(temporary, "data"),
+      CRON_SECRET: "the secret of a cron job",
+      ...database?.env,
+    };
     const example = await startExample({ ...env, PORT: port, IDP_PORT: idpPort });
     console.log(example.printed);
     provide("appUrl", `http://localhost:${port}`);

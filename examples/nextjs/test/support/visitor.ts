@@ -7,6 +7,8 @@ export const APP = inject("appUrl");
 export const IDP = inject("idpUrl");
 export const [ACME, GLOBEX] = demo.tenants as [Tenant, Tenant];
 export const OPERATOR = demo.operator;
+/** Acme's own. */
+export const ADMINISTRATOR = ACME.people.find((person) => "role" in person);
 
 type Tenant = (typeof demo.tenants)[number];
 

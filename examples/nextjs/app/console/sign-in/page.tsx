@@ -1,5 +1,5 @@
-import { OperatorSignInForm } from "@/components/console-forms";
 import { Entrance } from "@/components/entrance";
+import { OperatorSignInForm } from "@/components/operator-sign-in";
 
 export const metadata = { title: "Sign in" };
 

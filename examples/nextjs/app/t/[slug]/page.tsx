@@ -1,8 +1,10 @@
+import type { Tenant } from "better-auth-tenant";
 import Link from "next/link";
 import { redirect } from "next/navigation";
 import { Entrance } from "@/components/entrance";
 import { SignInForm, SocialButtons } from "@/components/sign-in";
 import { auth } from "@/lib/auth";
+import { explainRefusal } from "@/lib/errors";
 import { byName } from "@/lib/providers";
 import { basePath, sessionAt, tenantOfPage } from "@/lib/tenants";
 
@@ -15,6 +17,7 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
   const { emailAndPassword, providers } = await auth.api.getTenantSignInMethods({
     query: { tenantId: tenant.id },
   });
+  if (tenant.status !== "active") return <Closed tenant={tenant} />;
   const { error, done } = await searchParams;
   return (
     <Entrance
@@ -22,16 +25,18 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
       motto={`Welcome to ${tenant.name}.`}
       title={`Sign in to ${tenant.name}`}
       intro={
-        emailAndPassword.signUp && (
+        emailAndPassword.signUp ? (
           <>
             New here? <Link href={`${base}/sign-up`}>Create an account</Link>
           </>
+        ) : (
+          tenant.policy?.signUp === "invited" && "New here? You can join by invitation only."
         )
       }
     >
       {error && (
         <p className="note bad" role="alert">
-          {refusal(String(error))}
+          {explainRefusal(String(error))}
         </p>
       )}
       {done === "password" && (
@@ -52,11 +57,14 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
   );
 }
 
-/** What a provider's refusal means. */
-function refusal(code: string): string {
-  if (code === "access_denied") return "You cancelled signing in with this provider.";
-  if (code === "account_not_linked") {
-    return "There is already an account with this email address. Please sign in as you did before.";
-  }
-  return "We could not sign you in with this provider. Please try again.";
+/** While a tenant is suspended, nobody can sign in, and nothing else of it is shown. */
+function Closed({ tenant: { name, status } }: { tenant: Tenant }) {
+  return (
+    <Entrance
+      brand={name}
+      motto="Please come back later."
+      title={`${name} is suspended`}
+      intro={`Nobody can sign in at the moment.${status === "suspended" ? " Your account is kept." : ""}`}
+    />
+  );
 }

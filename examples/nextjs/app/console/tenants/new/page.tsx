@@ -1,7 +1,7 @@
-import { TenantForm } from "@/components/console-forms";
 import { ConsoleFrame } from "@/components/console-frame";
+import { TenantForm } from "@/components/tenant-form";
 import { auth } from "@/lib/auth";
-import { asOperator } from "@/lib/console";
+import { asOperator } from "@/lib/management";
 
 export const metadata = { title: "New tenant" };
 

@@ -1,7 +1,7 @@
 import Link from "next/link";
 import { redirect } from "next/navigation";
 import { Entrance } from "@/components/entrance";
-import { basePath, sessionAt, tenantOfPage } from "@/lib/tenants";
+import { activeTenantOfPage, basePath, sessionAt } from "@/lib/tenants";
 
 export const metadata = { title: "Email confirmation" };
 
@@ -10,7 +10,7 @@ export default async function ConfirmedPage({
   params,
   searchParams,
 }: PageProps<"/t/[slug]/confirmed">) {
-  const tenant = await tenantOfPage((await params).slug);
+  const tenant = await activeTenantOfPage((await params).slug);
   const base = await basePath(tenant);
   const { error } = await searchParams;
   const signedIn = await sessionAt(tenant.id);

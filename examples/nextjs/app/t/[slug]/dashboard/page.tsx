@@ -2,69 +2,66 @@ import type { Tenant } from "better-auth-tenant";
 import { headers } from "next/headers";
 import Link from "next/link";
 import { redirect } from "next/navigation";
-import { Brand, Monogram } from "@/components/brand";
-import { EndOtherSessionsButton, SignOutButton } from "@/components/session-buttons";
+import { Monogram } from "@/components/brand";
+import { EndOtherSessionsButton } from "@/components/session-buttons";
+import { TenantFrame } from "@/components/tenant-frame";
 import { auth } from "@/lib/auth";
 import { formatBrowser, formatTime } from "@/lib/format";
 import { APP_URL, slugOfHost } from "@/lib/hosts";
 import { providerName } from "@/lib/providers";
-import { basePath, headersFor, hueOf, listedTenants, sessionAt, tenantOfPage } from "@/lib/tenants";
+import {
+  activeTenantOfPage,
+  basePath,
+  headersFor,
+  hueOf,
+  listedTenants,
+  sessionAt,
+} from "@/lib/tenants";
 
 export const metadata = { title: "Dashboard" };
 
 export default async function DashboardPage({ params }: PageProps<"/t/[slug]/dashboard">) {
-  const tenant = await tenantOfPage((await params).slug);
+  const tenant = await activeTenantOfPage((await params).slug);
   const base = await basePath(tenant);
   const signedIn = await sessionAt(tenant.id);
   if (!signedIn) redirect(base || "/");
   const { user, session } = signedIn;
   return (
-    <div className="page">
-      <header className="bar">
-        <div>
-          <Brand name={tenant.name} />
-          <div className="end">
-            <span className="small muted wide-only one-line">{user.email}</span>
-            <SignOutButton tenantId={tenant.id} href={base || "/"} />
-          </div>
+    <TenantFrame tenant={tenant} current="dashboard">
+      <div className="tight">
+        <h1>Hello, {user.name}</h1>
+        <p className="muted three-lines">
+          You are signed in to {tenant.name} as {user.email}.
+        </p>
+      </div>
+      {!user.emailVerified && (
+        <p className="note">
+          Please confirm your email address. We have sent a link to{" "}
+          <a href={`${APP_URL.origin}/inbox`}>your inbox</a>.
+        </p>
+      )}
+      <div className="columns two">
+        <div className="stack">
+          <section className="card" aria-labelledby="account">
+            <h2 id="account">Your account at {tenant.name}</h2>
+            <dl className="facts">
+              <Fact term="Tenant">{tenant.name}</Fact>
+              <Fact term="Name">{user.name}</Fact>
+              <Fact term="Email">
+                {user.email} {user.emailVerified && <span className="badge good">Confirmed</span>}
+              </Fact>
+              <Fact term="User ID">
+                <code>{user.id}</code>
+              </Fact>
+              <Fact term="Signed in">{formatTime(session.createdAt)}</Fact>
+            </dl>
+            <Accounts tenant={tenant} />
+          </section>
+          <Sessions tenant={tenant} current={session.id} />
         </div>
-      </header>
-      <main id="content" className="content">
-        <div className="tight">
-          <h1>Hello, {user.name}</h1>
-          <p className="muted three-lines">
-            You are signed in to {tenant.name} as {user.email}.
-          </p>
-        </div>
-        {!user.emailVerified && (
-          <p className="note">
-            Please confirm your email address. We have sent a link to{" "}
-            <a href={`${APP_URL.origin}/inbox`}>your inbox</a>.
-          </p>
-        )}
-        <div className="columns two">
-          <div className="stack">
-            <section className="card" aria-labelledby="account">
-              <h2 id="account">Your account at {tenant.name}</h2>
-              <dl className="facts">
-                <Fact term="Tenant">{tenant.name}</Fact>
-                <Fact term="Name">{user.name}</Fact>
-                <Fact term="Email">
-                  {user.email} {user.emailVerified && <span className="badge good">Confirmed</span>}
-                </Fact>
-                <Fact term="User ID">
-                  <code>{user.id}</code>
-                </Fact>
-                <Fact term="Signed in">{formatTime(session.createdAt)}</Fact>
-              </dl>
-              <Accounts tenant={tenant} />
-            </section>
-            <Sessions tenant={tenant} current={session.id} />
-          </div>
-          <Elsewhere here={tenant} />
-        </div>
-      </main>
-    </div>
+        <Elsewhere here={tenant} />
+      </div>
+    </TenantFrame>
   );
 }
 

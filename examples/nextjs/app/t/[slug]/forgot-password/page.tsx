@@ -2,14 +2,14 @@ import Link from "next/link";
 import { Entrance } from "@/components/entrance";
 import { ForgotPasswordForm } from "@/components/sign-in";
 import { APP_URL } from "@/lib/hosts";
-import { basePath, tenantOfPage } from "@/lib/tenants";
+import { activeTenantOfPage, basePath } from "@/lib/tenants";
 
 export const metadata = { title: "Forgot your password?" };
 
 export default async function ForgotPasswordPage({
   params,
 }: PageProps<"/t/[slug]/forgot-password">) {
-  const tenant = await tenantOfPage((await params).slug);
+  const tenant = await activeTenantOfPage((await params).slug);
   const base = await basePath(tenant);
   return (
     <Entrance

@@ -1,7 +1,8 @@
 import Link from "next/link";
 import { Entrance } from "@/components/entrance";
 import { ResetPasswordForm } from "@/components/sign-in";
-import { basePath, tenantOfPage } from "@/lib/tenants";
+import { passwordLength } from "@/lib/policy";
+import { activeTenantOfPage, basePath } from "@/lib/tenants";
 
 export const metadata = { title: "New password" };
 
@@ -9,7 +10,7 @@ export default async function ResetPasswordPage({
   params,
   searchParams,
 }: PageProps<"/t/[slug]/reset-password">) {
-  const tenant = await tenantOfPage((await params).slug);
+  const tenant = await activeTenantOfPage((await params).slug);
   const base = await basePath(tenant);
   const { token } = await searchParams;
   return (
@@ -20,7 +21,12 @@ export default async function ResetPasswordPage({
       intro={`This changes your password for ${tenant.name} only.`}
     >
       {typeof token === "string" ? (
-        <ResetPasswordForm tenantId={tenant.id} base={base} token={token} />
+        <ResetPasswordForm
+          tenantId={tenant.id}
+          base={base}
+          token={token}
+          minLength={passwordLength(tenant)}
+        />
       ) : (
         <p className="note bad" role="alert">
           This link has expired or has already been used.{" "}

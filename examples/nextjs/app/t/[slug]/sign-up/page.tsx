@@ -3,13 +3,14 @@ import { notFound } from "next/navigation";
 import { Entrance } from "@/components/entrance";
 import { SignUpForm, SocialButtons } from "@/components/sign-in";
 import { auth } from "@/lib/auth";
+import { passwordLength } from "@/lib/policy";
 import { byName } from "@/lib/providers";
-import { basePath, tenantOfPage } from "@/lib/tenants";
+import { activeTenantOfPage, basePath } from "@/lib/tenants";
 
 export const metadata = { title: "Create an account" };
 
 export default async function SignUpPage({ params }: PageProps<"/t/[slug]/sign-up">) {
-  const tenant = await tenantOfPage((await params).slug);
+  const tenant = await activeTenantOfPage((await params).slug);
   const base = await basePath(tenant);
   const { emailAndPassword, providers } = await auth.api.getTenantSignInMethods({
     query: { tenantId: tenant.id },
@@ -26,7 +27,7 @@ export default async function SignUpPage({ params }: PageProps<"/t/[slug]/sign-u
         </>
       }
     >
-      <SignUpForm tenantId={tenant.id} base={base} />
+      <SignUpForm tenantId={tenant.id} base={base} minLength={passwordLength(tenant)} />
       {providers.length > 0 && (
         <>
           <p className="divider">or</p>

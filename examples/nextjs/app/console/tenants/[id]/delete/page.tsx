@@ -1,6 +1,7 @@
-import { DeleteTenantForm } from "@/components/console-forms";
 import { ConsoleFrame } from "@/components/console-frame";
-import { countOf, tenantForOperator } from "@/lib/console";
+import { DeleteLaterButton, DeleteNowForm } from "@/components/delete-tenant";
+import { auth } from "@/lib/auth";
+import { asOperator, tenantForOperator } from "@/lib/management";
 import { withShownName } from "@/lib/tenants";
 
 export const metadata = { title: "Delete a tenant" };
@@ -8,41 +9,57 @@ export const metadata = { title: "Delete a tenant" };
 export default async function DeleteTenantPage({
   params,
 }: PageProps<"/console/tenants/[id]/delete">) {
-  const tenant = withShownName(await tenantForOperator((await params).id));
-  const count = await countOf(tenant.id);
+  const { id, slug, name } = withShownName(await tenantForOperator((await params).id));
+  const tenant = { id, slug, name };
+  const { rows = {} } = await asOperator((headers) =>
+    auth.api.deleteTenant({ body: { tenantId: id, dryRun: true }, headers }),
+  );
   return (
     <ConsoleFrame
       trail={[
         ["Tenants", "/console"],
-        [tenant.name, `/console/tenants/${tenant.id}`],
+        [name, `/console/tenants/${id}`],
       ]}
     >
       <div className="tight">
-        <h1>Delete {tenant.name}?</h1>
+        <h1>Delete {name}?</h1>
         <p className="muted">
-          This cannot be undone. All of the following will be deleted. Other tenants are not
-          affected.
+          All of the following will be deleted. Other tenants are not affected.
         </p>
       </div>
-      <section className="card danger" aria-label="What will be deleted">
+      <section className="card" aria-label="What will be deleted">
         <dl className="figures">
-          <Figure term="Users" value={count.users} />
-          <Figure term="Sessions" value={count.sessions} />
-          <Figure term="Accounts" value={count.accounts} />
-          <Figure term="OAuth configs" value={count.providers} />
-          <Figure term="Emails" value={count.mails} />
+          {Object.entries(rows).map(([model, count]) => (
+            <div key={model}>
+              <dt>{MODELS[model] ?? model}</dt>
+              <dd>{count}</dd>
+            </div>
+          ))}
         </dl>
-        <DeleteTenantForm tenant={tenant} />
+      </section>
+      <section className="card" aria-labelledby="later">
+        <h2 id="later">Delete in a week</h2>
+        <p className="muted">
+          From now on nobody can sign in. You have a week to change your mind; then everything is
+          deleted.
+        </p>
+        <DeleteLaterButton tenant={tenant} />
+      </section>
+      <section className="card danger" aria-labelledby="now">
+        <h2 id="now">Delete now</h2>
+        <p className="muted">This cannot be undone.</p>
+        <DeleteNowForm tenant={tenant} />
       </section>
     </ConsoleFrame>
   );
 }
 
-function Figure({ term, value = 0 }: { term: string; value: number | undefined }) {
-  return (
-    <div>
-      <dt>{term}</dt>
-      <dd>{value}</dd>
-    </div>
-  );
-}
+const MODELS: Record<string, string> = {
+  user: "Users",
+  session: "Sessions",
+  account: "Accounts",
+  verification: "Verifications",
+  tenantInvitation: "Invitations",
+  tenantOauthConfig: "OAuth configs",
+  mail: "Emails",
+};

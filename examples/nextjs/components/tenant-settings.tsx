@@ -1,0 +1,39 @@
+import type { Tenant } from "better-auth-tenant";
+import type { TenantInvitation } from "better-auth-tenant/invitations";
+import { offeredMethods } from "@/lib/policy";
+import { Invitations } from "./invitations";
+import type { Config } from "./oauth-configs";
+import { PolicyForm } from "./policy-form";
+import { SocialSignIn } from "./social-sign-in";
+import { TenantForm } from "./tenant-form";
+
+/** What can be changed of a tenant, by an operator and by an administrator of its own. */
+export function TenantSettings({
+  tenant: { id, slug, name, metadata, policy },
+  configs,
+  invitations,
+}: {
+  tenant: Tenant;
+  configs: Config[];
+  invitations: TenantInvitation[];
+}) {
+  const providers = configs.map(({ providerId }) => providerId);
+  return (
+    <div className="columns two">
+      <div className="stack">
+        <section className="card" aria-labelledby="details">
+          <h2 id="details">Details</h2>
+          <TenantForm tenant={{ id, slug, name, metadata }} />
+        </section>
+        <SocialSignIn tenantId={id} configs={configs} />
+      </div>
+      <div className="stack">
+        <section className="card" aria-labelledby="policy">
+          <h2 id="policy">Policy</h2>
+          <PolicyForm tenantId={id} policy={policy} methods={offeredMethods(providers, policy)} />
+        </section>
+        <Invitations tenantId={id} invitations={invitations} />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,54 @@
+import type { SignInMethod, Tenant, TenantPolicy } from "better-auth-tenant";
+import { byName, providerName } from "./providers";
+
+/** Within these a tenant decides. They are better-auth's own, and the server has the last word. */
+export const LIMITS = { minPassword: 8, maxPassword: 128, sessionHours: 7 * 24 };
+
+/** How long a new password has to be. */
+export const passwordLength = ({ policy }: Pick<Tenant, "policy">) =>
+  policy?.password?.minLength ?? LIMITS.minPassword;
+
+/** The ways to sign in as people call them. A new one in the plugin is a type error here. */
+const METHODS: Record<Exclude<SignInMethod, `social:${string}`>, string> = {
+  password: "Password",
+  social: "Every social provider",
+  "magic-link": "Magic link",
+  "email-otp": "Email code",
+  phone: "Phone number",
+  passkey: "Passkey",
+  sso: "Single sign-on (SSO)",
+  siwe: "Ethereum wallet",
+  anonymous: "Guest access",
+  device: "Device code",
+};
+
+const SOCIAL = "social:";
+
+export function methodName(method: SignInMethod): string {
+  if (method in METHODS) return METHODS[method as keyof typeof METHODS];
+  return providerName(method.slice(SOCIAL.length));
+}
+
+/** What a tenant can choose from: what it has, and what it has chosen already. */
+export function offeredMethods(providerIds: string[], policy: TenantPolicy | null): SignInMethod[] {
+  const social = providerIds.toSorted(byName).map((id): SignInMethod => `${SOCIAL}${id}`);
+  return [...new Set<SignInMethod>(["password", ...social, ...(policy?.methods ?? [])])];
+}
+
+/** The policy of a form. What is left empty is as the application has it. */
+export function policyFrom(form: FormData): TenantPolicy {
+  const text = (name: string) => String(form.get(name) ?? "").trim();
+  const signUp = text("signUp") as NonNullable<TenantPolicy["signUp"]>;
+  const domains = text("emailDomains")
+    .split(/[\s,;]+/)
+    .filter(Boolean);
+  const methods = form.getAll("methods") as SignInMethod[];
+  const hours = text("sessionHours");
+  return {
+    ...(signUp !== "open" && { signUp }),
+    ...(domains.length > 0 && { emailDomains: domains.map((name) => name.replace(/^@/, "")) }),
+    ...(text("limited") && { methods }),
+    ...(text("minLength") && { password: { minLength: Number(text("minLength")) } }),
+    ...(hours && { session: { expiresIn: Math.round(Number(hours) * 3600) } }),
+  };
+}

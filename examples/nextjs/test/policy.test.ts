@@ -1,0 +1,136 @@
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import {
+  continueWithGitLab,
+  createTenant,
+  deleteTenantsAfterwards,
+  fillAccount,
+  followMail,
+  newOperator,
+  setUpGitLab,
+} from "./support/console";
+import { closeBrowserAfterwards, fillSignIn, newVisitor, text } from "./support/visitor";
+
+closeBrowserAfterwards();
+deleteTenantsAfterwards();
+
+const policyOn = (page: Page) => page.getByRole("region", { name: "Policy" });
+
+async function savePolicy(page: Page, said = "The policy is in force.") {
+  const answer = page.waitForResponse("**/tenant/update");
+  await policyOn(page).getByRole("button", { name: "Save policy" }).click();
+  await answer;
+  await policyOn(page).getByText(said).waitFor();
+}
+
+async function signUp(page: Page, address: string, email: string, password: string) {
+  await page.goto(`${address}/sign-up`);
+  await page.getByLabel("Email").fill(email);
+  await fillAccount(page, { Name: "Somebody", Password: password });
+}
+
+test("a tenant asks for longer passwords, for its own domain, and for shorter sessions", async () => {
+  const operator = await newOperator(/400/);
+  const { address } = await createTenant(operator, "Weyland", "weyland");
+  const policy = policyOn(operator);
+
+  // What is wrong is said in words, and what was typed stays.
+  await policy.getByLabel("Allowed domains").fill("weyland");
+  await policy.getByLabel("Shortest password").fill("12");
+  await savePolicy(operator, "Please enter domains such as example.com.");
+  expect(await policy.getByLabel("Shortest password").inputValue()).toBe("12");
+  await policy.getByLabel("Allowed domains").fill("weyland.example, @YUTANI.example");
+  await policy.getByLabel("Length of a session").fill("1");
+  await savePolicy(operator);
+  await operator.reload();
+  expect(await policy.getByLabel("Allowed domains").inputValue()).toBe(
+    "weyland.example, yutani.example",
+  );
+  expect(await policy.getByLabel("Shortest password").inputValue()).toBe("12");
+  expect(await policy.getByLabel("Length of a session").inputValue()).toBe("1");
+
+  const page = await (await newVisitor({ expects: /403/ })).newPage();
+  await signUp(page, address, "ash@elsewhere.example", "twelve letters");
+  await page.getByText("Email addresses of this domain cannot join.").waitFor();
+  // The form knows the length.
+  await signUp(page, address, "ash@weyland.example", "eight ch");
+  expect(await text(page)).toContain("At least 12 characters.");
+  expect(new URL(page.url()).pathname).toBe("/t/weyland/sign-up");
+
+  // An address counts once it is confirmed.
+  await signUp(page, address, "ash@weyland.example", "twelve letters");
+  await page.getByText("Please confirm your email address.").waitFor();
+  const person = { email: "ash@weyland.example", password: "twelve letters" };
+  await page.goto(address);
+  await fillSignIn(page, person);
+  await page.getByText("Please confirm your email address first.").waitFor();
+  await followMail(page, "weyland", person.email, "Confirm your email address");
+  await page.getByRole("heading", { name: "Your email address is confirmed" }).waitFor();
+  await page.goto(address);
+  await fillSignIn(page, person);
+  await page.waitForURL(`${address}/dashboard`);
+  const cookies = await page.context().cookies(address);
+  const { expires = 0 } = cookies.find(({ name }) => name.includes("session_token")) ?? {};
+  expect(expires - Date.now() / 1000).toBeLessThanOrEqual(3600);
+});
+
+test("a tenant allows GitLab only, and ends the sessions of before", async () => {
+  const operator = await newOperator(/400/);
+  const { address } = await createTenant(operator, "Aperture", "aperture");
+  await setUpGitLab(operator);
+  const page = await (await newVisitor()).newPage();
+  await signUp(page, address, "cave@example.com", "a long password");
+  await page.waitForURL(`${address}/dashboard`);
+
+  // People are told what they can choose from, by name.
+  const policy = policyOn(operator);
+  await policy.getByLabel("Only in these ways").check();
+  const names = await policy
+    .getByRole("checkbox")
+    .evaluateAll((all) => all.map((box) => (box as HTMLInputElement).labels?.[0]?.textContent));
+  expect(names.slice(0, -1)).toEqual(["Password", "GitLab"]);
+  await policy.getByLabel("Password", { exact: true }).uncheck();
+  await policy.getByLabel("GitLab").uncheck();
+  await savePolicy(operator, "Please choose at least one way to sign in");
+  await policy.getByLabel("GitLab").check();
+  await savePolicy(operator);
+  await page.reload();
+  expect(await text(page)).toContain("Hello, Somebody");
+
+  await policy.getByLabel("End all sessions now").check();
+  await savePolicy(operator);
+  // Not again with the next change.
+  await policy.getByRole("checkbox", { name: "End all sessions now", checked: false }).waitFor();
+  await page.reload();
+  await page.waitForURL(address);
+  expect(await page.getByLabel("Password").count()).toBe(0);
+  await continueWithGitLab(page, "Lee Wong");
+  await page.waitForURL(`${address}/dashboard`);
+
+  // And back.
+  await policy.getByLabel("In every way that is set up").check();
+  await savePolicy(operator);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.waitForURL(address);
+  await fillSignIn(page, { email: "cave@example.com", password: "a long password" });
+  await page.waitForURL(`${address}/dashboard`);
+});
+
+test("a tenant is closed to strangers, by whichever way they come", async () => {
+  const operator = await newOperator();
+  const { address } = await createTenant(operator, "Massive", "massive");
+  await setUpGitLab(operator);
+  await policyOn(operator).getByLabel("Who may join").selectOption("Only people who are invited");
+  await savePolicy(operator);
+  const page = await (await newVisitor({ expects: /404/ })).newPage();
+  expect((await page.goto(`${address}/sign-up`))?.status()).toBe(404);
+  await page.goto(address);
+  expect(await text(page)).toContain("You can join by invitation only.");
+  await continueWithGitLab(page, "Kim Park");
+  await page.getByRole("alert").getByText("You can join by invitation only.").waitFor();
+  await policyOn(operator).getByLabel("Who may join").selectOption("Nobody new");
+  await savePolicy(operator);
+  await page.goto(address);
+  await continueWithGitLab(page, "Kim Park");
+  await page.getByRole("alert").getByText("Nobody new can join at the moment.").waitFor();
+});

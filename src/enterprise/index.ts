@@ -1,0 +1,41 @@
+import type { Border } from "../border/border";
+import type { OwnHooks } from "../framework";
+import type { ResolvedOptions } from "../options";
+import { enterByProvider } from "./naming";
+import { barDeactivated, followDirectory, SCIM_USER } from "./scim";
+import { askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
+import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
+import { guardProviders, offeredProviders, SSO_PROVIDER } from "./sso-rows";
+import { labelStartedFlow } from "./sso-state";
+
+/*
+ * What better-auth's packages for identity providers of customers need inside tenants: sso() and
+ * scim(). Loaded at start where one of them is installed, and by nobody else.
+ */
+
+/** Puts the parts in place, and returns the plugin's hooks with those of this directory. */
+export function confineEnterprise(
+  border: Border,
+  options: ResolvedOptions,
+  hooks: OwnHooks,
+): OwnHooks {
+  guardProviders(border, hostsAskedFor(options));
+  if (border.confinedModel(SSO_PROVIDER)) {
+    border.identityProviders = {
+      offered: (tenantId) => offeredProviders(border, tenantId),
+      rotateSecrets: async () => (await import("./sso-rotate")).rotateProviders(border),
+    };
+  }
+  if (border.confinedModel(SCIM_USER)) barDeactivated(border);
+  return {
+    ...hooks,
+    before: [
+      ...hooks.before,
+      enterByProvider(border),
+      requireSSOManager(border, options),
+      requireSecretForNewAddress,
+      askForWrittenHosts(options),
+    ],
+    afterPlugins: [...hooks.afterPlugins, labelStartedFlow(border), followDirectory(border)],
+  };
+}

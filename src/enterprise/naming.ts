@@ -1,0 +1,84 @@
+import type { HookEndpointContext } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import type { Border, Row } from "../border/border";
+import type { BeforeHook } from "../framework";
+import { requireTenantId } from "../naming/request";
+import { isOutermost } from "../scope/endpoint";
+import { enter, getTenantId, namedScope, notes, settled } from "../scope/scope";
+import { openReturnedState } from "./sso-state";
+
+/**
+ * Where a request from an identity provider says whose it is. It names no tenant and may come in a
+ * browser that is signed in elsewhere, so neither R1 nor the session decides.
+ */
+type Namer = (ctx: HookEndpointContext) => { model: string; field: string; value: unknown };
+
+const byProvider =
+  (place: "params" | "query"): Namer =>
+  (ctx) => ({ model: "ssoProvider", field: "providerId", value: ctx[place]?.providerId });
+
+/** The credential of a directory: its first part is the id of a row, the second one is secret. */
+const byCredential: Namer = ({ headers }) => ({
+  model: "scimManagedCredential",
+  field: "credentialId",
+  value: CREDENTIAL.exec(headers?.get("authorization") ?? "")?.[1],
+});
+
+const CREDENTIAL = /^Bearer\s+(ba_scim_credential_[\w-]+)\.[\w-]+$/i;
+
+/** The endpoints that identity providers call or send people to, and the row that they show. */
+const NAMERS: Readonly<Record<string, Namer>> = {
+  "/sso/callback": () => ({ model: "ssoProvider", field: "providerId", value: undefined }),
+  "/sso/callback/:providerId": byProvider("params"),
+  "/sso/saml2/sp/acs/:providerId": byProvider("params"),
+  "/sso/saml2/sp/slo/:providerId": byProvider("params"),
+  "/sso/saml2/sp/metadata": byProvider("query"),
+};
+
+const isDirectory = (path: string | undefined) => path?.startsWith("/scim/v2/") === true;
+
+function namerOf(path: string | undefined): Namer | undefined {
+  if (isDirectory(path)) return byCredential;
+  return path !== undefined && Object.hasOwn(NAMERS, path) ? NAMERS[path] : undefined;
+}
+
+/**
+ * R4 for identity providers: the state that a tenant has started names it, else the row that the
+ * request shows does. One that names a tenant by R1 stays there, where the state or row of another
+ * tenant does not exist.
+ */
+export function enterByProvider(border: Border): BeforeHook {
+  return {
+    matcher: ({ path }) => namerOf(path) !== undefined,
+
+    handler: createAuthMiddleware(async (ctx) => {
+      const namer = namerOf(ctx.path);
+      if (!namer || !isOutermost(ctx)) return;
+      const returned = isDirectory(ctx.path) ? undefined : await openReturnedState(border, ctx);
+      const owner = returned?.tenantId ?? (await ownerOf(border, namer(ctx)));
+      if (!namedScope()) enter(settled(owner ? await requireTenantId(ctx, owner) : null));
+      if (isDirectory(ctx.path)) return void admitDirectory(ctx, owner);
+      return returned?.apply();
+    }),
+  };
+}
+
+/**
+ * A token is good in the tenant of its row alone. One without a row is the application's own, and
+ * good on the platform: it says nothing about a tenant, so it must not act in whichever one a
+ * request names.
+ */
+function admitDirectory({ headers }: HookEndpointContext, owner: string | null): void {
+  if (owner !== getTenantId()) headers?.delete("authorization");
+  else if (owner !== null) notes().directory = true;
+}
+
+/** The tenant of the one row that has this value; none for a row of the platform, or for no row. */
+async function ownerOf(
+  { raw }: Border,
+  { model, field, value }: ReturnType<Namer>,
+): Promise<string | null> {
+  if (typeof value !== "string" || value === "") return null;
+  const rows = await raw.findMany<Row>({ model, where: [{ field, value }], limit: 2 });
+  return rows.length === 1 ? (rows[0]?.tenantId ?? null) : null;
+}

@@ -1,0 +1,54 @@
+import type { HookEndpointContext } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import type { Border } from "../border/border";
+import { type BeforeHook, lazy } from "../framework";
+import type { ResolvedOptions } from "../options";
+import { currentEndpoint } from "../scope/endpoint";
+
+/*
+ * R9 for identity providers. Where a resolver goes by the host, an address that nobody has asked it
+ * about is trusted nowhere. better-auth asks about the addresses of a provider (where to discover
+ * its endpoints, a provider in a private network, where to go after a sign-in that the provider has
+ * started) at a moment when nobody can wait for the resolver. So they are looked up before.
+ */
+
+const addresses = lazy(() => import("../naming/addresses"));
+
+/** Looks up the hosts in rows, and in the JSON that these hold. */
+export type AskForHosts = (rows: unknown) => Promise<void>;
+
+export const hostsAskedFor =
+  (options: ResolvedOptions): AskForHosts =>
+  async (rows) => {
+    const endpoint = currentEndpoint() as HookEndpointContext | undefined;
+    if (!options.resolveTenantId || !endpoint) return;
+    await (await addresses()).askForHosts(endpoint, options, [rows].flat().map(contents));
+  };
+
+const contents = (row: unknown) =>
+  typeof row === "object" && row ? Object.values(row).map(parsed) : [];
+
+function parsed(value: unknown): unknown {
+  if (typeof value !== "string" || !value.startsWith("{")) return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A relay state says where to go after a sign-in, and is read at an address of no tenant's. */
+export const hasRelayState = (border: Border, model: string) =>
+  border.confinedModel(model) === "verification" &&
+  currentEndpoint()?.path?.startsWith("/sso/saml2/") === true;
+
+const REGISTERS = ["/sso/register", "/sso/update-provider"];
+
+/** The same for a provider that is about to be registered. */
+export const askForWrittenHosts = (options: ResolvedOptions): BeforeHook => ({
+  matcher: ({ path }) => options.resolveTenantId !== undefined && REGISTERS.includes(path ?? ""),
+
+  handler: createAuthMiddleware(async (ctx) => {
+    await (await addresses()).askForHosts(ctx, options, ctx.body);
+  }),
+});

@@ -1,0 +1,108 @@
+import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import type { Border, Row } from "../border/border";
+import { PLATFORM } from "../schema";
+import { getTenantId, notes } from "../scope/scope";
+import { noteDirectoryUser, SCIM_USER } from "./scim";
+import { type AskForHosts, hasRelayState } from "./sso-addresses";
+import { decryptConfigs, encryptConfigs, withoutSecrets } from "./sso-secrets";
+
+type Call = { model: string; data?: Row; update?: Row; set?: Row };
+type Run = (call: Call) => Promise<unknown>;
+
+export const SSO_PROVIDER = "ssoProvider";
+
+/**
+ * Looks at every call of the adapter that is about identity providers: their secrets are stored
+ * encrypted, and leave with nobody. The addresses in them are looked up, because better-auth asks
+ * whether they are trusted.
+ */
+export function guardProviders(border: Border, askForHosts: AskForHosts): void {
+  const { guard } = border.policy;
+  const isProvider = (model: string) => border.confinedModel(model) === SSO_PROVIDER;
+  const guarded = async (
+    name: string,
+    call: Call,
+    run: Run,
+    raw: Border["raw"],
+  ): Promise<unknown> => {
+    if (!isProvider(call.model)) {
+      const found = await run(call);
+      if (border.confinedModel(call.model) === SCIM_USER) noteDirectoryUser(name, found);
+      if (hasRelayState(border, call.model)) await askForHosts(found);
+      return found;
+    }
+    // Inside of a transaction, what is below the border is the transaction's adapter.
+    if (name === "create") return create({ ...border, raw }, call, run);
+    const { ctx } = border;
+    const { update, set } = call;
+    const found = await run({
+      ...call,
+      ...(update && { update: await encryptConfigs(ctx, update) }),
+      ...(set && { set: await encryptConfigs(ctx, set) }),
+    });
+    await askForHosts(found);
+    return Array.isArray(found)
+      ? Promise.all(found.map((row: Row) => asRead(ctx, row)))
+      : asRead(ctx, found);
+  };
+  border.policy.guard = (name, call: Call, run, raw, transaction) =>
+    guarded(
+      name,
+      call,
+      async (changed) =>
+        guard(name, changed as never, run, raw, transaction) ?? run(changed as never),
+      raw,
+    );
+}
+
+/** A tenant's providers that sign people in, in a steady order. */
+export async function offeredProviders({ raw, ctx }: Border, tenantId: string) {
+  const rows = await raw.findMany<Row>({
+    model: SSO_PROVIDER,
+    where: [{ field: "tenantId", value: tenantId }],
+    sortBy: { field: "providerId", direction: "asc" },
+  });
+  // The column is there where better-auth asks for it.
+  const mustVerify = ctx.tables[SSO_PROVIDER]?.fields.domainVerified !== undefined;
+  return rows
+    .filter(({ domainVerified }) => !mustVerify || domainVerified)
+    .map(({ providerId }) => ({ id: String(providerId) }));
+}
+
+/** What is left over of a method's answer: a row, nothing, or a number of rows. */
+async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
+  if (typeof found !== "object" || found === null) return found;
+  const { managing } = notes();
+  const row = await decryptConfigs(ctx, found as Row, managing !== undefined);
+  // better-auth lets only the person who has registered a provider see and change it. Here it
+  // belongs to the tenant, and this is somebody who may manage that.
+  return managing ? { ...row, userId: managing.userId } : row;
+}
+
+/** The answer to a registration has everything in it that was stored, so secrets stop here. */
+async function create(border: Border, call: Call, run: Run): Promise<Row> {
+  const data = await encryptConfigs(border.ctx, call.data ?? {});
+  await refuseTakenId(border, data);
+  const { managing } = notes();
+  // The user of a manager from outside is none of the tenant's, and need not become one.
+  const store = managing?.isGuest
+    ? () => border.raw.create({ ...call, data: { ...data, tenantId: getTenantId() ?? PLATFORM } })
+    : () => run({ ...call, data });
+  try {
+    return withoutSecrets((await store()) as Row);
+  } catch (error) {
+    await refuseTakenId(border, data);
+    throw error;
+  }
+}
+
+/** better-auth has one list of provider ids for everybody: they are in the addresses of callbacks. */
+async function refuseTakenId({ raw }: Border, { providerId }: Row): Promise<void> {
+  const where = [{ field: "providerId", value: String(providerId) }];
+  if (!(await raw.findOne({ model: SSO_PROVIDER, where }))) return;
+  throw new APIError("UNPROCESSABLE_ENTITY", {
+    code: "VALUE_TAKEN",
+    message: `The provider id "${providerId}" is taken. Ids are unique across all tenants: put the slug of the tenant in front, as in "acme-okta".`,
+  });
+}

@@ -1,0 +1,93 @@
+import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import { parseEnvelope, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
+import type { Row } from "../border/border";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+
+/** The columns that hold a config, as JSON. */
+const COLUMNS = ["oidcConfig", "samlConfig"];
+
+/** The names that secrets have in them, at any depth. */
+const SECRETS = [
+  "clientSecret",
+  "privateKey",
+  "privateKeyPass",
+  "encPrivateKey",
+  "encPrivateKeyPass",
+  "decryptionPvk",
+];
+
+/** In front of cipher text: what was stored before the plugin was there is plain text. */
+const MARK = "better-auth-tenant:encrypted:";
+
+type Change = (secret: string) => string | undefined | Promise<string | undefined>;
+
+/** A config with every secret in it changed; one that is undefined is left out. */
+async function changeSecrets(value: unknown, change: Change): Promise<unknown> {
+  if (Array.isArray(value)) return Promise.all(value.map((item) => changeSecrets(item, change)));
+  if (typeof value !== "object" || value === null) return value;
+  const entries = await Promise.all(
+    Object.entries(value).map(async ([key, item]) => {
+      const isSecret = SECRETS.includes(key) && typeof item === "string" && item !== "";
+      return [key, isSecret ? await change(item) : await changeSecrets(item, change)] as const;
+    }),
+  );
+  return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
+}
+
+/** A row with the secrets in its columns changed. What is no JSON stays as it is. */
+async function changeRow(row: Row, change: Change): Promise<Row> {
+  const changed = { ...row };
+  for (const column of COLUMNS) {
+    const config = parse(changed[column]);
+    if (config) changed[column] = JSON.stringify(await changeSecrets(config, change));
+  }
+  return changed;
+}
+
+function parse(text: unknown): object | undefined {
+  if (typeof text !== "string") return undefined;
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return typeof parsed === "object" && parsed ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export const encryptConfigs = (ctx: AuthContext, row: Row): Promise<Row> =>
+  changeRow(row, async (data) => MARK + (await symmetricEncrypt({ key: ctx.secretConfig, data })));
+
+/** A secret that cannot be decrypted is left out for whoever manages it, and fails everybody else. */
+export const decryptConfigs = (ctx: AuthContext, row: Row, mayLack = false): Promise<Row> =>
+  changeRow(row, async (stored) => {
+    if (!stored.startsWith(MARK)) return stored;
+    try {
+      return await symmetricDecrypt({ key: ctx.secretConfig, data: stored.slice(MARK.length) });
+    } catch {
+      // The cause is left out on purpose: it must not carry cipher text into an answer or a log.
+      ctx.logger.error(
+        `A secret of the SSO provider ${row.providerId} cannot be decrypted. Is an old auth secret missing in \`secrets\`?`,
+      );
+      if (mayLack) return undefined;
+      throw APIError.from(
+        "INTERNAL_SERVER_ERROR",
+        TENANT_AUTH_ERROR_CODES.OAUTH_CREDENTIAL_DECRYPT_FAILED,
+      );
+    }
+  });
+
+export const withoutSecrets = (row: Row): Promise<Row> => changeRow(row, () => undefined);
+
+/** Whether every secret of a stored row was encrypted with the newest of the framework's secrets. */
+export async function isUpToDate({ secretConfig }: AuthContext, row: Row): Promise<boolean> {
+  const newest = typeof secretConfig === "string" ? undefined : secretConfig.currentVersion;
+  let upToDate = true;
+  await changeRow(row, (stored) => {
+    const isNew =
+      stored.startsWith(MARK) && parseEnvelope(stored.slice(MARK.length))?.version === newest;
+    upToDate &&= isNew;
+    return stored;
+  });
+  return upToDate;
+}

@@ -1,0 +1,74 @@
+import type { HookEndpointContext } from "better-auth";
+import { createAuthMiddleware, isAPIError } from "better-auth/api";
+import type { Border } from "../border/border";
+import type { AfterHook } from "../framework";
+import { type Binding, isBoundTo, isHeld, labelState, readState } from "../naming/oauth-state";
+import { getTenantId, notes } from "../scope/scope";
+
+/*
+ * The state of an OpenID Connect flow that a tenant has started carries the tenant in front, as
+ * the states of social sign-in do. Providers that the application has configured for everybody, and
+ * callbacks that all providers share, have no row that could name it. Which provider a state is for
+ * is in the part of better-auth's state that no client can write.
+ */
+
+const bindingOf = async (border: Border, tenantId: string): Promise<Binding> => ({
+  tenantId,
+  since: await border.tenantSince(tenantId),
+  providerId: "sso",
+  credentials: "sso",
+});
+
+/** The tenant in the state of a callback, and what to change once the request runs there. */
+export async function openReturnedState(border: Border, ctx: HookEndpointContext) {
+  const returned = readState(ctx.query?.state);
+  if (!returned) return undefined;
+  const { tenantId, state } = returned;
+  const isGood = await isBoundTo(ctx.context, returned, await bindingOf(border, tenantId));
+  if (!isGood) return undefined;
+  return {
+    tenantId,
+    async apply() {
+      if (getTenantId() !== tenantId) return undefined;
+      if (await isHeld(ctx, state)) notes().heldState = state;
+      return { context: { query: { state } } };
+    },
+  };
+}
+
+const SIGN_IN = "/sign-in/sso";
+const CALLBACK = "/sso/callback/:providerId";
+
+/** Puts the tenant into the address that a flow starts with, be it an answer or a redirect. */
+export function labelStartedFlow(border: Border): AfterHook {
+  return {
+    matcher: ({ path }) => getTenantId() !== null && (path === SIGN_IN || path === CALLBACK),
+
+    handler: createAuthMiddleware(async (ctx) => {
+      const { returned, responseHeaders } = ctx.context;
+      if (ctx.path === SIGN_IN) {
+        if (typeof returned !== "object" || returned === null || isAPIError(returned)) return;
+        const { url } = returned as { url?: unknown };
+        const labelled = typeof url === "string" && (await withLabel(border, ctx, url));
+        if (labelled) ctx.context.returned = { ...returned, url: labelled };
+        return;
+      }
+      // A provider has sent somebody without a state, and better-auth starts the flow by itself.
+      if (ctx.query?.state !== undefined) return;
+      const location = responseHeaders?.get("location");
+      const labelled = location && (await withLabel(border, ctx, location));
+      if (labelled) ctx.setHeader("location", labelled);
+    }),
+  };
+}
+
+/** Undefined for an address without a state: SAML has a relay state, which may be signed. */
+async function withLabel(border: Border, { context }: HookEndpointContext, address: string) {
+  const tenantId = getTenantId();
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  const state = url?.searchParams.get("state");
+  if (!url || !state || !tenantId) return undefined;
+  const label = await labelState(context, state, await bindingOf(border, tenantId));
+  url.searchParams.set("state", label);
+  return url.href;
+}

@@ -1,0 +1,38 @@
+import { createAuthMiddleware } from "better-auth/api";
+import type { AfterHook, BeforeHook } from "../framework";
+import { readState } from "../naming/oauth-state";
+import { notes } from "../scope/scope";
+
+/*
+ * An Expo app opens the address of a provider through an endpoint of the package, which gives the
+ * browser the cookie that belongs to the state in that address. better-auth compares that cookie
+ * with the state that it has made, and a tenant has put its label in front of that one. So the
+ * cookie is made for the state alone, and the provider gets the address as it was.
+ */
+
+const PATH = "/expo-authorization-proxy";
+
+export const takeLabelForCookie: BeforeHook = {
+  matcher: ({ path }) => path === PATH,
+
+  handler: createAuthMiddleware(async (ctx) => {
+    const address: unknown = ctx.query?.authorizationURL;
+    if (typeof address !== "string" || !URL.canParse(address)) return;
+    const url = new URL(address);
+    const labelled = readState(url.searchParams.get("state"));
+    if (!labelled) return;
+    notes().openedAddress = address;
+    url.searchParams.set("state", labelled.state);
+    return { context: { query: { authorizationURL: url.href } } };
+  }),
+};
+
+export const redirectWithLabel: AfterHook = {
+  matcher: ({ path }) => path === PATH && notes().openedAddress !== undefined,
+
+  handler: createAuthMiddleware(async (ctx) => {
+    const { openedAddress } = notes();
+    const isRedirect = ctx.context.responseHeaders?.has("location");
+    if (openedAddress && isRedirect) ctx.setHeader("location", openedAddress);
+  }),
+};

@@ -1,0 +1,170 @@
+import { organization } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
+import { bySlug, bySubdomain } from "../../src/index";
+import { createInstance, type InstanceOptions, PASSWORD } from "../support/instance";
+import { readPage } from "../support/markdown";
+import { createSocialInstance } from "../support/social";
+
+interface Row {
+  mistake: string;
+  answer: string;
+  message: string;
+}
+
+/** The rows of the only table in the page. */
+const rows: Row[] = readPage("docs/troubleshooting.md")
+  .split("\n")
+  .filter((line) => /^\| (?!mistake|---)/.test(line))
+  .map((line) => {
+    const [mistake = "", answer = "", message = ""] = line.slice(2).split(" | ");
+    return { mistake, answer, message: message.replace(/^`|`$/g, "") };
+  });
+
+interface Outcome {
+  answer: string;
+  /** What the application has written, or has thrown at start. */
+  messages: string[];
+}
+
+type Answered = { status: number; code?: string | undefined; location?: string | null };
+
+const person = { name: "Somebody", email: "somebody@example.com", password: PASSWORD };
+const GITLAB = { providerId: "gitlab", clientId: "client", clientSecret: "secret" };
+
+function outcome({ status, code, location }: Answered, logs: string[]): Outcome {
+  const error = /[?&](error=\w+)/.exec(location ?? "")?.[1];
+  const answer = error ? `redirects with \`${error}\`` : `${status}${code ? ` \`${code}\`` : ""}`;
+  return { answer, messages: logs.map((line) => line.replace(/^\w+ /, "")) };
+}
+
+/** Sends one request with headers to an instance with a tenant "acme". */
+async function send(
+  options: InstanceOptions,
+  path: string,
+  headersFor: (tenant: { id: string; slug: string }) => Record<string, string>,
+): Promise<Outcome> {
+  const { createTenant, browser, logs } = await createInstance(options);
+  const tenant = await createTenant("acme");
+  return outcome(await browser(headersFor(tenant)).post(path, person), logs);
+}
+
+async function start(options: InstanceOptions): Promise<Outcome> {
+  const message = await createInstance(options).then(
+    () => "",
+    (error: Error) => error.message,
+  );
+  return { answer: message ? "does not start" : "starts", messages: [message] };
+}
+
+const MISTAKES: Record<string, () => Promise<Outcome>> = {
+  "A slug is sent where an id is expected": () =>
+    send({}, "/sign-in/email", ({ slug }) => ({ "x-tenant-id": slug })),
+
+  "An id is sent as the slug": () =>
+    send({ tenant: { resolveTenantId: bySlug() } }, "/sign-in/email", ({ id }) => ({
+      "x-tenant-slug": id,
+    })),
+
+  "The client's header has another name than the server's": () =>
+    send({}, "/tenant/sign-in/email", ({ id }) => ({ "x-workspace": id })),
+
+  "The client sends a slug, and the server has no `bySlug()`": () =>
+    send({}, "/tenant/sign-in/email", ({ slug }) => ({ "x-tenant-slug": slug })),
+
+  "Somebody manages tenants without being allowed to": async () => {
+    const { signUp, logs } = await createInstance();
+    const { browser } = await signUp(null);
+    const answer = await browser.post("/tenant/create", { name: "Acme", slug: "acme" });
+    return outcome(answer, [...logs, `error ${answer.data.message}`]);
+  },
+
+  "A model of another plugin is not decided": () => start({ plugins: [organization()] }),
+
+  "The table of users still has its old unique index on the e-mail": async () => {
+    const { createTenant, browser, signUp, logs, database } = await createInstance();
+    const { id: tenantId } = await createTenant();
+    await database.query(`create unique index "user_email_unique" on "user" ("email")`);
+    await signUp(null, person.email);
+    const answer = await browser().post("/tenant/sign-up/email", { ...person, tenantId });
+    return outcome(answer, logs);
+  },
+
+  "Nothing is configured for the provider": async () => {
+    const { createTenant, browser, logs } = await createInstance();
+    const { id: tenantId } = await createTenant();
+    const body = { tenantId, provider: "gitlab" };
+    const answer = await browser().post("/tenant/sign-in/social", body);
+    return outcome(answer, [...logs, `error ${answer.data.message}`]);
+  },
+
+  "The client secret is wrong": async () => {
+    const instance = await createSocialInstance();
+    const { id: tenantId } = await instance.createTenant();
+    const { clientId } = await instance.configure(tenantId);
+    const body = { ...GITLAB, tenantId, clientId, clientSecret: "last year's" };
+    await instance.api.registerTenantOAuthConfig({ body });
+    return outcome(await instance.signIn(instance.browser(), tenantId), instance.logs);
+  },
+
+  "The auth secret was changed after credentials were stored": async () => {
+    const before = await createInstance();
+    const { database } = before;
+    const { id: tenantId } = await before.createTenant();
+    await before.api.registerTenantOAuthConfig({ body: { ...GITLAB, tenantId } });
+    const auth = { secret: "another secret that is long enough for everybody" };
+    const after = await createInstance({ database, migrate: false, auth });
+    const body = { tenantId, provider: "gitlab" };
+    return outcome(await after.browser().post("/tenant/sign-in/social", body), after.logs);
+  },
+
+  "Credentials are stored before there is an auth secret": async () => {
+    const instance = await createInstance({ auth: { secret: "" } });
+    const { browser } = await instance.operator();
+    const { id: tenantId } = await instance.createTenant();
+    const register = "/tenant/oauth-config/register";
+    return outcome(await browser.post(register, { ...GITLAB, tenantId }), instance.logs);
+  },
+
+  "A page sends people to the host of another tenant": async () => {
+    const instance = await createInstance({
+      tenant: { resolveTenantId: bySubdomain({ baseDomain: "example.com" }) },
+      auth: {
+        baseURL: {
+          allowedHosts: ["example.com", "*.example.com"],
+          protocol: "http",
+          fallback: "http://example.com",
+        },
+      },
+    });
+    await instance.createTenant("acme");
+    await instance.createTenant("globex");
+    const body = { ...person, callbackURL: "http://globex.example.com/welcome" };
+    const url = "http://acme.example.com/api/auth/sign-up/email";
+    return outcome(await instance.browser().post(url, body), instance.logs);
+  },
+};
+
+const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+/** `<...>` stands for what is different each time. */
+const patternOf = (text: string) =>
+  new RegExp(
+    `^${text
+      .split(/<[^>]+>/)
+      .map(escaped)
+      .join("[^]+")}$`,
+  );
+
+describe("docs/troubleshooting.md", () => {
+  it("has the twelve mistakes that are made here", () => {
+    expect(rows.map(({ mistake }) => mistake)).toEqual(Object.keys(MISTAKES));
+    expect(rows).toHaveLength(12);
+  });
+
+  it.each(rows.map((row) => [row.mistake, row] as const))("%s", async (mistake, row) => {
+    const { answer, messages } = (await MISTAKES[mistake]?.()) ?? { answer: "", messages: [] };
+    expect(answer).toMatch(patternOf(row.answer));
+    const pattern = patternOf(row.message);
+    const found = messages.filter((message) => pattern.test(message));
+    expect(found, `${row.message}\nis not among\n${messages.join("\n")}`).toHaveLength(1);
+  });
+});
