@@ -45,7 +45,7 @@ export default defineConfig([
     },
     output: {
       ...output,
-      chunkFileNames: "[name]-[hash].js",
+      chunkFileNames: "[name].js",
       codeSplitting: {
         groups: [
           {

@@ -65,7 +65,7 @@ export class World {
   readonly tenants: Place[] = [];
   readonly sessions: Session[] = [];
   /** When processes were killed. */
-  readonly kills: number[] = [];
+  readonly kills: { number: number; at: number }[] = [];
   /** Ids of tenants and users and tokens of sessions, and where they belong. */
   private readonly owners = new Map<string, Place>();
   private readonly mails = new Map<string, string>();
