@@ -139,7 +139,7 @@ const pendingSweeps = new WeakMap<object, Set<string>>();
 async function sweepIfGone(ctx: AuthContext, id: string, models: string[]): Promise<void> {
   if (await tenantExists(ctx, id)) return;
   await runInScope(settled(id), async () => {
-    await emptyScope(ctx, models, {});
+    await despiteDeadlocks(ctx, () => emptyScope(ctx, models, {}));
     await ctx.adapter.deleteMany({ model: CONFIGS, where: ofTenant(id) });
   });
 }
