@@ -1,177 +1,274 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { BetterAuthOptions } from "better-auth";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { bySlug, type TenantPolicy } from "../src/index";
+import { type Mail, withMailbox } from "./flows/people";
 import type { Answer, Browser } from "./support/browser";
 import { createDatabase, type TestDatabase } from "./support/database";
+import { startIdentityProvider } from "./support/identity-provider";
 import { createInstance, createPlainInstance, PASSWORD } from "./support/instance";
+import { GLOBAL } from "./support/social";
 
-const auth = {
-  socialProviders: { google: { clientId: "global-client", clientSecret: "global-secret" } },
-};
-const GOOGLE = { providerId: "google", clientId: "tenant-client", clientSecret: "tenant-secret" };
-const SOCIAL = { provider: "google", callbackURL: "/" };
-const person = { name: "Somebody", email: "somebody@example.com", password: PASSWORD };
-
-const POLICY: TenantPolicy = {
-  signUp: "open",
-  methods: ["password", "social:google"],
-  password: { minLength: 10 },
-  session: { expiresIn: 3600 },
-};
-const COLUMNS = [
-  "no tenant",
-  "session's tenant",
-  "tenant",
-  "tenant with a config",
-  "tenant with a policy",
-  "tenant by slug",
-];
+/*
+ * What every flow costs the database: in better-auth alone, on the platform, and in a tenant, by
+ * each way to name it. A tenant is looked up once in ten seconds in each process, which is counted
+ * by itself at the end; time stands still for the rest.
+ */
 
 type Counts = Record<string, number>;
 
-/** The same steps everywhere: only how a request names its tenant differs. */
-interface Names {
+/** How requests say their tenant: before anybody is signed in, and after. */
+interface Naming {
+  stranger?: Record<string, string>;
+  signedIn?: Record<string, string>;
+  /** Everything that better-auth has at `/sign-in/…` and `/sign-up/…` is asked for under `/tenant`. */
   prefix?: "/tenant";
-  body?: { tenantId: string };
-  headers?: Record<string, string>;
 }
 
-/** Walks through the endpoints, and counts what reaches the database at each of them. */
-async function measure(
-  database: TestDatabase,
-  browser: (headers?: Record<string, string>) => Browser,
-  { prefix, body, headers = {} }: Names,
-): Promise<Counts> {
+interface Place {
+  database: TestDatabase;
+  browser: (headers?: Record<string, string>) => Browser;
+  mails: Mail[];
+  idp: Awaited<ReturnType<typeof startIdentityProvider>>;
+  naming: Naming;
+}
+
+const POLICY: TenantPolicy = {
+  signUp: "open",
+  methods: ["password", "social:gitlab"],
+  password: { minLength: 10 },
+  session: { expiresIn: 3600 },
+};
+const SOCIAL = { provider: "gitlab", callbackURL: "/done", errorCallbackURL: "/failed" };
+const EMAIL = "counted@example.com";
+const PERSON = { name: "Somebody", email: EMAIL, password: PASSWORD };
+
+/** Walks through every flow, and counts what reaches the database in each of them. */
+async function measure({ database, browser, mails, idp, naming }: Place): Promise<Counts> {
   const counts: Counts = {};
-  const count = async (name: string, run: () => Promise<Answer<unknown>>) => {
+  const count = async <T>(name: string, run: () => Promise<Answer<T>>): Promise<T> => {
     database.statements.length = 0;
-    const answer = await run();
+    const { status, data, location } = await run();
     counts[name] = database.statements.length;
-    if (answer.status !== 200) throw new Error(`${name}: ${JSON.stringify(answer.data)}`);
+    const failed = status >= 400 || location?.includes("error");
+    if (failed) throw new Error(`${name}: ${status} ${location} ${JSON.stringify(data)}`);
+    return data;
   };
-  const path = (suffix: string) => `${prefix ?? ""}${suffix}`;
-  // better-auth looks at the tables once, along with its first request. That is not counted.
-  await browser().post("/sign-up/email", { ...person, email: "first@example.com" });
-  // A tenant is looked up once in a while, and that is not counted either.
-  await browser(headers).post(path("/sign-in/email"), { ...person, ...body });
-  const user = browser(headers);
-  await count("sign-up", () => user.post(path("/sign-up/email"), { ...person, ...body }));
-  await count("get-session", () => user.get("/get-session"));
-  await count("list-sessions", () => user.get("/list-sessions"));
-  await count("update-user", () => user.post("/update-user", { name: "New name" }));
-  await count("sign-in again", () => user.post(path("/sign-in/email"), { ...person, ...body }));
-  await count("sign-out", () => user.post("/sign-out"));
-  await count("get-session, signed out", () => user.get("/get-session"));
-  const stranger = browser(headers);
-  await count("sign-in", () => stranger.post(path("/sign-in/email"), { ...person, ...body }));
-  const another = browser(headers);
-  await count("social start", () => another.post(path("/sign-in/social"), { ...SOCIAL, ...body }));
+  const { stranger = {}, signedIn = stranger, prefix = "" } = naming;
+  const lastMail = (kind: Mail["kind"]): Mail => {
+    const mail = mails.at(-1);
+    if (mail?.kind !== kind) throw new Error(`no mail: ${JSON.stringify(mails)}`);
+    return mail;
+  };
+  const open = () => browser(stranger);
+  const link = () => browser(signedIn);
+  const signIn = async (email = EMAIL) => {
+    const window = open();
+    await window.post("/sign-in/email", { email, password: PASSWORD });
+    return window.fork(signedIn);
+  };
+
+  // better-auth looks at the tables along with its first request, and a tenant is remembered.
+  await browser().post("/sign-up/email", { ...PERSON, email: "first@example.com" });
+  await open().post("/sign-in/email", PERSON);
+
+  const newcomer = open();
+  await count("sign-up", () => newcomer.post(`${prefix}/sign-up/email`, PERSON));
+  const { token } = await count("sign-in", () =>
+    open().post<{ token: string }>(`${prefix}/sign-in/email`, PERSON),
+  );
+  const me = newcomer.fork(signedIn);
+  await count("sign-in again", () => newcomer.fork().post(`${prefix}/sign-in/email`, PERSON));
+  await count("get-session", () => me.get("/get-session"));
+  await count("get-session, signed out", () => open().get("/get-session"));
+  await count("list-sessions", () => me.get("/list-sessions"));
+  await count("update-session", () => me.post("/update-session", { theme: "dark" }));
+  await count("update-user", () => me.post("/update-user", { name: "Renamed" }));
+  await count("verify-password", () => me.post("/verify-password", { password: PASSWORD }));
+  const passwords = { currentPassword: PASSWORD, newPassword: "another password" };
+  await count("change-password", () => me.post("/change-password", passwords));
+
+  const reset = { email: EMAIL, redirectTo: "/page" };
+  await count("request-password-reset", () => open().post("/request-password-reset", reset));
+  const resetMail = lastMail("reset");
+  await count("reset link", () => link().get(resetMail.url));
+  const newPassword = { token: resetMail.token, newPassword: PASSWORD };
+  await count("reset-password", () => link().post("/reset-password", newPassword));
+
+  await count("send-verification-email", () => me.post("/send-verification-email", reset));
+  const { url } = lastMail("verification");
+  await count("verify-email", () => link().get(url));
+  await count("change-email", () => me.post("/change-email", { newEmail: "new@example.com" }));
+  const first = lastMail("change").url;
+  await count("change-email confirmation link", () => link().get(first));
+  const second = lastMail("verification").url;
+  await count("change-email verification link", () => link().get(second));
+
+  // Alice at the provider has the address of the person who links.
+  idp.addPerson("alice", { email: "new@example.com" });
+  const start = await count("link-social", () => me.post<{ url: string }>("/link-social", SOCIAL));
+  const back = await idp.authorize(start.url, "alice");
+  await count("link-social callback", () => me.get(back));
+  const accounts = await count("list-accounts", () =>
+    me.get<{ id: string; providerId: string }[]>("/list-accounts"),
+  );
+  const accountId = accounts.find(({ providerId }) => providerId === "gitlab")?.id ?? "";
+  await count("get-access-token", () => me.post("/get-access-token", { accountId }));
+  await count("refresh-token", () => me.post("/refresh-token", { accountId }));
+  await count("account-info", () => me.get("/account-info", { query: { accountId } }));
+  const visitor = open();
+  const social = await count("social start", () =>
+    visitor.post<{ url: string }>(`${prefix}/sign-in/social`, SOCIAL),
+  );
+  const socialBack = await idp.authorize(social.url, "alice");
+  await count("social callback", () => visitor.get(socialBack));
+  await count("unlink-account", () => me.post("/unlink-account", { accountId }));
+
+  await count("revoke-session", () => me.post("/revoke-session", { token }));
+  await count("revoke-other-sessions", () => me.post("/revoke-other-sessions"));
+  const other = await signIn("new@example.com");
+  await count("revoke-sessions", () => other.post("/revoke-sessions"));
+  const third = await signIn("new@example.com");
+  await count("sign-out", () => third.post("/sign-out"));
+  const leaver = await signIn("new@example.com");
+  await count("delete-user", () => leaver.post("/delete-user"));
+  const deletion = lastMail("deletion").url;
+  await count("delete-user link", () => leaver.get(deletion));
   return counts;
 }
 
-/** All counts next to each other, for the message of an assertion that fails. */
-function table(columns: Record<string, Counts>): string {
-  const names = Object.keys(columns);
-  const rows = Object.keys(columns.plain ?? {}).map((row) =>
-    [row.padEnd(26), ...names.map((name) => String(columns[name]?.[row]).padEnd(name.length))].join(
-      "  ",
-    ),
-  );
-  return `\n${["queries".padEnd(26), ...names].join("  ")}\n${rows.join("\n")}\n`;
+/** What an application has, with or without us. */
+async function prepare() {
+  const idp = await startIdentityProvider();
+  idp.rules.refreshTokens = true;
+  idp.registerClient(GLOBAL.clientId, GLOBAL.clientSecret);
+  const { mails, options } = withMailbox({ deletionByMail: true });
+  const socialProviders = { gitlab: { ...GLOBAL, issuer: idp.issuer } };
+  const auth: Partial<BetterAuthOptions> = { ...options.auth, socialProviders };
+  const database = await createDatabase("sqlite");
+  onTestFinished(() => database.close());
+  return { idp, mails, auth, database };
 }
 
-describe("queries", () => {
-  const columns: Record<string, Counts> = {};
+let alone: Promise<Counts> | undefined;
 
-  beforeAll(async () => {
-    vi.useFakeTimers({ toFake: ["Date"], now: new Date() });
-    const database = await createDatabase("sqlite");
-    const plain = await createPlainInstance(database, auth);
-    columns.plain = await measure(database, plain.browser, {});
-    await database.close();
-
-    for (const name of COLUMNS) {
-      const database = await createDatabase("sqlite");
-      const bySlugs = name === "tenant by slug";
-      const tenant = bySlugs ? { resolveTenantId: bySlug() } : {};
-      const instance = await createInstance({ database, auth, tenant });
-      const { id: tenantId, slug } = await instance.createTenant();
-      if (name === "tenant with a config") {
-        await instance.api.registerTenantOAuthConfig({ body: { tenantId, ...GOOGLE } });
-      }
-      if (name === "tenant with a policy") {
-        await instance.api.updateTenant({ body: { tenantId, policy: POLICY } });
-      }
-      const endpoints = { prefix: "/tenant", body: { tenantId } } as const;
-      const names: Record<string, Names> = {
-        "no tenant": {},
-        "session's tenant": endpoints,
-        "tenant by slug": { prefix: "/tenant", headers: { "x-tenant-slug": slug } },
-      };
-      columns[name] = await measure(
-        database,
-        instance.browser,
-        names[name] ?? { ...endpoints, headers: { "x-tenant-id": tenantId } },
-      );
-      await database.close();
-    }
+/** better-auth without the plugin, measured once. */
+function measureAlone(): Promise<Counts> {
+  alone ??= prepare().then(async ({ auth, ...rest }) => {
+    const { browser } = await createPlainInstance(rest.database, auth);
+    return measure({ ...rest, browser, naming: {} });
   });
+  return alone;
+}
 
-  afterAll(() => {
-    vi.useRealTimers();
-  });
+type Name = (tenant: { id: string; slug: string }) => Naming;
+interface Column {
+  name: Name;
+  /** What it costs more, and only that. */
+  costs: Counts;
+  slugs?: boolean;
+  config?: boolean;
+  policy?: TenantPolicy;
+}
 
-  function expectMore(column: string, row: string, extra: number) {
-    const [count, plain] = [columns[column]?.[row], columns.plain?.[row]];
-    expect(plain, table(columns)).toBeGreaterThanOrEqual(0);
-    expect(count, `${column}: ${row}${table(columns)}`).toBe(Number(plain) + extra);
+/** The flows that cost more in a tenant, and why. */
+const IN_A_TENANT: Counts = {
+  // The tenant is looked up after the commit: it may be gone by then.
+  "sign-up": 1,
+  // The tenant's credentials at the provider.
+  "social start": 1,
+  "social callback": 1,
+  "link-social": 1,
+  // And R8: the account is for a user of this tenant.
+  "link-social callback": 2,
+  "get-access-token": 1,
+  "refresh-token": 1,
+  "account-info": 1,
+};
+
+const byHeader: Name = ({ id }) => ({ stranger: { "x-tenant-id": id } });
+const costs = IN_A_TENANT;
+const COLUMNS: Record<string, Column> = {
+  "no tenant": {
+    name: () => ({}),
+    // R4: where the session alone says the place, these two have to look at it first.
+    costs: { "sign-in again": 1, "change-email": 1, "link-social callback": 1 },
+  },
+  "each request names it": { name: byHeader, costs },
+  "the session or a link names it": {
+    name: ({ id }) => ({ stranger: { "x-tenant-id": id }, signedIn: {} }),
+    costs: { ...costs, "change-email": 1 },
+  },
+  "on the plugin's own paths": {
+    name: (tenant) => ({ ...byHeader(tenant), prefix: "/tenant" }),
+    costs,
+  },
+  "by slug": {
+    slugs: true,
+    name: ({ slug }) => ({ stranger: { "x-tenant-slug": slug }, prefix: "/tenant" }),
+    costs,
+  },
+  "with a config": { name: byHeader, config: true, costs },
+  "with a policy": { name: byHeader, policy: POLICY, costs },
+};
+
+async function measureColumn({ name, slugs, config, policy }: Column): Promise<Counts> {
+  const { auth, ...rest } = await prepare();
+  const tenant = slugs ? { resolveTenantId: bySlug() } : {};
+  const instance = await createInstance({ database: rest.database, auth, tenant });
+  const { id: tenantId, slug } = await instance.createTenant();
+  if (config) {
+    const own = { clientId: "own-client", clientSecret: "own-secret" };
+    rest.idp.registerClient(own.clientId, own.clientSecret);
+    const body = { tenantId, providerId: "gitlab", ...own };
+    await instance.api.registerTenantOAuthConfig({ body });
   }
+  if (policy) await instance.api.updateTenant({ body: { tenantId, policy } });
+  return measure({ ...rest, browser: instance.browser, naming: name({ id: tenantId, slug }) });
+}
 
-  it.each([
-    "sign-up",
-    "sign-in",
-    "get-session",
-    "get-session, signed out",
-    "list-sessions",
-    "update-user",
-    "sign-out",
-    "social start",
-  ])("%s costs nothing more where no tenant is named", (row) => {
-    expectMore("no tenant", row, 0);
-  });
-
-  it("R4: only a sign-in by somebody who is signed in has to look at that session", () => {
-    expectMore("no tenant", "sign-in again", 1);
-  });
-
-  it.each([
-    // The tenant is looked up after the commit: it may be gone by then.
-    ["sign-up", 1],
-    ["sign-in", 0],
-    ["sign-in again", 0],
-    ["get-session", 0],
-    ["get-session, signed out", 0],
-    ["list-sessions", 0],
-    ["update-user", 0],
-    ["sign-out", 0],
-    ["social start", 1],
-  ] as const)("%s costs %i more in a tenant that the request names", (row, extra) => {
-    expectMore("tenant", row, extra);
-    expectMore("tenant with a config", row, extra);
-    expectMore("tenant with a policy", row, extra);
-    expectMore("tenant by slug", row, extra);
-  });
-
-  it.each(["get-session", "get-session, signed out", "list-sessions", "update-user", "sign-out"])(
-    "%s costs nothing more in the tenant of the session",
-    (row) => {
-      expectMore("session's tenant", row, 0);
-    },
-  );
-
-  it("are counted at all", () => {
-    for (const [name, counts] of Object.entries(columns)) {
-      expect(counts["sign-up"], name).toBeGreaterThanOrEqual(4);
-      expect(counts["get-session"], name).toBeGreaterThanOrEqual(1);
-    }
-  });
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date"], now: new Date() });
 });
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it("every flow is counted", async () => {
+  const flows = Object.entries(await measureAlone());
+  expect(flows).toHaveLength(33);
+  const free = flows.filter(([, count]) => count === 0).map(([flow]) => flow);
+  expect(free).toEqual(["get-session, signed out"]);
+});
+
+it.each(Object.keys(COLUMNS))(
+  "what a flow costs more than in better-auth alone: %s",
+  async (name) => {
+    const [plain, ours] = [await measureAlone(), await measureColumn(COLUMNS[name] as Column)];
+    const difference = (flow: string) => Number(ours[flow]) - Number(plain[flow]);
+    const more = Object.keys(plain).filter((flow) => difference(flow) !== 0);
+    const found = Object.fromEntries(more.map((flow) => [flow, difference(flow)]));
+    expect(found, table(plain, ours)).toEqual(COLUMNS[name]?.costs);
+  },
+);
+
+it("a tenant that is not remembered costs one more", async () => {
+  const { auth, database } = await prepare();
+  const { browser, createTenant } = await createInstance({ database, auth });
+  const { id } = await createTenant();
+  const ask = async () => {
+    database.statements.length = 0;
+    await browser({ "x-tenant-id": id }).post("/sign-in/email", PERSON);
+    return database.statements.length;
+  };
+  const [first, second] = [await ask(), await ask()];
+  expect(first - second).toBe(1);
+  vi.setSystemTime(Date.now() + 10_001);
+  expect(await ask()).toBe(first);
+});
+
+/** All counts next to each other, for the message of an assertion that fails. */
+function table(plain: Counts, ours: Counts): string {
+  const rows = Object.keys(plain).map((flow) => `${flow.padEnd(32)}${plain[flow]} ${ours[flow]}`);
+  return `\n${rows.join("\n")}\n`;
+}
