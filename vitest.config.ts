@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -19,21 +18,21 @@ class LongestFirst extends BaseSequencer {
       "three-processes",
     ];
     const rank = ({ moduleId }: TestSpecification) =>
-      long.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
+      long.findIndex((name) => moduleId.includes(`/${name}.`));
     const ranked = files.filter((file) => rank(file) >= 0).sort((a, b) => rank(a) - rank(b));
     return [...ranked, ...files.filter((file) => rank(file) < 0)];
   }
 }
 
-/** With servers, the files that have something to do there: the others ran without, on SQLite. */
-function files(): string[] {
-  if (!process.env.TEST_SERVERS) return ["test/**/*.test.ts"];
-  const knowsServers = /TEST_SERVERS|\/(servers|stores|attempts|databases|depth)"/;
-  return readdirSync(fromRoot("test"), { recursive: true, encoding: "utf8" })
-    .map((name) => `test/${name}`)
-    .filter((name) => name.endsWith(".test.ts"))
-    .filter((name) => knowsServers.test(readFileSync(fromRoot(name), "utf8")));
-}
+/*
+ * What a test needs is in the name of its file: `.servers` runs on SQLite, and with the servers on
+ * PostgreSQL, MariaDB and Redis; `.prisma` and `.registry` install something first.
+ */
+const needs = (what: string) => `test/**/*.${what}.test.ts`;
+const project = (name: string, include: string[], env: Record<string, string>) => ({
+  extends: true as const,
+  test: { name, include, env },
+});
 
 export default defineConfig({
   resolve: {
@@ -53,8 +52,20 @@ export default defineConfig({
     ],
   },
   test: {
-    include: files(),
-    globalSetup: ["test/support/global-setup.ts"],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "node",
+          include: ["test/**/*.test.ts"],
+          exclude: [needs("registry"), "test/soak/**"],
+          globalSetup: ["test/support/global-setup.ts"],
+        },
+      },
+      project("servers", [needs("servers")], { TEST_SERVERS: "1", MATRIX: "full" }),
+      project("prisma", [needs("prisma")], { TEST_PRISMA: "1" }),
+      project("registry", [needs("registry")], {}),
+    ],
     setupFiles: ["test/support/setup.ts"],
     testTimeout: 20_000,
     // One load of better-auth for all files of a worker: most of the time went there.

@@ -11,7 +11,7 @@ import type { EndpointOptions, StrictEndpoint } from "better-call";
 
 /*
  * What this plugin makes by hand that better-auth would make. Each piece leans on how better-auth
- * calls it, and names the test in `test/framework-contract.test.ts` that guards that.
+ * calls it, and names the test in `test/framework-contract.servers.test.ts` that guards that.
  */
 
 type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;

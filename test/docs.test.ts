@@ -29,7 +29,7 @@ declare global {
   const authClient: typeof import("./README/lib/auth-client").authClient;
 }`;
 
-/** As much of Next.js as the README uses: test/guides/readme.test.ts builds it with the real one. */
+/** As much of Next.js as the README uses: test/guides/readme.registry.test.ts builds it with the real one. */
 const NEXT = `
 declare module "next/headers" {
   export function headers(): Promise<Headers>;
@@ -125,12 +125,12 @@ const COMMANDS: Record<string, string> = {
   "npm run check:package": ".ci/run",
   "npm run test:package": ".ci/run",
   "npm install better-auth better-auth-tenant kysely@0.28 libsql":
-    "test/guides/readme.test.ts, from the tarball",
-  "npm install pg && npm install --save-dev @types/pg": "test/guides/readme.test.ts",
-  "npx tsx --env-file=.env scripts/migrate.mts": "test/guides/readme.test.ts",
-  "npx tsx --env-file=.env scripts/seed.mts": "test/guides/readme.test.ts",
+    "test/guides/readme.registry.test.ts, from the tarball",
+  "npm install pg && npm install --save-dev @types/pg": "test/guides/readme.registry.test.ts",
+  "npx tsx --env-file=.env scripts/migrate.mts": "test/guides/readme.registry.test.ts",
+  "npx tsx --env-file=.env scripts/seed.mts": "test/guides/readme.registry.test.ts",
   "npx auth@latest migrate":
-    "test/guides/cli.test.ts, with the version that goes with our better-auth",
+    "test/guides/cli.registry.test.ts, with the version that goes with our better-auth",
 };
 
 describe("commands in the guides", () => {

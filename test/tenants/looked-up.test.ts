@@ -96,7 +96,8 @@ describe("a tenant that was there a moment ago", () => {
       const { database } = here;
       const { id: tenantId, slug } = await here.createTenant();
       const other = await here.createTenant("other");
-      const at = (name: Record<string, string>) => here.browser(name).post("/sign-in/email", person);
+      const at = (name: Record<string, string>) =>
+        here.browser(name).post("/sign-in/email", person);
       const naming = (id: string, slug: string): Record<string, string> =>
         way === "by its slug" ? { "x-tenant-slug": slug } : { "x-tenant-id": id };
       await at(naming(tenantId, slug));

@@ -104,7 +104,7 @@ const CONFIGS = {
   },
 };
 
-describe.runIf(process.env.TEST_PACKAGE)("the packed package", () => {
+describe("the packed package", () => {
   const temporary = mkdtempSync(join(tmpdir(), "better-auth-tenant-package-"));
   const checkout = join(temporary, "checkout");
   let tarball: string;

@@ -37,7 +37,7 @@ describe("a covering set of configurations", () => {
     }
     expect(all.length).toBeGreaterThanOrEqual(LEAST);
     console.log(
-      `isolation: ${all.length} configurations, ${wanted.length} of them here, ${all.length - wanted.length} ${databases.includes("postgres") ? "without servers" : "on PostgreSQL and MariaDB (TEST_SERVERS=1)"}`,
+      `isolation: ${all.length} configurations, ${wanted.length} of them here, ${all.length - wanted.length} ${databases.includes("postgres") ? "without servers" : "on PostgreSQL and MariaDB (npm run test:servers)"}`,
     );
   });
 

@@ -35,7 +35,7 @@ interface Project {
   env: Record<string, string>;
 }
 
-describe.runIf(process.env.TEST_PACKAGE)("the set-up of the README", () => {
+describe("the set-up of the README", () => {
   const temporary = mkdtempSync(join(tmpdir(), "better-auth-tenant-readme-"));
 
   beforeAll(async () => {

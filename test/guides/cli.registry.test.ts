@@ -9,7 +9,7 @@ import { blocksIn, root } from "../support/markdown";
 
 // What creates the tables, as the README says. It takes a while to start, and the second way asks
 // the registry for tsx, so it runs with the package: npm run test:package.
-describe.runIf(process.env.TEST_PACKAGE)("migrating", () => {
+describe("migrating", () => {
   let directory: string;
 
   beforeEach(() => {
