@@ -5,6 +5,7 @@ import { notFound, redirect } from "next/navigation";
 import { auth } from "./auth";
 import { formatTime } from "./format";
 import { byName } from "./providers";
+import { shownProvider } from "./sso";
 import { basePath, headersFor, sessionAt } from "./tenants";
 
 /** Calls the management API as somebody, so that the plugin decides what they may do. */
@@ -47,15 +48,18 @@ const statusOf = (error: unknown) => (isAPIError(error) ? error.statusCode : und
 /** What both kinds of managers see of a tenant. */
 export async function settingsOf(tenantId: string, asManager: AsManager) {
   const query = { tenantId };
-  const [configs, invitations] = await Promise.all([
+  const [configs, invitations, { providers }] = await Promise.all([
     asManager((headers) => auth.api.listTenantOAuthConfigs({ query, headers })),
     asManager((headers) =>
       auth.api.listTenantInvitations({ query: { tenantId, limit: 50 }, headers }),
     ),
+    // An endpoint of better-auth's: it has no query of its own, but the query names the tenant.
+    asManager((headers) => auth.api.listSSOProviders({ ...{ query }, headers })),
   ]);
   return {
     configs: configs.toSorted((a, b) => byName(a.providerId, b.providerId)).map(shownConfig),
     invitations,
+    identityProviders: providers.map(shownProvider),
   };
 }
 
