@@ -111,12 +111,7 @@ export function SSOAddresses({
   return (
     <div className="stack">
       {addressesFor(protocol, providerId, origins).map(({ label, value }) => (
-        <Copyable
-          key={value}
-          label={label}
-          name={`the ${label} ${new URL(value).host} of ${providerId}`}
-          value={value}
-        />
+        <Copyable key={value} label={label} name={`the ${label} of ${providerId}`} value={value} />
       ))}
     </div>
   );

@@ -1,15 +1,11 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import type { IdentityProvider } from "@/lib/sso";
-import { domainsFrom } from "@/lib/sso";
+import { domainsFrom, type IdentityProvider } from "@/lib/sso";
 import { asOutcome, OutcomeNote, PasswordField, SubmitButton, TextField, useForm } from "./form";
 import { useSSO } from "./management";
 import { RemoveDialog } from "./remove-provider";
 import { DomainField, useSamlInput } from "./sso-form";
-
-const IN_USE =
-  "People have signed in with this provider already, so it stays where it is. Please set up a new one, and remove this one.";
 
 /** Changes the domain, and what expires: a secret or a certificate. */
 export function ChangeProvider({
@@ -34,8 +30,7 @@ export function ChangeProvider({
           { ...change, ...(clientSecret && { oidcConfig: { clientSecret } }) },
           named,
         );
-    if (error)
-      return "status" in error && error.status === 409 ? { error: IN_USE } : asOutcome(error);
+    if (error) return asOutcome(error);
     changed();
     return { done: "Saved." };
   });

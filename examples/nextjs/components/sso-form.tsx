@@ -53,8 +53,8 @@ export function SSOForm({ tenantId, slug, origins }: SSOPlace) {
         options={PROTOCOLS}
       />
       <Field
-        label="Short name"
-        name="shortName"
+        label="Identifier"
+        name="identifier"
         prefix={`${slug}-`}
         value={name}
         onChange={({ target }) => setName(target.value)}
@@ -66,7 +66,11 @@ export function SSOForm({ tenantId, slug, origins }: SSOPlace) {
         required
       />
       <DomainField />
-      <SSOAddresses protocol={protocol} providerId={providerId} origins={origins} />
+      <div className="tight">
+        <h3 className="small">What to enter at the identity provider</h3>
+        <SSOAddresses protocol={protocol} providerId={providerId} origins={origins} />
+      </div>
+      <h3 className="small">What the identity provider shows then</h3>
       {protocol === "oidc" ? <OIDCFields /> : <SamlFields />}
       <div>
         <SubmitButton className="" pending={pending}>
@@ -80,13 +84,13 @@ export function SSOForm({ tenantId, slug, origins }: SSOPlace) {
 export function DomainField({ defaultValue }: { defaultValue?: string }) {
   return (
     <Field
-      label="Email domain"
+      label="Domain"
       name="domain"
       defaultValue={defaultValue}
       placeholder="example.com"
       pattern="\s*@?[\w\-]+(\.[\w\-]+)+([\s,;]+@?[\w\-]+(\.[\w\-]+)+)*\s*"
       title="Domains such as example.com"
-      hint="Whoever types an address of this domain is sent to the identity provider."
+      hint="Whoever types an email address of this domain is sent to the identity provider."
       autoComplete="off"
       required
     />

@@ -14,16 +14,11 @@ const ACS = /^\/api\/auth\/sso\/saml2\/sp\/acs\/[\w-]+$/;
 export function speakSaml({ origin, keys, people, isOurs }) {
   const entityID = `${origin}/saml/metadata`;
   const entryPoint = `${origin}/saml/sso`;
+  const metadata = metadataOf({ entityID, entryPoint, certificate: keys.certificate });
   const idp = saml.IdentityProvider({
-    entityID,
-    signingCert: keys.certificate,
+    metadata,
     privateKey: keys.privateKey.export({ type: "pkcs8", format: "pem" }),
     requestSignatureAlgorithm: "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256",
-    nameIDFormat: [EMAIL],
-    singleSignOnService: [
-      { Binding: REDIRECT, Location: entryPoint },
-      { Binding: POST, Location: entryPoint },
-    ],
     loginResponseTemplate: {
       context: saml.SamlLib.defaultLoginResponseTemplate.context,
       attributes: ["email", "displayName", "emailVerified"].map((name) => ({
@@ -34,7 +29,6 @@ export function speakSaml({ origin, keys, people, isOurs }) {
       })),
     },
   });
-  const metadata = idp.getMetadata();
 
   function describe(response) {
     response.writeHead(200, { "content-type": "application/samlmetadata+xml" }).end(metadata);
@@ -141,6 +135,23 @@ export function speakSaml({ origin, keys, people, isOurs }) {
       `<label>Certificate<textarea readonly>${escapeHtml(keys.certificate)}</textarea></label>`,
     ],
   };
+}
+
+/** What an application has to know. */
+function metadataOf({ entityID, entryPoint, certificate }) {
+  return `<EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="${entityID}">
+  <IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">
+    <KeyDescriptor use="signing">
+      <KeyInfo xmlns="http://www.w3.org/2000/09/xmldsig#">
+        <X509Data>
+          <X509Certificate>${certificate.replace(/-----.*-----|\s/g, "")}</X509Certificate>
+        </X509Data>
+      </KeyInfo>
+    </KeyDescriptor>
+    <NameIDFormat>${EMAIL}</NameIDFormat>
+    <SingleSignOnService Binding="${REDIRECT}" Location="${entryPoint}"/>
+  </IDPSSODescriptor>
+</EntityDescriptor>`;
 }
 
 /** Of a request: its id, who sends it, and where the answer is to go. */

@@ -7,6 +7,7 @@ interface CallError {
   message?: string;
 }
 
+const TAKEN_SSO = "This identifier is already taken. Please choose another one.";
 const BROKEN_SSO =
   "Single sign-on does not work at the moment. Please tell an administrator to check it.";
 
@@ -46,8 +47,11 @@ const SENTENCES: Record<string, string> = {
   discovery_invalid_json: "There is no OpenID Connect provider at this issuer.",
   discovery_incomplete: "What this issuer says about itself is incomplete.",
   issuer_mismatch: "The provider calls itself something else. Please copy the issuer from there.",
-  // There is one list of names for all tenants, because they are in addresses.
-  VALUE_TAKEN: "This name is already taken. Please choose another one.",
+  // There is one list of identifiers for all tenants, because they are in addresses.
+  VALUE_TAKEN: TAKEN_SSO,
+  SSO_PROVIDER_WITH_THIS_PROVIDERID_ALREADY_EXISTS: TAKEN_SSO,
+  CANNOT_CHANGE_SSO_PROVIDER_IDENTITY_FIELDS_WHILE_LINKED_ACCOUNTS_EXIST:
+    "People have signed in with this provider already, so it stays as it is. Please set up a new one, and remove this one.",
   INVALID_PROVIDER: BROKEN_SSO,
   DISCOVERY_FAILED: BROKEN_SSO,
   INVALID_SAML_RESPONSE: BROKEN_SSO,

@@ -26,17 +26,16 @@ interface Address {
 
 /** What an identity provider has to be told. People sign in at two addresses, and come back there. */
 export function addressesFor(protocol: Protocol, providerId: string, origins: string[]): Address[] {
-  const api = origins.map((origin) => `${origin}/api/auth/sso`);
-  if (protocol === "oidc") {
-    return api.map((base) => ({ label: "Redirect URI", value: redirectURI(base, providerId) }));
-  }
-  return [
-    ...api.map((base) => ({ label: "ACS URL", value: `${base}/saml2/sp/acs/${providerId}` })),
-    { label: "Entity ID, and where our metadata is", value: entityId(providerId, origins) },
-  ];
+  const [name, path] =
+    protocol === "oidc" ? ["Redirect URI", "callback"] : ["ACS URL", "saml2/sp/acs"];
+  const waysBack = origins.map((origin, index) => ({
+    label: index === 0 ? name : `${name} for ${new URL(origin).host}`,
+    value: `${origin}/api/auth/sso/${path}/${providerId}`,
+  }));
+  if (protocol === "oidc") return waysBack;
+  const value = entityId(providerId, origins);
+  return [...waysBack, { label: "Entity ID (audience), and where our metadata is", value }];
 }
-
-const redirectURI = (base: string, providerId: string) => `${base}/callback/${providerId}`;
 
 /** What this application is called at the identity provider. It has to be an address. */
 export const entityId = (providerId: string, [origin]: string[]) =>
