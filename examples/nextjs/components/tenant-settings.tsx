@@ -20,11 +20,12 @@ export function TenantSettings({
   tenant: Tenant;
   configs: Config[];
   invitations: TenantInvitation[];
-  identityProviders: IdentityProvider[];
+  /** Not there while the tenant is suspended. */
+  identityProviders: IdentityProvider[] | undefined;
 }) {
   const offered = {
     providerIds: configs.map(({ providerId }) => providerId),
-    hasSSO: identityProviders.length > 0,
+    hasSSO: Boolean(identityProviders?.length),
   };
   return (
     <div className="columns two">
@@ -34,12 +35,14 @@ export function TenantSettings({
           <TenantForm tenant={{ id, slug, name, metadata }} />
         </section>
         <SocialSignIn tenantId={id} configs={configs} />
-        <SingleSignOn
-          tenantId={id}
-          slug={slug}
-          origins={[APP_URL.origin, hostAddress(slug)]}
-          providers={identityProviders}
-        />
+        {identityProviders && (
+          <SingleSignOn
+            tenantId={id}
+            slug={slug}
+            origins={[APP_URL.origin, hostAddress(slug)]}
+            providers={identityProviders}
+          />
+        )}
       </div>
       <div className="stack">
         <section className="card" aria-labelledby="policy">

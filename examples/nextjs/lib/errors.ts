@@ -49,13 +49,17 @@ const SENTENCES: Record<string, string> = {
   issuer_mismatch: "The provider calls itself something else. Please copy the issuer from there.",
   // There is one list of identifiers for all tenants, because they are in addresses.
   VALUE_TAKEN: TAKEN_SSO,
-  SSO_PROVIDER_WITH_THIS_PROVIDERID_ALREADY_EXISTS: TAKEN_SSO,
-  CANNOT_CHANGE_SSO_PROVIDER_IDENTITY_FIELDS_WHILE_LINKED_ACCOUNTS_EXIST:
-    "People have signed in with this provider already, so it stays as it is. Please set up a new one, and remove this one.",
   INVALID_PROVIDER: BROKEN_SSO,
   DISCOVERY_FAILED: BROKEN_SSO,
   INVALID_SAML_RESPONSE: BROKEN_SSO,
   SAML_ERROR: BROKEN_SSO,
+};
+
+/** Some errors of better-auth's have no code. */
+const WITHOUT_CODE: Record<string, string> = {
+  "SSO provider with this providerId already exists": TAKEN_SSO,
+  "Cannot change SSO provider identity fields while linked accounts exist":
+    "People have signed in with this provider already, so it stays as it is. Please set up a new one, and remove this one.",
 };
 
 /** What is wrong with a field, by its name in the body of a call. */
@@ -79,6 +83,7 @@ const UNKNOWN = "Something went wrong. Please try again.";
 export function explain({ code, message }: CallError): string {
   if (code && SENTENCES[code]) return SENTENCES[code];
   if (code === "VALIDATION_ERROR") return explainValidation(message);
+  if (message && WITHOUT_CODE[message]) return WITHOUT_CODE[message];
   return message ? asSentence(withLabels(message)) : UNKNOWN;
 }
 
