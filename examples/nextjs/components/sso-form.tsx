@@ -39,6 +39,9 @@ export function SSOForm({ tenantId, slug, origins }: SSOPlace) {
             ),
           );
     if (error) return asOutcome(error);
+    // React empties the form, and does not know of these two.
+    setProtocol("oidc");
+    setName("sso");
     router.refresh();
     return { done: `${providerId} is set up. Check it, then sign in with it yourself.` };
   });

@@ -56,7 +56,7 @@ const STYLE = `
     --line: light-dark(#d5d9e0, #3a3f48); --orange: light-dark(#b8400a, #ffa06b); }
   * { box-sizing: border-box; }
   body { margin: 0; min-height: 100dvh; display: grid; place-items: center; padding: 1.5rem;
-    color: var(--ink); background: light-dark(#f6f7f9, #131519); }
+    color: var(--ink); background: light-dark(#f6f7f9, #131519); overflow-wrap: anywhere; }
   main { width: min(100%, 27rem); padding: 2rem; border: 1px solid var(--line);
     border-radius: 1rem; background: light-dark(#fff, #1b1e24); }
   .brand { margin: 0 0 1.25rem; font-weight: 600; color: var(--orange); }
@@ -81,9 +81,9 @@ const STYLE = `
   h2 { margin: 2rem 0 .25rem; font-size: 1.125rem; }
   dl { margin: 0; font-size: .9rem; } dt { color: var(--quiet); } dd { margin: 0; }
   dl > div { padding: .4rem 0; border-top: 1px solid var(--line); }
-  code { overflow-wrap: anywhere; }
+  .to-copy { display: block; margin-top: .75rem; font-size: .9rem; color: var(--quiet); }
   textarea { display: block; width: 100%; height: 8rem; margin-top: .25rem; padding: .6rem .75rem;
-    font: .8rem/1.5 ui-monospace, monospace; color: inherit; resize: vertical; white-space: pre;
+    font: .8rem/1.5 ui-monospace, monospace; color: var(--ink); resize: vertical; white-space: pre;
     background: light-dark(#f6f7f9, #131519); border: 1px solid var(--line);
     border-radius: .6rem; }
 `;

@@ -131,8 +131,8 @@ export function speakSaml({ origin, keys, people, isOurs }) {
       "<h2>Single sign-on with SAML</h2>",
       `<dl>${fact("Entity ID, and where the metadata is", entityID)}`,
       `${fact("Sign-in URL", entryPoint)}</dl>`,
-      `<label>Metadata<textarea readonly>${escapeHtml(metadata)}</textarea></label>`,
-      `<label>Certificate<textarea readonly>${escapeHtml(keys.certificate)}</textarea></label>`,
+      `<label class="to-copy">Metadata<textarea readonly>${escapeHtml(metadata)}</textarea></label>`,
+      `<label class="to-copy">Certificate<textarea readonly>${escapeHtml(keys.certificate)}</textarea></label>`,
     ],
   };
 }

@@ -100,6 +100,7 @@ const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
     await section.getByLabel("Metadata", { exact: true }).fill(metadata);
     await setUpSSO(page, "hooli-saml");
     await checkSSO(page, "hooli-saml", "No problems found.");
+    await section.getByLabel("Protocol").selectOption("SAML");
     await section.getByLabel("Its entity ID, sign-in URL and certificate").check();
     await section.getByLabel("Entity ID").last().fill("https://idp.example.com");
     await section.getByLabel("Certificate", { exact: true }).fill(certificate);
