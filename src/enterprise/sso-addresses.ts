@@ -44,11 +44,41 @@ export const hasRelayState = (border: Border, model: string) =>
 
 const REGISTERS = ["/sso/register", "/sso/update-provider"];
 
-/** The same for a provider that is about to be registered. */
+/** The same for a provider that is about to be registered, and for the endpoints that it has. */
 export const askForWrittenHosts = (options: ResolvedOptions): BeforeHook => ({
   matcher: ({ path }) => options.resolveTenantId !== undefined && REGISTERS.includes(path ?? ""),
 
-  handler: createAuthMiddleware(async (ctx) => {
-    await (await addresses()).askForHosts(ctx, options, ctx.body);
+  handler: createAuthMiddleware(async (given) => {
+    const ctx = given as HookEndpointContext;
+    const { askForHosts } = await addresses();
+    await askForHosts(ctx, options, ctx.body);
+    await askForHosts(ctx, options, await discoveryDocument(ctx));
   }),
 });
+
+const TIMEOUT = 10_000;
+
+/**
+ * The document that better-auth is about to read: endpoints may be at another host than the issuer,
+ * as Google's are. Read as better-auth does, at a trusted address and without following redirects,
+ * so that nobody sends this server to addresses in its own network.
+ */
+async function discoveryDocument({ path, body, context }: HookEndpointContext): Promise<unknown> {
+  const { issuer, oidcConfig } = (body ?? {}) as {
+    issuer?: unknown;
+    oidcConfig?: { skipDiscovery?: unknown; discoveryEndpoint?: unknown } | null;
+  };
+  if (path !== "/sso/register" || !oidcConfig || oidcConfig.skipDiscovery) return undefined;
+  const { discoveryEndpoint } = oidcConfig;
+  const address = String(
+    discoveryEndpoint || `${String(issuer).replace(/\/$/, "")}/.well-known/openid-configuration`,
+  );
+  if (!/^https?:/.test(address) || !context.isTrustedOrigin(address)) return undefined;
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT);
+    return await (await fetch(address, { redirect: "manual", signal })).json();
+  } catch {
+    // better-auth reads it again, and says what is wrong.
+    return undefined;
+  }
+}

@@ -100,6 +100,71 @@ describe("OpenID Connect in a tenant", () => {
     expect(data?.user).toMatchObject({ tenantId: world.acme.id });
   });
 
+  describe("a provider whose endpoints are at several hosts", () => {
+    /** As Google has it: the issuer is at one host, and most of the rest at another. */
+    async function register(
+      resolve?: (host: string | null | undefined, world: SSOWorld) => unknown,
+    ) {
+      const built: { world?: SSOWorld } = {};
+      const resolveTenantId = ({ headers }: { headers?: Headers | undefined }) =>
+        built.world && (resolve?.(headers?.get("host"), built.world) as undefined);
+      const world = await createSSOWorld({
+        tenant: { ...(resolve && { resolveTenantId }) },
+        trustedOrigins: ["http://localhost:*"],
+      });
+      built.world = world;
+      const { issuer, rules } = world.provider;
+      const elsewhere = elsewhereOf(world);
+      rules.discovery = {
+        issuer,
+        authorization_endpoint: `${issuer}/oauth/authorize`,
+        token_endpoint: `${elsewhere}/oauth/token`,
+        token_endpoint_auth_methods_supported: ["client_secret_post"],
+        userinfo_endpoint: `${elsewhere}/api/v4/user`,
+        jwks_uri: `${elsewhere}/jwks`,
+      };
+      const { clientId, clientSecret } = world.oidc("acme-google").oidcConfig;
+      const registered = await world.acme.admin.browser.post("/sso/register", {
+        providerId: "acme-google",
+        issuer,
+        domain: "acme.example",
+        oidcConfig: { clientId, clientSecret, pkce: true },
+      });
+      return { world, registered };
+    }
+
+    const elsewhereOf = ({ provider }: SSOWorld) =>
+      provider.issuer.replace("127.0.0.1", "localhost");
+
+    it.each([
+      ["without a resolver", undefined],
+      ["with a resolver", () => undefined],
+    ])("signs people in, %s", async (_, resolve) => {
+      const { world, registered } = await register(resolve);
+      expect(registered.data).toMatchObject({ providerId: "acme-google" });
+      world.provider.addPerson("ada");
+      const { browser } = await world.signIn(world.acme.id, { providerId: "acme-google" }, "ada");
+      expect(await whoIs(browser)).toMatchObject({ tenantId: world.acme.id });
+    });
+
+    it("is refused if one of them belongs to another tenant", async () => {
+      const { registered } = await register((host, world) =>
+        host === new URL(elsewhereOf(world)).host ? world.globex.id : undefined,
+      );
+      expect(registered.data).toMatchObject({ code: "discovery_untrusted_origin" });
+    });
+
+    it("is not asked for its endpoints at an address that is not trusted", async () => {
+      const world = await createSSOWorld({ tenant: { resolveTenantId: () => undefined } });
+      const registered = await world.acme.admin.browser.post("/sso/register", {
+        ...world.oidc("acme-google", { issuer: elsewhereOf(world) }),
+        oidcConfig: { clientId: "a", clientSecret: "b" },
+      });
+      expect(registered.data).toMatchObject({ code: "discovery_untrusted_origin" });
+      expect(world.provider.requests).toEqual([]);
+    });
+  });
+
   it("works with one callback for all providers", async () => {
     const world = await withProviders({ sso: { redirectURI: "/sso/callback" } });
     for (const { id, slug } of [world.acme, world.globex]) {

@@ -43,6 +43,8 @@ export async function startIdentityProvider() {
     /** Whether tokens come with a refresh token, and for how many seconds they are good. */
     refreshTokens: false,
     expiresIn: 7200,
+    /** What it says about itself, if it does. */
+    discovery: undefined as Record<string, string | string[]> | undefined,
   };
 
   const server = createServer(async (request, response) => {
@@ -54,6 +56,9 @@ export async function startIdentityProvider() {
     if (route === "GET /oauth/authorize") return authorize(request, response, params);
     if (route === "POST /oauth/token") return exchange(response, params);
     if (route === "GET /api/v4/user") return userInfo(request, response);
+    if (route === "GET /.well-known/openid-configuration" && rules.discovery) {
+      return answer(response, 200, rules.discovery);
+    }
     return answer(response, 404, { error: "not_found" });
   });
 

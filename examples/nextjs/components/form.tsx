@@ -115,13 +115,29 @@ export function Field({ label, hint, prefix, aside, ...input }: FieldProps) {
   );
 }
 
+/** For something that is copied from elsewhere, such as a certificate. */
+export function TextField({
+  label,
+  hint,
+  ...textarea
+}: Pick<FieldProps, "label" | "hint" | "name" | "required" | "placeholder">) {
+  return (
+    <Labelled label={label} hint={hint}>
+      {(control) => (
+        <textarea {...control} rows={6} spellCheck={false} autoComplete="off" {...textarea} />
+      )}
+    </Labelled>
+  );
+}
+
 export function SelectField({
   label,
   hint,
   options,
   ...select
-}: Pick<FieldProps, "label" | "hint" | "name" | "defaultValue"> & {
+}: Pick<FieldProps, "label" | "hint" | "name" | "defaultValue" | "value"> & {
   options: Record<string, string>;
+  onChange?: ChangeEventHandler<HTMLSelectElement>;
 }) {
   return (
     <Labelled label={label} hint={hint}>
@@ -155,8 +171,10 @@ export function Check({
   );
 }
 
-export function EmailField() {
-  return <Field label="Email" name="email" type="email" autoComplete="username" required />;
+export function EmailField(input: Pick<FieldProps, "defaultValue">) {
+  return (
+    <Field label="Email" name="email" type="email" autoComplete="username" required {...input} />
+  );
 }
 
 /** A name with something to see in it. */

@@ -19,3 +19,10 @@ export function useManagement() {
   // The client is a proxy: what it returns is another one each time, and effects would run again.
   return useMemo(() => (own ? tenantClient(own) : platformClient).tenant, [own]);
 }
+
+/** The same for better-auth's own calls about identity providers. The query names the tenant. */
+export function useSSO(tenantId: string) {
+  const own = useOwnTenant();
+  const { sso } = own ? tenantClient(own) : platformClient;
+  return { sso, named: { query: { tenantId } } };
+}

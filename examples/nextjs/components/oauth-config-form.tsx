@@ -3,9 +3,9 @@
 import { useRouter } from "next/navigation";
 import { useEffect, useState } from "react";
 import { providerFields, providerIds, providerName } from "@/lib/providers";
+import { RedirectURI } from "./copyable";
 import { asOutcome, Field, OutcomeNote, PasswordField, SubmitButton, useForm } from "./form";
 import { useManagement } from "./management";
-import { RedirectURI } from "./redirect-uri";
 
 type Options = Record<string, string>;
 

@@ -4,9 +4,9 @@ import type { OAuthConfigCheck } from "better-auth-tenant";
 import { useRouter } from "next/navigation";
 import { useState } from "react";
 import { providerName } from "@/lib/providers";
+import { RedirectURI } from "./copyable";
 import { ActionButton, asOutcome, OutcomeNote, PasswordField, SubmitButton, useForm } from "./form";
 import { useManagement } from "./management";
-import { RedirectURI } from "./redirect-uri";
 import { RemoveProvider } from "./remove-provider";
 
 export interface Config {
@@ -120,9 +120,14 @@ function Check(target: Target) {
   );
 }
 
+interface Found {
+  ok: boolean;
+  findings: { subject: string; ok: boolean | null; message: string }[];
+}
+
 const VERDICTS: Record<string, string> = { true: "OK", false: "Failed", null: "Not checked" };
 
-function Findings({ ok, findings }: OAuthConfigCheck) {
+export function Findings({ ok, findings }: Found) {
   return (
     <div className={ok ? "note good stack" : "note bad stack"}>
       <p>{ok ? "No problems found." : "This config does not work."}</p>

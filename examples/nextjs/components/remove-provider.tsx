@@ -1,7 +1,7 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import { useId, useRef } from "react";
+import { type ReactNode, useId, useRef } from "react";
 import { providerName } from "@/lib/providers";
 import { ActionButton, asOutcome } from "./form";
 import { useManagement } from "./management";
@@ -11,14 +11,36 @@ import type { Target } from "./oauth-configs";
 export function RemoveProvider(target: Target) {
   const router = useRouter();
   const { oauthConfig } = useManagement();
-  const dialog = useRef<HTMLDialogElement>(null);
-  const titleId = useId();
   const name = providerName(target.providerId);
   const remove = async () => {
     const { error } = await oauthConfig.delete(target);
     if (error) return asOutcome(error);
-    dialog.current?.close();
     router.refresh();
+  };
+  return (
+    <RemoveDialog name={name} remove={remove}>
+      The client ID and the secret are deleted. People can no longer use {name} to sign in here,
+      unless it is set up for all tenants.
+    </RemoveDialog>
+  );
+}
+
+/** A button, and behind it the question whether that was meant. */
+export function RemoveDialog({
+  name,
+  remove,
+  children,
+}: {
+  name: string;
+  remove: Parameters<typeof ActionButton>[0]["act"];
+  children: ReactNode;
+}) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const titleId = useId();
+  const act = async () => {
+    const outcome = await remove();
+    if (!outcome) dialog.current?.close();
+    return outcome;
   };
   return (
     <div>
@@ -32,10 +54,7 @@ export function RemoveProvider(target: Target) {
       <dialog ref={dialog} aria-labelledby={titleId}>
         <div className="stack">
           <h3 id={titleId}>Remove {name}?</h3>
-          <p className="muted">
-            The client ID and the secret are deleted. People can no longer use {name} to sign in
-            here, unless it is set up for all tenants.
-          </p>
+          <p className="muted">{children}</p>
           <div className="row">
             <button
               className="button plain compact"
@@ -44,7 +63,7 @@ export function RemoveProvider(target: Target) {
             >
               Cancel
             </button>
-            <ActionButton className="destructive compact" act={remove}>
+            <ActionButton className="destructive compact" act={act}>
               Remove {name}
             </ActionButton>
           </div>

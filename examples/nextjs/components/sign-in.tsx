@@ -3,6 +3,7 @@
 import { INVITATION_HEADER } from "better-auth-tenant/invitations/client";
 import Link from "next/link";
 import { useRouter } from "next/navigation";
+import { type MouseEvent, useEffect, useRef, useState } from "react";
 import { tenantClient } from "@/lib/auth-client";
 import { acceptAddress } from "@/lib/invitations";
 import { providerName } from "@/lib/providers";
@@ -23,17 +24,23 @@ export interface Place {
   base: string;
 }
 
-export function SignInForm({ tenantId, base }: Place) {
+/** With an address that was typed before, the keyboard goes on at the password. */
+export function SignInForm({ tenantId, base, email: typed }: Place & { email?: string }) {
   const router = useRouter();
+  const fields = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    const next = typed ? "password" : "email";
+    if (typed !== undefined) fields.current?.querySelector<HTMLElement>(`[name=${next}]`)?.focus();
+  }, [typed]);
   const { form, pending, outcome } = useForm(async ({ email = "", password = "" }) => {
     const { error } = await tenantClient(tenantId).tenant.signIn.email({ email, password });
     if (error) return asOutcome(error);
     router.replace(`${base}/dashboard`);
   });
   return (
-    <form className="stack" {...form}>
+    <form className="stack" ref={fields} {...form}>
       <OutcomeNote {...outcome} />
-      <EmailField />
+      <EmailField defaultValue={typed} />
       <PasswordField
         label="Password"
         name="password"
@@ -42,6 +49,44 @@ export function SignInForm({ tenantId, base }: Place) {
         aside={<Link href={`${base}/forgot-password`}>Forgot password?</Link>}
       />
       <SubmitButton pending={pending}>Sign in</SubmitButton>
+    </form>
+  );
+}
+
+/**
+ * First the address: whoever has one of a domain with single sign-on goes there, and everybody else
+ * is asked for a password, if the tenant allows it.
+ */
+export function SingleSignOnForm({
+  tenantId,
+  base,
+  hasPassword,
+}: Place & { hasPassword: boolean }) {
+  const [email, setEmail] = useState<string>();
+  const { form, pending, outcome } = useForm(async ({ email = "" }) => {
+    const { error } = await tenantClient(tenantId).signIn.sso({
+      email,
+      callbackURL: `${base}/dashboard`,
+      errorCallbackURL: base || "/",
+    });
+    if (!error) return;
+    if (error.status !== 404) return asOutcome(error);
+    if (!hasPassword) return { error: "There is no single sign-on for this email address." };
+    setEmail(email);
+  });
+  const usePassword = ({ currentTarget: { form } }: MouseEvent<HTMLButtonElement>) =>
+    setEmail(String(new FormData(form ?? undefined).get("email") ?? ""));
+  if (email !== undefined) return <SignInForm tenantId={tenantId} base={base} email={email} />;
+  return (
+    <form className="stack" {...form}>
+      <OutcomeNote {...outcome} />
+      <EmailField />
+      <SubmitButton pending={pending}>Continue</SubmitButton>
+      {hasPassword && (
+        <button className="button plain wide" type="button" onClick={usePassword}>
+          Use a password
+        </button>
+      )}
     </form>
   );
 }

@@ -1,9 +1,12 @@
 import type { Tenant } from "better-auth-tenant";
 import type { TenantInvitation } from "better-auth-tenant/invitations";
+import { APP_URL, hostAddress } from "@/lib/hosts";
 import { offeredMethods } from "@/lib/policy";
+import type { IdentityProvider } from "@/lib/sso";
 import { Invitations } from "./invitations";
 import type { Config } from "./oauth-configs";
 import { PolicyForm } from "./policy-form";
+import { SingleSignOn } from "./single-sign-on";
 import { SocialSignIn } from "./social-sign-in";
 import { TenantForm } from "./tenant-form";
 
@@ -12,12 +15,18 @@ export function TenantSettings({
   tenant: { id, slug, name, metadata, policy },
   configs,
   invitations,
+  identityProviders,
 }: {
   tenant: Tenant;
   configs: Config[];
   invitations: TenantInvitation[];
+  /** Not there while the tenant is suspended. */
+  identityProviders: IdentityProvider[] | undefined;
 }) {
-  const providers = configs.map(({ providerId }) => providerId);
+  const offered = {
+    providerIds: configs.map(({ providerId }) => providerId),
+    hasSSO: Boolean(identityProviders?.length),
+  };
   return (
     <div className="columns two">
       <div className="stack">
@@ -26,11 +35,19 @@ export function TenantSettings({
           <TenantForm tenant={{ id, slug, name, metadata }} />
         </section>
         <SocialSignIn tenantId={id} configs={configs} />
+        {identityProviders && (
+          <SingleSignOn
+            tenantId={id}
+            slug={slug}
+            origins={[APP_URL.origin, hostAddress(slug)]}
+            providers={identityProviders}
+          />
+        )}
       </div>
       <div className="stack">
         <section className="card" aria-labelledby="policy">
           <h2 id="policy">Policy</h2>
-          <PolicyForm tenantId={id} policy={policy} methods={offeredMethods(providers, policy)} />
+          <PolicyForm tenantId={id} policy={policy} methods={offeredMethods(offered, policy)} />
         </section>
         <Invitations tenantId={id} invitations={invitations} />
       </div>

@@ -1,10 +1,11 @@
+import { ssoClient } from "@better-auth/sso/client";
 import { createAuthClient } from "better-auth/react";
 import { tenantAuthClient } from "better-auth-tenant/client";
 import { tenantInvitationsClient } from "better-auth-tenant/invitations/client";
 
 /** For operators, who belong to the platform and to no tenant. */
 export const platformClient = createAuthClient({
-  plugins: [tenantAuthClient(), tenantInvitationsClient()],
+  plugins: [tenantAuthClient(), tenantInvitationsClient(), ssoClient()],
 });
 
 /** For the pages of a tenant: every call of this client runs inside it. */
@@ -15,6 +16,8 @@ export function tenantClient(tenantId: string) {
 }
 
 const createTenantClient = (tenantId: string) =>
-  createAuthClient({ plugins: [tenantAuthClient({ tenantId }), tenantInvitationsClient()] });
+  createAuthClient({
+    plugins: [tenantAuthClient({ tenantId }), tenantInvitationsClient(), ssoClient()],
+  });
 
 const clients = new Map<string, ReturnType<typeof createTenantClient>>();

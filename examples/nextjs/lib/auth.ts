@@ -1,3 +1,4 @@
+import { sso } from "@better-auth/sso";
 import { betterAuth } from "better-auth";
 import { APIError, createAuthMiddleware } from "better-auth/api";
 import { admin } from "better-auth/plugins";
@@ -9,6 +10,9 @@ import { APP_URL } from "./hosts";
 import { inbox } from "./inbox";
 import { sendMail } from "./mail";
 
+/** Where the stand-in identity provider of this example is. */
+const IDP_HOST = process.env.IDP_HOST ?? "localhost:4000";
+
 const byOwnHost = bySubdomain({ baseDomain: APP_URL.hostname });
 
 export const auth = betterAuth({
@@ -19,6 +23,15 @@ export const auth = betterAuth({
     protocol: APP_URL.protocol === "https:" ? "https" : "http",
     fallback: APP_URL.origin,
   },
+  // Where a tenant's identity provider may be. Google and Microsoft have several hosts.
+  trustedOrigins: [
+    "https://*.okta.com",
+    "https://login.microsoftonline.com",
+    "https://graph.microsoft.com",
+    "https://accounts.google.com",
+    "https://*.googleapis.com",
+    `http://${IDP_HOST}`,
+  ],
   database: openDatabase(),
   // The tables are brought up to date when the server starts, see instrumentation.ts.
   advanced: { database: { validateSchema: false } },
@@ -60,12 +73,18 @@ export const auth = betterAuth({
         ctx.headers?.get("host") === APP_URL.host ? undefined : byOwnHost(ctx),
       // Somebody may be at several tenants in one browser, in two tabs.
       sessionCookies: "per-tenant",
-      // The stand-in identity provider of this example.
-      trustedProviderHosts: [process.env.IDP_HOST ?? "localhost:4000"],
-      scopedModels: ["mail"],
+      trustedProviderHosts: [IDP_HOST],
+      scopedModels: ["mail", "ssoProvider"],
       // A tenant's own administrators manage it at /t/<slug>/settings, without an operator.
       tenantRoles: {
-        admin: ["tenant:get", "tenant:update", "policy:update", "oauth-config:*", "invitation:*"],
+        admin: [
+          "tenant:get",
+          "tenant:update",
+          "policy:update",
+          "oauth-config:*",
+          "invitation:*",
+          "sso:*",
+        ],
       },
     }),
     tenantInvitations({
@@ -78,6 +97,9 @@ export const auth = betterAuth({
         }),
     }),
     admin(),
+    // A demo has no DNS where a domain could be verified, so it believes what a tenant's identity
+    // provider says about an address. Yours has `domainVerification: { enabled: true }` instead.
+    sso({ trustEmailVerified: true }),
     inbox(),
   ],
 });

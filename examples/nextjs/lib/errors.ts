@@ -7,6 +7,10 @@ interface CallError {
   message?: string;
 }
 
+const TAKEN_SSO = "This identifier is already taken. Please choose another one.";
+const BROKEN_SSO =
+  "Single sign-on does not work at the moment. Please tell an administrator to check it.";
+
 const SENTENCES: Record<string, string> = {
   INVALID_EMAIL: "Please enter a valid email address.",
   INVALID_EMAIL_OR_PASSWORD: "Invalid email or password.",
@@ -31,6 +35,31 @@ const SENTENCES: Record<string, string> = {
   INVITATION_EMAIL_MISMATCH: "This invitation is for another email address.",
   USER_ALREADY_IN_TENANT: "There is already an account with this email address.",
   ROLE_NOT_ALLOWED: "You cannot give this role.",
+  // What better-auth finds at the issuer of an identity provider.
+  discovery_invalid_url: "Please enter the issuer as an address such as https://acme.okta.com.",
+  discovery_not_found: "There is no OpenID Connect provider at this issuer.",
+  discovery_untrusted_origin:
+    "Identity providers at this address are not allowed here. Please ask an operator.",
+  discovery_private_host:
+    "Identity providers at this address are not allowed here. Please ask an operator.",
+  discovery_timeout: "The identity provider cannot be reached. Is the issuer right?",
+  discovery_unexpected_error: "The identity provider cannot be reached. Is the issuer right?",
+  discovery_invalid_json: "There is no OpenID Connect provider at this issuer.",
+  discovery_incomplete: "What this issuer says about itself is incomplete.",
+  issuer_mismatch: "The provider calls itself something else. Please copy the issuer from there.",
+  // There is one list of identifiers for all tenants, because they are in addresses.
+  VALUE_TAKEN: TAKEN_SSO,
+  INVALID_PROVIDER: BROKEN_SSO,
+  DISCOVERY_FAILED: BROKEN_SSO,
+  INVALID_SAML_RESPONSE: BROKEN_SSO,
+  SAML_ERROR: BROKEN_SSO,
+};
+
+/** Some errors of better-auth's have no code. */
+const WITHOUT_CODE: Record<string, string> = {
+  "SSO provider with this providerId already exists": TAKEN_SSO,
+  "Cannot change SSO provider identity fields while linked accounts exist":
+    "People have signed in with this provider already, so it stays as it is. Please set up a new one, and remove this one.",
 };
 
 /** What is wrong with a field, by its name in the body of a call. */
@@ -39,6 +68,7 @@ const FIELDS: Record<string, string> = {
   name: "Please enter a name of 1 to 255 characters.",
   password: "Please enter a password of 8 to 128 characters.",
   newPassword: "Please enter a password of 8 to 128 characters.",
+  issuer: "Please enter the issuer as an address such as https://acme.okta.com.",
   clientId: "Please enter the client ID.",
   clientSecret: "Please enter the client secret.",
   "policy.emailDomains": "Please enter domains such as example.com.",
@@ -53,11 +83,14 @@ const UNKNOWN = "Something went wrong. Please try again.";
 export function explain({ code, message }: CallError): string {
   if (code && SENTENCES[code]) return SENTENCES[code];
   if (code === "VALIDATION_ERROR") return explainValidation(message);
+  if (message && WITHOUT_CODE[message]) return WITHOUT_CODE[message];
   return message ? asSentence(withLabels(message)) : UNKNOWN;
 }
 
 /** What it means when a provider's callback leads back with an error. */
-export function explainRefusal(error: string): string {
+export function explainRefusal(refusal: string): string {
+  // better-auth writes some of them with spaces.
+  const error = refusal.replaceAll(" ", "_");
   if (error === "access_denied") return "You cancelled signing in with this provider.";
   if (error === "account_not_linked") {
     return "There is already an account with this email address. Please sign in as you did before.";

@@ -5,6 +5,7 @@ import { notFound, redirect } from "next/navigation";
 import { auth } from "./auth";
 import { formatTime } from "./format";
 import { byName } from "./providers";
+import { shownProvider } from "./sso";
 import { basePath, headersFor, sessionAt } from "./tenants";
 
 /** Calls the management API as somebody, so that the plugin decides what they may do. */
@@ -45,17 +46,24 @@ export async function administratorOf(tenant: Tenant): Promise<AsManager | null>
 const statusOf = (error: unknown) => (isAPIError(error) ? error.statusCode : undefined);
 
 /** What both kinds of managers see of a tenant. */
-export async function settingsOf(tenantId: string, asManager: AsManager) {
+export async function settingsOf(tenant: Pick<Tenant, "id" | "status">, asManager: AsManager) {
+  const tenantId = tenant.id;
   const query = { tenantId };
-  const [configs, invitations] = await Promise.all([
+  const [configs, invitations, identityProviders] = await Promise.all([
     asManager((headers) => auth.api.listTenantOAuthConfigs({ query, headers })),
     asManager((headers) =>
       auth.api.listTenantInvitations({ query: { tenantId, limit: 50 }, headers }),
     ),
+    // An endpoint of better-auth's: none of these runs in a tenant that is suspended. It has no
+    // query of its own, but the query names the tenant.
+    tenant.status === "active"
+      ? asManager((headers) => auth.api.listSSOProviders({ ...{ query }, headers }))
+      : null,
   ]);
   return {
     configs: configs.toSorted((a, b) => byName(a.providerId, b.providerId)).map(shownConfig),
     invitations,
+    identityProviders: identityProviders?.providers.map(shownProvider),
   };
 }
 

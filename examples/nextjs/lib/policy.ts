@@ -30,9 +30,13 @@ export function methodName(method: SignInMethod): string {
 }
 
 /** What a tenant can choose from: what it has, and what it has chosen already. */
-export function offeredMethods(providerIds: string[], policy: TenantPolicy | null): SignInMethod[] {
+export function offeredMethods(
+  { providerIds, hasSSO }: { providerIds: string[]; hasSSO: boolean },
+  policy: TenantPolicy | null,
+): SignInMethod[] {
   const social = providerIds.toSorted(byName).map((id): SignInMethod => `${SOCIAL}${id}`);
-  return [...new Set<SignInMethod>(["password", ...social, ...(policy?.methods ?? [])])];
+  const sso: SignInMethod[] = hasSSO ? ["sso"] : [];
+  return [...new Set<SignInMethod>(["password", ...sso, ...social, ...(policy?.methods ?? [])])];
 }
 
 /** The policy of a form. What is left empty is as the application has it. */

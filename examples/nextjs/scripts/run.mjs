@@ -21,7 +21,7 @@ import {
 import { createServer } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { startIdentityProvider } from "../idp.mjs";
+import { KEY_FILES } from "../idp/keys.mjs";
 
 const example = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const plugin = resolve(example, "../..");
@@ -56,7 +56,9 @@ async function main() {
   if (mode === "reset") deleteData();
   if (mode !== "dev") await buildExample();
 
-  await startIdentityProvider(idpPort, appUrl);
+  // Not before everything is installed: it signs with a library.
+  const { startIdentityProvider } = await import("../idp/index.mjs");
+  await startIdentityProvider({ port: idpPort, appUrl, directory: dataDirectory() });
   // By name: with a number here, Next.js takes its own rewrites for ones to another host.
   const server = start("node_modules/next/dist/bin/next", [
     mode === "dev" ? "dev" : "start",
@@ -94,7 +96,7 @@ function deleteData() {
     const name = new URL(process.env.DATABASE_URL).pathname.slice(1);
     throw new Error(`A PostgreSQL database is yours to delete: dropdb ${name} && createdb ${name}`);
   }
-  for (const name of ["example.db", "example.db-shm", "example.db-wal", "secret"]) {
+  for (const name of ["example.db", "example.db-shm", "example.db-wal", "secret", ...KEY_FILES]) {
     rmSync(join(dataDirectory(), name), { force: true });
   }
 }

@@ -4,6 +4,7 @@ import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { createTenant, deleteTenantsAfterwards, followMail, invite } from "./support/console";
+import { checkSSO, fillOIDC, openSSOForm, samlOffer, setUpSSO, typeAddress } from "./support/sso";
 import {
   ACME,
   ADMINISTRATOR,
@@ -80,6 +81,39 @@ const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
     await page.getByLabel("Email").fill("jane@example.com");
     await page.getByRole("button", { name: "Send invitation" }).click();
     await page.getByText("There is already an account").waitFor();
+  },
+  "console-sso": async (page) => {
+    await createTenant(page, "Hooli", "hooli");
+    const section = await openSSOForm(page, "OpenID Connect");
+    await section.getByLabel("Identifier").fill("oidc");
+    await fillOIDC(page, { secret: "a wrong secret" });
+    await setUpSSO(page, "hooli-oidc");
+    await checkSSO(page, "hooli-oidc", "It does not accept the client ID and secret");
+    for (const summary of await section.locator("article summary").all()) await summary.click();
+  },
+  "console-saml": async (page) => {
+    await page.reload();
+    const { metadata, certificate } = await samlOffer(page);
+    const section = await openSSOForm(page, "SAML");
+    await section.getByLabel("Identifier").fill("saml");
+    await section.getByLabel("Domain").last().fill("saml.example");
+    await section.getByLabel("Metadata", { exact: true }).fill(metadata);
+    await setUpSSO(page, "hooli-saml");
+    await checkSSO(page, "hooli-saml", "No problems found.");
+    await section.getByLabel("Protocol").selectOption("SAML");
+    await section.getByLabel("Its entity ID, sign-in URL and certificate").check();
+    await section.getByLabel("Entity ID").last().fill("https://idp.example.com");
+    await section.getByLabel("Certificate", { exact: true }).fill(certificate);
+  },
+  "sign-in-sso": (page) => page.goto(`${APP}/t/hooli`),
+  "sign-in-sso-password": async (page) => {
+    await page.getByLabel("Email").fill("somebody@elsewhere.example");
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.getByLabel("Password", { exact: true }).waitFor();
+  },
+  "consent-saml": async (page) => {
+    await typeAddress(page, `${APP}/t/hooli`, "kim@saml.example");
+    await page.waitForURL(`${IDP}/saml/sso?**`);
   },
   "console-delete": async (page) => {
     await page.goto(`${APP}/console`);

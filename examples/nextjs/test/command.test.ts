@@ -96,7 +96,7 @@ test("where node_modules is a link, nothing is installed through it", () => {
     "package-lock.json",
   ];
   const repository = resolve(import.meta.dirname, "../../..");
-  const example = ["scripts", "idp.mjs", "demo.json"].map((name) => `examples/nextjs/${name}`);
+  const example = ["scripts", "idp", "demo.json"].map((name) => `examples/nextjs/${name}`);
   for (const name of [...files, ...example]) {
     cpSync(join(repository, name), join(copy, name), { recursive: true });
   }

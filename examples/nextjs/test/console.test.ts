@@ -6,6 +6,7 @@ import {
   invite,
   post,
   setUpGitLab,
+  socialOn,
 } from "./support/console";
 import {
   ACME,
@@ -130,12 +131,12 @@ test("a provider may not live where the application does not trust it to", async
   await signInAsOperator(page);
   await createTenant(page, "Umbrella", "umbrella");
   await page.getByText("Set up a provider").click();
-  await page.getByLabel("Client ID").fill("an id");
-  await page.getByLabel("Client secret", { exact: true }).fill("a secret");
+  await socialOn(page).getByLabel("Client ID").fill("an id");
+  await socialOn(page).getByLabel("Client secret", { exact: true }).fill("a secret");
   await page.getByLabel("URL of your own GitLab").fill("http://169.254.169.254");
   await page.getByRole("button", { name: "Set up GitLab" }).click();
   await page.getByText("URL of your own GitLab: Untrusted provider host").waitFor();
-  expect(await page.getByLabel("Client ID").inputValue()).toBe("an id");
+  expect(await socialOn(page).getByLabel("Client ID").inputValue()).toBe("an id");
 });
 
 test("deleting a tenant shows what goes, and takes it and nothing else", async () => {

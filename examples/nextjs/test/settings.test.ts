@@ -1,11 +1,8 @@
 import { expect, test } from "vitest";
 import {
   continueWithGitLab,
-  createTenant,
   deleteTenantsAfterwards,
-  fillAccount,
-  followMail,
-  invite,
+  newAdministrator,
   newOperator,
   post,
   setUpGitLab,
@@ -28,16 +25,8 @@ closeBrowserAfterwards();
 deleteTenantsAfterwards();
 
 test("a tenant's own administrator sets up social sign-in and checks it, without an operator", async () => {
-  const operator = await newOperator();
-  const { address } = await createTenant(operator, "Soylent", "soylent");
-  await invite(operator, "sol@example.com", "Administrator");
-  const page = await (await newVisitor({ expects: /409/ })).newPage();
-  await followMail(page, "soylent", "sol@example.com", "Join Soylent");
-  await fillAccount(page, { Name: "Sol", Password: "books and beef" });
-  await page.waitForURL(`${address}/dashboard`);
-
-  await page.getByRole("link", { name: "Settings" }).click();
-  await page.getByRole("heading", { name: "Settings of Soylent" }).waitFor();
+  const sol = { email: "sol@example.com", name: "Sol", password: "books and beef" };
+  const { page, address } = await newAdministrator("Soylent", "soylent", sol, /409/);
   await setUpGitLab(page);
   const config = page.getByRole("article", { name: "GitLab" });
   await config.getByRole("button", { name: "Check GitLab" }).click();

@@ -49,14 +49,17 @@ export async function createTenant(page: Page, name: string, slug: string) {
   return { id, address: `${APP}/t/${slug}` };
 }
 
+export const socialOn = (page: Page) => page.getByRole("region", { name: "Social sign-in" });
+
 export async function setUpGitLab(page: Page, secret = demo.spareClient.secret) {
-  await page.getByText("Set up a provider").click();
-  await page.getByLabel("Provider").selectOption("gitlab");
-  await page.getByLabel("Client ID").fill(demo.spareClient.id);
-  await page.getByLabel("Client secret", { exact: true }).fill(secret);
-  await page.getByLabel("URL of your own GitLab").fill(IDP);
-  await page.getByRole("button", { name: "Set up GitLab" }).click();
-  await page.getByText("GitLab is set up.").waitFor();
+  const section = socialOn(page);
+  await section.getByText("Set up a provider").click();
+  await section.getByLabel("Provider").selectOption("gitlab");
+  await section.getByLabel("Client ID").fill(demo.spareClient.id);
+  await section.getByLabel("Client secret", { exact: true }).fill(secret);
+  await section.getByLabel("URL of your own GitLab").fill(IDP);
+  await section.getByRole("button", { name: "Set up GitLab" }).click();
+  await section.getByText("GitLab is set up.").waitFor();
 }
 
 /** Sends an invitation from a page with the form. */
@@ -66,6 +69,25 @@ export async function invite(page: Page, email: string, role = "User") {
   await section.getByLabel("Role").selectOption(role);
   await section.getByRole("button", { name: "Send invitation" }).click();
   await section.getByText(`We have sent an invitation to ${email}.`).waitFor();
+}
+
+/** A tenant with an administrator of its own, who is signed in there. */
+export async function newAdministrator(
+  name: string,
+  slug: string,
+  person: { email: string; name: string; password: string },
+  expects?: RegExp,
+) {
+  const operator = await newOperator();
+  const tenant = await createTenant(operator, name, slug);
+  await invite(operator, person.email, "Administrator");
+  const page = await (await newVisitor({ expects })).newPage();
+  await followMail(page, slug, person.email, `Join ${name}`);
+  await fillAccount(page, { Name: person.name, Password: person.password });
+  await page.waitForURL(`${tenant.address}/dashboard`);
+  await page.getByRole("link", { name: "Settings" }).click();
+  await page.getByRole("heading", { name: `Settings of ${name}` }).waitFor();
+  return { ...tenant, page, operator };
 }
 
 /** Follows the link of the newest mail to somebody. */

@@ -2,7 +2,7 @@ import type { Tenant } from "better-auth-tenant";
 import Link from "next/link";
 import { redirect } from "next/navigation";
 import { Entrance } from "@/components/entrance";
-import { SignInForm, SocialButtons } from "@/components/sign-in";
+import { SignInForm, SingleSignOnForm, SocialButtons } from "@/components/sign-in";
 import { auth } from "@/lib/auth";
 import { explainRefusal } from "@/lib/errors";
 import { byName } from "@/lib/providers";
@@ -14,11 +14,17 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
   const tenant = await tenantOfPage((await params).slug);
   const base = await basePath(tenant);
   if (await sessionAt(tenant.id)) redirect(`${base}/dashboard`);
-  const { emailAndPassword, providers } = await auth.api.getTenantSignInMethods({
+  const {
+    emailAndPassword,
+    providers,
+    sso = [],
+  } = await auth.api.getTenantSignInMethods({
     query: { tenantId: tenant.id },
   });
   if (tenant.status !== "active") return <Closed tenant={tenant} />;
   const { error, done } = await searchParams;
+  const place = { tenantId: tenant.id, base };
+  const hasForm = emailAndPassword.enabled || sso.length > 0;
   return (
     <Entrance
       brand={tenant.name}
@@ -44,14 +50,11 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
           Your password has been changed. You can sign in with it now.
         </p>
       )}
-      {emailAndPassword.enabled && <SignInForm tenantId={tenant.id} base={base} />}
-      {emailAndPassword.enabled && providers.length > 0 && <p className="divider">or</p>}
+      {sso.length > 0 && <SingleSignOnForm {...place} hasPassword={emailAndPassword.enabled} />}
+      {sso.length === 0 && emailAndPassword.enabled && <SignInForm {...place} />}
+      {hasForm && providers.length > 0 && <p className="divider">or</p>}
       {providers.length > 0 && (
-        <SocialButtons
-          tenantId={tenant.id}
-          base={base}
-          providers={providers.map(({ id }) => id).sort(byName)}
-        />
+        <SocialButtons {...place} providers={providers.map(({ id }) => id).sort(byName)} />
       )}
     </Entrance>
   );

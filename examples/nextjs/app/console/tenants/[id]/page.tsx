@@ -18,7 +18,7 @@ export default async function TenantPage({ params }: PageProps<"/console/tenants
   const stored = await tenantForOperator((await params).id);
   const tenant = withShownName(stored);
   const { id, slug, name, status } = tenant;
-  const settings = await settingsOf(id, asOperator);
+  const settings = await settingsOf(tenant, asOperator);
   const people = await peopleOf(id);
   return (
     <ConsoleFrame trail={[["Tenants", "/console"]]}>

@@ -20,11 +20,18 @@ import {
 
 export const metadata = { title: "Dashboard" };
 
-export default async function DashboardPage({ params }: PageProps<"/t/[slug]/dashboard">) {
+export default async function DashboardPage({
+  params,
+  searchParams,
+}: PageProps<"/t/[slug]/dashboard">) {
   const tenant = await activeTenantOfPage((await params).slug);
   const base = await basePath(tenant);
   const signedIn = await sessionAt(tenant.id);
-  if (!signedIn) redirect(base || "/");
+  if (!signedIn) {
+    // A sign-in with SAML that is refused ends here, and the sign-in page says why.
+    const { error } = await searchParams;
+    redirect(`${base || "/"}${error ? `?error=${encodeURIComponent(String(error))}` : ""}`);
+  }
   const { user, session } = signedIn;
   return (
     <TenantFrame tenant={tenant} current="dashboard">

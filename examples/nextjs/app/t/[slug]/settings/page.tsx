@@ -28,7 +28,7 @@ export default async function SettingsPage({ params }: PageProps<"/t/[slug]/sett
   }
   const query = { id: tenant.id };
   const stored = await asAdministrator((headers) => auth.api.getTenant({ query, headers }));
-  const settings = await settingsOf(tenant.id, asAdministrator);
+  const settings = await settingsOf(tenant, asAdministrator);
   const people = await asAdministrator((headers) =>
     auth.api.listUsers({ query: { limit: 50, sortBy: "createdAt" }, headers }),
   );

@@ -61,5 +61,6 @@ const MODELS: Record<string, string> = {
   verification: "Verifications",
   tenantInvitation: "Invitations",
   tenantOauthConfig: "OAuth configs",
+  ssoProvider: "Identity providers",
   mail: "Emails",
 };
