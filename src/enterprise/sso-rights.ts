@@ -9,7 +9,7 @@ import type { Border } from "../border/border";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { BeforeHook } from "../framework";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
-import { requireManager } from "../routes/management";
+import { notAllowed, ownTenantOf, requireManager } from "../routes/management";
 import { isOutermost } from "../scope/endpoint";
 import { notes, runInScope } from "../scope/scope";
 import { settle } from "../scope/settle";
@@ -43,6 +43,8 @@ export function requireSSOManager(border: Border, options: ResolvedOptions): Bef
       const caller = withoutSession(ctx);
       const manager = await runInScope({ kind: "pending" }, async () => {
         const actor = await requireManager(caller, options, action, tenantId ?? undefined);
+        // On the platform there is no target that a tenant's administrator could be held to.
+        if ((ownTenantOf(actor, options) ?? tenantId) !== tenantId) throw notAllowed();
         const isGuest = actor !== "server" && actor.tenantId !== tenantId;
         return { actor, guest: isGuest ? await getAuthoritativeSessionFromCtx(caller) : null };
       }).catch(async (error: unknown) => {

@@ -121,16 +121,26 @@ export function guardCustomers(border: Border, options: StripeOptions): void {
     if (name === "create" && border.confinedModel(call.model) === "user") confineSearch(options);
     const { stripeCustomerId } = call.data ?? call.update ?? call.set ?? {};
     const value = text(stripeCustomerId);
-    if (value && border.confinedModel(call.model)) {
+    if (value && hasCustomers(border, call.model)) {
       await refuseCustomerOfElsewhere({ ...border, raw }, value);
     }
     return guard(name, call as never, run, raw, transaction) ?? run(call as never);
   };
 }
 
+const WITH_CUSTOMER = ["user", "organization", "subscription"];
+
+/** Organizations may be shared, and still have no customer of a tenant that is not theirs. */
+const hasCustomers = ({ ctx, confinedModel }: Border, model: string) =>
+  WITH_CUSTOMER.some((name) =>
+    [confinedModel(model), model].some(
+      (known) => known === name || known === ctx.tables[name]?.modelName,
+    ),
+  );
+
 async function refuseCustomerOfElsewhere(border: Border, customer: string): Promise<void> {
   const { tenantId } = await settle(border.readSession, border.raw);
-  for (const model of ["user", "organization", "subscription"]) {
+  for (const model of WITH_CUSTOMER) {
     const rows = await rowsWith(border, model, "stripeCustomerId", customer);
     if (rows.every((row) => (row.tenantId ?? null) === tenantId)) continue;
     throw APIError.from("UNPROCESSABLE_ENTITY", TENANT_AUTH_ERROR_CODES.VALUE_TAKEN);

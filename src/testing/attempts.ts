@@ -64,14 +64,16 @@ function* attemptsAt(
       for (const naming of takeTurns(namings)) yield { ...attempt, naming, bare: true };
     }
     for (const oneTime of oneTimes) {
-      for (const naming of takeTurns(namings)) {
+      for (const naming of new Set([...takeTurns(namings), ...namingsOf(oneTime)])) {
         const tried = { ...attempt, naming, oneTime };
         // Where it leads home it may do what it is for.
-        if (sideOf(world, tried) !== home.name) yield tried;
+        if (oneTime.namesNothing || sideOf(world, tried) !== home.name) yield tried;
       }
     }
   }
 }
+
+const namingsOf = ({ namesNothing }: OneTime): Naming[] => (namesNothing ? ["nothing"] : []);
 
 type Direction = [home: Side, place: Side, keysHere: OneTime[]];
 
@@ -86,7 +88,11 @@ const COMMON_FIELDS = ["id", "type", "provider", "client_id", "email"];
 /** Fields that say who somebody new is. */
 const NEW_PEOPLE = ["email", "provider", "idToken"];
 
-export function takes({ fields }: Endpoint, { values, headers }: OneTime): boolean {
+export function takes(endpoint: Endpoint, oneTime: OneTime): boolean {
+  const { path, fields } = endpoint;
+  const { values, headers, method = endpoint.method, namesNothing, sealedFor } = oneTime;
+  if (method !== endpoint.method) return false;
+  if (namesNothing) return path.startsWith(`${sealedFor}/`);
   if (headers) return NEW_PEOPLE.some((name) => fields.has(name));
   return Object.keys(values).some((name) => fields.has(name) && !COMMON_FIELDS.includes(name));
 }

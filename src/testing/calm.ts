@@ -1,4 +1,5 @@
 import type { AuthContext } from "better-auth";
+import { standInForDomains } from "./domains";
 import { standInForProviders } from "./network";
 import { catchMails, replace } from "./outbox";
 import type { Subject } from "./subject";
@@ -11,9 +12,11 @@ export async function calm(subject: Subject) {
   const { ctx, plugins } = subject;
   const mails = catchMails(subject);
   const providers = await standInForProviders();
+  const restoreDomains = await standInForDomains();
   const undo = [
     mails.restore,
     providers.restore,
+    restoreDomains,
     replace(ctx.rateLimit as unknown as Holder, "enabled", false),
     ...hashCheaply(ctx),
     ...plugins.filter(({ id }) => id === "siwe").map(acceptWallets),

@@ -5,12 +5,10 @@ import { inputFor } from "./inputs";
 import { tellsOf } from "./people";
 import { isManagement, namingAtHome } from "./places";
 import type { Untried } from "./report";
-import { type Carrier, NOBODY, type Sent, send, type Try } from "./requests";
+import { type Carrier, NOBODY, type Sent, send, type Try, works } from "./requests";
 import type { OneTime, Side } from "./side";
 import { hasNoCallback, isSwitchedOff } from "./switched-off";
 import { newTenant, type World } from "./world";
-
-const works = ({ status, location }: Sent) => status < 400 && !location?.includes("error=");
 
 function atHome(home: Side, endpoint: Endpoint, carrier: Carrier, rest: Partial<Try> = {}): Try {
   return { endpoint, home, place: home, naming: namingAtHome(home.place), carrier, ...rest };
@@ -153,7 +151,7 @@ async function refusedCaches(world: World, home: Side): Promise<Refused[]> {
 async function refusedOneTimes(world: World, home: Side): Promise<Refused[]> {
   const refused: Refused[] = [];
   for (const oneTime of home.oneTimes) {
-    const endpoint = endpointAt(world, oneTime.home);
+    const endpoint = endpointAt(world, oneTime.home, oneTime.method);
     if (!endpoint) continue;
     const sent = await send(world, homeCall(world, home, endpoint, oneTime));
     await world.watch.changesOf([]);
@@ -173,5 +171,7 @@ function homeCall(world: World, home: Side, endpoint: Endpoint, oneTime: OneTime
 const isNoSession = ({ values }: OneTime, { body }: Sent) =>
   "idToken" in values && !body.includes('"token"');
 
-const endpointAt = ({ endpoints }: World, path: string) =>
-  endpoints.find((endpoint) => endpoint.path === path);
+const endpointAt = ({ endpoints }: World, path: string, method?: string) =>
+  endpoints.find(
+    (endpoint) => endpoint.path === path && (method === undefined || endpoint.method === method),
+  );

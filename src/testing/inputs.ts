@@ -1,4 +1,5 @@
 import { alternatives, type Endpoint, fieldsOf, type JsonSchema, requiredOf } from "./endpoints";
+import { directoryInput } from "./maker-scim";
 
 export type Values = Record<string, unknown>;
 
@@ -20,7 +21,7 @@ export interface GivenInput {
  * plausible in whatever else it asks for. The bare one leaves out all that may be left out.
  */
 export function inputFor(endpoint: Endpoint, given: Values, own?: GivenInput, bare = false): Input {
-  const values: Values = { ...given, ...specific(endpoint.path, given), ...own?.params };
+  const values: Values = { ...given, ...specific(endpoint, given), ...own?.params };
   const fill = (schema: JsonSchema | undefined) => {
     const required = new Set(requiredOf(schema));
     const entries = Object.entries(fieldsOf(schema)).flatMap(([name, field]) => {
@@ -44,13 +45,12 @@ export function inputFor(endpoint: Endpoint, given: Values, own?: GivenInput, ba
 }
 
 /** The fields whose name says too little. */
-function specific(path: string, things: Values): Values {
+function specific({ path, method }: Endpoint, things: Values): Values {
   const { userId, secondUserId, passkeyId, keyId, invitationId, tenantId, id } = things;
   if (path.startsWith("/passkey/")) return { id: passkeyId };
   if (path.startsWith("/api-key/")) return { id: keyId, ...SPECIFIC[path] };
-  if (path.startsWith("/sso/") || path === "/sign-in/sso") {
-    return { providerId: things.ssoProviderId, domain: things.ssoDomain };
-  }
+  if (path.startsWith("/sso/") || path === "/sign-in/sso") return ofProvider(path, things);
+  if (path.startsWith("/scim/")) return directoryInput(method, path, things);
   if (path === "/organization/get-invitation") return { id: invitationId };
   if (path === "/organization/cancel-invitation") return { invitationId: things.ownInvitationId };
   if (path.startsWith("/tenant/invitation/")) {
@@ -61,6 +61,13 @@ function specific(path: string, things: Values): Values {
   if (/^\/admin\/(get|list|revoke|set|update)/.test(path)) return { id: userId, ...ADMIN[path] };
   if (path.startsWith("/admin/")) return { userId: secondUserId, ...fresh(path, things) };
   return { ...(id === undefined ? {} : { id }), ...fresh(path, things), ...SPECIFIC[path] };
+}
+
+function ofProvider(path: string, things: Values): Values {
+  if (path === "/sso/register") return things.newSsoProvider as Values;
+  if (path.startsWith("/sso/saml2/")) return { providerId: things.samlProviderId };
+  if (path.includes("domain")) return { providerId: things.unverifiedProviderId };
+  return { providerId: things.ssoProviderId, domain: things.ssoDomain };
 }
 
 const fresh = (path: string, { freshEmail, freshName }: Values): Values =>

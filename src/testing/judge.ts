@@ -1,7 +1,16 @@
 import { titleOf } from "./attempts";
 import { tellsOf } from "./people";
 import { SIDES } from "./places";
-import { leaksIn, NOBODY, type Repeatable, type Sent, send, sideOf, type Try } from "./requests";
+import {
+  leaksIn,
+  NOBODY,
+  type Repeatable,
+  type Sent,
+  send,
+  sideOf,
+  type Try,
+  works,
+} from "./requests";
 import type { World } from "./world";
 
 /** Something that crossed the border, and the request that shows it. */
@@ -30,6 +39,8 @@ export async function judge(world: World, attempt: Try, everywhere = false): Pro
     const told = leaksIn(sent, world.watch.secrets[side]);
     if (told.length) found.push(`tells of ${side}: ${told.slice(0, 5).join(", ")}`);
   }
+  if (attempt.oneTime?.isForeign && works(sent))
+    found.push("it is good: it was made for another side");
   if (isElsewhere(world, attempt)) found.push(...(await otherThanNobody(world, attempt, sent)));
   const { method, path } = attempt.endpoint;
   const common = { attempt: titleOf(attempt), endpoint: `${method} ${path}` };
@@ -40,18 +51,20 @@ export async function judge(world: World, attempt: Try, everywhere = false): Pro
   return { leaks, failure: `${titleOf(attempt)}: ${sent.status} ${sent.body.slice(0, 300)}` };
 }
 
-/** Whether a session is sent to where it is none (R5): the answer has to be as it is for nobody. */
+/**
+ * Whether a session, or the token of a directory, is sent to where it is none (R5): the answer has
+ * to be as it is for nobody.
+ */
 const isElsewhere = (world: World, attempt: Try) =>
-  attempt.carrier.side === attempt.home.name &&
-  sideOf(world, attempt) !== attempt.home.name &&
-  !attempt.oneTime;
+  (attempt.oneTime ? attempt.oneTime.namesNothing : attempt.carrier.side === attempt.home.name) &&
+  sideOf(world, attempt) !== attempt.home.name;
 
 /** A cached session brings along all that its answer could tell: what counts is that it does. */
 const outcome = ({ status, body }: Sent, { home }: Try) =>
   `${status}${tellsOf(home.main.userId, body) ? ` with ${home.main.userId}` : ""}`;
 
 async function otherThanNobody(world: World, attempt: Try, sent: Sent): Promise<string[]> {
-  const nobody = { ...attempt, carrier: NOBODY };
+  const nobody = { ...attempt, carrier: NOBODY, oneTime: undefined };
   // Hardly ever does the answer depend on how the tenant is named, so most have been asked for.
   const key = titleOf({ ...nobody, naming: "nothing" });
   const is = outcome(sent, attempt);
@@ -59,5 +72,6 @@ async function otherThanNobody(world: World, attempt: Try, sent: Sent): Promise<
   const should = outcome(await send(world, nobody), nobody);
   await world.watch.changesOf([]);
   world.outcomes.set(key, should);
-  return is === should ? [] : [`the session counts: ${is}, but for nobody ${should}`];
+  const what = attempt.oneTime ? "credential" : "session";
+  return is === should ? [] : [`the ${what} counts: ${is}, but for nobody ${should}`];
 }

@@ -40,12 +40,12 @@ export const passkey: Maker = {
       cookies: first.cookies,
       home,
     });
-    side.passkeyAssertion = async (at) => {
+    side.abroad.push(async (at) => {
       const { challenge = "", cookies } = (await at.passkeyChallenge?.()) ?? {};
       const response = await authenticator.assert(challenge, at.place.origin);
       const name = "passkey on a challenge of the other side";
       return { name, values: { response }, ...(cookies && { cookies }), home };
-    };
+    });
   },
 };
 

@@ -2,10 +2,11 @@ import type { BetterAuthOptions } from "better-auth";
 import { unseal } from "../border/seal";
 import { ok } from "./browser";
 import { emailChangeOtp, phoneMaker, twoFactor } from "./maker-codes";
-import { ssoProvider } from "./maker-enterprise";
 import { tenantInvitation } from "./maker-invitation";
 import { deviceCodes, newPasskey, passkey, wallet } from "./maker-keys";
 import { idToken, oauthState, oneTap } from "./maker-oauth";
+import { directory } from "./maker-scim";
+import { oidcProvider, samlProvider, unverifiedProvider } from "./maker-sso";
 import { account, anonymous, apiKey, impersonation, organization } from "./maker-things";
 import type { Mail } from "./outbox";
 import type { OneTime, Side } from "./side";
@@ -131,7 +132,10 @@ export const MAKERS: Maker[] = [
   impersonation,
   anonymous,
   apiKey,
-  ssoProvider,
+  oidcProvider,
+  unverifiedProvider,
+  samlProvider,
+  directory,
   passkey,
   newPasskey,
   deviceCodes,

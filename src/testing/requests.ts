@@ -44,11 +44,15 @@ export function sideOf(world: World, attempt: Try): SideName {
   if (isManagement(path)) return carrier.side ?? "platform";
   if (naming !== "nothing" && place.place.tenantId !== null) return place.name;
   if (oneTime?.sealed && leadsTo(oneTime, path)) return home.name;
+  if (naming === "nothing" && isNamedByProvider(path)) return place.name;
   // At the platform's own address a session of a tenant is none.
   // With a cookie for each tenant, a request that names none has the cookies of none.
   const counts = naming === "nothing" && (!world.perTenantCookies || carrier.namesTenant);
   return counts ? (carrier.side ?? "platform") : "platform";
 }
+
+/** Where identity providers send people: the provider in the address says where it runs. */
+const isNamedByProvider = (path: string) => /^\/sso\/(callback\/|saml2\/sp\/)/.test(path);
 
 /** A sealed token leads into its tenant where it belongs, or above or below, and nowhere else. */
 const leadsTo = ({ home, sealedFor = home }: OneTime, path: string) =>
@@ -72,6 +76,9 @@ export interface Sent {
   location: string | null;
   body: string;
 }
+
+/** Whether a request did what it is for; who follows a link is told of an error in the address. */
+export const works = ({ status, location }: Sent) => status < 400 && !location?.includes("error=");
 
 export async function send(world: World, attempt: Try): Promise<Sent> {
   await attempt.oneTime?.refresh?.();
@@ -135,6 +142,7 @@ export function givenFor(world: World, { path }: Endpoint, side: Side): GivenInp
 function victimOf(world: World, attempt: Try): Side {
   const { home, place } = attempt;
   if (place === home) return home;
+  if (attempt.naming === "nothing" && isNamedByProvider(attempt.endpoint.path)) return place;
   return sideOf(world, attempt) === home.name ? place : home;
 }
 

@@ -15,8 +15,9 @@ export interface OneTime {
   cookies?: Map<string, string>;
   /** It goes along in a header, with whichever endpoint may make a user. */
   headers?: Record<string, string>;
-  /** Where it is good, and whether somebody has to be signed in there. */
+  /** Where it is good, by which method, and whether somebody has to be signed in there. */
   home: string;
+  method?: string;
   homeNeedsSession?: boolean;
   /** Carries its tenant in a seal, and leads there where no tenant is named. */
   sealed?: boolean;
@@ -24,6 +25,10 @@ export interface OneTime {
   sealedFor?: string;
   /** Taken out of its seal it is good for nothing, at home neither. */
   needsSeal?: boolean;
+  /** Says nothing about what is done with it: at home, things of elsewhere are tried with it. */
+  namesNothing?: boolean;
+  /** Made for one side, and shown as if it were made for the other: it must be good for nothing. */
+  isForeign?: boolean;
   /** Makes it anew where it is good for a moment only. */
   refresh?: () => Promise<void>;
 }
@@ -48,7 +53,8 @@ export class Side {
   apiKey: string | undefined;
   /** Sessions of another kind: an admin who acts as somebody else, somebody without a name. */
   readonly sessions: { name: string; userId: string; cookies: Map<string, string> }[] = [];
-  passkeyAssertion?: (at: Side) => Promise<OneTime>;
+  /** Credentials of this side, made for what another side asks for. */
+  readonly abroad: ((at: Side) => Promise<OneTime>)[] = [];
   passkeyChallenge?: () => Promise<{
     challenge: string;
     rpId: string;

@@ -18,7 +18,7 @@ export interface World {
   options: IsolationOptions;
   endpoints: Endpoint[];
   sides: Record<SideName, Side>;
-  /** Keys that people keep, used on challenges of another side. */
+  /** Keys and responses of one side, for what another side asks for. */
   keys: { atB: OneTime[]; atPlatform: OneTime[]; atA: OneTime[] };
   watch: Watch;
   /** What nobody was answered when it was last asked. */
@@ -87,11 +87,11 @@ async function furnish(
   const places = await findPlaces(subject, tenants as Tenants, options.address);
   const { sides, untried } = await settleSides(workshop, places, everywhere, options);
   const [a, b, platform] = sides as [Side, Side, Side];
-  const key = async (of: Side, at: Side) => (await of.passkeyAssertion?.(at)) ?? [];
+  const abroad = (of: Side, at: Side) => Promise.all(of.abroad.map((make) => make(at)));
   const keys = {
-    atB: [await key(a, b)].flat(),
-    atPlatform: [await key(a, platform)].flat(),
-    atA: [await key(platform, a)].flat(),
+    atB: await abroad(a, b),
+    atPlatform: await abroad(a, platform),
+    atA: await abroad(platform, a),
   };
   await watch.guard(subject, places, { a: a.secrets, b: b.secrets, platform: platform.secrets });
   return {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { TenantManagementRequest } from "../../src/index";
+import type { TenantAuthOptions, TenantManagementRequest } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { createSSOWorld, named, type SSOWorld, whoIs } from "./sso-world";
 
@@ -58,6 +58,38 @@ describe("who manages the identity providers of a tenant", () => {
       }
     }
     expect(await world.database.query("select * from ssoProvider")).toEqual(before);
+  });
+
+  it.each<[name: string, tenant: TenantAuthOptions]>([
+    [
+      "that its host names",
+      {
+        resolveTenantId: ({ headers, path }) =>
+          path?.startsWith("/tenant/") ? undefined : (headers?.get("x-tenant-id") ?? false),
+      },
+    ],
+    ["where each tenant has a cookie of its own", { sessionCookies: "per-tenant" }],
+  ])("is no administrator of a tenant on the platform %s", async (_, tenant) => {
+    const world = await createSSOWorld({
+      sso: DNS,
+      tenant: { scopedModels: ["ssoProvider"], tenantRoles: { admin: ["sso:*"] }, ...tenant },
+    });
+    const { operator, acme } = world;
+    const registered = await operator.post("/sso/register", world.oidc("platform-okta"));
+    expect([registered.status, registered.data]).toMatchObject([200, {}]);
+    const before = await world.database.query("select * from ssoProvider");
+    const { browser } = acme.admin;
+    for (const call of calls(world, "platform-okta")) {
+      // On these paths the body names no tenant, and the query is overruled by the host.
+      const inBody = call.body && { ...call, body: { ...call.body, tenantId: acme.id } };
+      for (const tried of [call, ...(inBody ? [inBody] : [])]) {
+        const { status } = await send(browser, tried);
+        expect([call.path, status]).toEqual([call.path, 401]);
+      }
+    }
+    expect(await world.database.query("select * from ssoProvider")).toEqual(before);
+    const own = await send(browser, { path: "/sso/providers" }, acme.id);
+    expect([own.status, own.data]).toEqual([200, { providers: [] }]);
   });
 
   it("is none whom the role does not allow this very thing", async () => {

@@ -1,47 +1,107 @@
 import { scim } from "@better-auth/scim";
 import { sso } from "@better-auth/sso";
-import { expect, it } from "vitest";
-import { checkIsolation } from "../../src/testing/index";
+import type { AuthContext } from "better-auth";
+import { describe, expect, it } from "vitest";
+import { bySubdomain } from "../../src/index";
+import { checkIsolation, type IsolationOptions } from "../../src/testing/index";
 import { SCIM_MODELS } from "../enterprise/scim-world";
-import { createInstance } from "../support/instance";
+import { createInstance, type InstanceOptions } from "../support/instance";
+import { oneOf } from "./depth";
+import { takeOutOfBorder, unconfine } from "./holes";
 
-/**
- * What the kit sends to these does nothing at home either: it makes an OpenID Connect provider with
- * a verified domain, and speaks for nobody outside. The tests that have the real thing:
- */
-const TRIED_ELSEWHERE: Record<string, string> = {
-  "POST /sso/register": "sso-rights.test.ts, sso-takeover.test.ts",
-  "POST /sso/request-domain-verification": "sso-rights.test.ts",
-  "POST /sso/verify-domain": "sso-rights.test.ts",
-  "GET /sso/callback": "sso-oidc.test.ts",
-  "GET /sso/callback/:providerId": "sso-oidc.test.ts",
-  "GET /sso/saml2/sp/metadata": "sso-saml.test.ts",
-  "POST /sso/saml2/sp/acs/:providerId": "sso-saml.test.ts",
-  "POST /sso/saml2/logout/:providerId": "sso-saml.test.ts",
-  // Nobody sends a logout of the provider's own yet.
-  "GET /sso/saml2/sp/slo/:providerId": "",
-  "POST /sso/saml2/sp/slo/:providerId": "",
-};
+const scimPlugin = () =>
+  scim({
+    connections: [],
+    managedConnections: {
+      credentialHashSecret: "a secret that hashes the tokens of directories",
+    },
+  });
 
-/** These take the token of a directory, which the kit does not have: scim.test.ts. */
-const isSCIM = (what: string) => what.includes(" /scim/v2/");
-
-it("nothing crosses the border with sso() and scim()", { timeout: 600_000 }, async () => {
-  const { auth } = await createInstance({
+async function check(
+  options: IsolationOptions = {},
+  plant: (ctx: AuthContext) => void = () => {},
+  { tenant, ...instance }: InstanceOptions = {},
+) {
+  const { auth, context } = await createInstance({
+    ...instance,
     plugins: [
       sso({ domainVerification: { enabled: true }, saml: { enableSingleLogout: true } }),
-      scim({
-        connections: [],
-        managedConnections: {
-          credentialHashSecret: "a secret that hashes the tokens of directories",
-        },
-      }),
+      scimPlugin(),
     ],
-    tenant: { scopedModels: ["ssoProvider", ...SCIM_MODELS], tenantRoles: { admin: ["sso:*"] } },
+    tenant: {
+      scopedModels: ["ssoProvider", ...SCIM_MODELS],
+      tenantRoles: { admin: ["sso:*"] },
+      ...tenant,
+    },
   });
-  const report = await checkIsolation(auth);
+  plant(context as unknown as AuthContext);
+  return checkIsolation(auth, options);
+}
+
+it("nothing crosses the border with sso() and scim(), and all is tried", {
+  timeout: 600_000,
+}, async () => {
+  const report = await check();
   expect(report.leaks).toEqual([]);
   expect(report.failures).toEqual([]);
-  const untried = report.untried.map(({ what }) => what).filter((what) => !isSCIM(what));
-  expect(untried.sort()).toEqual(Object.keys(TRIED_ELSEWHERE).sort());
+  expect(report.untried).toEqual([]);
+});
+
+const enterprise = {
+  extent: { ...oneOf(4, 1), paths: ["/sso/", "/sign-in/sso", "/scim/v2/"] },
+};
+
+it.each<[name: string, instance: InstanceOptions]>([
+  [
+    "tenants at hosts of their own",
+    {
+      auth: { baseURL: { allowedHosts: ["example.com", "*.example.com"], protocol: "http" } },
+      tenant: { resolveTenantId: bySubdomain({ baseDomain: "example.com" }) },
+    },
+  ],
+  ["a cookie for each tenant", { tenant: { sessionCookies: "per-tenant" } }],
+  ["one user for an address", { tenant: { keepEmailGloballyUnique: true } }],
+])("nothing crosses the border with %s", { timeout: 600_000 }, async (_, instance) => {
+  const report = await check(enterprise, undefined, instance);
+  expect(report.leaks).toEqual([]);
+  expect(report.failures).toEqual([]);
+  expect(report.untried).toEqual([]);
+});
+
+/** What the kit says that it has found at one endpoint. */
+const foundAt = ({ leaks }: Awaited<ReturnType<typeof check>>, endpoint: string) =>
+  leaks
+    .filter((leak) => leak.endpoint === endpoint)
+    .map(({ attempt, found }) => `${attempt}: ${found}`)
+    .join("\n");
+
+const only = (...paths: string[]) => ({ extent: { paths } });
+
+describe("a border with a part missing", { timeout: 600_000 }, () => {
+  it("finds that the tokens of directories are good everywhere", async () => {
+    const report = await check(only("/scim/v2/"), (ctx) => {
+      for (const model of SCIM_MODELS) takeOutOfBorder(ctx, model);
+      for (const hook of ctx.options.plugins?.flatMap(({ hooks }) => hooks?.before ?? []) ?? []) {
+        const matches = (path: string) =>
+          hook.matcher({ path, headers: new Headers(), context: {} } as never);
+        if (matches("/scim/v2/Users") && !matches("/ok")) hook.matcher = () => false;
+      }
+    });
+    expect(foundAt(report, "GET /scim/v2/Users")).toMatch(
+      /token of a directory of a at b.*the credential counts: 200, but for nobody 401/,
+    );
+    expect(foundAt(report, "DELETE /scim/v2/Users/:userId")).toMatch(/scimUser of \w+: 1 gone/);
+  });
+
+  it("finds that providers are not confined", async () => {
+    const report = await check(only("/sso/", "/sign-in/sso"), (ctx) =>
+      unconfine(ctx, "ssoProvider", "verification"),
+    );
+    expect(foundAt(report, "POST /sso/saml2/sp/acs/:providerId")).toMatch(
+      /SAML response of a at b.*: verification of a: .*gone/,
+    );
+    expect(foundAt(report, "GET /sso/callback/:providerId")).toMatch(
+      /SSO state of platform at a.*gone/,
+    );
+  });
 });

@@ -1,8 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { electron } from "@better-auth/electron";
+import type { BetterAuthOptions } from "better-auth";
 import { generateRandomString } from "better-auth/crypto";
 import { generateCodeChallenge } from "better-auth/oauth2";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { bySubdomain } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { BASE_URL, PASSWORD } from "../support/instance";
 import { createSocialInstance, GLOBAL, queryOf, type SocialOptions } from "../support/social";
@@ -99,14 +101,16 @@ async function createSocialDesktop(options: SocialOptions = {}) {
   vi.stubGlobal("fetch", (input: string | URL | Request, init?: RequestInit) => {
     const url = String(input instanceof Request ? input.url : input);
     const isOwn = new URL(url).pathname.startsWith(new URL(BASE_URL).pathname);
-    return isOwn
-      ? onTheNetwork(() => app.auth.handler(new Request(input, init)))
-      : fetch(input, init);
+    if (!isOwn) return fetch(input, init);
+    const request = new Request(input, init);
+    // The network sends the host that a request goes to, whatever its headers say.
+    request.headers.set("host", new URL(url).host);
+    return onTheNetwork(() => app.auth.handler(request));
   });
-  async function open(browser: Browser, named: Record<string, string>) {
+  async function open(browser: Browser, named: Record<string, string>, at = "") {
     const { query, redeem } = await challenge();
     const { client_id: _, ...asked } = query;
-    const started = await browser.get("/electron/init-oauth-proxy", {
+    const started = await browser.get(`${at}/electron/init-oauth-proxy`, {
       query: { provider: "gitlab", ...asked, ...named },
     });
     return { started, redeem };
@@ -142,5 +146,31 @@ describe.each(["database", "cookie"] as const)("init-oauth-proxy, state in the %
     const { app, open } = await createSocialDesktop({ stateStrategy: state });
     const { started } = await open(app.browser(), { tenantId: "nowhere" });
     expectRefused(started, 404, "TENANT_NOT_FOUND");
+  });
+});
+
+describe("init-oauth-proxy where tenants have hosts", () => {
+  const byHost = { tenant: { resolveTenantId: bySubdomain({ baseDomain: "example.com" }) } };
+  const hosts = { allowedHosts: ["example.com", "*.example.com"], protocol: "http" } as const;
+  const fallback = "http://example.com";
+
+  async function openAtHost(baseURL: BetterAuthOptions["baseURL"]) {
+    const auth = { baseURL, trustedOrigins: ["http://*.example.com"] };
+    const { app, a, open } = await createSocialDesktop({ ...byHost, auth });
+    const browser = app.browser({ host: "aa.example.com" });
+    const { started } = await open(browser, {}, "http://aa.example.com/api/auth");
+    return { started, a };
+  }
+
+  it("starts at the tenant of its host", async () => {
+    const allowedHosts = [...hosts.allowedHosts];
+    const { started, a } = await openAtHost({ ...hosts, allowedHosts, fallback });
+    expect([started.status, queryOf(started.location).client_id]).toEqual([302, `client-${a}`]);
+  });
+
+  it("threat: starts nowhere, not on the platform, where the call would lose the host", async () => {
+    const { started } = await openAtHost(fallback);
+    expectRefused(started, 409, "TENANT_SCOPE_CONFLICT");
+    expect(JSON.stringify(started.data)).toContain("allowedHosts");
   });
 });

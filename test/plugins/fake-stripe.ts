@@ -29,6 +29,8 @@ export function createStripe(options: { canSearch?: boolean | undefined } = { ca
   const customers: Customer[] = [];
   const checkouts: Checkout[] = [];
   const portals: string[] = [];
+  /** Subscriptions that Stripe knows by now. */
+  const paid = new Map<string, ReturnType<typeof subscription>>();
   let count = 0;
 
   const subscription = (id: string, customer: string, metadata = {}, status = "active") => {
@@ -60,8 +62,15 @@ export function createStripe(options: { canSearch?: boolean | undefined } = { ca
       update: async () => ({}),
     },
     subscriptions: {
-      list: async () => ({ data: [] }),
-      retrieve: async (id: string) => subscription(id, "cus_any"),
+      list: ({ customer }: { customer: string }) => {
+        const data = [...paid.values()].filter((known) => known.customer === customer);
+        const iterated = async function* () {
+          yield* data;
+        };
+        return Object.assign(Promise.resolve({ data }), { [Symbol.asyncIterator]: iterated });
+      },
+      retrieve: async (id: string) => paid.get(id) ?? subscription(id, "cus_any"),
+      update: async (id: string, change: object) => Object.assign(paid.get(id) ?? {}, change),
     },
     prices: { list: async () => ({ data: [] }), retrieve: async (id: string) => ({ id }) },
     checkout: {
@@ -94,6 +103,13 @@ export function createStripe(options: { canSearch?: boolean | undefined } = { ca
     portals,
     lastCheckout: () => checkouts.at(-1),
     subscription,
+
+    /** A subscription that Stripe has from now on. */
+    pay(id: string, customer: string) {
+      const made = subscription(id, customer);
+      paid.set(id, made);
+      return made;
+    },
 
     /** A customer that somebody has made by hand, for an address and for nobody's account. */
     addCustomer(email: string) {

@@ -1,0 +1,34 @@
+/** Names that are nobody's: the kit answers for them, and no name server is asked. */
+export const KIT_DOMAIN = "isolation-kit.example";
+
+/** What the domain of a provider says to prove whose it is. */
+export const proofOf = (domain: string) => `proof-of-${domain}`;
+
+type Ask = (name: string, ...rest: unknown[]) => Promise<unknown>;
+
+/**
+ * better-auth's sso() asks name servers where a provider lives and whose a domain is. Where modules
+ * of the runtime cannot be changed, they are asked for names that nobody has.
+ */
+export async function standInForDomains(): Promise<() => void> {
+  const runtime = await Promise.all([import("node:dns/promises"), import("node:module")]).catch(
+    () => undefined,
+  );
+  if (!runtime) return () => {};
+  const [{ default: dns }, { syncBuiltinESMExports }] = runtime;
+  const { lookup, resolveTxt } = dns;
+  const instead =
+    (original: unknown, answer: (name: string) => unknown): Ask =>
+    async (name, ...rest) =>
+      name.endsWith(KIT_DOMAIN) ? answer(name) : (original as Ask)(name, ...rest);
+  Object.assign(dns, {
+    lookup: instead(lookup, () => []),
+    // The name of the record is one label in front of the domain.
+    resolveTxt: instead(resolveTxt, (name) => [[proofOf(name.slice(name.indexOf(".") + 1))]]),
+  });
+  syncBuiltinESMExports();
+  return () => {
+    Object.assign(dns, { lookup, resolveTxt });
+    syncBuiltinESMExports();
+  };
+}

@@ -1,0 +1,156 @@
+/*
+ * A stand-in identity provider that speaks SAML, with nothing but WebCrypto. Its responses are
+ * written in canonical form, so what is signed is the text itself.
+ */
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** What a response is made of. */
+export interface SamlAnswer {
+  acs: string;
+  audience: string;
+  inResponseTo: string;
+  email: string;
+}
+
+export type SamlProvider = Awaited<ReturnType<typeof createSamlProvider>>;
+
+const ASSERTION = "urn:oasis:names:tc:SAML:2.0:assertion";
+const PROTOCOL = "urn:oasis:names:tc:SAML:2.0:protocol";
+const SIGNATURE = "http://www.w3.org/2000/09/xmldsig#";
+const CANONICAL = "http://www.w3.org/2001/10/xml-exc-c14n#";
+const EMAIL = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress";
+const BEARER = "urn:oasis:names:tc:SAML:2.0:cm:bearer";
+const SUCCESS = "urn:oasis:names:tc:SAML:2.0:status:Success";
+const HOUR_MS = 3_600_000;
+
+const RSA = {
+  name: "RSASSA-PKCS1-v1_5",
+  modulusLength: 2048,
+  publicExponent: Uint8Array.of(1, 0, 1),
+  hash: "SHA-256",
+};
+
+export async function createSamlProvider(entityID: string) {
+  const pair = await crypto.subtle.generateKey(RSA, true, ["sign", "verify"]);
+  const sign = async (data: Bytes) =>
+    new Uint8Array(await crypto.subtle.sign(RSA.name, pair.privateKey, data));
+  const publicKey = new Uint8Array(await crypto.subtle.exportKey("spki", pair.publicKey));
+  const issuer = `<saml:Issuer>${entityID}</saml:Issuer>`;
+  return {
+    entityID,
+    certificate: await certificateOf(publicKey, sign),
+
+    async respond({ acs, audience, inResponseTo, email }: SamlAnswer): Promise<string> {
+      const [now, later] = [0, HOUR_MS].map((ms) => new Date(Date.now() + ms).toISOString());
+      const id = newId();
+      const opening = `<saml:Assertion xmlns:saml="${ASSERTION}" ID="${id}" IssueInstant="${now}" Version="2.0">${issuer}`;
+      const closing = [
+        `<saml:Subject><saml:NameID Format="${EMAIL}">${email}</saml:NameID>`,
+        `<saml:SubjectConfirmation Method="${BEARER}"><saml:SubjectConfirmationData InResponseTo="${inResponseTo}" NotOnOrAfter="${later}" Recipient="${acs}"></saml:SubjectConfirmationData></saml:SubjectConfirmation></saml:Subject>`,
+        `<saml:Conditions NotBefore="${now}" NotOnOrAfter="${later}"><saml:AudienceRestriction><saml:Audience>${audience}</saml:Audience></saml:AudienceRestriction></saml:Conditions>`,
+        `<saml:AttributeStatement><saml:Attribute Name="email"><saml:AttributeValue>${email}</saml:AttributeValue></saml:Attribute></saml:AttributeStatement></saml:Assertion>`,
+      ].join("");
+      const signature = await signatureOf(id, opening + closing, sign);
+      return toBase64(
+        bytesOf(
+          `<samlp:Response xmlns:samlp="${PROTOCOL}" xmlns:saml="${ASSERTION}" Destination="${acs}" ID="${newId()}" InResponseTo="${inResponseTo}" IssueInstant="${now}" Version="2.0">${issuer}<samlp:Status><samlp:StatusCode Value="${SUCCESS}"></samlp:StatusCode></samlp:Status>${opening}${signature}${closing}</samlp:Response>`,
+        ),
+      );
+    },
+
+    /** A logout that the provider has started, as it is posted and as it goes along in an address. */
+    logout(destination: string, email: string) {
+      const now = new Date().toISOString();
+      const request = bytesOf(
+        `<samlp:LogoutRequest xmlns:samlp="${PROTOCOL}" xmlns:saml="${ASSERTION}" Destination="${destination}" ID="${newId()}" IssueInstant="${now}" Version="2.0">${issuer}<saml:NameID Format="${EMAIL}">${email}</saml:NameID></samlp:LogoutRequest>`,
+      );
+      return { posted: toBase64(request), inAddress: toBase64(stored(request)) };
+    },
+  };
+}
+
+type Sign = (data: Bytes) => Promise<Bytes>;
+
+async function signatureOf(id: string, signed: string, sign: Sign): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytesOf(signed)));
+  const info = [
+    `<ds:SignedInfo xmlns:ds="${SIGNATURE}">`,
+    `<ds:CanonicalizationMethod Algorithm="${CANONICAL}"></ds:CanonicalizationMethod>`,
+    '<ds:SignatureMethod Algorithm="http://www.w3.org/2001/04/xmldsig-more#rsa-sha256"></ds:SignatureMethod>',
+    `<ds:Reference URI="#${id}"><ds:Transforms>`,
+    `<ds:Transform Algorithm="${SIGNATURE}enveloped-signature"></ds:Transform>`,
+    `<ds:Transform Algorithm="${CANONICAL}"></ds:Transform></ds:Transforms>`,
+    '<ds:DigestMethod Algorithm="http://www.w3.org/2001/04/xmlenc#sha256"></ds:DigestMethod>',
+    `<ds:DigestValue>${toBase64(digest)}</ds:DigestValue></ds:Reference></ds:SignedInfo>`,
+  ].join("");
+  const value = toBase64(await sign(bytesOf(info)));
+  return `<ds:Signature xmlns:ds="${SIGNATURE}">${info}<ds:SignatureValue>${value}</ds:SignatureValue></ds:Signature>`;
+}
+
+/** The id of the request that a sign-in has started with, and what to send back beside. */
+export async function requestIn(address: string) {
+  const { searchParams } = new URL(address);
+  const deflated = fromBase64(searchParams.get("SAMLRequest") ?? "");
+  const inflated = new Blob([deflated])
+    .stream()
+    .pipeThrough(new DecompressionStream("deflate-raw" as CompressionFormat));
+  const xml = await new Response(inflated).text();
+  return {
+    id: /\bID="([^"]+)"/.exec(xml)?.[1] ?? "",
+    relayState: searchParams.get("RelayState") ?? undefined,
+  };
+}
+
+const newId = () => `_${crypto.randomUUID()}`;
+
+const bytesOf = (text: string): Bytes => new TextEncoder().encode(text);
+
+const toBase64 = (bytes: Bytes) => btoa(String.fromCharCode(...bytes));
+
+const fromBase64 = (text: string): Bytes =>
+  Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
+/** Deflated without being compressed: one block, with its length and the complement of that. */
+function stored(bytes: Bytes): Bytes {
+  const [low, high] = [bytes.length & 0xff, bytes.length >> 8];
+  return Uint8Array.of(1, low, high, low ^ 0xff, high ^ 0xff, ...bytes);
+}
+
+/** A certificate that a key has signed for itself, in ASN.1. */
+async function certificateOf(publicKey: Bytes, sign: Sign): Promise<string> {
+  // sha256WithRSAEncryption, without parameters.
+  const algorithm = der(
+    0x30,
+    Uint8Array.of(6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 0x0b, 5, 0),
+  );
+  const commonName = der(
+    0x30,
+    Uint8Array.of(6, 3, 0x55, 4, 3),
+    der(0x0c, bytesOf("isolation kit")),
+  );
+  const name = der(0x30, der(0x31, commonName));
+  const times = [-24, 24].map((hours) => {
+    const [date = ""] = new Date(Date.now() + hours * HOUR_MS).toISOString().split(".");
+    return der(0x17, bytesOf(`${date.slice(2).replaceAll(/\D/g, "")}Z`));
+  });
+  const content = der(
+    0x30,
+    // The third version; number one.
+    Uint8Array.of(0xa0, 3, 2, 1, 2, 2, 1, 1),
+    algorithm,
+    name,
+    der(0x30, ...times),
+    name,
+    publicKey,
+  );
+  const signature = der(3, Uint8Array.of(0), await sign(content));
+  const lines = toBase64(der(0x30, content, algorithm, signature)).replaceAll(/.{64}/g, "$&\n");
+  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----`;
+}
+
+function der(tag: number, ...parts: Bytes[]): Bytes {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const size = length < 0x80 ? [length] : [0x82, length >> 8, length & 0xff];
+  return Uint8Array.from([tag, ...size, ...parts.flatMap((part) => [...part])]);
+}
