@@ -71,7 +71,7 @@ export async function keepAdminAround<T>(
  * tenant's row, with what is in it, locks it until the commit. The turns below do the same in one
  * process, for databases without transactions.
  */
-async function lockTenant(adapter: DBTransactionAdapter, tenantId: string, since: string) {
+export async function lockTenant(adapter: DBTransactionAdapter, tenantId: string, since: string) {
   await adapter.update({
     model: "tenant",
     where: [{ field: "id", value: tenantId }],
@@ -81,7 +81,7 @@ async function lockTenant(adapter: DBTransactionAdapter, tenantId: string, since
 
 const turns = new Map<string, Promise<unknown>>();
 
-async function inTurn<T>(tenantId: string, run: () => Promise<T>): Promise<T> {
+export async function inTurn<T>(tenantId: string, run: () => Promise<T>): Promise<T> {
   const turn = (turns.get(tenantId) ?? Promise.resolve()).then(run, run);
   turns.set(tenantId, turn);
   try {

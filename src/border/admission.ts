@@ -58,7 +58,8 @@ export async function admitAddress(
   where: Where[],
   { email, emailVerified }: Row,
 ): Promise<void> {
-  if (!emailDomains || isTrusted() || adminTarget(currentEndpoint())) return;
+  if (!emailDomains || notes().directory) return;
+  if (isTrusted() || adminTarget(currentEndpoint())) return;
   const isAllowed = isAddressOf(emailDomains, email);
   if (isAllowed && emailVerified) return;
   const user = await adapter.findOne<Row>({ model: "user", where });

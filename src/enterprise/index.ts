@@ -19,7 +19,7 @@ export function confineEnterprise(
   options: ResolvedOptions,
   hooks: OwnHooks,
 ): OwnHooks {
-  guardProviders(border, hostsAskedFor(options));
+  guardProviders(border, hostsAskedFor(options), Object.keys(options.tenantRoles));
   if (border.confinedModel(SSO_PROVIDER)) {
     border.identityProviders = {
       offered: (tenantId) => offeredProviders(border, tenantId),

@@ -1,10 +1,12 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
 import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
+import { keepAdmin } from "../border/administrators";
 import { type Border, OF_KEY, type Row } from "../border/border";
-import type { AfterHook } from "../framework";
+import { type AfterHook, boundedMap } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
-import { getTenantId, notes } from "../scope/scope";
+import { getTenantId, notes, runInScope, settled } from "../scope/scope";
 
 export const SCIM_USER = "scimUser";
 const USERS_PATH = "/scim/v2/Users";
@@ -33,7 +35,11 @@ const deactivated = () =>
     message: "The directory of this tenant has deactivated this user",
   });
 
-/** Refuses sessions where they are made, once more when they are stored, and keys of who is barred. */
+/**
+ * Refuses sessions where they are made, once more when they are stored, and wherever one is left: a
+ * cookie cannot be taken away, and the index of a storage may have lost one. Keys are asked about
+ * each time.
+ */
 export function barDeactivated(border: Border): void {
   const { policy, openSince } = border;
   const { admitRow } = policy;
@@ -47,12 +53,102 @@ export function barDeactivated(border: Border): void {
     tenantId && (await isDeactivated(border.raw, tenantId, userId)) ? deactivated() : undefined;
   border.openSince = async (session, adapter) => {
     const { tenantId, userId } = session;
-    const isBarred =
-      OF_KEY in session &&
-      tenantId &&
-      (await isDeactivated(adapter ?? border.raw, tenantId, userId));
+    if (!tenantId || userId === undefined) return openSince(session, adapter);
+    const look = OF_KEY in session ? lookNow : lookOften;
+    const isBarred = await look(border, tenantId, String(userId), adapter);
     return isBarred ? undefined : openSince(session, adapter);
   };
+}
+
+const KEPT_MS = 10_000;
+
+/** Until when this process need not ask again whether somebody is barred, and how often that changed. */
+interface Seen {
+  people: Map<string, number>;
+  changes: number;
+}
+
+const note = boundedMap<number>(10_000);
+const seenBy = new WeakMap<object, Seen>();
+
+function seenPeople({ ctx }: Border): Seen {
+  const seen = seenBy.get(ctx.adapter) ?? { people: new Map(), changes: 0 };
+  seenBy.set(ctx.adapter, seen);
+  return seen;
+}
+
+const keyOf = (tenantId: string, userId: string) => JSON.stringify([tenantId, userId]);
+
+/** As it was at most ten seconds ago: this is asked for every session of every request. */
+async function lookOften(
+  border: Border,
+  tenantId: string,
+  userId: string,
+  adapter: DBTransactionAdapter | undefined,
+): Promise<boolean> {
+  const seen = seenPeople(border);
+  const key = keyOf(tenantId, userId);
+  const now = Date.now();
+  if ((seen.people.get(key) ?? 0) > now) return false;
+  const { changes } = seen;
+  const isBarred = await lookNow(border, tenantId, userId, adapter);
+  // A directory may have changed it here while it was looked up.
+  if (!isBarred && changes === seen.changes) note(seen.people, key, now + KEPT_MS);
+  return isBarred;
+}
+
+function forget(border: Border, tenantId: string, userId: string): void {
+  const seen = seenPeople(border);
+  seen.changes++;
+  seen.people.delete(keyOf(tenantId, userId));
+}
+
+/** Whoever asks from inside a transaction may not know it, and a database may have one connection. */
+async function lookNow(
+  { ctx, raw }: Border,
+  tenantId: string,
+  userId: string,
+  adapter: DBTransactionAdapter | undefined = raw,
+): Promise<boolean> {
+  if (adapter !== raw) return isDeactivated(adapter, tenantId, userId);
+  return runInScope(settled(tenantId), async () =>
+    isDeactivated(await getCurrentAdapter(ctx.adapter), tenantId, userId),
+  );
+}
+
+/**
+ * Runs a call of the directory that deletes its row of somebody, unless the tenant would lose its
+ * last administrator with it: the user is deleted once that is committed, too late to refuse.
+ */
+export async function keepLastAdmin<T>(
+  border: Border,
+  roles: string[],
+  transaction: DBTransactionAdapter | undefined,
+  run: () => Promise<T>,
+): Promise<T> {
+  const { directoryUser } = notes();
+  if (!roles.length || directoryUser === undefined || !isAboutUsers(currentEndpoint()))
+    return run();
+  const adapter = transaction ?? border.ctx.adapter;
+  const rows = await adapter.count({
+    model: SCIM_USER,
+    where: [{ field: "userId", value: directoryUser }],
+  });
+  // A second directory has them as well, and they stay.
+  if (rows > 1) return run();
+  const where = [{ field: "id", value: directoryUser }];
+  return keepAdmin(border, roles, { where }, run, transaction);
+}
+
+/** An API key, looked up to be verified, is none while its owner is barred. */
+export async function asKey(
+  { where = [] }: { where?: { field: string }[] },
+  found: unknown,
+  raw: DBTransactionAdapter,
+): Promise<unknown> {
+  const { referenceId, tenantId } = (found ?? {}) as Row;
+  if (!tenantId || referenceId === undefined || where[0]?.field !== "key") return found;
+  return (await isDeactivated(raw, tenantId, referenceId)) ? null : found;
 }
 
 /**
@@ -87,7 +183,9 @@ export function followDirectory(border: Border): AfterHook {
     handler: createAuthMiddleware(async ({ context }: HookEndpointContext) => {
       const { deprovisioned, directoryUser: userId } = notes();
       const tenantId = getTenantId();
-      if (!userId || !tenantId || isAPIError(context.returned)) return;
+      if (!userId || !tenantId) return;
+      forget(border, tenantId, userId);
+      if (isAPIError(context.returned)) return;
       if (!deprovisioned) {
         const isBarred = await isDeactivated(border.raw, tenantId, userId);
         if (isBarred) await internalAdapter.deleteUserSessions(userId);

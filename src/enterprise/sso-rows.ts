@@ -1,13 +1,14 @@
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
+import type { Where } from "better-auth/types";
 import type { Border, Row } from "../border/border";
 import { PLATFORM } from "../schema";
 import { getTenantId, notes } from "../scope/scope";
-import { noteDirectoryUser, SCIM_USER } from "./scim";
+import { asKey, keepLastAdmin, noteDirectoryUser, SCIM_USER } from "./scim";
 import { type AskForHosts, hasRelayState } from "./sso-addresses";
 import { decryptConfigs, encryptConfigs, withoutSecrets } from "./sso-secrets";
 
-type Call = { model: string; data?: Row; update?: Row; set?: Row };
+type Call = { model: string; where?: Where[]; data?: Row; update?: Row; set?: Row };
 type Run = (call: Call) => Promise<unknown>;
 
 export const SSO_PROVIDER = "ssoProvider";
@@ -17,18 +18,30 @@ export const SSO_PROVIDER = "ssoProvider";
  * encrypted, and leave with nobody. The addresses in them are looked up, because better-auth asks
  * whether they are trusted.
  */
-export function guardProviders(border: Border, askForHosts: AskForHosts): void {
+export function guardProviders(border: Border, askForHosts: AskForHosts, roles: string[]): void {
   const { guard } = border.policy;
+  const barsKeys = border.confinedModel(SCIM_USER) !== undefined;
   const isProvider = (model: string) => border.confinedModel(model) === SSO_PROVIDER;
   const guarded = async (
     name: string,
     call: Call,
     run: Run,
     raw: Border["raw"],
+    transaction: Border["raw"] | undefined,
   ): Promise<unknown> => {
+    if (border.confinedModel(call.model) === SCIM_USER) {
+      const found =
+        name === "delete"
+          ? await keepLastAdmin(border, roles, transaction, () => run(call))
+          : await run(call);
+      noteDirectoryUser(name, found);
+      return found;
+    }
     if (!isProvider(call.model)) {
       const found = await run(call);
-      if (border.confinedModel(call.model) === SCIM_USER) noteDirectoryUser(name, found);
+      if (barsKeys && border.confinedModel(call.model) === "apikey") {
+        return asKey(call, found, raw);
+      }
       if (hasRelayState(border, call.model)) await askForHosts(found);
       return found;
     }
@@ -53,6 +66,7 @@ export function guardProviders(border: Border, askForHosts: AskForHosts): void {
       async (changed) =>
         guard(name, changed as never, run, raw, transaction) ?? run(changed as never),
       raw,
+      transaction,
     );
 }
 

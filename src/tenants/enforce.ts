@@ -14,13 +14,18 @@ import { openerOf } from "../border/trusted";
 import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
+import { notes } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { recentlySeen, rememberedPolicy } from "./find";
+import type { Reservation } from "./reservations";
 
 export { latePolicyContext, latePolicyOptions } from "../border/late-policy";
 
 /** Loaded by the first tenant that has a policy. */
 const admission = lazy(() => import("../border/admission"));
+
+/** Loaded by the first thing that is good once. */
+const reservations = lazy(() => import("./reservations"));
 
 /** What the policy of a tenant decides. It comes with the tenant that this process remembers. */
 export function policyOf(
@@ -73,12 +78,36 @@ export function policyOf(
       return policy ? (await admission()).capExpiry(policy, session) : undefined;
     },
     guard: (name, call: Call, run, _raw, transaction) => {
+      if (border().confinedModel(call.model) === "verification") {
+        return guardReservation(border(), name, call, run, transaction);
+      }
       const isAddress = changeOf(name, call)?.email !== undefined;
       const isGuarded = isAddress || (roles.length > 0 && mayTakeAdmin(name, call));
       if (!isGuarded || border().confinedModel(call.model) !== "user") return undefined;
       return runGuarded(name, call, run, transaction);
     },
   };
+}
+
+/** What is marked as good once, and the look at a mark that was there before. */
+function guardReservation(
+  border: Border,
+  name: string,
+  call: Call,
+  run: AdapterMethod,
+  transaction: DBTransactionAdapter | undefined,
+): Promise<unknown> | undefined {
+  const { data, forceAllowId } = call as unknown as Reservation;
+  if (name === "create" && forceAllowId && data.id !== undefined) {
+    return reservations().then(({ reserve }) =>
+      reserve(border, call as unknown as Reservation, run, transaction),
+    );
+  }
+  const { reservation } = notes();
+  if (!reservation || name !== "findOne") return undefined;
+  const [clause] = call.where;
+  if (clause?.field !== "id" || clause.value !== reservation.asked) return undefined;
+  return run({ ...call, where: reservation.where } as never);
 }
 
 /** better-auth deletes sessions and accounts first: the last administrator keeps those, too. */

@@ -45,6 +45,7 @@ export interface SamlResponse {
   email: string;
   emailVerified?: boolean;
   isSigned?: boolean;
+  assertionId?: string;
   /** Another provider, which signs in this one's name. */
   signedBy?: SamlProvider;
 }
@@ -82,7 +83,7 @@ export async function createSamlProvider(name: string) {
     const soon = new Date(Date.now() + 300_000).toISOString();
     const values = {
       ID: `_response-${name}-${++count}`,
-      AssertionID: `_assertion-${name}-${count}-${Date.now()}`,
+      AssertionID: response.assertionId ?? `_assertion-${name}-${count}-${Date.now()}`,
       Destination: acs,
       Audience: audience,
       SubjectRecipient: acs,

@@ -2,8 +2,9 @@ import { apiKey } from "@better-auth/api-key";
 import type { SCIMOptions } from "@better-auth/scim";
 import { magicLink } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
+import { runInTenant } from "../../src/index";
 import { mapStorage } from "../sessions/stores";
-import { PASSWORD } from "../support/instance";
+import { type InstanceOptions, PASSWORD } from "../support/instance";
 import {
   createSCIMWorld,
   group,
@@ -33,6 +34,10 @@ const linkByAddress: ResolveUser = async ({ resource }, { database }) => {
 };
 
 const ADA = "ada@corp.example";
+
+interface KeyVerifier {
+  verifyApiKey(input: { body: { key: string } }): Promise<{ valid: boolean }>;
+}
 
 describe("a directory of a tenant", () => {
   it("creates, reads, filters, changes and deletes people of that tenant", async () => {
@@ -137,8 +142,37 @@ describe("a directory of a tenant", () => {
       methods: ["password"],
       emailDomains: ["other.example"],
     });
-    expect((await directory.post("/scim/v2/Users", person("ada"))).status).toBe(201);
+    const made = await directory.post<SCIMResource>("/scim/v2/Users", person("ada"));
+    expect(made.status).toBe(201);
     expect(await usersOf(world, id)).toEqual(["ada@corp.example"]);
+    // And changes their address as it likes.
+    const emails = [{ value: "ada@third.example", primary: true }];
+    const body = patch({ op: "replace", path: "emails", value: emails });
+    const path = `/scim/v2/Users/${made.data.id}`;
+    expect((await directory.send(path, { method: "PATCH", body })).status).toBe(200);
+    expect(await usersOf(world, id)).toEqual(["ada@third.example"]);
+  });
+
+  it("does not take the last administrator away, and is told so before anything is deleted", async () => {
+    const world = await createSCIMWorld({
+      tenant: { scopedModels: SCIM_MODELS, tenantRoles: { admin: ["policy:update"] } },
+    });
+    const { directory, id } = world.acme;
+    const { data } = await directory.post<SCIMResource>("/scim/v2/Users", person("ada"));
+    await world.database.query(`update ${world.database.quote("user")} set role = 'admin'`);
+    const path = `/scim/v2/Users/${data.id}`;
+    for (let tries = 0; tries < 2; tries++) {
+      const refused = await directory.send<{ detail: string }>(path, { method: "DELETE" });
+      expect([refused.status, refused.data.detail]).toEqual([409, "Last admin"]);
+      expect((await directory.get(path)).status).toBe(200);
+    }
+    const { user } = await world.signUp(id, "another@corp.example");
+    await world.database.query(
+      `update ${world.database.quote("user")} set role = 'admin' where id = ?`,
+      [user.id],
+    );
+    expect((await directory.send(path, { method: "DELETE" })).status).toBe(204);
+    expect(await usersOf(world, id)).toEqual(["another@corp.example"]);
   });
 });
 
@@ -169,6 +203,11 @@ describe("somebody whom the directory has deactivated", () => {
     const withKey = () =>
       world.browser().get("/get-session", { headers: { ...headers, "x-api-key": key.data.key } });
     expect((await withKey()).data).not.toBeNull();
+    const verify = () =>
+      runInTenant(tenantId, () =>
+        (world.api as unknown as KeyVerifier).verifyApiKey({ body: { key: key.data.key } }),
+      );
+    expect((await verify()).valid).toBe(true);
     const { data } = await directory.post<SCIMResource>("/scim/v2/Users", person("ada"));
     expect(await whoIs(ada.browser)).toMatchObject({ tenantId });
 
@@ -186,13 +225,53 @@ describe("somebody whom the directory has deactivated", () => {
     const late = world.browser();
     await late.get(links[0] ?? "");
     expect(await whoIs(late)).toBeUndefined();
-    expect((await withKey()).data).toBeNull();
+    expect((await withKey()).data).not.toHaveProperty("session");
+    expect((await verify()).valid).toBe(false);
     // The same address in another tenant is somebody else.
     expect(await whoIs(elsewhere.browser)).toMatchObject({ tenantId: world.globex.id });
 
     expect((await setActive(directory, data.id, true)).status).toBe(200);
     expect((await password()).status).toBe(200);
     expect((await withKey()).data).not.toBeNull();
+  });
+});
+
+describe("a session of somebody whom the directory deactivates is over, also", () => {
+  const cached = (strategy: "compact" | "jwe") => ({
+    auth: { session: { cookieCache: { enabled: true, strategy } } },
+  });
+  it.each<[string, () => { auth: InstanceOptions["auth"]; lose?: () => void }]>([
+    ["in a cookie", () => cached("compact")],
+    ["in an encrypted cookie", () => cached("jwe")],
+    [
+      "where the index of the storage has lost it",
+      () => {
+        const { storage, entries } = mapStorage();
+        const lose = () => {
+          for (const key of entries.keys())
+            if (key.includes("active-sessions")) entries.delete(key);
+        };
+        return { auth: { secondaryStorage: storage }, lose };
+      },
+    ],
+  ])("%s", async (_, place) => {
+    const { auth, lose } = place();
+    const world = await createSCIMWorld({
+      ...(auth && { auth }),
+      scim: { identity: { resolveUser: linkByAddress } },
+    });
+    const { id: tenantId, directory } = world.acme;
+    const { browser } = await world.signUp(tenantId, ADA);
+    const another = await world.signUp(tenantId, "bob@corp.example");
+    const { data } = await directory.post<SCIMResource>("/scim/v2/Users", person("ada"));
+    expect(await whoIs(browser)).toMatchObject({ tenantId });
+    const kept = browser.fork();
+    lose?.();
+    await setActive(directory, data.id, false);
+    expect(await whoIs(browser)).toBeUndefined();
+    const headers = named(tenantId);
+    expect((await kept.get("/list-sessions", { headers })).status).toBe(401);
+    expect(await whoIs(another.browser)).toMatchObject({ tenantId });
   });
 });
 

@@ -1,90 +1,22 @@
 import { describe, expect, it } from "vitest";
-import type { Browser } from "../support/browser";
-import { BASE_URL } from "../support/instance";
+import { databases } from "../support/servers";
+import { createSamlProvider, requestIn, type SamlResponse } from "./saml-provider";
 import {
-  createSamlProvider,
-  requestIn,
-  type SamlProvider,
-  type SamlResponse,
-  samlConfig,
-} from "./saml-provider";
-import { createSSOWorld, named, type SSOWorld, type SSOWorldOptions, whoIs } from "./sso-world";
+  acmeProvider,
+  acsOf,
+  audienceOf,
+  createSamlWorld,
+  expectRefused,
+  globexProvider,
+  post,
+  register,
+  underWay,
+} from "./saml-world";
+import { createSSOWorld, named, whoIs } from "./sso-world";
 
-const acsOf = (providerId: string) => `${BASE_URL}/sso/saml2/sp/acs/${providerId}`;
-const audienceOf = (providerId: string) => `https://app.example/${providerId}`;
-
-const acmeProvider = await createSamlProvider("acme");
-const globexProvider = await createSamlProvider("globex");
-
-/** Acme and Globex with an identity provider each. */
-async function createSamlWorld(options: SSOWorldOptions = {}) {
-  const world = await createSSOWorld(options);
-  await register(world.acme.admin.browser, "acme-saml", acmeProvider);
-  await register(world.globex.admin.browser, "globex-saml", globexProvider);
-  return world;
-}
-
-async function register(
-  admin: Browser,
-  providerId: string,
-  provider: SamlProvider,
-  more: object = {},
-) {
-  const answer = await admin.post("/sso/register", {
-    providerId,
-    issuer: audienceOf(providerId),
-    domain: `${provider.name}.example`,
-    samlConfig: samlConfig({ callbackUrl: "/welcome", ...more }, provider),
-  });
-  expect(answer.status, JSON.stringify(answer.data)).toBe(200);
-  return answer;
-}
-
-/** The form that an identity provider makes a browser post: from its own site, naming no tenant. */
-function post(
-  browser: Browser,
-  acs: string,
-  SAMLResponse: string,
-  relayState?: string,
-  headers: Record<string, string> = {},
-) {
-  const form = new URLSearchParams({ SAMLResponse });
-  if (relayState) form.set("RelayState", relayState);
-  return browser.post(acs, form.toString(), {
-    headers: {
-      "content-type": "application/x-www-form-urlencoded",
-      origin: "https://acme.idp.example",
-      ...headers,
-    },
-  });
-}
-
-/** Somebody has started at Acme, and the provider is about to answer. */
-async function underWay(world: SSOWorld, more: Partial<SamlResponse> = {}) {
-  const browser = world.browser();
-  const started = await world.start(world.acme.id, { providerId: "acme-saml" }, browser);
-  expect(started.status, JSON.stringify(started.data)).toBe(200);
-  const { id, relayState } = requestIn(started.data.url);
-  const response = await acmeProvider.respond({
-    acs: acsOf("acme-saml"),
-    audience: audienceOf("acme-saml"),
-    inResponseTo: id,
-    email: "ada@acme.example",
-    ...more,
-  });
-  return { browser, relayState, response, id };
-}
-
-async function expectRefused(world: SSOWorld, browser: Browser, run: () => Promise<unknown>) {
-  const before = [await world.rows("session"), await world.rows("user")];
-  await run();
-  expect([await world.rows("session"), await world.rows("user")]).toEqual(before);
-  expect(await whoIs(browser)).toBeUndefined();
-}
-
-describe("SAML in a tenant", () => {
+describe.each(databases)("SAML in a tenant, on %s", (database) => {
   it("signs people in who started there; the response names no tenant", async () => {
-    const world = await createSamlWorld();
+    const world = await createSamlWorld({ database });
     const { browser, relayState, response } = await underWay(world);
     const answer = await post(browser, acsOf("acme-saml"), response, relayState);
     expect(answer.location).toBe("/welcome");
@@ -95,7 +27,7 @@ describe("SAML in a tenant", () => {
   });
 
   it("finds the provider by the domain of an address, in its own tenant", async () => {
-    const world = await createSamlWorld();
+    const world = await createSamlWorld({ database });
     const email = "ada@acme.example";
     const started = await world.start(world.acme.id, { email }, world.browser());
     expect(started.data.url).toContain(acmeProvider.entryPoint);
@@ -103,7 +35,7 @@ describe("SAML in a tenant", () => {
   });
 
   it("signs people in whom the provider sends, where the application allows that", async () => {
-    const world = await createSamlWorld({ sso: { saml: { allowIdpInitiated: true } } });
+    const world = await createSamlWorld({ database, sso: { saml: { allowIdpInitiated: true } } });
     // Signed in at Globex: the row of the provider counts, not the session.
     const { browser } = world.globex.member;
     const response = await acmeProvider.respond({
@@ -117,7 +49,7 @@ describe("SAML in a tenant", () => {
   });
 
   it("is not started by the provider otherwise", async () => {
-    const world = await createSamlWorld();
+    const world = await createSamlWorld({ database });
     const browser = world.browser();
     const response = await acmeProvider.respond({
       acs: acsOf("acme-saml"),
@@ -131,7 +63,7 @@ describe("SAML in a tenant", () => {
   });
 
   it("publishes its metadata without a tenant being named", async () => {
-    const world = await createSamlWorld();
+    const world = await createSamlWorld({ database });
     const query = { providerId: "acme-saml" };
     const { data, status } = await world.browser().get("/sso/saml2/sp/metadata", { query });
     expect(status).toBe(200);
@@ -142,7 +74,7 @@ describe("SAML in a tenant", () => {
   });
 
   it("ends the session when the provider says so", async () => {
-    const world = await createSSOWorld({ sso: { saml: { enableSingleLogout: true } } });
+    const world = await createSSOWorld({ database, sso: { saml: { enableSingleLogout: true } } });
     const { entityID, entryPoint } = acmeProvider;
     const singleLogoutService = [
       { Binding: "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect", Location: entryPoint },
@@ -162,6 +94,7 @@ describe("SAML in a tenant", () => {
 
   it("makes nobody the administrator of another tenant or of the platform", async () => {
     const world = await createSamlWorld({
+      database,
       sso: { trustEmailVerified: true, saml: { allowIdpInitiated: true } },
     });
     for (const email of [world.globex.admin.email, world.operatorUser.email]) {
@@ -181,7 +114,7 @@ describe("SAML in a tenant", () => {
   });
 });
 
-describe("a SAML response is refused", () => {
+describe.each(databases)("a SAML response is refused, on %s", (database) => {
   const ACS = acsOf("acme-saml");
 
   it.each<[string, Partial<SamlResponse>]>([
@@ -191,7 +124,7 @@ describe("a SAML response is refused", () => {
     ["signed by another tenant's provider", { signedBy: globexProvider }],
     ["to a request that nobody has made", { inResponseTo: "_invented" }],
   ])("%s", async (_, wrong) => {
-    const world = await createSamlWorld();
+    const world = await createSamlWorld({ database });
     const { browser, relayState, response } = await underWay(world, wrong);
     await expectRefused(world, browser, async () => {
       const { location, status } = await post(browser, ACS, response, relayState);
@@ -200,7 +133,7 @@ describe("a SAML response is refused", () => {
   });
 
   it("at another tenant's address, and where another tenant is named", async () => {
-    const world = await createSamlWorld();
+    const world = await createSamlWorld({ database });
     for (const [acs, headers] of [
       [acsOf("globex-saml"), {}],
       [acsOf("globex-saml"), named(world.acme.id)],
@@ -212,7 +145,7 @@ describe("a SAML response is refused", () => {
   });
 
   it("that answers a request of another tenant", async () => {
-    const world = await createSamlWorld();
+    const world = await createSamlWorld({ database });
     const started = await world.start(
       world.globex.id,
       { providerId: "globex-saml" },
@@ -229,7 +162,10 @@ describe("a SAML response is refused", () => {
   });
 
   it("the second time, also when it comes twice at once", async () => {
-    const world = await createSamlWorld({ sso: { saml: { enableInResponseToValidation: false } } });
+    const world = await createSamlWorld({
+      database,
+      sso: { saml: { enableInResponseToValidation: false } },
+    });
     const { browser, response } = await underWay(world);
     const answers = await Promise.all(
       Array.from({ length: 10 }, () => post(world.browser(), ACS, response)),
@@ -241,8 +177,46 @@ describe("a SAML response is refused", () => {
     });
   });
 
+  it.each(["text", "serial", "uuid"] as const)("the second time, with %s ids", async (ids) => {
+    const world = await createSamlWorld({
+      database,
+      sso: { saml: { allowIdpInitiated: true } },
+      ...(ids !== "text" && { auth: { advanced: { database: { generateId: ids } } } }),
+    });
+    const response = await acmeProvider.respond({
+      acs: ACS,
+      audience: audienceOf("acme-saml"),
+      email: "ada@acme.example",
+    });
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => post(world.browser(), ACS, response)),
+    );
+    expect(answers.filter(({ location }) => location === "/welcome")).toHaveLength(1);
+    const browser = world.browser();
+    await expectRefused(world, browser, async () => {
+      expect((await post(browser, ACS, response)).location).toContain("replay_detected");
+    });
+  });
+
+  it("for what it was used for, and not because another tenant's provider says the same id", async () => {
+    const sso = { saml: { allowIdpInitiated: true } };
+    const world = await createSamlWorld({ database, sso });
+    for (const provider of [globexProvider, acmeProvider]) {
+      const providerId = `${provider.name}-saml`;
+      const browser = world.browser();
+      const response = await provider.respond({
+        acs: acsOf(providerId),
+        audience: audienceOf(providerId),
+        email: "ada@corp.example",
+        assertionId: "_the-same-at-both",
+      });
+      expect((await post(browser, acsOf(providerId), response)).location).toBe("/welcome");
+      expect(await whoIs(browser)).toMatchObject({ email: "ada@corp.example" });
+    }
+  });
+
   it("after its provider was changed or deleted", async () => {
-    const world = await createSamlWorld();
+    const world = await createSamlWorld({ database });
     const admin = world.acme.admin.browser;
     const changed = await underWay(world);
     const renewed = await createSamlProvider("renewed");
