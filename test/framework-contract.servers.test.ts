@@ -11,8 +11,9 @@ import {
   type Session,
 } from "better-auth";
 import { APIError, createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
+import { makeSignature } from "better-auth/crypto";
 import { getMigrations } from "better-auth/db/migration";
-import { admin, magicLink } from "better-auth/plugins";
+import { admin, magicLink, oauthPopup } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { getTenantId, tenantAuth } from "../src/index";
 import { DEFAULT_SECRET } from "../src/oauth/log-lines";
@@ -430,6 +431,28 @@ describe("OAuth", () => {
     const state = JSON.parse(String(row?.value)) as Record<string, unknown>;
     expect(state.note).toBe("passes");
     expect(state.serverContext).toBeUndefined();
+  });
+
+  it("nor in a popup", async () => {
+    const plugins = [oauthPopup()];
+    const { browser, database } = await plain({ socialProviders: { google }, plugins });
+    const additionalData = JSON.stringify({ serverContext: { tenantAuth: "t" }, note: "passes" });
+    const query = { provider: "google", popupOrigin: "http://localhost:3000", additionalData };
+    expect((await browser.get("/oauth-popup/start", { query })).status).toBe(302);
+    const [row] = await database.query(`select value from "verification"`);
+    const state = JSON.parse(String(row?.value)) as Record<string, unknown>;
+    expect(state.note).toBe("passes");
+    expect(state.serverContext).toBeUndefined();
+  });
+
+  it("better-auth signs the cookie of a state with the secret alone", async () => {
+    const { auth, browser } = await plain({ socialProviders: { google } });
+    const { data } = await browser.post<{ url: string }>("/sign-in/social", { provider: "google" });
+    const { secret, createAuthCookie } = await auth.$context;
+    const state = new URL(data.url).searchParams.get("state") ?? "";
+    const cookie = browser.cookies.get(createAuthCookie("state").name) ?? "";
+    const signature = await makeSignature(state, secret);
+    expect(decodeURIComponent(cookie)).toBe(`${state}.${signature}`);
   });
 });
 

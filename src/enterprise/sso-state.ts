@@ -2,7 +2,14 @@ import type { HookEndpointContext } from "better-auth";
 import { createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { Border } from "../border/border";
 import type { AfterHook } from "../framework";
-import { type Binding, isBoundTo, isHeld, labelState, readState } from "../naming/oauth-state";
+import {
+  type Binding,
+  isHeld,
+  isSignedFor,
+  labelState,
+  readState,
+  sign,
+} from "../naming/oauth-state";
 import { getTenantId, notes } from "../scope/scope";
 
 /*
@@ -24,7 +31,7 @@ export async function openReturnedState(border: Border, ctx: HookEndpointContext
   const returned = readState(ctx.query?.state);
   if (!returned) return undefined;
   const { tenantId, state } = returned;
-  const isGood = await isBoundTo(ctx.context, returned, await bindingOf(border, tenantId));
+  const isGood = await isSignedFor(ctx.context, returned, await bindingOf(border, tenantId));
   if (!isGood) return undefined;
   return {
     tenantId,
@@ -68,7 +75,7 @@ async function withLabel(border: Border, { context }: HookEndpointContext, addre
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const state = url?.searchParams.get("state");
   if (!url || !state || !tenantId) return undefined;
-  const label = await labelState(context, state, await bindingOf(border, tenantId));
-  url.searchParams.set("state", label);
+  const signature = await sign(context, state, await bindingOf(border, tenantId));
+  url.searchParams.set("state", labelState(state, tenantId, signature));
   return url.href;
 }

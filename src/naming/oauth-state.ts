@@ -1,12 +1,6 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
-import {
-  APIError,
-  addOAuthServerContext,
-  createAuthMiddleware,
-  getOAuthState,
-  isAPIError,
-} from "better-auth/api";
-import { constantTimeEqual, makeSignature } from "better-auth/crypto";
+import { APIError, addOAuthServerContext, getOAuthState, isAPIError } from "better-auth/api";
+import { constantTimeEqual, getCryptoKey } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { CALLBACK_PATH } from "../constants";
 import { errorRedirect, rootCause } from "../framework";
@@ -17,9 +11,11 @@ import { namedTenantId, statusOf } from "./request";
 
 /*
  * A provider sends people back without a word about a tenant, but for the state that it was given.
- * So a tenant's flow puts its tenant there: in front of the state that better-auth has made, with a
- * signature that binds it to the tenant, the provider and the credentials that the flow was started
- * with (R6). That names the tenant of the callback before anything is read.
+ * So a tenant's flow puts its tenant there, in front of the state that better-auth has made. That
+ * names the tenant of the callback before anything is read. Which tenant, provider and credentials
+ * the flow was started with (R6) is in what better-auth keeps for the state, where no client can
+ * write to. Plugins that keep states in their own way (popups, SSO) leave that out: there it is in a
+ * signature in front.
  */
 
 /** What a state is bound to: it is good for exactly this and for nothing else. */
@@ -32,18 +28,14 @@ export interface Binding {
   credentials: string;
 }
 
-export async function labelState(
-  ctx: AuthContext,
-  state: string,
-  binding: Binding,
-): Promise<string> {
-  const tenant = toText(binding.tenantId);
+export function labelState(state: string, tenantId: string, signature?: string): string {
+  const tenant = toText(tenantId);
   const length = String(tenant.length).padStart(LENGTH, "0");
-  return (await sign(ctx, state, binding)) + length + tenant + state;
+  return (signature ? `s${signature}` : "") + length + tenant + state;
 }
 
 // Letters, digits, "-" and "_" only: there are providers that take nothing else.
-const LABELLED = /^([\w-]{43})(\d{3})([\w-]+)$/;
+const LABELLED = /^(?:s([\w-]{43}))?(\d{3})([\w-]+)$/;
 const LENGTH = 3;
 
 /** Undefined for a state that no tenant has started. */
@@ -51,16 +43,18 @@ export function readState(labelled: unknown): ReturnedState | undefined {
   const [, signature, length, rest = ""] = LABELLED.exec(String(labelled)) ?? [];
   const tenantId = fromText(rest.slice(0, Number(length)));
   const state = rest.slice(Number(length));
-  return signature && tenantId && state ? { state, tenantId, signature } : undefined;
+  return tenantId && state ? { state, tenantId, signature } : undefined;
 }
 
-const toText = (value: string) =>
-  toSafe(btoa(String.fromCharCode(...new TextEncoder().encode(value))));
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+const toText = (value: string) => toSafe(btoa(String.fromCharCode(...encoder.encode(value))));
 
 function fromText(text: string): string | undefined {
   try {
     const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-    return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
+    return decoder.decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
   } catch {
     return undefined;
   }
@@ -69,20 +63,40 @@ function fromText(text: string): string | undefined {
 const toSafe = (base64: string) =>
   base64.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 
-/** Refuses a state of another tenant or provider, and one whose config has changed since. */
-export async function isBoundTo(
+export async function sign(ctx: AuthContext, state: string, binding: Binding): Promise<string> {
+  const signed = JSON.stringify(["better-auth-tenant:state", state, ...bound(binding)]);
+  return toSafe(await signatureOf(signed, ctx));
+}
+
+const keys = new Map<string, Promise<CryptoKey>>();
+
+/**
+ * better-auth's signature, with a key that is kept: making one takes longer than the signature.
+ *
+ * Guarded by "better-auth signs the cookie of a state with the secret alone".
+ */
+async function signatureOf(value: string, { secret }: AuthContext): Promise<string> {
+  const key = keys.get(secret) ?? getCryptoKey(secret);
+  keys.set(secret, key);
+  const signature = await crypto.subtle.sign("HMAC", await key, encoder.encode(value));
+  return btoa(String.fromCharCode(...new Uint8Array(signature)));
+}
+
+export async function isSignedFor(
   ctx: AuthContext,
   { state, signature }: ReturnedState,
   binding: Binding,
 ): Promise<boolean> {
+  if (!signature) return false;
   return constantTimeEqual(signature, await sign(ctx, state, binding));
 }
 
-const sign = async (ctx: AuthContext, state: string, binding: Binding) => {
-  const { tenantId, since, providerId, credentials } = binding;
-  const bound = ["better-auth-tenant:state", state, tenantId, since, providerId, credentials];
-  return toSafe(await makeSignature(JSON.stringify(bound), ctx.secret));
-};
+const bound = ({ tenantId, since, providerId, credentials }: Binding) => [
+  tenantId,
+  since,
+  providerId,
+  credentials,
+];
 
 /** Leaves better-auth's own state in the query of a callback, and returns what came with it. */
 export function takeLabel(query: URLSearchParams): NonNullable<StandIn["callback"]> {
@@ -115,19 +129,25 @@ function refuseState({ query }: HookEndpointContext): void {
   if (query) query.state = "-";
 }
 
-/** Whether the browser has shown the cookie that better-auth gave it along with the state. */
-export async function isHeld(ctx: HookEndpointContext, state: string): Promise<boolean> {
-  if (ctx.context.oauthConfig.skipStateCookieCheck) return true;
-  const input = { headers: ctx.headers, context: ctx.context } as Parameters<typeof readCookie>[0];
-  return (await readCookie(input)) === state;
+/**
+ * Whether the browser has shown the cookie that better-auth gave it along with the state. It may
+ * send several of that name.
+ */
+export async function isHeld(
+  { headers, context }: HookEndpointContext,
+  state: string,
+): Promise<boolean> {
+  if (context.oauthConfig.skipStateCookieCheck) return true;
+  const { name } = context.createAuthCookie("state");
+  const value = `${state}.${await signatureOf(state, context)}`;
+  const sent = headers?.get("cookie")?.split(/;\s*/) ?? [];
+  return sent.includes(`${name}=${encodeURIComponent(value)}`) || sent.includes(`${name}=${value}`);
 }
 
-const readCookie = createAuthMiddleware(async (ctx) =>
-  ctx.getSignedCookie(ctx.context.createAuthCookie("state").name, ctx.context.secret),
-);
-
-/** Says in a state that a tenant has started it, where no client can write to. */
+/** Says in a state what a tenant has started it for, where no client can write to. */
 const SERVER_CONTEXT_KEY = "tenantAuth";
+
+const toKeep = (binding: Binding) => JSON.stringify(bound(binding));
 
 export const isCallback = () => currentEndpoint()?.path === CALLBACK_PATH;
 
@@ -140,11 +160,13 @@ export async function startingFlows(
   provider: OAuthProvider,
   binding: Binding,
 ): Promise<OAuthProvider> {
-  await addOAuthServerContext({ [SERVER_CONTEXT_KEY]: binding.tenantId });
+  await addOAuthServerContext({ [SERVER_CONTEXT_KEY]: toKeep(binding) });
   return {
     ...provider,
     createAuthorizationURL: async (flow) => {
-      const state = await labelState(context, flow.state, binding);
+      const isKept = (await startedFor()) === toKeep(binding);
+      const signature = isKept ? undefined : await sign(context, flow.state, binding);
+      const state = labelState(flow.state, binding.tenantId, signature);
       const redirectURI = `${context.baseURL}${provider.callbackPath}`;
       return provider.createAuthorizationURL({ ...flow, state, redirectURI });
     },
@@ -154,13 +176,19 @@ export async function startingFlows(
 /** Refuses a callback whose state was made for another tenant, provider or config (R6). */
 export async function assertReturned(context: AuthContext, binding: Binding): Promise<void> {
   const { state } = notes().returned ?? {};
-  if (!state || !(await isBoundTo(context, state, binding))) throw stateMismatch();
+  const kept = await startedFor();
+  const isGood = kept
+    ? kept === toKeep(binding)
+    : state && (await isSignedFor(context, state, binding));
+  if (!isGood) throw stateMismatch();
 }
 
 /** Whether the state that better-auth's own callback has just read was started by a tenant. */
 export async function isTenantsState(): Promise<boolean> {
-  return (await getOAuthState())?.serverContext?.[SERVER_CONTEXT_KEY] !== undefined;
+  return (await startedFor()) !== undefined;
 }
+
+const startedFor = async () => (await getOAuthState())?.serverContext?.[SERVER_CONTEXT_KEY];
 
 export const stateMismatch = () => APIError.fromStatus("FORBIDDEN", { code: "state_mismatch" });
 

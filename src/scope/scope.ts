@@ -32,11 +32,11 @@ export type SessionRow = {
   impersonatedBy?: string | null;
 };
 
-/** An OAuth state that came back: better-auth's part, the tenant that it claims, the signature. */
+/** An OAuth state that came back: better-auth's part, the tenant that it claims, a signature. */
 export interface ReturnedState {
   state: string;
   tenantId: string;
-  signature: string;
+  signature?: string | undefined;
 }
 
 /** A user that was read or created, as far as the columns were asked for. */
