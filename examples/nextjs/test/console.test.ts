@@ -169,6 +169,7 @@ test("deleting a tenant shows what goes, and takes it and nothing else", async (
     "Verifications\n0",
     "Invitations\n1",
     "Emails\n2",
+    "Identity providers\n0",
     "OAuth configs\n1",
   ]);
 
