@@ -8,9 +8,11 @@ import { stripe } from "@better-auth/stripe";
 import type { BetterAuthPlugin } from "better-auth";
 import { bearer, jwt, oAuthProxy, oauthPopup } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { bySubdomain } from "../../src/index";
 import { checkIsolation, type IsolationOptions } from "../../src/testing/index";
+import { createStorage } from "../configurations/storages";
 import { createStripe, PRICE, WEBHOOK_SECRET } from "../plugins/fake-stripe";
-import { createInstance } from "../support/instance";
+import { createInstance, type InstanceOptions } from "../support/instance";
 import { oneOf } from "./depth";
 
 interface PackageSet {
@@ -97,15 +99,51 @@ const SETS: [name: string, set: PackageSet][] = [
   ],
 ];
 
-describe.each(SETS)("checkIsolation with %s", (_, set) => {
+/** What sessions are kept in, how tenants are named, and where the packages stand. */
+const VARIANTS: [name: string, variant: () => InstanceOptions][] = [
+  ["as it is", () => ({})],
+  [
+    "tenants at hosts of their own",
+    () => ({
+      auth: {
+        baseURL: {
+          allowedHosts: ["example.com", "*.example.com"],
+          protocol: "http",
+          fallback: "http://example.com",
+        },
+      },
+      tenant: { resolveTenantId: bySubdomain({ baseDomain: "example.com" }) },
+    }),
+  ],
+  [
+    "secondary storage and a cookie for each tenant",
+    () => ({
+      auth: {
+        secondaryStorage: createStorage({}, new Map<string, string>()),
+        session: { storeSessionInDatabase: true },
+      },
+      tenant: { sessionCookies: "per-tenant" },
+    }),
+  ],
+  ["the packages in front", () => ({ arrange: (ours, others) => [...others, ours] })],
+];
+
+const RUNS = SETS.flatMap(([name, set]) =>
+  VARIANTS.map(([variant, options], offset) => ({ name, set, variant, options, offset })),
+);
+
+describe.each(RUNS)("checkIsolation with $name, $variant", ({ set, options, offset }) => {
   it("finds nothing that crosses the border", { timeout: 600_000 }, async () => {
     const { plugins, scopedModels = [], endpoints, untried = {} } = set;
+    const { auth: authOptions, tenant, arrange } = options();
     const { auth } = await createInstance({
       plugins: plugins(),
-      tenant: { scopedModels },
+      tenant: { scopedModels, ...tenant },
       auth: {
         socialProviders: { google: { clientId: "platform", clientSecret: "secret" } },
+        ...authOptions,
       },
+      ...(arrange && { arrange }),
     });
     // The electron package calls the server over the network.
     const onTheNetwork = AsyncLocalStorage.snapshot();
@@ -114,7 +152,7 @@ describe.each(SETS)("checkIsolation with %s", (_, set) => {
       onTheNetwork(() => auth.handler(new Request(input, init))),
     );
     const report = await checkIsolation(auth, {
-      extent: oneOf(9, 1),
+      extent: offset === 0 ? oneOf(9, 1) : oneOf(27, 5, offset),
       ...(endpoints && { endpoints }),
     });
     expect(report.leaks).toEqual([]);
