@@ -47,6 +47,8 @@ export interface Border {
 interface IdentityProviders {
   /** Those that people can sign in with at a tenant. */
   offered(tenantId: string): Promise<{ id: string }[]>;
+  /** Those that the application has for everybody. */
+  shared(): string[];
   /** Encrypts their secrets anew with the newest of the framework's secrets. */
   rotateSecrets(): Promise<Rotated>;
 }

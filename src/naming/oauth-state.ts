@@ -131,6 +131,16 @@ const SERVER_CONTEXT_KEY = "tenantAuth";
 
 export const isCallback = () => currentEndpoint()?.path === CALLBACK_PATH;
 
+/** Says it in the state that the running request is about to start. */
+export const nameFlow = (tenantId: string) =>
+  addOAuthServerContext({ [SERVER_CONTEXT_KEY]: tenantId });
+
+/** Who has started the state that was just read; undefined where none was. */
+export async function starterOf(): Promise<unknown> {
+  const state = await getOAuthState();
+  return state ? (state.serverContext?.[SERVER_CONTEXT_KEY] ?? null) : undefined;
+}
+
 /**
  * A tenant's provider, which puts the tenant into the state that it is given, and sends people back
  * to the tenants' callback, whichever of better-auth's endpoints starts the flow.
@@ -140,7 +150,7 @@ export async function startingFlows(
   provider: OAuthProvider,
   binding: Binding,
 ): Promise<OAuthProvider> {
-  await addOAuthServerContext({ [SERVER_CONTEXT_KEY]: binding.tenantId });
+  await nameFlow(binding.tenantId);
   return {
     ...provider,
     createAuthorizationURL: async (flow) => {
@@ -159,7 +169,7 @@ export async function assertReturned(context: AuthContext, binding: Binding): Pr
 
 /** Whether the state that better-auth's own callback has just read was started by a tenant. */
 export async function isTenantsState(): Promise<boolean> {
-  return (await getOAuthState())?.serverContext?.[SERVER_CONTEXT_KEY] !== undefined;
+  return ((await starterOf()) ?? null) !== null;
 }
 
 export const stateMismatch = () => APIError.fromStatus("FORBIDDEN", { code: "state_mismatch" });
