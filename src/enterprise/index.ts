@@ -5,7 +5,7 @@ import { enterByProvider } from "./naming";
 import { barDeactivated, followDirectory, SCIM_USER } from "./scim";
 import { askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
 import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
-import { guardProviders, offeredProviders, SSO_PROVIDER, sharedProviders } from "./sso-rows";
+import { guardProviders, offeredProviders, SSO_PROVIDER, usableProviders } from "./sso-rows";
 import { labelStartedFlow, nameStartedFlow } from "./sso-state";
 
 /*
@@ -23,7 +23,7 @@ export function confineEnterprise(
   if (border.confinedModel(SSO_PROVIDER)) {
     border.identityProviders = {
       offered: (tenantId) => offeredProviders(border, tenantId),
-      shared: () => sharedProviders(border),
+      usable: (tenantId) => usableProviders(border, tenantId),
       rotateSecrets: async () => (await import("./sso-rotate")).rotateProviders(border),
     };
   }

@@ -87,11 +87,12 @@ export async function offeredProviders({ raw, ctx }: Border, tenantId: string) {
     .map(({ providerId }) => ({ id: String(providerId) }));
 }
 
-/** The ids in the option `defaultSSO`. */
-export function sharedProviders({ ctx }: Border): string[] {
-  const plugin = ctx.options.plugins?.find(({ id }) => id === "sso");
+/** The ids of these, and of the application's own in `defaultSSO`. */
+export async function usableProviders(border: Border, tenantId: string): Promise<Set<string>> {
+  const plugin = border.ctx.options.plugins?.find(({ id }) => id === "sso");
   const { defaultSSO = [] } = (plugin?.options ?? {}) as { defaultSSO?: { providerId: string }[] };
-  return defaultSSO.map(({ providerId }) => providerId);
+  const own = await offeredProviders(border, tenantId);
+  return new Set([...own.map(({ id }) => id), ...defaultSSO.map((shared) => shared.providerId)]);
 }
 
 /** What is left over of a method's answer: a row, nothing, or a number of rows. */

@@ -168,22 +168,15 @@ async function hasWay(
   const adapter = await getCurrentAdapter(ctx.adapter);
   const where = [{ field: "userId", value: user.id }];
   const accounts = await adapter.findMany<{ providerId: string }>({ model: "account", where });
-  const sso = await identityProvidersOf(ctx, tenantId);
+  // An account may be left over from a provider that is gone, or that nobody can sign in with.
+  const sso = await borderOf(ctx.adapter)?.identityProviders?.usable(tenantId);
   const ways = accounts.map(({ providerId }): SignInMethod => {
     if (providerId === "credential") return "password";
     if (providerId === "siwe") return "siwe";
-    return sso.has(providerId) ? "sso" : `social:${providerId}`;
+    return sso?.has(providerId) ? "sso" : `social:${providerId}`;
   });
   if (ways.some(has)) return true;
   return Boolean(
     has("passkey") && ctx.tables.passkey && (await adapter.count({ model: "passkey", where })),
   );
-}
-
-/** An account may be left over from a provider that is gone, or that nobody can sign in with. */
-async function identityProvidersOf(ctx: AuthContext, tenantId: string): Promise<Set<string>> {
-  const { identityProviders } = borderOf(ctx.adapter) ?? {};
-  if (!identityProviders) return new Set();
-  const own = await identityProviders.offered(tenantId);
-  return new Set([...own.map(({ id }) => id), ...identityProviders.shared()]);
 }
