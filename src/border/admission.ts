@@ -43,7 +43,8 @@ async function admitUser(
   if (way && way !== CONTINUES && !allows(policy, way)) throw refused("SIGN_IN_METHOD_NOT_ALLOWED");
   const refusal = refusalOf(policy, user.email);
   if (refusal) throw refused(refusal);
-  const opening = await opener?.(user, "any invitation");
+  const emailVerified = user.emailVerified === true || isVouchedFor(user.email, way);
+  const opening = await opener?.({ ...user, emailVerified }, "any invitation");
   if (policy.signUp === "invited" && !opening) throw refused("INVITATION_REQUIRED");
   return opening;
 }
@@ -103,7 +104,7 @@ async function admitSession(
   const way = wayOf(endpoint);
   if (way !== CONTINUES) {
     if (!allows(policy, way)) throw toldToPage(endpoint, refused("SIGN_IN_METHOD_NOT_ALLOWED"));
-    const isVerified = await hasVerifiedAddress(policy, adapter, scope, String(session.userId));
+    const isVerified = await hasVerifiedAddress(policy, adapter, scope, session, way);
     if (!isVerified) throw toldToPage(endpoint, notVerified());
   }
   return capExpiry(policy, session);
@@ -114,15 +115,24 @@ async function hasVerifiedAddress(
   { emailDomains }: TenantPolicy,
   adapter: DBTransactionAdapter,
   scope: Settled,
-  userId: string,
+  session: Row,
+  way: string | undefined,
 ): Promise<boolean> {
   if (!emailDomains) return true;
+  const userId = String(session.userId);
   const known = notes().knownUsers.get(userId);
   if (known?.email !== undefined && known.emailVerified) return true;
   // What was read before may have been changed since: a code or a link verifies the address.
   const where = [{ field: "id", value: userId }, ...tenantClause(scope)];
   const user = await adapter.findOne<Row>({ model: "user", where });
-  return !user || Boolean(user.emailVerified) || !isAddressOf(emailDomains, user.email);
+  if (!user || user.emailVerified || !isAddressOf(emailDomains, user.email)) return true;
+  return isVouchedFor(user.email, way);
+}
+
+/** A tenant's identity provider says whose the addresses of a domain are that was verified for it. */
+function isVouchedFor(email: unknown, way: string | undefined): boolean {
+  const domains = (notes().vouchedDomains ?? "").toLowerCase().split(/[\s,]+/);
+  return way === "sso" && isAddressOf(domains.filter(Boolean), email);
 }
 
 /** Either of both, by the model of a new row, which is changed as the policy says. */

@@ -47,6 +47,8 @@ export interface Border {
 interface IdentityProviders {
   /** Those that people can sign in with at a tenant. */
   offered(tenantId: string): Promise<{ id: string }[]>;
+  /** The ids of these, and of those that the application has for everybody. */
+  usable(tenantId: string): Promise<Set<string>>;
   /** Encrypts their secrets anew with the newest of the framework's secrets. */
   rotateSecrets(): Promise<Rotated>;
 }

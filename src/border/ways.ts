@@ -37,7 +37,6 @@ export const WAYS: Readonly<Record<string, Way>> = {
   "/passkey/verify-registration": "passkey",
   "/sso/callback": "sso",
   "/sso/callback/:providerId": "sso",
-  "/sso/saml2/callback/:providerId": "sso",
   "/sso/saml2/sp/acs/:providerId": "sso",
   "/siwe/verify": "siwe",
   "/sign-in/anonymous": "anonymous",

@@ -5,8 +5,8 @@ import { enterByProvider } from "./naming";
 import { barDeactivated, followDirectory, SCIM_USER } from "./scim";
 import { askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
 import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
-import { guardProviders, offeredProviders, SSO_PROVIDER } from "./sso-rows";
-import { labelStartedFlow } from "./sso-state";
+import { guardProviders, offeredProviders, SSO_PROVIDER, usableProviders } from "./sso-rows";
+import { labelStartedFlow, nameStartedFlow } from "./sso-state";
 
 /*
  * What better-auth's packages for identity providers of customers need inside tenants: sso() and
@@ -23,6 +23,7 @@ export function confineEnterprise(
   if (border.confinedModel(SSO_PROVIDER)) {
     border.identityProviders = {
       offered: (tenantId) => offeredProviders(border, tenantId),
+      usable: (tenantId) => usableProviders(border, tenantId),
       rotateSecrets: async () => (await import("./sso-rotate")).rotateProviders(border),
     };
   }
@@ -32,6 +33,7 @@ export function confineEnterprise(
     before: [
       ...hooks.before,
       enterByProvider(border),
+      nameStartedFlow(border),
       requireSSOManager(border, options),
       requireSecretForNewAddress,
       askForWrittenHosts(options),

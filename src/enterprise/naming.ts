@@ -3,8 +3,9 @@ import { createAuthMiddleware } from "better-auth/api";
 import type { Border, Row } from "../border/border";
 import type { BeforeHook } from "../framework";
 import { requireTenantId } from "../naming/request";
-import { isOutermost } from "../scope/endpoint";
+import { type Endpoint, isOutermost } from "../scope/endpoint";
 import { enter, getTenantId, namedScope, notes, settled } from "../scope/scope";
+import { isValid, sessionOf } from "../scope/settle";
 import { openReturnedState } from "./sso-state";
 
 /**
@@ -26,12 +27,14 @@ const byCredential: Namer = ({ headers }) => ({
 
 const CREDENTIAL = /^Bearer\s+(ba_scim_credential_[\w-]+)\.[\w-]+$/i;
 
+const LOGOUT = "/sso/saml2/sp/slo/:providerId";
+
 /** The endpoints that identity providers call or send people to, and the row that they show. */
 const NAMERS: Readonly<Record<string, Namer>> = {
   "/sso/callback": () => ({ model: "ssoProvider", field: "providerId", value: undefined }),
   "/sso/callback/:providerId": byProvider("params"),
   "/sso/saml2/sp/acs/:providerId": byProvider("params"),
-  "/sso/saml2/sp/slo/:providerId": byProvider("params"),
+  [LOGOUT]: byProvider("params"),
   "/sso/saml2/sp/metadata": byProvider("query"),
 };
 
@@ -58,9 +61,20 @@ export function enterByProvider(border: Border): BeforeHook {
       const owner = returned?.tenantId ?? (await ownerOf(border, namer(ctx)));
       if (!namedScope()) enter(settled(owner ? await requireTenantId(ctx, owner) : null));
       if (isDirectory(ctx.path)) return void admitDirectory(ctx, owner);
+      if (ctx.path === LOGOUT) await noteElsewhere(border, ctx as Endpoint);
       return returned?.apply();
     }),
   };
+}
+
+/**
+ * R5: better-auth drops the cookie of the browser after a logout that a provider has confirmed, and
+ * does not look at whose session that is.
+ */
+async function noteElsewhere(border: Border, endpoint: Endpoint): Promise<void> {
+  const session = await sessionOf(endpoint, border.readSession);
+  const isElsewhere = isValid(session) && (session.tenantId ?? null) !== getTenantId();
+  if (isElsewhere) notes().elsewhere.add(String(session.token));
 }
 
 /**

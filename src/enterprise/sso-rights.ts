@@ -78,12 +78,15 @@ export const requireSecretForNewAddress: BeforeHook = {
   matcher: ({ path }) => path === "/sso/update-provider",
 
   handler: createAuthMiddleware(async ({ body }) => {
-    const { issuer, oidcConfig = {} } = body as {
-      issuer?: string;
-      oidcConfig?: Record<string, unknown>;
+    // Not looked at by anybody yet: better-auth refuses what is no object.
+    const { issuer, oidcConfig: given } = (body ?? {}) as {
+      issuer?: unknown;
+      oidcConfig?: unknown;
     };
     // Without an `oidcConfig` of its own, an update leaves the stored one as it is.
-    const moves = body.oidcConfig && (issuer || DESTINATIONS.some((name) => oidcConfig[name]));
+    if (typeof given !== "object" || given === null) return;
+    const oidcConfig = given as Record<string, unknown>;
+    const moves = issuer || DESTINATIONS.some((name) => oidcConfig[name]);
     const needsNone = oidcConfig.tokenEndpointAuthentication === "private_key_jwt";
     if (!moves || needsNone || oidcConfig.clientSecret) return;
     throw new APIError("BAD_REQUEST", {

@@ -7,11 +7,13 @@ import { getTenantId, notes } from "../scope/scope";
 import { asKey, keepLastAdmin, noteDirectoryUser, SCIM_USER } from "./scim";
 import { type AskForHosts, hasRelayState } from "./sso-addresses";
 import { decryptConfigs, encryptConfigs, withoutSecrets } from "./sso-secrets";
+import { assertStartedHere } from "./sso-state";
 
 type Call = { model: string; where?: Where[]; data?: Row; update?: Row; set?: Row };
 type Run = (call: Call) => Promise<unknown>;
 
 export const SSO_PROVIDER = "ssoProvider";
+const PEOPLE = ["user", "account"];
 
 /**
  * Looks at every call of the adapter that is about identity providers: their secrets are stored
@@ -29,6 +31,7 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
     raw: Border["raw"],
     transaction: Border["raw"] | undefined,
   ): Promise<unknown> => {
+    if (PEOPLE.includes(border.confinedModel(call.model) ?? "")) await assertStartedHere();
     if (border.confinedModel(call.model) === SCIM_USER) {
       const found =
         name === "delete"
@@ -84,11 +87,21 @@ export async function offeredProviders({ raw, ctx }: Border, tenantId: string) {
     .map(({ providerId }) => ({ id: String(providerId) }));
 }
 
+/** The ids of these, and of the application's own in `defaultSSO`. */
+export async function usableProviders(border: Border, tenantId: string): Promise<Set<string>> {
+  const plugin = border.ctx.options.plugins?.find(({ id }) => id === "sso");
+  const { defaultSSO = [] } = (plugin?.options ?? {}) as { defaultSSO?: { providerId: string }[] };
+  const own = await offeredProviders(border, tenantId);
+  return new Set([...own.map(({ id }) => id), ...defaultSSO.map((shared) => shared.providerId)]);
+}
+
 /** What is left over of a method's answer: a row, nothing, or a number of rows. */
 async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
   if (typeof found !== "object" || found === null) return found;
-  const { managing } = notes();
+  const note = notes();
+  const { managing } = note;
   const row = await decryptConfigs(ctx, found as Row, managing !== undefined);
+  note.vouchedDomains = row.domainVerified ? String(row.domain) : undefined;
   // better-auth lets only the person who has registered a provider see and change it. Here it
   // belongs to the tenant, and this is somebody who may manage that.
   return managing ? { ...row, userId: managing.userId } : row;

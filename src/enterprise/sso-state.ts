@@ -1,16 +1,21 @@
 import type { HookEndpointContext } from "better-auth";
 import { createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { Border } from "../border/border";
-import type { AfterHook } from "../framework";
+import type { AfterHook, BeforeHook } from "../framework";
 import {
   type Binding,
   isHeld,
   isSignedFor,
+  keepBinding,
   labelState,
   readState,
   sign,
+  starterOf,
+  stateMismatch,
 } from "../naming/oauth-state";
+import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes } from "../scope/scope";
+import { settle } from "../scope/settle";
 
 /*
  * The state of an OpenID Connect flow that a tenant has started carries the tenant in front, as
@@ -45,6 +50,28 @@ export async function openReturnedState(border: Border, ctx: HookEndpointContext
 
 const SIGN_IN = "/sign-in/sso";
 const CALLBACK = "/sso/callback/:providerId";
+const SHARED_CALLBACK = "/sso/callback";
+
+/**
+ * A state that is kept in a cookie is no row of a tenant's, and its label can be taken away. So the
+ * tenant is in the state as well.
+ */
+export const nameStartedFlow = (border: Border): BeforeHook => ({
+  matcher: ({ path }) => path === SIGN_IN || path === CALLBACK,
+
+  handler: createAuthMiddleware(async () => {
+    const { tenantId } = await settle(border.readSession);
+    if (tenantId) await keepBinding(await bindingOf(border, tenantId));
+  }),
+});
+
+/** Asked before people are looked up: what somebody has started elsewhere does not end here. */
+export async function assertStartedHere(): Promise<void> {
+  const { path } = currentEndpoint() ?? {};
+  if (path !== CALLBACK && path !== SHARED_CALLBACK) return;
+  const starter = await starterOf();
+  if (starter !== undefined && starter !== getTenantId()) throw stateMismatch();
+}
 
 /** Puts the tenant into the address that a flow starts with, be it an answer or a redirect. */
 export function labelStartedFlow(border: Border): AfterHook {

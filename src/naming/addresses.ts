@@ -107,8 +107,12 @@ const isSwitchedOff = ({ options: { advanced } }: AuthContext) =>
 type Address = { url: URL; error: { code: string; message: string } };
 
 /** Where a request that changes something comes from. A GET is a link, which anybody may follow. */
-function originOf({ request, context }: HookEndpointContext): Address[] {
+function originOf({ request, context, path }: HookEndpointContext): Address[] {
   if (!request || request.method === "GET" || context.options.advanced?.disableCSRFCheck) return [];
+  // What identity providers make a browser post comes from wherever they are.
+  const { skipOriginCheck } = context;
+  const isFromAnywhere = (skipped: string) => path?.startsWith(skipped.replace(/\/*$/, "/"));
+  if (Array.isArray(skipOriginCheck) && skipOriginCheck.some(isFromAnywhere)) return [];
   const url = parse(request.headers.get("origin") || request.headers.get("referer"));
   return url ? [{ url, error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
 }

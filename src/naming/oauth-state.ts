@@ -151,6 +151,17 @@ const toKeep = (binding: Binding) => JSON.stringify(bound(binding));
 
 export const isCallback = () => currentEndpoint()?.path === CALLBACK_PATH;
 
+/** Says it in the state that the running request is about to start. */
+export const keepBinding = (binding: Binding) =>
+  addOAuthServerContext({ [SERVER_CONTEXT_KEY]: toKeep(binding) });
+
+/** The tenant that has started the state which was just read; undefined where none was read. */
+export async function starterOf(): Promise<string | null | undefined> {
+  const kept = await startedFor();
+  if (kept) return JSON.parse(String(kept))[0];
+  return (await getOAuthState()) ? null : undefined;
+}
+
 /**
  * A tenant's provider, which puts the tenant into the state that it is given, and sends people back
  * to the tenants' callback, whichever of better-auth's endpoints starts the flow.
@@ -160,7 +171,7 @@ export async function startingFlows(
   provider: OAuthProvider,
   binding: Binding,
 ): Promise<OAuthProvider> {
-  await addOAuthServerContext({ [SERVER_CONTEXT_KEY]: toKeep(binding) });
+  await keepBinding(binding);
   return {
     ...provider,
     createAuthorizationURL: async (flow) => {

@@ -2,6 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import * as z from "zod";
+import { borderOf } from "../border/border";
 import { isAddressOf } from "../border/late-policy";
 import { allows } from "../border/ways";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
@@ -167,12 +168,12 @@ async function hasWay(
   const adapter = await getCurrentAdapter(ctx.adapter);
   const where = [{ field: "userId", value: user.id }];
   const accounts = await adapter.findMany<{ providerId: string }>({ model: "account", where });
-  const providers = await providersOf(ctx, tenantId);
+  // An account may be left over from a provider that is gone, or that nobody can sign in with.
+  const sso = await borderOf(ctx.adapter)?.identityProviders?.usable(tenantId);
   const ways = accounts.map(({ providerId }): SignInMethod => {
     if (providerId === "credential") return "password";
     if (providerId === "siwe") return "siwe";
-    const isSso = ctx.tables.ssoProvider && !providers.has(providerId);
-    return isSso ? "sso" : `social:${providerId}`;
+    return sso?.has(providerId) ? "sso" : `social:${providerId}`;
   });
   if (ways.some(has)) return true;
   return Boolean(

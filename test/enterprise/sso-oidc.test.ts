@@ -16,6 +16,15 @@ async function withProviders(options: SSOWorldOptions = {}) {
   return world;
 }
 
+/** What an application writes down for a provider that it has for everybody. */
+async function providerForEverybody() {
+  const { oidc, provider } = await createSSOWorld();
+  const { oidcConfig, issuer } = oidc("everybodys");
+  provider.addPerson("ada");
+  const discoveryEndpoint = `${issuer}/none`;
+  return { issuer, provider, oidcConfig: { ...oidcConfig, issuer, discoveryEndpoint } };
+}
+
 describe("OpenID Connect in a tenant", () => {
   it.each([
     ["by provider", (slug: string) => ({ providerId: `${slug}-okta` })],
@@ -177,28 +186,45 @@ describe("OpenID Connect in a tenant", () => {
   });
 
   it("works with a provider that the application has for everybody", async () => {
-    const world = await createSSOWorld();
-    const { oidcConfig, issuer } = world.oidc("everybodys");
-    const config = { ...oidcConfig, issuer, discoveryEndpoint: `${issuer}/none` };
+    const { oidcConfig, issuer, provider } = await providerForEverybody();
     const shared = await createSSOWorld({
-      sso: {
-        defaultSSO: [
-          {
-            providerId: "everybodys",
-            domain: "corp.example",
-            oidcConfig: { ...config, tokenEndpointAuthentication: "client_secret_post" },
-          },
-        ],
-      },
+      sso: { defaultSSO: [{ providerId: "everybodys", domain: "corp.example", oidcConfig }] },
       trustedOrigins: [issuer],
     });
-    world.provider.addPerson("ada");
     for (const tenantId of [shared.acme.id, shared.globex.id, null]) {
       const browser = shared.browser();
       const started = await shared.start(tenantId, { providerId: "everybodys" }, browser);
-      const back = await world.provider.authorize(started.data.url, "ada");
+      const back = await provider.authorize(started.data.url, "ada");
       expect((await browser.get(back)).location).toBe("/welcome");
       expect(await whoIs(browser)).toMatchObject({ tenantId });
+    }
+  });
+
+  it("of everybody ends where it has begun, also with the state in a cookie and no label", async () => {
+    const { oidcConfig, issuer, provider } = await providerForEverybody();
+    const shared = await createSSOWorld({
+      sso: { defaultSSO: [{ providerId: "everybodys", domain: "corp.example", oidcConfig }] },
+      trustedOrigins: [issuer],
+      auth: { account: { storeStateStrategy: "cookie" } },
+    });
+    const { acme, globex } = shared;
+    for (const [from, to] of [
+      [acme.id, globex.id],
+      [acme.id, null],
+      [null, acme.id],
+    ] as const) {
+      const browser = shared.browser();
+      const started = await shared.start(from, { providerId: "everybodys" }, browser);
+      const back = new URL(await provider.authorize(started.data.url, "ada"));
+      const labelled = back.searchParams.get("state") ?? "";
+      back.searchParams.set("state", labelled.slice(-32));
+      const stripped = await browser.fork().get(back.href, { headers: named(to) });
+      expect(stripped.location).toContain("error=");
+      expect(await whoIs(browser)).toBeUndefined();
+      const again = await shared.start(from, { providerId: "everybodys" }, browser);
+      const right = await provider.authorize(again.data.url, "ada");
+      expect((await browser.get(right)).location).toBe("/welcome");
+      expect(await whoIs(browser)).toMatchObject({ tenantId: from });
     }
   });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { TenantAuthOptions, TenantManagementRequest } from "../../src/index";
 import type { Browser } from "../support/browser";
+import { databases } from "../support/servers";
 import { createSSOWorld, named, type SSOWorld, whoIs } from "./sso-world";
 
 const DNS = { domainVerification: { enabled: true } } as const;
@@ -33,11 +34,12 @@ async function worldWithProvider(options: Parameters<typeof createSSOWorld>[0] =
   return world;
 }
 
-describe("who manages the identity providers of a tenant", () => {
+describe.each(databases)("who manages the identity providers of a tenant, on %s", (database) => {
   it("is nobody ordinary, in the tenant, elsewhere or on the platform", async () => {
-    const world = await worldWithProvider();
+    const world = await worldWithProvider({ database });
     const ordinary = await world.signUp(null);
-    const before = await world.database.query("select * from ssoProvider");
+    const everything = `select * from ${world.database.quote("ssoProvider")}`;
+    const before = await world.database.query(everything);
     for (const call of calls(world)) {
       for (const [browser, tenantId] of [
         [world.acme.member.browser, null],
@@ -57,7 +59,7 @@ describe("who manages the identity providers of a tenant", () => {
         expect((await send(browser, call, world.acme.id)).status).toBe(401);
       }
     }
-    expect(await world.database.query("select * from ssoProvider")).toEqual(before);
+    expect(await world.database.query(everything)).toEqual(before);
   });
 
   it.each<[name: string, tenant: TenantAuthOptions]>([
@@ -93,14 +95,17 @@ describe("who manages the identity providers of a tenant", () => {
   });
 
   it("is none whom the role does not allow this very thing", async () => {
-    const world = await createSSOWorld({ tenant: { tenantRoles: { admin: ["sso:list"] } } });
+    const world = await createSSOWorld({
+      database,
+      tenant: { tenantRoles: { admin: ["sso:list"] } },
+    });
     const admin = world.acme.admin.browser;
     expect((await admin.get("/sso/providers")).status).toBe(200);
     expect((await admin.post("/sso/register", world.oidc("acme-okta"))).status).toBe(403);
   });
 
   it("are all administrators of the tenant, whoever has registered it", async () => {
-    const world = await worldWithProvider();
+    const world = await worldWithProvider({ database });
     const second = await world.signUp(world.acme.id);
     await world.makeAdmin(second.user.id);
     const { browser } = second;
@@ -118,7 +123,7 @@ describe("who manages the identity providers of a tenant", () => {
   });
 
   it("see nothing of another tenant", async () => {
-    const world = await worldWithProvider();
+    const world = await worldWithProvider({ database });
     const { browser } = world.globex.admin;
     expect((await browser.get("/sso/providers")).data).toEqual({ providers: [] });
     for (const call of calls(world).filter(({ body, query }) => body ?? query)) {
@@ -128,7 +133,7 @@ describe("who manages the identity providers of a tenant", () => {
   });
 
   it("are operators of the platform, in the tenant that they name", async () => {
-    const world = await worldWithProvider();
+    const world = await worldWithProvider({ database });
     const { operator, acme } = world;
     const body = world.oidc("acme-entra", { domain: "entra.example" });
     const registered = await operator.post("/sso/register", body, { headers: named(acme.id) });
@@ -157,7 +162,7 @@ describe("who manages the identity providers of a tenant", () => {
   });
 
   it("is none who acts as somebody else", async () => {
-    const world = await worldWithProvider();
+    const world = await worldWithProvider({ database });
     const { id: userId } = world.acme.member.user;
     const acting = await world.operator.post("/admin/impersonate-user", { userId });
     expect(acting.status).toBe(200);
@@ -167,9 +172,20 @@ describe("who manages the identity providers of a tenant", () => {
     expect((await world.operator.get("/sso/providers")).status).toBe(403);
   });
 
+  it.each([undefined, null, [], { providerId: "acme-okta", oidcConfig: null }])(
+    "gets an answer to the change %j",
+    async (body) => {
+      const world = await worldWithProvider({ database });
+      const { browser } = world.acme.admin;
+      const { status } = await browser.send("/sso/update-provider", { method: "POST", body });
+      expect(status).toBe(400);
+    },
+  );
+
   it("is whom canManageTenants lets, and nobody else", async () => {
     const asked: Pick<TenantManagementRequest, "action" | "tenantId">[] = [];
     const world = await createSSOWorld({
+      database,
       tenant: {
         canManageTenants: (_, { action, tenantId, session }) => {
           asked.push({ action, tenantId });
@@ -190,9 +206,9 @@ describe("who manages the identity providers of a tenant", () => {
   });
 });
 
-describe("the id of a provider", () => {
+describe.each(databases)("the id of a provider, on %s", (database) => {
   it("is unique across all tenants, and the answer says what to do", async () => {
-    const world = await createSSOWorld();
+    const world = await createSSOWorld({ database });
     const body = world.oidc("okta");
     expect((await world.acme.admin.browser.post("/sso/register", body)).status).toBe(200);
     for (const browser of [world.globex.admin.browser, world.operator]) {
@@ -204,7 +220,7 @@ describe("the id of a provider", () => {
   });
 
   it("is given once when two tenants ask for it at the same time", async () => {
-    const world = await createSSOWorld();
+    const world = await createSSOWorld({ database });
     const body = world.oidc("okta");
     const admins = [world.acme.admin.browser, world.globex.admin.browser];
     const answers = await Promise.all(admins.map((admin) => admin.post("/sso/register", body)));

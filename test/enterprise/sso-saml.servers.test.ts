@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { bySubdomain } from "../../src/index";
 import { databases } from "../support/servers";
 import { createSamlProvider, requestIn, type SamlResponse } from "./saml-provider";
 import {
@@ -73,7 +74,39 @@ describe.each(databases)("SAML in a tenant, on %s", (database) => {
     expect(elsewhere.status).toBe(404);
   });
 
-  it("ends the session when the provider says so", async () => {
+  it("comes back where the resolver does not know the host of the provider, and throws", async () => {
+    let isBuilt = false;
+    const resolve = bySubdomain({ baseDomain: "localhost" });
+    const world = await createSamlWorld({
+      database,
+      trustedOrigins: ["http://*.localhost:3000"],
+      tenant: {
+        resolveTenantId: (ctx) => {
+          if (!isBuilt) return undefined;
+          if (ctx.request?.url.includes("idp.example")) throw new Error("Who is that?");
+          return resolve(ctx);
+        },
+      },
+    });
+    isBuilt = true;
+    const browser = world.browser();
+    const body = { callbackURL: "/in", providerId: "acme-saml" };
+    const started = await browser.post<{ url: string }>(
+      "http://acme.localhost:3000/api/auth/sign-in/sso",
+      body,
+    );
+    const { id, relayState } = requestIn(started.data.url);
+    const response = await acmeProvider.respond({
+      acs: acsOf("acme-saml"),
+      audience: audienceOf("acme-saml"),
+      inResponseTo: id,
+      email: "ada@acme.example",
+    });
+    const answer = await post(browser, acsOf("acme-saml"), response, relayState);
+    expect(answer.location).toBe("/in");
+  });
+
+  it("ends the session here, and then at the provider", async () => {
     const world = await createSSOWorld({ database, sso: { saml: { enableSingleLogout: true } } });
     const { entityID, entryPoint } = acmeProvider;
     const singleLogoutService = [

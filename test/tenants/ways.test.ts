@@ -38,5 +38,6 @@ it("R14: so is every endpoint of @better-auth/sso that signs people in", () => {
     "/sso/callback",
     "/sso/saml2/sp/acs/:providerId",
   ]);
-  expect(Object.keys(WAYS)).toEqual(expect.arrayContaining(found));
+  const known = Object.keys(WAYS).filter((path) => path.startsWith("/sso/"));
+  expect(known.sort()).toEqual([...found].sort());
 });
