@@ -73,7 +73,6 @@ export function SSOForm({ tenantId, slug, origins }: SSOPlace) {
         <h3 className="small">What to enter at the identity provider</h3>
         <SSOAddresses protocol={protocol} providerId={providerId} origins={origins} />
       </div>
-      <h3 className="small">What the identity provider shows then</h3>
       {protocol === "oidc" ? <OIDCFields /> : <SamlFields />}
       <div>
         <SubmitButton className="" pending={pending}>
@@ -103,6 +102,7 @@ export function DomainField({ defaultValue }: { defaultValue?: string }) {
 function OIDCFields() {
   return (
     <>
+      <h3 className="small">What the identity provider has told you</h3>
       <Field
         label="Issuer"
         name="issuer"
