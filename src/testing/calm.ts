@@ -12,7 +12,7 @@ export async function calm(subject: Subject) {
   const { ctx, plugins } = subject;
   const mails = catchMails(subject);
   const providers = await standInForProviders();
-  const restoreDomains = await standInForDomains();
+  const restoreDomains = standInForDomains();
   const undo = [
     mails.restore,
     providers.restore,

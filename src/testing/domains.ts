@@ -7,15 +7,13 @@ export const proofOf = (domain: string) => `proof-of-${domain}`;
 type Ask = (name: string, ...rest: unknown[]) => Promise<unknown>;
 
 /**
- * better-auth's sso() asks name servers where a provider lives and whose a domain is. Where modules
- * of the runtime cannot be changed, they are asked for names that nobody has.
+ * better-auth's sso() asks name servers where a provider lives and whose a domain is. Modules of the
+ * runtime are asked for and not imported: on the edge there are none, and then nobody is asked.
  */
-export async function standInForDomains(): Promise<() => void> {
-  const runtime = await Promise.all([import("node:dns/promises"), import("node:module")]).catch(
-    () => undefined,
-  );
-  if (!runtime) return () => {};
-  const [{ default: dns }, { syncBuiltinESMExports }] = runtime;
+export function standInForDomains(): () => void {
+  const dns = globalThis.process?.getBuiltinModule?.("node:dns/promises");
+  const modules = globalThis.process?.getBuiltinModule?.("node:module");
+  if (!dns || !modules) return () => {};
   const { lookup, resolveTxt } = dns;
   const instead =
     (original: unknown, answer: (name: string) => unknown): Ask =>
@@ -26,9 +24,9 @@ export async function standInForDomains(): Promise<() => void> {
     // The name of the record is one label in front of the domain.
     resolveTxt: instead(resolveTxt, (name) => [[proofOf(name.slice(name.indexOf(".") + 1))]]),
   });
-  syncBuiltinESMExports();
+  modules.syncBuiltinESMExports();
   return () => {
     Object.assign(dns, { lookup, resolveTxt });
-    syncBuiltinESMExports();
+    modules.syncBuiltinESMExports();
   };
 }
