@@ -32,7 +32,7 @@ export interface OwnHooks {
  *
  * Guarded by "a hook may be a plain function: one that answers nothing lets the request pass".
  */
-export function silentHook(run: (ctx: HookEndpointContext) => Promise<unknown>) {
+export function silentHook(run: (ctx: HookEndpointContext) => Promise<unknown> | undefined) {
   const hook = async (ctx: HookEndpointContext) => ({ response: await run(ctx) });
   return Object.assign(hook, { options: {} }) as unknown as BeforeHook["handler"];
 }

@@ -19,6 +19,7 @@ import {
 import { lateProviderOptions } from "./oauth/configured";
 import { lateProviders } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
+import { signIn } from "./routes/sign-in";
 import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
 import { prepareScopes } from "./scope/scope";
@@ -55,6 +56,7 @@ export async function start(
   whenOptionsAreComplete(ctx, (complete) => {
     assertOnce(complete);
     assertDecided(ctx, options);
+    keepSignIn(complete);
     const plugins = pluginsAtRunTime(complete, runtime, allHooks);
     change(ctx, complete, plugins, options, border);
     Object.assign(complete, latePolicyOptions(border.policy, complete));
@@ -125,6 +127,28 @@ function assertOnce({ plugins = [] }: BetterAuthOptions): void {
     throw new BetterAuthError("tenantAuth() is installed more than once");
   }
 }
+
+/**
+ * better-auth makes its sign-in anew for each request, and its schema is compiled anew each time,
+ * which takes longer than all that we do there. So ours is the same endpoint, made once. A plugin
+ * that brings its own keeps it, also where instances share our plugin: of two with one name,
+ * better-auth would take the one of the later plugin.
+ *
+ * Guarded by "better-auth makes its sign-in without knowing anything of the instance".
+ */
+function keepSignIn({ plugins = [] }: BetterAuthOptions): void {
+  const ours = plugins.find(({ id }) => id === PLUGIN_ID)?.endpoints as Endpoints | undefined;
+  if (!ours) return;
+  const brought = plugins.some(({ endpoints }) => endpoints !== ours && endpoints?.signInEmail);
+  if (brought) withOwnSignIn.add(ours);
+  if (withOwnSignIn.has(ours)) delete ours.signInEmail;
+  else ours.signInEmail = signIn;
+}
+
+type Endpoints = NonNullable<BetterAuthPlugin["endpoints"]>;
+
+/** Endpoints of ours beside which a plugin of some instance has its own sign-in. */
+const withOwnSignIn = new WeakSet<Endpoints>();
 
 /** Loaded when they are needed, which is hardly ever. */
 const refusals = () => import("./border/refusals");

@@ -10,7 +10,7 @@ import {
   type HookEndpointContext,
   type Session,
 } from "better-auth";
-import { APIError, createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
+import { APIError, createAuthEndpoint, createAuthMiddleware, signInEmail } from "better-auth/api";
 import { makeSignature } from "better-auth/crypto";
 import { getMigrations } from "better-auth/db/migration";
 import { admin, magicLink, oauthPopup } from "better-auth/plugins";
@@ -453,6 +453,39 @@ describe("OAuth", () => {
     const cookie = browser.cookies.get(createAuthCookie("state").name) ?? "";
     const signature = await makeSignature(state, secret);
     expect(decodeURIComponent(cookie)).toBe(`${state}.${signature}`);
+  });
+});
+
+describe("sign-in", () => {
+  it("better-auth makes its sign-in without knowing anything of the instance", () => {
+    expect(signInEmail).toHaveLength(0);
+    const { body: _, ...options } = signInEmail().options;
+    const { body: __, ...again } = signInEmail().options;
+    expect(options).toEqual(again);
+  });
+
+  it("the sign-in that a plugin brings stays, wherever we stand and whoever shares our plugin", async () => {
+    const brings = (): BetterAuthPlugin => ({
+      id: "brings-sign-in",
+      endpoints: {
+        signInEmail: createAuthEndpoint("/sign-in/email", { method: "POST" }, async (ctx) =>
+          ctx.json({ by: "the plugin" }),
+        ),
+      },
+    });
+    const ours = tenantAuth();
+    const { auth: before } = await plain({ plugins: [ours] });
+    await before.$context;
+    for (const plugins of [
+      [brings(), ours],
+      [ours, brings()],
+    ]) {
+      const { browser } = await plain({ plugins });
+      const { auth: another } = await plain({ plugins: [ours] });
+      await another.$context;
+      const { data } = await browser.post("/sign-in/email", somebody());
+      expect(data).toEqual({ by: "the plugin" });
+    }
   });
 });
 

@@ -33,26 +33,33 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
   return {
     matcher: () => true,
 
-    handler: silentHook(async (ctx) => {
+    handler: silentHook((ctx) => {
       noteEndpoint(ctx);
-      if (!mayName(ctx, options)) return undefined;
-      const standIn = standInOf(ctx);
-      // A callback by POST becomes one by GET, which goes by its state.
-      if (!isManagement(ctx.path) && STANDS_FOR[ctx.path ?? ""] !== CALLBACK_PATH) {
-        if (isOutermost(ctx)) await enterByName(ctx, options, standIn);
-        else await stayInScope(ctx, options, standIn);
-      }
-      if (options.resolveTenantId) {
-        await (await addresses()).refuseForeignAddresses(ctx, options);
-      }
-      await refuseEarly(ctx);
-      // better-auth's own endpoint takes it for a field of the application's.
-      if (standIn && ctx.body) delete ctx.body.tenantId;
-      const { plugins } = ctx.context.options;
-      if (!standIn?.path || !plugins?.some(({ middlewares }) => middlewares)) return undefined;
-      return (await middlewares()).runMiddlewares(ctx);
+      return mayName(ctx, options) ? enterAndGuard(ctx, options) : undefined;
     }),
   };
+}
+
+async function enterAndGuard(ctx: HookEndpointContext, options: ResolvedOptions) {
+  const standIn = standInOf(ctx);
+  // A callback by POST becomes one by GET, which goes by its state.
+  if (!isManagement(ctx.path) && STANDS_FOR[ctx.path ?? ""] !== CALLBACK_PATH) {
+    if (isOutermost(ctx)) await enterByName(ctx, options, standIn);
+    else await stayInScope(ctx, options, standIn);
+  }
+  if (options.resolveTenantId) {
+    await (await addresses()).refuseForeignAddresses(ctx, options);
+  }
+  const border = borderOf(ctx.context.adapter);
+  // Its tenant may be that of the session that the request carries.
+  if (border && namesAddress(ctx.path)) await settle(border.readSession);
+  // What the policy refuses is refused before better-auth looks at anything.
+  if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
+  // better-auth's own endpoint takes it for a field of the application's.
+  if (standIn && ctx.body) delete ctx.body.tenantId;
+  const { plugins } = ctx.context.options;
+  if (!standIn?.path || !plugins?.some(({ middlewares }) => middlewares)) return undefined;
+  return (await middlewares()).runMiddlewares(ctx);
 }
 
 /** Whether there is anything to do: most requests go by their session, and lose no time here. */
@@ -68,14 +75,6 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
     ctx.path === CALLBACK_PATH ||
     namesAddress(ctx.path)
   );
-}
-
-/** What the policy refuses is refused before better-auth looks at anything. */
-async function refuseEarly(ctx: HookEndpointContext): Promise<void> {
-  const border = borderOf(ctx.context.adapter);
-  // Its tenant may be that of the session that the request carries.
-  if (border && namesAddress(ctx.path)) await settle(border.readSession);
-  if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
 }
 
 const middlewares = lazy(() => import("./middlewares"));

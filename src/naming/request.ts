@@ -112,7 +112,8 @@ const answers = new WeakMap<object, Promise<Resolved>>();
 export function resolvedTenantId(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
-): Promise<Resolved> {
+): Promise<Resolved> | undefined {
+  if (!options.resolveTenantId) return undefined;
   const known = answers.get(ctx.context);
   if (known) return known;
   const answer = ask(ctx, options);

@@ -65,7 +65,7 @@ export type SocialAnswer =
   | { redirect: boolean; url?: undefined; token: string; user: TenantUser };
 
 const signUp = signUpEmail();
-const signIn = signInEmail();
+export const signIn = signInEmail();
 const social = signInSocial();
 
 /** Runs better-auth's own endpoint for the tenant that the call names, or that it is made in. */

@@ -12,6 +12,8 @@ export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers">
 /** On the context, because better-auth copies the endpoint's own object on its way. */
 const OUTERMOST = Symbol.for("better-auth-tenant:outermost");
 
+type Outermost = { [OUTERMOST]?: true };
+
 /**
  * Remembers the endpoint that a request is about. Endpoints that its hooks and handlers call
  * through `auth.api` share the request's scope, but it is not theirs to choose.
@@ -20,7 +22,7 @@ export function noteEndpoint(endpoint: { context: object }): void {
   const known = notes();
   if (known.endpoint) return;
   known.endpoint = endpoint;
-  Object.assign(endpoint.context, { [OUTERMOST]: true });
+  (endpoint.context as Outermost)[OUTERMOST] = true;
 }
 
 export const isOutermost = ({ context }: { context: object }) => OUTERMOST in context;

@@ -37,7 +37,8 @@ export async function findTenantById(ctx: AuthContext, id: string): Promise<Tena
 
 /** For those who need nothing else of the tenant: reading the whole of it takes twice as long. */
 export async function tenantExists(ctx: AuthContext, id: string): Promise<boolean> {
-  return (await lookAt(await getCurrentAdapter(ctx.adapter), byId(ctx, id))) !== undefined;
+  const key = byId(ctx, id);
+  return (await lookAt(await getCurrentAdapter(ctx.adapter), key, ["id"])) !== undefined;
 }
 
 /** A row of the table. */
@@ -63,9 +64,14 @@ type Key = { field: "id" | "slug"; value: string } | undefined;
 const byId = (ctx: AuthContext, value: string): Key =>
   couldBeId(ctx, value) ? { field: "id", value } : undefined;
 
-async function lookAt(adapter: DBTransactionAdapter, key: Key): Promise<TenantRow | undefined> {
+const REMEMBERED = ["id", "slug", "createdAt", "status", "policy", "sessionsEndedAt"];
+
+async function lookAt(
+  adapter: DBTransactionAdapter,
+  key: Key,
+  select: string[] = REMEMBERED,
+): Promise<TenantRow | undefined> {
   if (!key) return undefined;
-  const select = ["id", "slug", "createdAt", "status", "policy", "sessionsEndedAt"];
   const row = await readRow(adapter, key, select);
   // MySQL may match what differs in case or trailing spaces, as in `findTenantById`.
   return row?.[key.field] === key.value ? row : undefined;
@@ -156,7 +162,8 @@ export async function openSince(
   { tenantId, createdAt }: SessionRow,
   adapter?: DBTransactionAdapter,
 ): Promise<string | undefined> {
-  const tenant = tenantId ? await recentlySeen(ctx, tenantId, adapter) : undefined;
+  if (!tenantId) return undefined;
+  const tenant = remembered(ctx, tenantId) ?? (await recentlySeen(ctx, tenantId, adapter));
   if (tenant?.status !== "active") return undefined;
   // A session that does not say when it was made may be from before.
   const isOver = tenant.endedAt && !(new Date(createdAt ?? "").getTime() >= tenant.endedAt);
