@@ -22,7 +22,7 @@ const oidcConfig = (clientId: string) => ({
 });
 
 /** What somebody registers who may: a provider that nobody has yet. */
-export const newProvider = (word: string) => ({
+const newProvider = (word: string) => ({
   providerId: `new-${word}`,
   issuer: PROVIDER,
   domain: `new-${word}.${KIT_DOMAIN}`,
