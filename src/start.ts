@@ -40,7 +40,7 @@ export async function start(
 ) {
   await prepareScopes();
   const { assertDecided } = await import("./decided");
-  const { policyOf, latePolicyOptions, latePolicyContext, guardDeletions } = await import(
+  const { policyOf, latePolicyOptions, latePolicyContext, guardInternalAdapter } = await import(
     "./tenants/enforce"
   );
   const parts = await (await import("./parts")).loadParts(ctx, options);
@@ -61,7 +61,7 @@ export async function start(
     change(ctx, complete, plugins, options, border);
     Object.assign(complete, latePolicyOptions(border.policy, complete));
     latePolicyContext(ctx, border.policy);
-    guardDeletions(ctx, options, border);
+    guardInternalAdapter(ctx, options, border);
     const storages = [complete.secondaryStorage, ctx.secondaryStorage];
     for (const storage of storages) if (storage) parts.confineStorage?.(storage, border);
     if (options.sessionCookies === "per-tenant" || complete.account?.storeAccountCookie) {

@@ -87,8 +87,8 @@ export interface Notes {
   /** The user whom the directory asks about, and the one whom it has just deleted. */
   directoryUser?: string;
   deprovisioned?: string;
-  /** What better-auth is marking as good once: the id that it asks for, and where the row is. */
-  reservation?: { asked: unknown; where: { field: string; value: string }[] };
+  /** What better-auth marks as good once: the ids that it asks for, and where their rows are. */
+  reserved?: Map<unknown, { field: string; value: string }[]>;
   /** Tokens of sessions of somewhere else that the request turned out to carry (R5). */
   readonly elsewhere: Set<string>;
   /** Users that were read or created through the border, and their tenant (R8). */

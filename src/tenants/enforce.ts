@@ -89,7 +89,7 @@ export function policyOf(
   };
 }
 
-/** What is marked as good once, and the look at a mark that was there before. */
+/** What is being marked as good once, and the look at a mark that was there before. */
 function guardReservation(
   border: Border,
   name: string,
@@ -97,28 +97,33 @@ function guardReservation(
   run: AdapterMethod,
   transaction: DBTransactionAdapter | undefined,
 ): Promise<unknown> | undefined {
-  const { data, forceAllowId } = call as unknown as Reservation;
-  if (name === "create" && forceAllowId && data.id !== undefined) {
+  const { reserved } = notes();
+  if (!reserved) return undefined;
+  const reservation = call as unknown as Reservation;
+  if (name === "create" && reservation.forceAllowId) {
     return reservations().then(({ reserve }) =>
-      reserve(border, call as unknown as Reservation, run, transaction),
+      reserve(border, reserved, reservation, run, transaction),
     );
   }
-  const { reservation } = notes();
-  if (!reservation || name !== "findOne") return undefined;
-  const [clause] = call.where;
-  if (clause?.field !== "id" || clause.value !== reservation.asked) return undefined;
-  return run({ ...call, where: reservation.where } as never);
+  const [clause] = name === "findOne" ? call.where : [];
+  const where = clause?.field === "id" ? reserved.get(clause.value) : undefined;
+  return where && run({ ...call, where } as never);
 }
 
-/** better-auth deletes sessions and accounts first: the last administrator keeps those, too. */
-export function guardDeletions(
+/** What better-auth does in several steps is guarded as a whole. */
+export function guardInternalAdapter(
   { internalAdapter }: AuthContext,
   options: ResolvedOptions,
   border: Border,
 ) {
+  const { deleteUser, reserveVerificationValue } = internalAdapter;
+  internalAdapter.reserveVerificationValue = (mark) => {
+    notes().reserved ??= new Map();
+    return reserveVerificationValue(mark);
+  };
+  // better-auth deletes sessions and accounts first: the last administrator keeps those, too.
   const roles = Object.keys(options.tenantRoles);
   if (!roles.length) return;
-  const { deleteUser } = internalAdapter;
   internalAdapter.deleteUser = (userId) =>
     keepAdminsAccounts(roles, border, userId, () => deleteUser(userId));
 }

@@ -2,7 +2,7 @@ import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context
 import type { DBTransactionAdapter } from "better-auth/types";
 import { inTurn, lockTenant } from "../border/administrators";
 import type { AdapterMethod, Border, Row } from "../border/border";
-import { notes } from "../scope/scope";
+import type { Notes } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { hasNumericIds } from "./find";
 
@@ -18,6 +18,7 @@ export type Reservation = { model: string; data: Row; forceAllowId?: boolean };
 
 export async function reserve(
   border: Border,
+  reserved: NonNullable<Notes["reserved"]>,
   call: Reservation,
   run: AdapterMethod,
   transaction: DBTransactionAdapter | undefined,
@@ -29,11 +30,11 @@ export async function reserve(
   const { id: asked, ...data } = call.data;
   if (!hasNumericIds(ctx)) {
     const id = await uuidFrom(`${tenantId}:${asked}`);
-    notes().reservation = { asked, where: [{ field: "id", value: id }] };
+    reserved.set(asked, [{ field: "id", value: id }]);
     return run({ ...call, data: { ...data, id } } as never);
   }
   const where = [{ field: "identifier", value: String(data.identifier) }];
-  notes().reservation = { asked, where };
+  reserved.set(asked, where);
   const since = (await border.tenantSince(tenantId)) ?? "";
   const insert = async (adapter: DBTransactionAdapter) => {
     await lockTenant(adapter, tenantId, since);

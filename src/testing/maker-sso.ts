@@ -3,6 +3,7 @@ import { KIT_DOMAIN, proofOf } from "./domains";
 import type { Maker } from "./makers";
 import { createSamlProvider, requestIn, type SamlProvider } from "./saml";
 import type { Side } from "./side";
+import { isSwitchedOff } from "./switched-off";
 
 const PROVIDER = `https://identity.${KIT_DOMAIN}`;
 const ACS = "/sso/saml2/sp/acs/:providerId";
@@ -132,6 +133,7 @@ export const samlProvider: Maker = {
       values: { ...values, samlProviderId: at.things.samlProviderId },
       isForeign: true,
     }));
+    if (isSwitchedOff(SLO, workshop.subject.ctx.options)) return;
     const { posted, inAddress } = provider.logout(addressOf(side, SLO), email);
     const logout = { home: SLO, sealed: true, sealedFor: SERVICE };
     const ofProvider = (SAMLRequest: string) => ({ samlProviderId, SAMLRequest });

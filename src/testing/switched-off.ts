@@ -22,6 +22,10 @@ const pluginOption =
 
 const changesByOtp = pluginOption("email-otp", "changeEmail");
 const resetsByPhone = pluginOption("phone-number", "sendPasswordResetOTP");
+const logsOutBySaml: IsOn = (options) => {
+  const saml = pluginOption("sso", "saml")(options) as { enableSingleLogout?: boolean } | undefined;
+  return saml?.enableSingleLogout;
+};
 
 /** Endpoints of better-auth that are there in any case, and refuse everybody until an option is set. */
 const NEEDS: Record<string, IsOn> = {
@@ -44,6 +48,8 @@ const NEEDS: Record<string, IsOn> = {
   "/email-otp/change-email": changesByOtp,
   "/phone-number/request-password-reset": resetsByPhone,
   "/phone-number/reset-password": resetsByPhone,
+  "/sso/saml2/sp/slo/:providerId": logsOutBySaml,
+  "/sso/saml2/logout/:providerId": logsOutBySaml,
   "/delete-user": deletes,
   "/delete-user/callback": (options) => deletes(options) && confirmsDeletion(options),
 };
