@@ -7,7 +7,7 @@ import { lazy } from "./framework";
 import { settledScope } from "./scope/endpoint";
 import { notes, type SessionRow } from "./scope/scope";
 import { settle } from "./scope/settle";
-import { isSuspended, onLoss } from "./tenants/find";
+import { isSuspended } from "./tenants/find";
 
 const deletion = lazy(() => import("./tenants/delete"));
 
@@ -17,7 +17,6 @@ export function databaseHooks(
   models: string[],
 ): BetterAuthOptions["databaseHooks"] {
   const { ctx } = border;
-  onLoss(ctx, async (id) => (await deletion()).sweepLateArrivals(ctx, id, models));
   return {
     user: {
       create: {

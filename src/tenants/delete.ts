@@ -40,7 +40,7 @@ export async function deleteTenant(
   const models = confinedModels(options);
   const rows = await sweepTenant(ctx, tenant, models, onlyIfDue);
   if (!rows) return false;
-  sweepLateArrivals(ctx, tenant.id, models);
+  sweepLateArrivals(ctx, tenant, models);
   const { tenant: own, ...others } = rows;
   if (!own) return false;
   await emit(ctx, options, actor, tenant.id, { type: "tenant:deleted", rows: others });
@@ -108,13 +108,11 @@ async function claim(adapter: DBTransactionAdapter, id: string): Promise<boolean
 
 /**
  * Other processes remember a tenant for ten seconds, and may write something of it until then: a
- * one-time code, which belongs to no user that the database would miss. Nobody can use it, and
- * here it is taken away. A number that has been given to a new tenant meanwhile is left alone.
- *
- * A process can be killed before it comes to this, or halfway through a sign-up. So it is done by
- * the one that deleted the tenant, and by those that remembered it and find it gone.
+ * one-time code, which belongs to no user that the database would miss, or a user, and be killed
+ * before they find that the tenant is gone. Nobody can use it, and here it is taken away. A number
+ * that has been given to a new tenant meanwhile is left alone.
  */
-export function sweepLateArrivals(ctx: AuthContext, id: string, models: string[]): void {
+function sweepLateArrivals(ctx: AuthContext, { id }: Doomed, models: string[]): void {
   later(LATEST_ARRIVAL_MS, () => sweepIfGone(ctx, id, models));
 }
 

@@ -124,21 +124,7 @@ async function see(
     note(seen.tenants, row.id, { tenant: toRemembered(row), until });
     if (key?.field === "slug") noteSlug(seen.slugs, key.value, row.id);
   }
-  if (key && !row) noteLoss(seen, key);
   return row;
-}
-
-/** A tenant that was remembered here and is gone: somebody else deleted it, or gave it another slug. */
-function noteLoss(seen: Seen, { field, value }: { field: string; value: string }): void {
-  const id = field === "id" ? value : seen.slugs.get(value);
-  if (id === undefined || !seen.tenants.get(id)?.tenant) return;
-  seen.tenants.delete(id);
-  seen.onLoss?.(id);
-}
-
-/** Whoever deleted the tenant may be no more, so what is left of it is everybody's affair. */
-export function onLoss(ctx: AuthContext, run: (id: string) => void): void {
-  seenTenants(ctx).onLoss = run;
 }
 
 /** The policy of a tenant that this request has looked up, for those who cannot wait. */
@@ -221,7 +207,6 @@ interface Seen {
   slugs: Map<string, string>;
   /** How often a tenant was changed here. Whoever was reading meanwhile may have read what was before. */
   changes: number;
-  onLoss?: (id: string) => void;
 }
 
 const KEPT_MS = 10_000;

@@ -4,10 +4,13 @@ import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { ResolvedOptions } from "../options";
+import { confinedModels } from "../schema";
+import { runInScope, settled } from "../scope/scope";
 import { emit, type TenantActor, type TenantChange } from "./events";
-import { ALL, findTenantBySlug, noteChange, type Tenant, toTenant } from "./find";
+import { ALL, findTenantBySlug, hasNumericIds, noteChange, type Tenant, toTenant } from "./find";
 import { assertNotDue, changeStatus } from "./status";
 import { understood } from "./stored-policy";
+import { emptyScope } from "./sweep";
 
 export async function createTenant(
   ctx: AuthContext,
@@ -18,6 +21,11 @@ export async function createTenant(
   assertSlug(input.slug, options.reservedSlugs);
   const tenant = await insertTenant(ctx, input);
   if (!tenant) throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_ALREADY_EXISTS);
+  // A number may have been another tenant's, of which a process that was killed has left something.
+  if (hasNumericIds(ctx)) {
+    const models = confinedModels(options);
+    await runInScope(settled(tenant.id), () => emptyScope(ctx, models, {}));
+  }
   await emit(ctx, options, actor, tenant.id, { type: "tenant:created", tenant });
   return tenant;
 }

@@ -9,6 +9,7 @@ export interface Member {
   port: number;
   child: ChildProcess;
   killed: boolean;
+  killedAt?: number;
   /** What it complained about. */
   log: string[];
 }
@@ -70,7 +71,7 @@ export class Fleet {
   }
 
   private async kill(member: Member): Promise<void> {
-    member.killed = true;
+    Object.assign(member, { killed: true, killedAt: Date.now() });
     const exit = once(member.child, "exit");
     member.child.kill("SIGKILL");
     await exit;

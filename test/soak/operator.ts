@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Member } from "./fleet";
 import type { Random } from "./random";
 import type { Answer, Call, Place, Session, World } from "./world";
 
@@ -54,7 +55,9 @@ export class Operator {
   async deleteTenant(place: Place): Promise<void> {
     place.state = "leaving";
     for (let tries = 0; tries < TRIES; tries++) {
-      const answer = await this.manage("/tenant/delete", { tenantId: place.id });
+      const on = this.random.pick(this.world.fleet.running);
+      place.deleters.push(on);
+      const answer = await this.manage("/tenant/delete", { tenantId: place.id }, on);
       if (answer?.status === 200 || answer?.status === 404) {
         Object.assign(place, { state: "gone", goneAt: Date.now() });
         this.world.ledger.count("tenants deleted");
@@ -82,8 +85,8 @@ export class Operator {
     return this.world.tenants.filter(({ state }) => state === "there");
   }
 
-  private async manage(path: string, body: Record<string, unknown>) {
-    const answer = await this.ask({ path, body });
+  private async manage(path: string, body: Record<string, unknown>, on?: Member) {
+    const answer = await this.ask({ path, body, ...(on && { on }) });
     const isExpected = answer && (answer.status < 400 || answer.status === 404);
     if (answer && !isExpected && answer.status < 500) {
       this.world.ledger.fail("refused", answer.text);

@@ -11,6 +11,8 @@ export interface Place {
   state: "there" | "leaving" | "gone";
   /** When the deletion was answered. */
   goneAt: number;
+  /** The processes that were asked to delete it. */
+  deleters: Member[];
 }
 
 /** A session that somebody was given, and keeps for later. */
@@ -61,11 +63,11 @@ export const ALLOWED_MS = 10_000;
 
 /** The tenants and sessions of a run as the test knows them, and the one way to ask a server. */
 export class World {
-  readonly platform: Place = { id: null, state: "there", goneAt: 0 };
+  readonly platform: Place = { id: null, state: "there", goneAt: 0, deleters: [] };
   readonly tenants: Place[] = [];
   readonly sessions: Session[] = [];
   /** When processes were killed. */
-  readonly kills: { number: number; at: number }[] = [];
+  readonly kills: number[] = [];
   /** Ids of tenants and users and tokens of sessions, and where they belong. */
   private readonly owners = new Map<string, Place>();
   private readonly mails = new Map<string, string>();
@@ -80,7 +82,7 @@ export class World {
   }
 
   addTenant(id: string): Place {
-    const place: Place = { id, state: "there", goneAt: 0 };
+    const place: Place = { id, state: "there", goneAt: 0, deleters: [] };
     this.tenants.push(place);
     this.owners.set(id, place);
     return place;
