@@ -56,8 +56,9 @@ export class Operator {
     place.state = "leaving";
     for (let tries = 0; tries < TRIES; tries++) {
       const on = this.random.pick(this.world.fleet.running);
-      place.deleters.push(on);
       const answer = await this.manage("/tenant/delete", { tenantId: place.id }, on);
+      // Where it is gone already, one that was killed meanwhile has deleted it.
+      if (answer?.status !== 404) place.deleters.push(on);
       if (answer?.status === 200 || answer?.status === 404) {
         Object.assign(place, { state: "gone", goneAt: Date.now() });
         this.world.ledger.count("tenants deleted");
