@@ -14,8 +14,8 @@ import { namedTenantId, statusOf } from "./request";
  * So a tenant's flow puts its tenant there, in front of the state that better-auth has made. That
  * names the tenant of the callback before anything is read. Which tenant, provider and credentials
  * the flow was started with (R6) is in what better-auth keeps for the state, where no client can
- * write to. Plugins that keep states in their own way (popups, SSO) leave that out: there it is in a
- * signature in front.
+ * write to. Popups keep their states without it, and SSO has to know the tenant before it reads one:
+ * there it is in a signature in front.
  */
 
 /** What a state is bound to: it is good for exactly this and for nothing else. */
