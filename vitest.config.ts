@@ -8,13 +8,12 @@ const fromRoot = (path: string) => join(import.meta.dirname, path);
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const long = [
-      "variants",
-      "covering-set",
+      "isolation",
       "planted-holes",
       "docs",
       "package",
       "adapter-suites",
-      "stores",
+      "start",
       "three-processes",
     ];
     const rank = ({ moduleId }: TestSpecification) =>

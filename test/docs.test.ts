@@ -3,14 +3,22 @@ import { dirname, join } from "node:path";
 import { socialProviderList } from "better-auth/social-providers";
 import { beforeAll, describe, expect, it } from "vitest";
 import manifest from "../package.json" with { type: "json" };
-import { createEditor, SCRATCH } from "./support/compiler";
-import { type Block, blocksIn, pages, readPage, root } from "./support/markdown";
-import { rowsUnder } from "./support/reference";
+import {
+  type Block,
+  blocksIn,
+  createEditor,
+  pages,
+  readPage,
+  root,
+  rowsUnder,
+  SCRATCH,
+} from "./support/pages";
 
 const blocks = pages.flatMap(blocksIn);
 const inLanguage = (...languages: string[]) =>
   blocks.filter(({ language }) => languages.includes(language));
-const typescript = inLanguage("ts", "tsx");
+// The example of CONTRIBUTING.md is a test already: test/support/world.test.ts.
+const typescript = inLanguage("ts", "tsx").filter(({ page }) => page !== "CONTRIBUTING.md");
 const positionOf = ({ page, line }: Block) => `${page}:${line}`;
 
 /** What blocks use without saying where it comes from. */

@@ -3,25 +3,25 @@ import {
   getRequestStateAsyncLocalStorage,
   runWithRequestState,
 } from "@better-auth/core/context";
-import {
-  type BetterAuthOptions,
-  type BetterAuthPlugin,
-  betterAuth,
-  type HookEndpointContext,
-  type Session,
+import type {
+  BetterAuthOptions,
+  BetterAuthPlugin,
+  HookEndpointContext,
+  Session,
 } from "better-auth";
 import { APIError, createAuthEndpoint, createAuthMiddleware, signInEmail } from "better-auth/api";
 import { makeSignature } from "better-auth/crypto";
 import { getMigrations } from "better-auth/db/migration";
 import { admin, magicLink, oauthPopup } from "better-auth/plugins";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { getTenantId, tenantAuth } from "../src/index";
 import { DEFAULT_SECRET } from "../src/oauth/log-lines";
 import { ADMIN_ENDPOINTS } from "../src/scope/endpoint";
-import { mapStorage } from "./sessions/stores";
-import { Browser } from "./support/browser";
+import type { Browser } from "./support/browser";
 import { createDatabase } from "./support/database";
-import { BASE_URL, createInstance, PASSWORD } from "./support/instance";
+import { createInstance, createPlainInstance, PASSWORD } from "./support/instance";
+import { mapStorage } from "./support/stores";
+import { createWorld, EMAIL } from "./support/world";
 
 /*
  * What the plugin leans on and better-auth promises nowhere. When one of these tests fails after an
@@ -32,23 +32,27 @@ import { BASE_URL, createInstance, PASSWORD } from "./support/instance";
 async function plain(options: Partial<BetterAuthOptions> = {}) {
   const database = await createDatabase("sqlite");
   onTestFinished(() => database.close());
-  const auth = betterAuth({
-    secret: "a test secret that is long enough for everybody",
-    baseURL: "http://localhost:3000",
-    database: database.option,
-    emailAndPassword: {
-      enabled: true,
-      password: { hash: async () => "x", verify: async () => true },
-    },
-    logger: { disabled: true },
-    ...options,
-  });
-  await (await getMigrations(auth.options)).runMigrations();
-  return { auth, database, browser: new Browser(auth.handler, BASE_URL) };
+  const { auth, browser } = await createPlainInstance(database, options, options.plugins ?? []);
+  return { auth, database, browser: browser() };
 }
 
 const somebody = (email = "somebody@example.com") => ({ name: "S", email, password: PASSWORD });
 const google = { clientId: "id", clientSecret: "secret" };
+
+type Handler = Parameters<typeof createAuthMiddleware>[0];
+const hookOn = (path: string, handler: Handler) => ({
+  matcher: (ctx: HookEndpointContext) => ctx.path === path,
+  handler: createAuthMiddleware(handler),
+});
+
+/** A hook that never runs: its matcher sees the context. */
+const looking = (look: (ctx: HookEndpointContext) => void) => ({
+  matcher: (ctx: HookEndpointContext) => {
+    look(ctx);
+    return false;
+  },
+  handler: createAuthMiddleware(async () => {}),
+});
 
 describe("errors", () => {
   it("keep the cookies that were set before them under better-call's symbol", async () => {
@@ -74,11 +78,9 @@ describe("start", () => {
 
   it("an e-mail column that is renamed in both options reaches the adapter", async () => {
     const user = { fields: { email: "mail" } };
-    const instance = await createInstance({ auth: { user }, tenant: { schema: { user } } });
-    const { id } = await instance.createTenant();
-    await instance.signUp(id, "renamed@example.com");
-    await instance.signUp(null, "renamed@example.com");
-    expect(await instance.rows("user", "mail = 'renamed@example.com'")).toBe(2);
+    const world = await createWorld({ auth: { user }, tenant: { schema: { user } } });
+    await world.janes();
+    expect(await world.rows("user", "mail = ?", [EMAIL])).toBe(3);
   });
 
   it("better-auth assigns the options of its context once, after all plugins", async () => {
@@ -116,22 +118,20 @@ describe("start", () => {
       id: "other",
       hooks: { before: [{ matcher: () => true, handler: note("plugin") }] },
     };
-    const { auth, database, browser } = await plain({
-      hooks: { before: note("application") },
-      plugins: [other, tenantAuth()],
+    const world = await createWorld({
+      auth: { hooks: { before: note("application") } },
+      plugins: [other],
+      arrange: (ours, others) => [...others, ours],
     });
-    const values = "'t1', 'T', 'tt', 'active', '2030-01-01', '2030-01-01'";
-    await database.query(
-      `insert into "tenant" ("id", "name", "slug", "status", "createdAt", "updatedAt") values (${values})`,
-    );
-    const headers = { "x-tenant-id": "t1" };
-    expect((await browser.post("/sign-up/email", somebody(), { headers })).status).toBe(200);
+    seen.length = 0;
+    await world.signUp("acme");
     expect(seen).toEqual([
-      ["application", "t1"],
-      ["plugin", "t1"],
+      ["application", world.ids.acme],
+      ["plugin", world.ids.acme],
     ]);
     // Migrations and the CLI read what the application wrote.
-    expect(auth.options.plugins?.map(({ id }) => id)).toEqual(["other", "tenant-auth"]);
+    const ids = world.auth.options.plugins?.map(({ id }) => id);
+    expect(ids).toEqual(["admin", "other", "tenant-auth"]);
   });
 });
 
@@ -160,34 +160,17 @@ describe("a dispatch", () => {
   it("keeps what a hook has marked the context with, whatever other hooks put in its place", async () => {
     const MARK = Symbol("mark");
     const seen: unknown[] = [];
-    const mark: BetterAuthPlugin = {
-      id: "mark",
-      hooks: {
-        before: [
-          {
-            matcher: ({ path }) => path === "/sign-up/email",
-            handler: createAuthMiddleware(async (ctx) => {
-              Object.assign(ctx.context, { [MARK]: true });
-            }),
-          },
-          // As @better-auth/api-key does it.
-          {
-            matcher: ({ path }) => path === "/sign-up/email",
-            handler: createAuthMiddleware(async (ctx) => ({ context: ctx })),
-          },
-        ],
-        after: [
-          {
-            matcher: (ctx) => {
-              if (ctx.path === "/sign-up/email") seen.push(MARK in ctx.context);
-              return false;
-            },
-            handler: createAuthMiddleware(async () => {}),
-          },
-        ],
-      },
+    const hooks = {
+      before: [
+        hookOn("/sign-up/email", async (ctx) => void Object.assign(ctx.context, { [MARK]: true })),
+        // As @better-auth/api-key does it.
+        hookOn("/sign-up/email", async (ctx) => ({ context: ctx })),
+      ],
+      after: [
+        looking(({ path, context }) => path === "/sign-up/email" && seen.push(MARK in context)),
+      ],
     };
-    const { browser } = await plain({ plugins: [mark] });
+    const { browser } = await plain({ plugins: [{ id: "mark", hooks }] });
     await browser.post("/sign-up/email", somebody());
     expect(seen).toEqual([true]);
   });
@@ -214,17 +197,7 @@ describe("a dispatch", () => {
       onRequest: async (request, ctx) => {
         if (request.headers.has("x-mark")) Object.assign(ctx, { [MARK]: true });
       },
-      hooks: {
-        before: [
-          {
-            matcher: (ctx) => {
-              seen.push(MARK in ctx.context);
-              return false;
-            },
-            handler: createAuthMiddleware(async () => {}),
-          },
-        ],
-      },
+      hooks: { before: [looking(({ context }) => seen.push(MARK in context))] },
     };
     for (const options of [{}, { baseURL: { allowedHosts: ["localhost:3000"] } }]) {
       seen.length = 0;
@@ -277,28 +250,16 @@ describe("the admin plugin", () => {
 describe("what is read late", () => {
   it("a social provider may be a function, which is called when it is wanted", async () => {
     let calls = 0;
-    const swap: BetterAuthPlugin = {
-      id: "swap",
-      hooks: {
-        before: [
-          {
-            matcher: ({ path }) => path === "/sign-in/social",
-            handler: createAuthMiddleware(async ({ context }) => {
-              const [provider] = context.socialProviders;
-              const late = Object.assign(
-                () => {
-                  calls++;
-                  return provider;
-                },
-                { id: "google" },
-              );
-              context.socialProviders = [late as unknown as NonNullable<typeof provider>];
-            }),
-          },
-        ],
-      },
-    };
-    const { browser } = await plain({ socialProviders: { google }, plugins: [swap] });
+    const swap = hookOn("/sign-in/social", async ({ context }) => {
+      const [provider] = context.socialProviders;
+      const late = () => {
+        calls++;
+        return provider;
+      };
+      context.socialProviders = [Object.assign(late, { id: "google" }) as never];
+    });
+    const plugins = [{ id: "swap", hooks: { before: [swap] } }];
+    const { browser } = await plain({ socialProviders: { google }, plugins });
     expect((await browser.get("/get-session")).status).toBe(200);
     expect(calls).toBe(0);
     const { data } = await browser.post("/sign-in/social", { provider: "google" });
@@ -309,17 +270,11 @@ describe("what is read late", () => {
   it("the version of a cached session is asked when it is written and when it is read", async () => {
     const asked: string[] = [];
     let version = "1";
-    const { browser } = await plain({
-      session: {
-        cookieCache: {
-          enabled: true,
-          version: (session: Session) => {
-            asked.push(session.userId);
-            return version;
-          },
-        },
-      },
-    });
+    const ask = (session: Session) => {
+      asked.push(session.userId);
+      return version;
+    };
+    const { browser } = await plain({ session: { cookieCache: { enabled: true, version: ask } } });
     const { data } = await browser.post<{ user: { id: string } }>("/sign-up/email", somebody());
     expect(asked).toEqual([data.user.id]);
     await browser.get("/get-session");
@@ -345,22 +300,14 @@ describe("what is read late", () => {
   it("the default of a session's field is read for every session", async () => {
     let next = 0;
     const { entries, storage } = mapStorage();
-    const counted: BetterAuthPlugin = {
-      id: "counted",
-      schema: {
-        session: {
-          fields: {
-            number: {
-              type: "number",
-              required: false,
-              get defaultValue() {
-                return next;
-              },
-            },
-          },
-        },
+    const number = {
+      type: "number" as const,
+      required: false,
+      get defaultValue() {
+        return next;
       },
     };
+    const counted = { id: "counted", schema: { session: { fields: { number } } } };
     const { browser } = await plain({ secondaryStorage: storage, plugins: [counted] });
     const numbers: unknown[] = [];
     for (next of [10, 20]) {
@@ -420,29 +367,25 @@ describe("OAuth", () => {
   });
 
   it("a client cannot put anything into the part of the state that the server trusts", async () => {
-    const { browser, database } = await plain({ socialProviders: { google } });
-    const forged = { tenantAuth: { tenantId: "t", providerId: "google", credentials: "global" } };
-    const { status } = await browser.post("/sign-in/social", {
+    const additionalData = { serverContext: { tenantAuth: "forged" }, note: "passes" };
+    const popup = {
       provider: "google",
-      additionalData: { serverContext: forged, note: "passes" },
-    });
-    expect(status).toBe(200);
-    const [row] = await database.query(`select value from "verification"`);
-    const state = JSON.parse(String(row?.value)) as Record<string, unknown>;
-    expect(state.note).toBe("passes");
-    expect(state.serverContext).toBeUndefined();
-  });
-
-  it("nor in a popup", async () => {
-    const plugins = [oauthPopup()];
-    const { browser, database } = await plain({ socialProviders: { google }, plugins });
-    const additionalData = JSON.stringify({ serverContext: { tenantAuth: "t" }, note: "passes" });
-    const query = { provider: "google", popupOrigin: "http://localhost:3000", additionalData };
-    expect((await browser.get("/oauth-popup/start", { query })).status).toBe(302);
-    const [row] = await database.query(`select value from "verification"`);
-    const state = JSON.parse(String(row?.value)) as Record<string, unknown>;
-    expect(state.note).toBe("passes");
-    expect(state.serverContext).toBeUndefined();
+      popupOrigin: "http://localhost:3000",
+      additionalData: JSON.stringify(additionalData),
+    };
+    for (const start of [
+      (browser: Browser) => browser.post("/sign-in/social", { provider: "google", additionalData }),
+      (browser: Browser) => browser.get("/oauth-popup/start", { query: popup }),
+    ]) {
+      const { browser, database } = await plain({
+        socialProviders: { google },
+        plugins: [oauthPopup()],
+      });
+      expect((await start(browser)).status).toBeLessThan(400);
+      const [row] = await database.query(`select value from "verification"`);
+      const state = JSON.parse(String(row?.value)) as Record<string, unknown>;
+      expect([state.note, state.serverContext]).toEqual(["passes", undefined]);
+    }
   });
 
   it("better-auth signs the cookie of a state with the secret alone", async () => {
@@ -492,4 +435,21 @@ describe("sign-in", () => {
 it("better-auth's secret of last resort is the one that we know", async () => {
   const { auth } = await plain({ secret: "" });
   expect((await auth.$context).secret).toBe(DEFAULT_SECRET);
+});
+
+it("the plugin can be imported where nothing random may be made yet, as at the top of a Cloudflare Worker", async () => {
+  vi.resetModules();
+  const refuse = () => {
+    throw new Error("Disallowed operation called within global scope");
+  };
+  const spies = [
+    vi.spyOn(crypto, "randomUUID").mockImplementation(refuse),
+    vi.spyOn(crypto, "getRandomValues").mockImplementation(refuse),
+  ];
+  onTestFinished(() => {
+    for (const spy of spies) spy.mockRestore();
+    // Files after this one share its modules, and have no use for half of them.
+    vi.resetModules();
+  });
+  expect(await import("../src/index")).toHaveProperty("tenantAuth");
 });

@@ -12,8 +12,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
-import { root } from "./support/markdown";
-import { packPackage, run } from "./support/package";
+import { root } from "./support/pages";
+import { packPackage, run } from "./support/processes";
 
 /*
  * The package as others get it: packed, installed into fresh projects, compiled and run there. It

@@ -8,7 +8,7 @@ import { gzipSync } from "node:zlib";
 import ts from "typescript";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import manifest from "../package.json" with { type: "json" };
-import { createEditor, SCRATCH } from "./support/compiler";
+import { createEditor, SCRATCH } from "./support/pages";
 
 const root = join(import.meta.dirname, "..");
 const dist = mkdtempSync(join(tmpdir(), "better-auth-tenant-"));

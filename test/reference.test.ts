@@ -8,8 +8,7 @@ import { TENANT_INVITATION_ERROR_CODES, tenantInvitations } from "../src/invitat
 import { resolveInvitationOptions } from "../src/invitations/options";
 import { resolveOptions } from "../src/options";
 import { createInstance } from "./support/instance";
-import { root } from "./support/markdown";
-import { allRowsUnder, type DocumentedEndpoint, endpoints, rowsUnder } from "./support/reference";
+import { allRowsUnder, type DocumentedEndpoint, endpoints, root, rowsUnder } from "./support/pages";
 
 type Schema = z.core.JSONSchema.JSONSchema;
 interface Endpoint {

@@ -6,7 +6,7 @@ import type { createAuthClient as createForSolid } from "better-auth/solid";
 import type { createAuthClient as createForSvelte } from "better-auth/svelte";
 import type { Session, User } from "better-auth/types";
 import type { createAuthClient as createForVue } from "better-auth/vue";
-import { describe, expectTypeOf, test } from "vitest";
+import { expectTypeOf, test } from "vitest";
 import {
   type TENANT_AUTH_ERROR_CODES,
   type TenantAuthClientOptions,
@@ -36,6 +36,7 @@ const createVueClient = (create: typeof createForVue) => create(options());
 const createSvelteClient = (create: typeof createForSvelte) => create(options());
 const createSolidClient = (create: typeof createForSolid) => create(options());
 declare const authClient: ReturnType<typeof createClient>;
+declare const tenant: (typeof authClient)["tenant"];
 declare const reactClient: ReturnType<typeof createReactClient>;
 declare const vueClient: ReturnType<typeof createVueClient>;
 declare const svelteClient: ReturnType<typeof createSvelteClient>;
@@ -59,361 +60,238 @@ declare const teamClient: ReturnType<typeof createTeamClient>;
 
 type TenantOf = string | null | undefined;
 const person = { name: "Al", email: "al@example.com", password: "secret" };
-const credentials = { providerId: "google", clientId: "id", clientSecret: "secret" };
+const { name: _name, ...credential } = person;
+const { email: _email, ...nameless } = person;
+const config = { providerId: "google", clientId: "id", clientSecret: "secret" };
+const { clientSecret: _secret, ...secretless } = config;
+const acme = { name: "Acme", slug: "acme" };
 
-describe("tenants", () => {
-  test("create", () => {
-    compiles(async () => {
-      const { data, error } = await authClient.tenant.create({ name: "Acme", slug: "acme" });
-      expectTypeOf(data).toEqualTypeOf<Tenant | null>();
-      expectTypeOf(error?.code).toEqualTypeOf<string | undefined>();
-      expectTypeOf(error?.status).toEqualTypeOf<number | undefined>();
-      authClient.tenant.create({ name: "Acme", slug: "acme", metadata: { plan: ["pro"] } });
-      authClient.tenant.create({ name: "Acme", slug: "acme", fetchOptions: { headers: {} } });
-      // @ts-expect-error: no slug
-      authClient.tenant.create({ name: "Acme" });
-      // @ts-expect-error: nothing
-      authClient.tenant.create();
-      // @ts-expect-error: no such field
-      authClient.tenant.create({ name: "Acme", slug: "acme", id: "mine" });
-      // @ts-expect-error: metadata is an object
-      authClient.tenant.create({ name: "Acme", slug: "acme", metadata: "pro" });
-    });
+test("tenants", () => {
+  compiles(async () => {
+    const { data, error } = await tenant.create({ ...acme, fetchOptions: { headers: {} } });
+    expectTypeOf(data).toEqualTypeOf<Tenant | null>();
+    expectTypeOf(error?.code).toEqualTypeOf<string | undefined>();
+    expectTypeOf(error?.status).toEqualTypeOf<number | undefined>();
+    const thrown = await tenant.create({ ...acme, fetchOptions: { throw: true } });
+    expectTypeOf(thrown).toEqualTypeOf<Tenant>();
+    tenant.create({ ...acme, metadata: { plan: ["pro"] } });
+    // @ts-expect-error: no slug
+    tenant.create({ name: "Acme" });
+    // @ts-expect-error: nothing
+    tenant.create();
+
+    const got = await tenant.get({ query: { id: "1" } });
+    expectTypeOf(got.data).toEqualTypeOf<Tenant | null>();
+    tenant.get({ query: { slug: "acme" } });
+    // @ts-expect-error: no query
+    tenant.get();
+    // @ts-expect-error: it is a query
+    tenant.get({ id: "1" });
   });
-
-  test("get", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.get({ query: { id: "1" } });
-      expectTypeOf(data).toEqualTypeOf<Tenant | null>();
-      authClient.tenant.get({ query: { slug: "acme" } });
-      // @ts-expect-error: no query
-      authClient.tenant.get();
-      // @ts-expect-error: no such field
-      authClient.tenant.get({ query: { tenantId: "1" } });
-      // @ts-expect-error: it is a query
-      authClient.tenant.get({ id: "1" });
-    });
-  });
-
-  test("list", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.list();
-      expectTypeOf(data).toEqualTypeOf<Tenant[] | null>();
-      const query = { limit: 20, offset: 40, search: "acme", sort: "-createdAt" } as const;
-      const page = await authClient.tenant.list({ query });
-      expectTypeOf(page.data).toEqualTypeOf<Tenant[] | null>();
-      authClient.tenant.list({ query: { limit: "20" } });
-      // @ts-expect-error: a tenant has no age
-      authClient.tenant.list({ query: { sort: "age" } });
-      // @ts-expect-error: a number
-      authClient.tenant.list({ query: { limit: true } });
-      // @ts-expect-error: it is a query
-      authClient.tenant.list({ limit: 20 });
-    });
-  });
-
-  test("update", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.update({ tenantId: "1", metadata: null });
-      expectTypeOf(data).toEqualTypeOf<Tenant | null>();
-      // A tenant's own administrator need not name it.
-      authClient.tenant.update({ name: "Acme" });
-      authClient.tenant.update({ policy: { signUp: "invited", methods: ["social:google"] } });
-      authClient.tenant.update({ tenantId: "1", policy: null, endSessions: true });
-      // @ts-expect-error: no such method
-      authClient.tenant.update({ policy: { methods: ["passwort"] } });
-      // @ts-expect-error: no such key
-      authClient.tenant.update({ policy: { signup: "closed" } });
-      // @ts-expect-error: no such field
-      authClient.tenant.update({ tenantId: "1", createdAt: new Date() });
-      // @ts-expect-error: metadata is an object
-      authClient.tenant.update({ tenantId: "1", metadata: 1 });
-      authClient.tenant.update({ tenantId: "1", status: "suspended" });
-      // @ts-expect-error: that has a time, and goes through delete
-      authClient.tenant.update({ tenantId: "1", status: "deleting" });
-    });
-  });
-
-  test("delete", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.delete({ tenantId: "1" });
-      expectTypeOf(data).toExtend<{ success: true } | null>();
-      expectTypeOf(data?.rows).toEqualTypeOf<Record<string, number> | undefined>();
-      authClient.tenant.delete({ tenantId: "1", dryRun: true });
-      authClient.tenant.delete({ tenantId: "1", after: 3600 });
-      // @ts-expect-error: seconds are a number
-      authClient.tenant.delete({ tenantId: "1", after: "3600" });
-      // @ts-expect-error: no tenant
-      authClient.tenant.delete({});
-    });
+  compiles(async () => {
+    const query = { limit: 20, offset: 40, search: "acme", sort: "-createdAt" } as const;
+    expectTypeOf((await tenant.list()).data).toEqualTypeOf<Tenant[] | null>();
+    expectTypeOf((await tenant.list({ query })).data).toEqualTypeOf<Tenant[] | null>();
+    tenant.list({ query: { limit: "20" } });
+    // @ts-expect-error: a tenant has no age
+    tenant.list({ query: { sort: "age" } });
+    // @ts-expect-error: a number
+    tenant.list({ query: { limit: true } });
+    // @ts-expect-error: it is a query
+    tenant.list({ limit: 20 });
   });
 });
 
-describe("sign-in", () => {
-  test("signUp.email answers with user and session", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.signUp.email({ ...person, tenantId: "1" });
-      expectTypeOf(data?.token).toEqualTypeOf<string | null | undefined>();
-      expectTypeOf(data?.user.tenantId).toEqualTypeOf<TenantOf>();
-      expectTypeOf(data?.user.nickname).toEqualTypeOf<TenantOf>();
-      expectTypeOf(data?.session?.tenantId).toEqualTypeOf<TenantOf>();
-      expectTypeOf<NonNullable<typeof data>["user"]>().toExtend<User>();
-      expectTypeOf<NonNullable<typeof data>["session"]>().toExtend<Session | null>();
-      expectTypeOf<HasAny<typeof data>>().toEqualTypeOf<false>();
-    });
-  });
+test("changing and deleting tenants", () => {
+  compiles(async () => {
+    const tenantId = "1";
+    const changed = await tenant.update({ tenantId, metadata: null });
+    expectTypeOf(changed.data).toEqualTypeOf<Tenant | null>();
+    // A tenant's own administrator need not name it.
+    tenant.update({ name: "Acme" });
+    tenant.update({ policy: { signUp: "invited", methods: ["social:google"] } });
+    tenant.update({ tenantId, policy: null, endSessions: true });
+    tenant.update({ tenantId, status: "suspended" });
+    // @ts-expect-error: no such field
+    tenant.update({ tenantId, createdAt: new Date() });
+    // @ts-expect-error: that has a time, and goes through delete
+    tenant.update({ tenantId, status: "deleting" });
 
-  test("signUp.email takes what the server takes", () => {
-    compiles(() => {
-      authClient.tenant.signUp.email({
-        ...person,
-        tenantId: "1",
-        image: "https://example.com/al.png",
-        callbackURL: "/",
-        rememberMe: false,
-        fetchOptions: { headers: {} },
-      });
-      // The application's own fields pass through.
-      authClient.tenant.signUp.email({ ...person, nickname: "Ally" });
-      const { email: _, ...incomplete } = person;
-      // @ts-expect-error: no e-mail
-      authClient.tenant.signUp.email(incomplete);
-      // @ts-expect-error: nothing
-      authClient.tenant.signUp.email();
-      // @ts-expect-error: the e-mail is a string
-      authClient.tenant.signUp.email({ ...person, email: 1 });
-      // @ts-expect-error: rememberMe is a boolean
-      authClient.tenant.signUp.email({ ...person, rememberMe: "yes" });
-    });
-  });
-
-  test("signUp.email knows the fields of an application that is known", () => {
-    compiles(async () => {
-      const known = { ...person, team: "blue", level: 1 };
-      const { data } = await teamClient.tenant.signUp.email(known);
-      expectTypeOf(data?.user.team).toEqualTypeOf<string | undefined>();
-      expectTypeOf(data?.user.level).toEqualTypeOf<number | null | undefined>();
-      expectTypeOf(data?.user.tenantId).toEqualTypeOf<TenantOf>();
-      expectTypeOf(data?.session?.device).toEqualTypeOf<TenantOf>();
-      expectTypeOf<HasAny<typeof data>>().toEqualTypeOf<false>();
-      teamClient.tenant.signUp.email({ ...person, team: "blue" }, { headers: {} });
-      // @ts-expect-error: no team
-      teamClient.tenant.signUp.email(person);
-      // @ts-expect-error: a team is a string
-      teamClient.tenant.signUp.email({ ...person, team: 1 });
-      // @ts-expect-error: misspelt
-      teamClient.tenant.signUp.email({ ...person, team: "blue", levle: 1 });
-      // @ts-expect-error: the server sets it
-      teamClient.tenant.signUp.email({ ...person, team: "blue", score: 1 });
-    });
-  });
-
-  test("it takes the same fields as better-auth's own", () => {
-    type Own = Parameters<typeof teamClient.signUp.email>[0];
-    type Ours = Parameters<typeof teamClient.tenant.signUp.email>[0];
-    expectTypeOf<Pick<Ours, "team" | "level">>().toEqualTypeOf<Pick<Own, "team" | "level">>();
-  });
-
-  test("signIn.email", () => {
-    compiles(async () => {
-      const { name: _, ...body } = person;
-      const { data } = await authClient.tenant.signIn.email({ ...body, rememberMe: false });
-      expectTypeOf(data?.redirect).toEqualTypeOf<boolean | undefined>();
-      expectTypeOf(data?.url).toEqualTypeOf<string | undefined>();
-      expectTypeOf(data?.token).toEqualTypeOf<string | undefined>();
-      expectTypeOf(data?.user.tenantId).toEqualTypeOf<TenantOf>();
-      expectTypeOf(data?.session?.tenantId).toEqualTypeOf<TenantOf>();
-      expectTypeOf<NonNullable<typeof data>["user"]>().toExtend<User>();
-      expectTypeOf<HasAny<typeof data>>().toEqualTypeOf<false>();
-      // @ts-expect-error: no password
-      authClient.tenant.signIn.email({ email: "al@example.com" });
-      // @ts-expect-error: no such field
-      authClient.tenant.signIn.email({ ...body, tenant: "1" });
-    });
-  });
-
-  test("signIn.social", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.signIn.social({ provider: "google" });
-      expectTypeOf(data?.redirect).toEqualTypeOf<boolean | undefined>();
-      expectTypeOf(data?.url).toEqualTypeOf<string | undefined>();
-      expectTypeOf<HasAny<typeof data>>().toEqualTypeOf<false>();
-      authClient.tenant.signIn.social({
-        provider: "my-own",
-        tenantId: "1",
-        callbackURL: "/",
-        disableRedirect: true,
-        scopes: ["email"],
-      });
-      // @ts-expect-error: no provider
-      authClient.tenant.signIn.social({ callbackURL: "/" });
-      // @ts-expect-error: the provider is a string
-      authClient.tenant.signIn.social({ provider: 1 });
-      // @ts-expect-error: no such field
-      authClient.tenant.signIn.social({ provider: "google", providerId: "google" });
-    });
-  });
-
-  test("signInMethods", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.signInMethods();
-      expectTypeOf(data).toEqualTypeOf<SignInMethods | null>();
-      authClient.tenant.signInMethods({ query: { tenantId: "1" } });
-      // @ts-expect-error: no such field
-      authClient.tenant.signInMethods({ query: { slug: "acme" } });
-    });
-  });
-
-  test("the callback is no call of the client", () => {
-    expectTypeOf<typeof authClient.tenant>().not.toHaveProperty("callback");
+    const { data } = await tenant.delete({ tenantId, dryRun: true });
+    expectTypeOf(data).toExtend<{ success: true } | null>();
+    expectTypeOf(data?.rows).toEqualTypeOf<Record<string, number> | undefined>();
+    tenant.delete({ tenantId, after: 3600 });
+    // @ts-expect-error: seconds are a number
+    tenant.delete({ tenantId, after: "3600" });
+    // @ts-expect-error: no tenant
+    tenant.delete({});
   });
 });
 
-describe("OAuth configs", () => {
-  test("register", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.oauthConfig.register(credentials);
-      expectTypeOf(data).toEqualTypeOf<TenantOAuthConfig | null>();
-      const { clientSecret: _, ...incomplete } = credentials;
-      // @ts-expect-error: no secret
-      authClient.tenant.oauthConfig.register(incomplete);
-      // @ts-expect-error: no such field
-      authClient.tenant.oauthConfig.register({ ...credentials, issuer: "https://a.b" });
-      // @ts-expect-error: scopes are a list
-      authClient.tenant.oauthConfig.register({ ...credentials, scopes: "email" });
-    });
-  });
-
-  test("list", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.oauthConfig.list();
-      expectTypeOf(data).toEqualTypeOf<TenantOAuthConfig[] | null>();
-      authClient.tenant.oauthConfig.list({ query: { tenantId: "1" } });
-      // @ts-expect-error: no such field
-      authClient.tenant.oauthConfig.list({ query: { id: "1" } });
-    });
-  });
-
-  test("update", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.oauthConfig.update({
-        providerId: "google",
-        options: { hd: "a.b" },
-      });
-      expectTypeOf(data).toEqualTypeOf<TenantOAuthConfig | null>();
-      // @ts-expect-error: the client id is who the client is
-      authClient.tenant.oauthConfig.update({ providerId: "google", clientId: "id" });
-      // @ts-expect-error: no provider
-      authClient.tenant.oauthConfig.update({ enabled: false });
-    });
-  });
-
-  test("check", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.oauthConfig.check({ providerId: "google" });
-      expectTypeOf(data).toEqualTypeOf<OAuthConfigCheck | null>();
-      authClient.tenant.oauthConfig.check({ ...credentials, options: null });
-      // @ts-expect-error: no provider
-      authClient.tenant.oauthConfig.check({ tenantId: "1" });
-    });
-  });
-
-  test("secrets are not rotated from outside", () => {
-    expectTypeOf<typeof authClient.tenant>().not.toHaveProperty("rotate");
-    expectTypeOf<typeof authClient>().not.toHaveProperty("rotateTenantOAuthSecrets");
-  });
-
-  test("delete", () => {
-    compiles(async () => {
-      const { data } = await authClient.tenant.oauthConfig.delete({ providerId: "google" });
-      expectTypeOf(data).toEqualTypeOf<{ success: true } | null>();
-      // @ts-expect-error: no provider
-      authClient.tenant.oauthConfig.delete({ tenantId: "1" });
-    });
+test("signing up", () => {
+  compiles(async () => {
+    const more = { tenantId: "1", image: "https://example.com/al.png", callbackURL: "/" };
+    const fetchOptions = { headers: {} };
+    const body = { ...person, ...more, rememberMe: false, fetchOptions };
+    const { data } = await tenant.signUp.email(body);
+    expectTypeOf(data?.token).toEqualTypeOf<string | null | undefined>();
+    expectTypeOf(data?.user.tenantId).toEqualTypeOf<TenantOf>();
+    expectTypeOf(data?.user.nickname).toEqualTypeOf<TenantOf>();
+    expectTypeOf(data?.session?.tenantId).toEqualTypeOf<TenantOf>();
+    expectTypeOf<NonNullable<typeof data>["user"]>().toExtend<User>();
+    expectTypeOf<NonNullable<typeof data>["session"]>().toExtend<Session | null>();
+    expectTypeOf<HasAny<typeof data>>().toEqualTypeOf<false>();
+    // The application's own fields pass through.
+    tenant.signUp.email({ ...person, nickname: "Ally" });
+    // @ts-expect-error: no e-mail
+    tenant.signUp.email(nameless);
+    // @ts-expect-error: nothing
+    tenant.signUp.email();
+    // @ts-expect-error: rememberMe is a boolean
+    tenant.signUp.email({ ...person, rememberMe: "yes" });
   });
 });
 
-describe("inference", () => {
-  test("users and sessions have a tenant", () => {
-    type Inferred = typeof authClient.$Infer.Session;
-    expectTypeOf<Inferred["session"]["tenantId"]>().toEqualTypeOf<TenantOf>();
-    expectTypeOf<Inferred["user"]["tenantId"]>().toEqualTypeOf<TenantOf>();
-    // The other plugins' fields and the application's are still there.
-    expectTypeOf<Inferred["session"]["activeOrganizationId"]>().toEqualTypeOf<TenantOf>();
-    expectTypeOf<Inferred["user"]["role"]>().toEqualTypeOf<TenantOf>();
-    expectTypeOf<Inferred["user"]["nickname"]>().toEqualTypeOf<TenantOf>();
-    expectTypeOf<HasAny<Inferred>>().toEqualTypeOf<false>();
+test("signing up at an application whose fields are known", () => {
+  compiles(async () => {
+    const { email } = teamClient.tenant.signUp;
+    const { data } = await email({ ...person, team: "blue", level: 1 });
+    expectTypeOf(data?.user.team).toEqualTypeOf<string | undefined>();
+    expectTypeOf(data?.user.level).toEqualTypeOf<number | null | undefined>();
+    expectTypeOf(data?.user.tenantId).toEqualTypeOf<TenantOf>();
+    expectTypeOf(data?.session?.device).toEqualTypeOf<TenantOf>();
+    expectTypeOf<HasAny<typeof data>>().toEqualTypeOf<false>();
+    email({ ...person, team: "blue" }, { headers: {} });
+    // @ts-expect-error: no team
+    email(person);
+    // @ts-expect-error: a team is a string
+    email({ ...person, team: 1 });
+    // @ts-expect-error: misspelt
+    email({ ...person, team: "blue", levle: 1 });
+    // @ts-expect-error: the server sets it
+    email({ ...person, team: "blue", score: 1 });
   });
+  // It takes the same fields as better-auth's own.
+  type Own = Parameters<typeof teamClient.signUp.email>[0];
+  type Ours = Parameters<typeof teamClient.tenant.signUp.email>[0];
+  expectTypeOf<Pick<Ours, "team" | "level">>().toEqualTypeOf<Pick<Own, "team" | "level">>();
+});
 
-  test("getSession and useSession answer with them", () => {
-    compiles(async () => {
-      const { data } = await authClient.getSession();
-      expectTypeOf(data?.session.tenantId).toEqualTypeOf<TenantOf>();
-      expectTypeOf(data?.user.tenantId).toEqualTypeOf<TenantOf>();
-      expectTypeOf<HasAny<typeof data>>().toEqualTypeOf<false>();
-      const state = authClient.useSession.get().data;
-      expectTypeOf(state?.session.tenantId).toEqualTypeOf<TenantOf>();
-      expectTypeOf(state?.user.tenantId).toEqualTypeOf<TenantOf>();
-    });
+test("signing in", () => {
+  compiles(async () => {
+    const { data } = await tenant.signIn.email({ ...credential, rememberMe: false });
+    expectTypeOf(data?.redirect).toEqualTypeOf<boolean | undefined>();
+    expectTypeOf(data?.url).toEqualTypeOf<string | undefined>();
+    expectTypeOf(data?.token).toEqualTypeOf<string | undefined>();
+    expectTypeOf(data?.user.tenantId).toEqualTypeOf<TenantOf>();
+    expectTypeOf(data?.session?.tenantId).toEqualTypeOf<TenantOf>();
+    expectTypeOf<NonNullable<typeof data>["user"]>().toExtend<User>();
+    // @ts-expect-error: no password
+    tenant.signIn.email({ email: "al@example.com" });
+    // @ts-expect-error: no such field
+    tenant.signIn.email({ ...credential, tenant: "1" });
+
+    const more = { tenantId: "1", callbackURL: "/", disableRedirect: true, scopes: ["email"] };
+    const social = await tenant.signIn.social({ provider: "my-own", ...more });
+    expectTypeOf(social.data?.redirect).toEqualTypeOf<boolean | undefined>();
+    expectTypeOf(social.data?.url).toEqualTypeOf<string | undefined>();
+    expectTypeOf<HasAny<[typeof data, typeof social.data]>>().toEqualTypeOf<false>();
+    // @ts-expect-error: no provider
+    tenant.signIn.social({ callbackURL: "/" });
+    // @ts-expect-error: no such field
+    tenant.signIn.social({ provider: "google", providerId: "google" });
+
+    const methods = await tenant.signInMethods({ query: { tenantId: "1" } });
+    expectTypeOf(methods.data).toEqualTypeOf<SignInMethods | null>();
+    tenant.signInMethods();
+    // @ts-expect-error: no such field
+    tenant.signInMethods({ query: { slug: "acme" } });
   });
+});
 
-  test("the other plugins keep their calls", () => {
-    compiles(async () => {
-      const { data } = await authClient.admin.listUsers({ query: {} });
-      expectTypeOf(data?.total).toEqualTypeOf<number | undefined>();
-      const created = await authClient.organization.create({ name: "Org", slug: "org" });
-      expectTypeOf(created.data?.slug).toEqualTypeOf<string | undefined>();
-      // @ts-expect-error: no such call
-      authClient.tenant.rename;
-    });
+test("OAuth configs", () => {
+  compiles(async () => {
+    const { register, list, update, check, delete: remove } = tenant.oauthConfig;
+    const providerId = "google";
+    expectTypeOf((await register(config)).data).toEqualTypeOf<TenantOAuthConfig | null>();
+    // @ts-expect-error: no secret
+    register(secretless);
+    expectTypeOf((await list()).data).toEqualTypeOf<TenantOAuthConfig[] | null>();
+    list({ query: { tenantId: "1" } });
+    // @ts-expect-error: no such field
+    list({ query: { id: "1" } });
+    const changed = await update({ providerId, options: { hd: "a.b" } });
+    expectTypeOf(changed.data).toEqualTypeOf<TenantOAuthConfig | null>();
+    // @ts-expect-error: the client id is who the client is
+    update({ providerId, clientId: "id" });
+    expectTypeOf((await check({ providerId })).data).toEqualTypeOf<OAuthConfigCheck | null>();
+    check({ ...config, options: null });
+    // @ts-expect-error: no provider
+    check({ tenantId: "1" });
+    expectTypeOf((await remove({ providerId })).data).toEqualTypeOf<{ success: true } | null>();
+    // @ts-expect-error: no provider
+    remove({ tenantId: "1" });
   });
+});
 
-  test("with `throw` the data comes alone", () => {
-    compiles(async () => {
-      const fetchOptions = { throw: true } as const;
-      const tenant = await authClient.tenant.create({ name: "A", slug: "a", fetchOptions });
-      expectTypeOf(tenant).toEqualTypeOf<Tenant>();
-    });
+test("what is no call of the client", () => {
+  expectTypeOf<typeof tenant>().not.toHaveProperty("callback");
+  expectTypeOf<typeof tenant>().not.toHaveProperty("rotate");
+  expectTypeOf<typeof authClient>().not.toHaveProperty("rotateTenantOAuthSecrets");
+  // @ts-expect-error: no such call
+  compiles(() => tenant.rename);
+});
+
+test("users and sessions have a tenant, and everybody else's fields", () => {
+  type Inferred = typeof authClient.$Infer.Session;
+  expectTypeOf<Inferred["session"]["tenantId"]>().toEqualTypeOf<TenantOf>();
+  expectTypeOf<Inferred["user"]["tenantId"]>().toEqualTypeOf<TenantOf>();
+  expectTypeOf<Inferred["session"]["activeOrganizationId"]>().toEqualTypeOf<TenantOf>();
+  expectTypeOf<Inferred["user"]["role"]>().toEqualTypeOf<TenantOf>();
+  expectTypeOf<Inferred["user"]["nickname"]>().toEqualTypeOf<TenantOf>();
+  expectTypeOf<HasAny<Inferred>>().toEqualTypeOf<false>();
+  compiles(async () => {
+    const { data } = await authClient.getSession();
+    expectTypeOf<HasAny<typeof data>>().toEqualTypeOf<false>();
+    expectTypeOf(data?.session.tenantId).toEqualTypeOf<TenantOf>();
+    expectTypeOf(data?.user.tenantId).toEqualTypeOf<TenantOf>();
+    const state = authClient.useSession.get().data;
+    const inReact = reactClient.useSession().data;
+    expectTypeOf([state?.session.tenantId, state?.user.tenantId]).toEqualTypeOf<TenantOf[]>();
+    expectTypeOf([inReact?.session.tenantId, inReact?.user.tenantId]).toEqualTypeOf<TenantOf[]>();
+    // The other plugins keep their calls.
+    const users = await authClient.admin.listUsers({ query: {} });
+    expectTypeOf(users.data?.total).toEqualTypeOf<number | undefined>();
+    const created = await authClient.organization.create({ name: "Org", slug: "org" });
+    expectTypeOf(created.data?.slug).toEqualTypeOf<string | undefined>();
   });
+  type Codes = typeof authClient.$ERROR_CODES;
+  expectTypeOf<Codes["TENANT_NOT_FOUND"]["code"]>().toEqualTypeOf<"TENANT_NOT_FOUND">();
+  expectTypeOf<keyof typeof TENANT_AUTH_ERROR_CODES>().toExtend<keyof Codes>();
+  // @ts-expect-error: no such code
+  expectTypeOf<Codes["TENANT_NOT_THERE"]>();
+});
 
-  test("error codes", () => {
-    type Codes = typeof authClient.$ERROR_CODES;
-    expectTypeOf<Codes["TENANT_NOT_FOUND"]["code"]>().toEqualTypeOf<"TENANT_NOT_FOUND">();
-    expectTypeOf<keyof typeof TENANT_AUTH_ERROR_CODES>().toExtend<keyof Codes>();
-    // @ts-expect-error: no such code
-    expectTypeOf<Codes["TENANT_NOT_THERE"]>();
-  });
-
-  test("useSignInMethods answers with them, as a hook, a ref, a store or an accessor", () => {
-    compiles(() => {
-      const inReact = reactClient.useSignInMethods();
-      expectTypeOf(inReact.data).toEqualTypeOf<SignInMethods | null>();
-      expectTypeOf(inReact.isPending).toEqualTypeOf<boolean>();
-      expectTypeOf(inReact.error?.message).toEqualTypeOf<string | undefined>();
-      expectTypeOf(inReact.error?.status).toEqualTypeOf<number | undefined>();
-      expectTypeOf(inReact.refetch).returns.toEqualTypeOf<Promise<void>>();
-      expectTypeOf<HasAny<typeof inReact.data>>().toEqualTypeOf<false>();
-
-      const inVue = vueClient.useSignInMethods().value;
-      expectTypeOf(inVue.data?.tenant.name).toEqualTypeOf<string | undefined>();
-      const inSvelte = svelteClient.useSignInMethods().get();
-      expectTypeOf(inSvelte.data).toEqualTypeOf<SignInMethods | null>();
-      const inSolid = solidClient.useSignInMethods()();
-      expectTypeOf(inSolid.data).toEqualTypeOf<SignInMethods | null>();
-      const plain = authClient.useSignInMethods.get();
-      expectTypeOf(plain.data).toEqualTypeOf<SignInMethods | null>();
-      // @ts-expect-error: no such field
-      inReact.data?.password;
-    });
-  });
-
-  test("React's client has the same calls", () => {
-    expectTypeOf<typeof reactClient.tenant>().toEqualTypeOf<typeof authClient.tenant>();
-    compiles(() => {
-      const { data } = reactClient.useSession();
-      expectTypeOf(data?.session.tenantId).toEqualTypeOf<TenantOf>();
-      expectTypeOf(data?.user.tenantId).toEqualTypeOf<TenantOf>();
-    });
+test("useSignInMethods answers with them, as a hook, a ref, a store or an accessor", () => {
+  expectTypeOf<typeof reactClient.tenant>().toEqualTypeOf<typeof authClient.tenant>();
+  compiles(() => {
+    const inReact = reactClient.useSignInMethods();
+    expectTypeOf(inReact.data).toEqualTypeOf<SignInMethods | null>();
+    expectTypeOf(inReact.isPending).toEqualTypeOf<boolean>();
+    expectTypeOf(inReact.error?.message).toEqualTypeOf<string | undefined>();
+    expectTypeOf(inReact.error?.status).toEqualTypeOf<number | undefined>();
+    expectTypeOf(inReact.refetch).returns.toEqualTypeOf<Promise<void>>();
+    expectTypeOf<HasAny<typeof inReact.data>>().toEqualTypeOf<false>();
+    const inVue = vueClient.useSignInMethods().value;
+    expectTypeOf(inVue.data?.tenant.name).toEqualTypeOf<string | undefined>();
+    const inSvelte = svelteClient.useSignInMethods().get();
+    expectTypeOf(inSvelte.data).toEqualTypeOf<SignInMethods | null>();
+    const inSolid = solidClient.useSignInMethods()();
+    expectTypeOf(inSolid.data).toEqualTypeOf<SignInMethods | null>();
+    const plain = authClient.useSignInMethods.get();
+    expectTypeOf(plain.data).toEqualTypeOf<SignInMethods | null>();
+    // @ts-expect-error: no such field
+    inReact.data?.password;
   });
 });
 

@@ -150,7 +150,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
    */
   async function consumeState<T>(model: string, rows: T[]): Promise<T[]> {
     const [row] = rows as Row[];
-    if (!row || !isState(row.value, notes().heldState)) return rows;
+    if (!row || !isState(row.value, await notes().heldState)) return rows;
     const where = [{ field: "id", value: String(row.id) }];
     return (await raw.consumeOne({ model, where })) ? rows : [];
   }

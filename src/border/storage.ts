@@ -123,7 +123,9 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
     get: async (key) => {
       const found = await locate(key);
       // R6: a replayed callback must not find its state a second time.
-      const isConsumed = found && isState(verificationIn(found.value), notes().heldState);
+      const { heldState } = notes();
+      const isConsumed =
+        found && heldState && isState(verificationIn(found.value), await heldState);
       if (isConsumed) return open(await raw.getAndDelete(found.at)).value ?? null;
       return found?.value ?? null;
     },
@@ -197,7 +199,6 @@ function sessionIn(value: unknown): { session?: SessionRow; user?: Row } {
 }
 
 function verificationIn(value: unknown): unknown {
-  if (notes().heldState === undefined) return undefined;
   const parsed = typeof value === "string" ? parse(value) : value;
   return isObject(parsed) ? parsed.value : undefined;
 }

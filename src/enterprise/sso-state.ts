@@ -4,7 +4,7 @@ import type { Border } from "../border/border";
 import type { AfterHook, BeforeHook } from "../framework";
 import {
   type Binding,
-  isHeld,
+  holdState,
   isSignedFor,
   keepBinding,
   labelState,
@@ -14,7 +14,7 @@ import {
   stateMismatch,
 } from "../naming/oauth-state";
 import { currentEndpoint } from "../scope/endpoint";
-import { getTenantId, notes } from "../scope/scope";
+import { getTenantId } from "../scope/scope";
 import { settle } from "../scope/settle";
 
 /*
@@ -42,7 +42,7 @@ export async function openReturnedState(border: Border, ctx: HookEndpointContext
     tenantId,
     async apply() {
       if (getTenantId() !== tenantId) return undefined;
-      if (await isHeld(ctx, state)) notes().heldState = state;
+      holdState(ctx, state);
       return { context: { query: { state } } };
     },
   };

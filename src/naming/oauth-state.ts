@@ -120,7 +120,7 @@ export async function enterByState(
   if (!tenantId || !(await statusOf(ctx, tenantId))) return refuseState(ctx);
   enter(settled(tenantId));
   notes().returned = { state, tenant };
-  if (state && (await isHeld(ctx, state.state))) notes().heldState = state.state;
+  if (state) holdState(ctx, state.state);
 }
 
 /** better-auth refuses a state that it has not made, as it does everywhere, and its hooks see it. */
@@ -129,18 +129,24 @@ function refuseState({ query }: HookEndpointContext): void {
   if (query) query.state = "-";
 }
 
+/** Lets the state be consumed if the browser holds it, which is known by the time the state is read. */
+export function holdState(ctx: HookEndpointContext, state: string): void {
+  const held = isHeld(ctx, state).then((isHeld) => (isHeld ? state : undefined));
+  // An error is told to whoever reads the state, and not to the process where nobody does.
+  held.catch(() => {});
+  notes().heldState = held;
+}
+
 /**
  * Whether the browser has shown the cookie that better-auth gave it along with the state. It may
  * send several of that name.
  */
-export async function isHeld(
-  { headers, context }: HookEndpointContext,
-  state: string,
-): Promise<boolean> {
+async function isHeld({ headers, context }: HookEndpointContext, state: string): Promise<boolean> {
   if (context.oauthConfig.skipStateCookieCheck) return true;
   const { name } = context.createAuthCookie("state");
-  const value = `${state}.${await signatureOf(state, context)}`;
+  // Before anything is waited for: a hook may change the headers meanwhile.
   const sent = headers?.get("cookie")?.split(/;\s*/) ?? [];
+  const value = `${state}.${await signatureOf(state, context)}`;
   return sent.includes(`${name}=${encodeURIComponent(value)}`) || sent.includes(`${name}=${value}`);
 }
 

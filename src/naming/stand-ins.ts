@@ -30,8 +30,20 @@ export const goOnAtEndpoint: OnRequest = async (request, ctx) => {
   const callback = isCallback ? { callback: (await oauthState()).takeLabel(url.searchParams) } : {};
   const standIn: StandIn = { path: outerPath(path), ...callback };
   markStandIn(ctx, standIn);
-  return { request: new Request(url, request) };
+  return { request: moved(request, url) };
 };
+
+/**
+ * The request under another address. To follow the signal of the first one takes longer than all the
+ * rest, and hardly anybody asks for it: the signal is that of the first one instead.
+ */
+function moved(request: Request, url: URL): Request {
+  // Cloudflare's requests have more to them, which goes along this way only.
+  if ("cf" in request) return new Request(url, request);
+  const { method, headers, body, redirect } = request;
+  const init = { method, headers, body, redirect, duplex: "half" };
+  return Object.defineProperty(new Request(url, init), "signal", { get: () => request.signal });
+}
 
 function innerPath(given: string, { advanced }: BetterAuthOptions): string | undefined {
   const path = advanced?.skipTrailingSlashes ? given.replace(/\/$/, "") : given;

@@ -66,8 +66,8 @@ export interface Notes {
   since?: string;
   /** A token that came in sealed, and what was in it. */
   openedToken?: { sealed: string; token: string };
-  /** The state of an OAuth callback that may be consumed: the browser has shown its cookie. */
-  heldState?: string;
+  /** The state of an OAuth callback that may be consumed: the browser has shown its cookie. Undefined if not. */
+  heldState?: Promise<string | undefined>;
   /** The address of a provider that an app opens in a browser, with the label in its state. */
   openedAddress?: string;
   /** What a provider's callback came back with: its state, and the tenant in its redirect URI. */

@@ -7,12 +7,18 @@ import Database from "libsql";
 import type { Pool as MysqlPool } from "mysql2/promise";
 import type { Pool } from "pg";
 import { describe, expect, it } from "vitest";
-import { createDatabase } from "../support/database";
-import { databases } from "../support/servers";
+import { createDatabase, databases } from "../support/database";
 import { behaves } from "./behaviour";
-import { createTables } from "./create-tables";
-import { loadDrizzle } from "./generated";
-import { createWorld, DATABASE_NAMES, ID_KINDS, type IdKind, type Row, type Store } from "./store";
+import {
+  createTables,
+  createWorld,
+  DATABASE_NAMES,
+  ID_KINDS,
+  type IdKind,
+  loadDrizzle,
+  type Row,
+  type Store,
+} from "./store";
 
 type Reader = { select(): { from(table: Table): PromiseLike<Row[]> } };
 

@@ -2,11 +2,19 @@ import { rmSync } from "node:fs";
 import { getTableColumns, is, Table } from "drizzle-orm";
 import ts from "typescript";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { databases } from "../support/servers";
-import { tableConfig } from "./create-tables";
-import { type DrizzleProvider, generateDrizzle, loadDrizzle, writeGenerated } from "./generated";
-import { expectOurTables, expectUniqueKeys, type GeneratedTable } from "./our-tables";
-import { because, ID_KINDS } from "./store";
+import { databases } from "../support/database";
+import {
+  because,
+  type DrizzleProvider,
+  expectOurTables,
+  expectUniqueKeys,
+  type GeneratedTable,
+  generateDrizzle,
+  ID_KINDS,
+  loadDrizzle,
+  tableConfig,
+  writeGenerated,
+} from "./store";
 
 const compile = !databases.includes("sqlite");
 const PROVIDERS: DrizzleProvider[] = ["pg", "mysql", "sqlite"];

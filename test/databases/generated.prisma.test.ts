@@ -1,8 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { describe, it } from "vitest";
-import { expectOurTables, expectUniqueKeys, type GeneratedTable } from "./our-tables";
 import { generatePrisma, type PrismaProvider, prisma } from "./prisma";
-import { because, ID_KINDS } from "./store";
+import { because, expectOurTables, expectUniqueKeys, type GeneratedTable, ID_KINDS } from "./store";
 
 const PROVIDERS: PrismaProvider[] = ["postgresql", "mysql", "sqlite"];
 

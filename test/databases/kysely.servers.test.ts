@@ -1,5 +1,4 @@
-import { createDatabase, type DatabaseKind } from "../support/database";
-import { databases } from "../support/servers";
+import { createDatabase, type DatabaseKind, databases } from "../support/database";
 import { behaves } from "./behaviour";
 import { DATABASE_NAMES, ID_KINDS, type Store } from "./store";
 

@@ -1,8 +1,12 @@
 import { getMigrations } from "better-auth/db/migration";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createDatabase, type DatabaseKind, type TestDatabase } from "../support/database";
+import {
+  createDatabase,
+  type DatabaseKind,
+  databases,
+  type TestDatabase,
+} from "../support/database";
 import { createInstance, createPlainInstance, type Instance, PASSWORD } from "../support/instance";
-import { databases } from "../support/servers";
 import { generateId, ID_KINDS } from "./store";
 
 const TYPES: Record<DatabaseKind, string> = {

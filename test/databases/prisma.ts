@@ -8,8 +8,7 @@ import { prismaAdapter } from "better-auth/adapters/prisma";
 import type { DBAdapter } from "better-auth/types";
 import type { Pool } from "pg";
 import { createDatabase } from "../support/database";
-import { tableOptions } from "./generated";
-import type { IdKind, Row, Store } from "./store";
+import { type IdKind, type Row, type Store, tableOptions } from "./store";
 
 /** Prisma is installed in a folder of its own, so nothing of it is imported by its name. */
 const FOLDER = join(import.meta.dirname, "../prisma");

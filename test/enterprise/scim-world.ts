@@ -1,8 +1,8 @@
 import { type SCIMOptions, scim } from "@better-auth/scim";
-import type { TenantPolicy } from "../../src/index";
 import { runInTenant } from "../../src/index";
 import type { Browser } from "../support/browser";
-import { createInstance, type InstanceOptions } from "../support/instance";
+import type { DatabaseKind } from "../support/database";
+import { createWorld, shareMade, type Where, type WorldOptions } from "../support/world";
 
 export const SCIM_MODELS = [
   "scimManagedConnection",
@@ -17,96 +17,110 @@ export const SCIM_MODELS = [
   "scimGroupMember",
 ];
 
-const SCOPES = ["users.read", "users.write", "groups.read", "groups.write"] as const;
-
-export interface SCIMWorldOptions extends InstanceOptions {
+export interface SCIMWorldOptions extends WorldOptions {
   scim?: Partial<SCIMOptions>;
 }
 
-export interface SCIMResource {
+interface SCIMResource {
   id: string;
-  userName: string;
   active: boolean;
   displayName: string;
-  members?: { value: string }[];
   Resources: SCIMResource[];
   totalResults: number;
 }
 
 export type SCIMWorld = Awaited<ReturnType<typeof createSCIMWorld>>;
 
-/** Two tenants, each with a directory of its own that knows the same people. */
+/** What the directory of a tenant says: with its token, and no word about a tenant. */
+class Directory {
+  constructor(
+    readonly token: string,
+    readonly browser: Browser,
+  ) {}
+
+  add = (name: string) => this.browser.post<SCIMResource>("/scim/v2/Users", person(name));
+  addGroup = (displayName: string, ...members: string[]) =>
+    this.browser.post<SCIMResource>("/scim/v2/Groups", {
+      schemas: ["urn:ietf:params:scim:schemas:core:2.0:Group"],
+      displayName,
+      members: members.map((value) => ({ value })),
+    });
+  get = (path: string, query: Record<string, string> = {}) =>
+    this.browser.get<SCIMResource>(`/scim/v2/${path}`, { query });
+  delete = (path: string) =>
+    this.browser.send<{ detail: string }>(`/scim/v2/${path}`, { method: "DELETE" });
+  patch = (path: string, field: string, value: unknown, op = "replace") =>
+    this.browser.send<SCIMResource>(`/scim/v2/${path}`, {
+      method: "PATCH",
+      body: {
+        schemas: ["urn:ietf:params:scim:api:messages:2.0:PatchOp"],
+        Operations: [{ op, path: field, value }],
+      },
+    });
+}
+
+const person = (name: string) => ({
+  schemas: ["urn:ietf:params:scim:schemas:core:2.0:User"],
+  userName: `${name}@example.com`,
+  externalId: `external-${name}`,
+  name: { givenName: name, familyName: "Example" },
+  emails: [{ value: `${name}@example.com`, primary: true }],
+});
+
+/** A world whose tenants can have directories. */
 export async function createSCIMWorld(options: SCIMWorldOptions = {}) {
-  const { scim: scimOptions, tenant, plugins = [] } = options;
+  const { scim: scimOptions, plugins = [], tenant, ...rest } = options;
   const plugin = scim({
     connections: [],
     managedConnections: { credentialHashSecret: "a secret that hashes the tokens of directories" },
     ...scimOptions,
   });
-  const instance = await createInstance({
-    ...options,
-    plugins: [plugin, ...plugins],
+  const world = await createWorld({
+    ...rest,
+    plugins: (send) => [plugin, ...(typeof plugins === "function" ? plugins(send) : plugins)],
     tenant: { scopedModels: SCIM_MODELS, ...tenant },
   });
-  const api = instance.api as typeof instance.api & (typeof plugin)["endpoints"];
+  const api = world.api as typeof world.api & (typeof plugin)["endpoints"];
+
+  const directory = (token: string, headers: Record<string, string> = {}) =>
+    new Directory(
+      token,
+      world.browser({
+        authorization: `Bearer ${token}`,
+        "content-type": "application/scim+json",
+        ...headers,
+      }),
+    );
 
   /** A managed connection, made by the application for a tenant. */
-  async function connect(tenantId: string) {
-    const { token, connection } = await runInTenant(tenantId, () =>
+  async function connect(where: Where) {
+    const tenantId = String(world.idOf(where));
+    const scopes = ["users.read", "users.write", "groups.read", "groups.write"] as const;
+    const { token } = await runInTenant(tenantId, () =>
       api.createSCIMManagedConnection({
         body: {
           creationRequestId: `connection-of-${tenantId}-${Math.random()}`,
           provisioningDomainId: `domain-of-${tenantId}`,
           actorId: "the application",
-          scopes: SCOPES.map((scope) => `scim.${scope}` as const),
+          scopes: scopes.map((scope) => `scim.${scope}` as const),
           expiresAt: new Date(Date.now() + 3_600_000),
         },
       }),
     );
-    return { token, connection, directory: directory(token) };
+    return directory(token);
   }
 
-  /** What a directory says: with its token, and no word about a tenant. */
-  const directory = (token: string): Browser =>
-    instance.browser({
-      authorization: `Bearer ${token}`,
-      "content-type": "application/scim+json",
-    });
+  return {
+    ...world,
+    directory,
+    connect,
 
-  async function furnish(slug: string, policy: TenantPolicy | null = null) {
-    const { id } = await instance.createTenant(slug);
-    if (policy) await api.updateTenant({ body: { tenantId: id, policy } });
-    return { id, slug, ...(await connect(id)) };
-  }
-
-  const acme = await furnish("acme");
-  const globex = await furnish("globex");
-  return { ...instance, api, acme, globex, connect, directory, furnish };
+    /** The addresses of a place's people. */
+    emails: async (where: Where) =>
+      (await world.rowsIn(where, "user")).map(({ email }) => email).sort(),
+  };
 }
 
-export const person = (name: string, more: object = {}) => ({
-  schemas: ["urn:ietf:params:scim:schemas:core:2.0:User"],
-  userName: `${name}@corp.example`,
-  externalId: `external-${name}`,
-  name: { givenName: name, familyName: "Example" },
-  emails: [{ value: `${name}@corp.example`, primary: true }],
-  ...more,
-});
-
-export const group = (displayName: string, ...members: string[]) => ({
-  schemas: ["urn:ietf:params:scim:schemas:core:2.0:Group"],
-  displayName,
-  members: members.map((value) => ({ value })),
-});
-
-export const patch = (...operations: object[]) => ({
-  schemas: ["urn:ietf:params:scim:api:messages:2.0:PatchOp"],
-  Operations: operations,
-});
-
-/** As a directory says it. */
-export const setActive = (directory: Browser, id: string, value: boolean) =>
-  directory.send<SCIMResource>(`/scim/v2/Users/${id}`, {
-    method: "PATCH",
-    body: patch({ op: "replace", path: "active", value }),
-  });
+/** One such world for all tests of a database. */
+export const shareSCIMWorld = (options: SCIMWorldOptions = {}, kind?: DatabaseKind): SCIMWorld =>
+  shareMade((database) => createSCIMWorld({ ...options, database }), kind);

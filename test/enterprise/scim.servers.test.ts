@@ -2,247 +2,189 @@ import { apiKey } from "@better-auth/api-key";
 import type { SCIMOptions } from "@better-auth/scim";
 import { magicLink } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
-import { runInTenant } from "../../src/index";
-import { mapStorage } from "../sessions/stores";
-import { type InstanceOptions, PASSWORD } from "../support/instance";
-import {
-  createSCIMWorld,
-  group,
-  patch,
-  person,
-  SCIM_MODELS,
-  type SCIMResource,
-  type SCIMWorld,
-  setActive,
-} from "./scim-world";
-import { named, whoIs } from "./sso-world";
-
-const usersOf = async ({ database }: SCIMWorld, tenantId: string) =>
-  (
-    await database.query(
-      `select email from ${database.quote("user")} where ${database.quote("tenantId")} = ? order by email`,
-      [tenantId],
-    )
-  ).map(({ email }) => email);
+import { runInTenant, type TenantPolicy } from "../../src/index";
+import { databases } from "../support/database";
+import { PASSWORD } from "../support/instance";
+import { mapStorage } from "../support/stores";
+import { expectRefused, type Where, type WorldOptions } from "../support/world";
+import { createSCIMWorld, SCIM_MODELS, shareSCIMWorld } from "./scim-world";
 
 type ResolveUser = NonNullable<NonNullable<SCIMOptions["identity"]>["resolveUser"]>;
 
+/** The person has been there before, with a password. */
 const linkByAddress: ResolveUser = async ({ resource }, { database }) => {
   const where = [{ field: "email", value: resource.primaryEmail }];
   const user = await database.findOne<{ id: string }>({ model: "user", where });
   return user ? { action: "link", userId: user.id, profile: "preserve" } : { action: "create" };
 };
 
-const ADA = "ada@corp.example";
+const identity = { resolveUser: linkByAddress };
+
+const ADA = "ada@example.com";
+const BOB = "bob@example.com";
+const STATIC_TOKEN = "a-static-token-of-the-application";
 
 interface KeyVerifier {
   verifyApiKey(input: { body: { key: string } }): Promise<{ valid: boolean }>;
 }
 
-describe("a directory of a tenant", () => {
-  it("creates, reads, filters, changes and deletes people of that tenant", async () => {
-    const world = await createSCIMWorld();
-    const ids = new Map<string, string>();
-    for (const { id, slug, directory } of [world.acme, world.globex]) {
-      for (const name of ["ada", "bob"]) {
-        const made = await directory.post<SCIMResource>("/scim/v2/Users", person(name));
-        expect(made.status, JSON.stringify(made.data)).toBe(201);
-        ids.set(`${slug}/${name}`, made.data.id);
-      }
-      expect(await usersOf(world, id)).toEqual(["ada@corp.example", "bob@corp.example"]);
-    }
-    expect(new Set(ids.values()).size).toBe(4);
-    for (const { slug, directory } of [world.acme, world.globex]) {
-      const ada = ids.get(`${slug}/ada`) ?? "";
-      const list = await directory.get<SCIMResource>("/scim/v2/Users");
-      expect(list.data.totalResults).toBe(2);
-      const filter = 'userName eq "ada@corp.example"';
-      const found = await directory.get<SCIMResource>("/scim/v2/Users", { query: { filter } });
-      expect(found.data.Resources.map(({ id }) => id)).toEqual([ada]);
-      const path = `/scim/v2/Users/${ada}`;
-      const body = patch({ op: "replace", path: "displayName", value: `Ada of ${slug}` });
-      expect((await directory.send(path, { method: "PATCH", body })).status).toBe(200);
-      const read = await directory.get<SCIMResource>(path);
-      expect(read.data.displayName).toBe(`Ada of ${slug}`);
-    }
-    const { directory } = world.acme;
-    const gone = await directory.send(`/scim/v2/Users/${ids.get("acme/ada")}`, {
-      method: "DELETE",
-    });
-    expect(gone.status).toBe(204);
-    expect(await usersOf(world, world.acme.id)).toEqual(["bob@corp.example"]);
-    expect(await usersOf(world, world.globex.id)).toEqual(["ada@corp.example", "bob@corp.example"]);
-    // Somebody who comes back is somebody new.
-    const again = await directory.post<SCIMResource>("/scim/v2/Users", person("ada"));
-    expect(again.status).toBe(201);
-  });
+describe.each(databases)("a directory of a tenant, on %s", (database) => {
+  const credentials = [{ type: "bearer" as const, id: "static", token: STATIC_TOKEN }];
+  const world = shareSCIMWorld(
+    {
+      scim: { identity, connections: [{ id: "platform", credentials }] },
+      plugins: (send) => [
+        magicLink({ sendMagicLink: send("link") }),
+        apiKey({ enableSessionForAPIKeys: true }),
+      ],
+      tenant: {
+        scopedModels: [...SCIM_MODELS, "apikey"],
+        tenantRoles: { admin: ["policy:update"] },
+      },
+    },
+    database,
+  );
 
-  it("reaches nothing of another tenant, by whichever id", async () => {
-    const world = await createSCIMWorld();
-    const { directory } = world.globex;
-    const { data: ada } = await world.acme.directory.post<SCIMResource>(
-      "/scim/v2/Users",
-      person("ada"),
-    );
-    const { data: staff } = await world.acme.directory.post<SCIMResource>(
-      "/scim/v2/Groups",
-      group("Staff", ada.id),
-    );
-    const body = patch({ op: "replace", path: "displayName", value: "Mallory" });
-    for (const path of [`/scim/v2/Users/${ada.id}`, `/scim/v2/Groups/${staff.id}`]) {
-      expect((await directory.get(path)).status).toBe(404);
-      expect((await directory.send(path, { method: "PATCH", body })).status).toBe(404);
-      expect((await directory.send(path, { method: "DELETE" })).status).toBe(404);
+  async function newTenant(policy: TenantPolicy | null = null) {
+    const { id } = await world.createTenant();
+    if (policy) await world.change(id, { policy });
+    return { id, directory: await world.connect(id) };
+  }
+
+  it("creates, reads, filters, changes and deletes people of that tenant", async () => {
+    const tenants = [await newTenant(), await newTenant()] as const;
+    const ids: string[] = [];
+    for (const { id, directory } of tenants) {
+      const people = [await directory.add("ada"), await directory.add("bob")];
+      expect(people.map(({ status }) => status)).toEqual([201, 201]);
+      expect(await world.emails(id)).toEqual([ADA, BOB]);
+      const [ada = ""] = people.map(({ data }) => data.id);
+      ids.push(ada);
+      expect((await directory.addGroup("Staff", ada)).status).toBe(201);
+      expect((await directory.get("Users")).data.totalResults).toBe(2);
+      const found = await directory.get("Users", { filter: `userName eq "${ADA}"` });
+      expect(found.data.Resources.map((one) => one.id)).toEqual([ada]);
+      expect((await directory.patch(`Users/${ada}`, "displayName", `Ada at ${id}`)).status).toBe(
+        200,
+      );
+      const read = await directory.get(`Users/${ada}`);
+      expect(read.data.displayName).toBe(`Ada at ${id}`);
     }
-    const theirs = await directory.post("/scim/v2/Groups", group("Theirs", ada.id));
-    expect(theirs.status).toBeGreaterThanOrEqual(400);
-    expect((await world.acme.directory.get(`/scim/v2/Users/${ada.id}`)).status).toBe(200);
+    const [ours, theirs] = tenants;
+    const inactive = await ours.directory.patch(`Users/${ids[0]}`, "active", false);
+    expect(inactive.data.active).toBe(false);
+    expect((await theirs.directory.get(`Users/${ids[1]}`)).data.active).toBe(true);
+    expect((await ours.directory.delete(`Users/${ids[0]}`)).status).toBe(204);
+    expect(await world.emails(ours.id)).toEqual([BOB]);
+    expect(await world.emails(theirs.id)).toEqual([ADA, BOB]);
+    // Somebody who comes back is somebody new.
+    expect((await ours.directory.add("ada")).status).toBe(201);
   });
 
   it("has a token that is none where another tenant is named, or altered, or after it ends", async () => {
-    const world = await createSCIMWorld();
-    const { acme, globex } = world;
-    const create = (token: string, headers = {}) =>
-      world.directory(token).post("/scim/v2/Users", person("ada"), { headers });
-    expect((await create(acme.token, named(globex.id))).status).toBe(401);
-    expect((await create(`${acme.token}x`)).status).toBe(401);
-    const [, secret] = globex.token.split(".");
-    expect((await create(`${acme.token.split(".")[0]}.${secret}`)).status).toBe(401);
-    expect((await create(acme.token, named(acme.id))).status).toBe(201);
-    await world.api.updateTenant({ body: { tenantId: acme.id, status: "suspended" } });
-    expect((await create(acme.token)).status).toBe(403);
-    await world.api.deleteTenant({ body: { tenantId: acme.id } });
-    expect((await create(acme.token)).status).toBe(401);
-    expect(await world.rows("user")).toBe(0);
-    for (const model of ["scimUser", "scimManagedCredential", "scimConnectionBinding"]) {
-      const rest = await world.rows(model, `${world.database.quote("tenantId")} = ?`, [acme.id]);
-      expect([model, rest]).toEqual([model, 0]);
-    }
+    const { id, directory } = await newTenant();
+    const [credential = ""] = directory.token.split(".");
+    const [, secret] = (await newTenant()).directory.token.split(".");
+    const add = async (token = directory.token, where: Where = "platform") =>
+      (await world.directory(token, world.naming(where)).add("ada")).status;
+    expect(await add(undefined, "globex")).toBe(401);
+    expect(await add(`${directory.token}x`)).toBe(401);
+    expect(await add(`${credential}.${secret}`)).toBe(401);
+    expect(await world.emails(id)).toEqual([]);
+    expect(await add(undefined, id)).toBe(201);
+    await world.change(id, { status: "suspended" });
+    expect(await add()).toBe(403);
+    await world.api.deleteTenant({ body: { tenantId: id } });
+    expect(await add()).toBe(401);
+    const rest = Object.values(await world.everythingIn(id)).flat();
+    expect(rest).toEqual([]);
   });
 
-  it("whose token the application has written down is the platform's", async () => {
-    const token = "a-static-token-of-the-application";
-    const credentials = [{ type: "bearer" as const, id: "static", token }];
-    const world = await createSCIMWorld({
-      scim: { connections: [{ id: "platform", credentials }] },
-    });
-    const directory = world.directory(token);
-    const headers = named(world.acme.id);
-    const inside = await directory.post("/scim/v2/Users", person("ada"), { headers });
-    expect(inside.status).toBe(401);
-    expect((await directory.post("/scim/v2/Users", person("ada"))).status).toBe(201);
-    expect(await usersOf(world, "")).toEqual(["ada@corp.example"]);
-    expect(await usersOf(world, world.acme.id)).toEqual([]);
+  it("is the platform's where the application has written its token down", async () => {
+    expect((await world.directory(STATIC_TOKEN, world.naming("acme")).add("static")).status).toBe(
+      401,
+    );
+    expect((await world.directory(STATIC_TOKEN).add("static")).status).toBe(201);
+    expect(await world.emails("platform")).toEqual(["static@example.com"]);
+    expect(await world.emails("acme")).toEqual([]);
   });
 
-  it("makes users whatever the policy says about sign-up", async () => {
-    const world = await createSCIMWorld();
-    const { directory, id } = await world.furnish("closed", {
+  it("makes users whatever the policy says about sign-up, and changes addresses as it likes", async () => {
+    const { id, directory } = await newTenant({
       signUp: "closed",
       methods: ["password"],
       emailDomains: ["other.example"],
     });
-    const made = await directory.post<SCIMResource>("/scim/v2/Users", person("ada"));
-    expect(made.status).toBe(201);
-    expect(await usersOf(world, id)).toEqual(["ada@corp.example"]);
-    // And changes their address as it likes.
+    const { status, data } = await directory.add("ada");
+    expect([status, await world.emails(id)]).toEqual([201, [ADA]]);
     const emails = [{ value: "ada@third.example", primary: true }];
-    const body = patch({ op: "replace", path: "emails", value: emails });
-    const path = `/scim/v2/Users/${made.data.id}`;
-    expect((await directory.send(path, { method: "PATCH", body })).status).toBe(200);
-    expect(await usersOf(world, id)).toEqual(["ada@third.example"]);
+    expect((await directory.patch(`Users/${data.id}`, "emails", emails)).status).toBe(200);
+    expect(await world.emails(id)).toEqual(["ada@third.example"]);
   });
 
   it("does not take the last administrator away, and is told so before anything is deleted", async () => {
-    const world = await createSCIMWorld({
-      tenant: { scopedModels: SCIM_MODELS, tenantRoles: { admin: ["policy:update"] } },
-    });
-    const { directory, id } = world.acme;
-    const { data } = await directory.post<SCIMResource>("/scim/v2/Users", person("ada"));
-    await world.database.query(`update ${world.database.quote("user")} set role = 'admin'`);
-    const path = `/scim/v2/Users/${data.id}`;
+    const { id, directory } = await newTenant();
+    const { data } = await directory.add("ada");
+    const [ada] = await world.rowsIn(id, "user");
+    await world.setRole(String(ada?.id), "admin");
+    const path = `Users/${data.id}`;
     for (let tries = 0; tries < 2; tries++) {
-      const refused = await directory.send<{ detail: string }>(path, { method: "DELETE" });
+      const refused = await directory.delete(path);
       expect([refused.status, refused.data.detail]).toEqual([409, "Last admin"]);
       expect((await directory.get(path)).status).toBe(200);
     }
-    const { user } = await world.signUp(id, "another@corp.example");
-    await world.database.query(
-      `update ${world.database.quote("user")} set role = 'admin' where id = ?`,
-      [user.id],
-    );
-    expect((await directory.send(path, { method: "DELETE" })).status).toBe(204);
-    expect(await usersOf(world, id)).toEqual(["another@corp.example"]);
+    const another = await world.join(id, "admin");
+    expect((await directory.delete(path)).status).toBe(204);
+    expect(await world.emails(id)).toEqual([another.email]);
   });
-});
 
-describe("somebody whom the directory has deactivated", () => {
-  it("has no session any more, and gets none by any way until they are activated", async () => {
-    const links: string[] = [];
-    const world = await createSCIMWorld({
-      plugins: [
-        magicLink({ sendMagicLink: ({ url }) => void links.push(url) }),
-        apiKey({ enableSessionForAPIKeys: true }),
-      ],
-      tenant: { scopedModels: [...SCIM_MODELS, "apikey"] },
-      scim: {
-        identity: {
-          // The person has been there before, with a password.
-          resolveUser: linkByAddress,
-        },
-      },
-    });
-    const { id: tenantId, directory } = world.acme;
-    const headers = named(tenantId);
-    const ada = await world.signUp(tenantId, "ada@corp.example");
+  it("ends the sessions of whom it deactivates, who get none by any way until they are active", async () => {
+    const { id, directory } = await newTenant();
+    const ada = await world.signUp(id, ADA);
     // A link to an address that is not verified would take the password away.
-    const users = world.database.quote("user");
-    await world.database.query(`update ${users} set ${world.database.quote("emailVerified")} = 1`);
-    const elsewhere = await world.signUp(world.globex.id, "ada@corp.example");
-    const key = await ada.browser.post<{ key: string }>("/api-key/create", {});
-    const withKey = () =>
-      world.browser().get("/get-session", { headers: { ...headers, "x-api-key": key.data.key } });
-    expect((await withKey()).data).not.toBeNull();
-    const verify = () =>
-      runInTenant(tenantId, () =>
-        (world.api as unknown as KeyVerifier).verifyApiKey({ body: { key: key.data.key } }),
-      );
-    expect((await verify()).valid).toBe(true);
-    const { data } = await directory.post<SCIMResource>("/scim/v2/Users", person("ada"));
-    expect(await whoIs(ada.browser)).toMatchObject({ tenantId });
+    const { quote } = world.database;
+    await world.database.query(
+      `update ${quote("user")} set ${quote("emailVerified")} = true where id = ?`,
+      [ada.id],
+    );
+    const elsewhere = await world.signUp("globex", ADA);
+    const { key } = (await ada.post<{ key: string }>("/api-key/create", {})).data;
+    const withKey = async () =>
+      (await world.at(id).get("/get-session", { headers: { "x-api-key": key } })).data;
+    const verifier = world.api as unknown as KeyVerifier;
+    const verify = async () =>
+      (await runInTenant(id, () => verifier.verifyApiKey({ body: { key } }))).valid;
+    const signIn = () => world.at(id).post("/sign-in/email", { email: ADA, password: PASSWORD });
+    expect(await withKey()).toMatchObject({ user: { id: ada.id } });
+    expect(await verify()).toBe(true);
+    const { data } = await directory.add("ada");
+    expect(await world.whoIs(ada)).toMatchObject({ tenantId: id });
 
-    const link = () =>
-      world.browser().post("/sign-in/magic-link", { email: "ada@corp.example" }, { headers });
-    const password = () =>
-      world
-        .browser()
-        .post("/sign-in/email", { email: "ada@corp.example", password: PASSWORD }, { headers });
-    expect((await setActive(directory, data.id, false)).status).toBe(200);
-    expect(await whoIs(ada.browser)).toBeUndefined();
-    const refused = await password();
-    expect([refused.status, refused.code]).toEqual([403, "USER_DEACTIVATED"]);
-    await link();
-    const late = world.browser();
-    await late.get(links[0] ?? "");
-    expect(await whoIs(late)).toBeUndefined();
-    expect((await withKey()).data).not.toHaveProperty("session");
-    expect((await verify()).valid).toBe(false);
+    expect((await directory.patch(`Users/${data.id}`, "active", false)).status).toBe(200);
+    expect(await world.whoIs(ada)).toBe(null);
+    expectRefused(await signIn(), 403, "USER_DEACTIVATED");
+    await world.at(id).post("/sign-in/magic-link", { email: ADA });
+    const late = world.at("platform");
+    await late.get(world.lastMail("link").url);
+    expect(await world.whoIs(late)).toBe(null);
+    expect(await withKey()).not.toHaveProperty("session");
+    expect(await verify()).toBe(false);
     // The same address in another tenant is somebody else.
-    expect(await whoIs(elsewhere.browser)).toMatchObject({ tenantId: world.globex.id });
+    expect(await world.whoIs(elsewhere)).toMatchObject({ tenantId: world.ids.globex });
 
-    expect((await setActive(directory, data.id, true)).status).toBe(200);
-    expect((await password()).status).toBe(200);
-    expect((await withKey()).data).not.toBeNull();
+    expect((await directory.patch(`Users/${data.id}`, "active", true)).status).toBe(200);
+    expect((await signIn()).status).toBe(200);
+    expect(await withKey()).toMatchObject({ user: { id: ada.id } });
   });
 });
 
 describe("a session of somebody whom the directory deactivates is over, also", () => {
-  const cached = (strategy: "compact" | "jwe") => ({
+  const cached = (strategy: "compact" | "jwe") => () => ({
     auth: { session: { cookieCache: { enabled: true, strategy } } },
   });
-  it.each<[string, () => { auth: InstanceOptions["auth"]; lose?: () => void }]>([
-    ["in a cookie", () => cached("compact")],
-    ["in an encrypted cookie", () => cached("jwe")],
+  it.each<[string, () => WorldOptions & { lose?: () => void }]>([
+    ["in a cookie", cached("compact")],
+    ["in an encrypted cookie", cached("jwe")],
     [
       "where the index of the storage has lost it",
       () => {
@@ -255,107 +197,80 @@ describe("a session of somebody whom the directory deactivates is over, also", (
       },
     ],
   ])("%s", async (_, place) => {
-    const { auth, lose } = place();
-    const world = await createSCIMWorld({
-      ...(auth && { auth }),
-      scim: { identity: { resolveUser: linkByAddress } },
-    });
-    const { id: tenantId, directory } = world.acme;
-    const { browser } = await world.signUp(tenantId, ADA);
-    const another = await world.signUp(tenantId, "bob@corp.example");
-    const { data } = await directory.post<SCIMResource>("/scim/v2/Users", person("ada"));
-    expect(await whoIs(browser)).toMatchObject({ tenantId });
-    const kept = browser.fork();
+    const { lose, ...options } = place();
+    const world = await createSCIMWorld({ ...options, scim: { identity } });
+    const directory = await world.connect("acme");
+    const [ada, bob] = [await world.as("ada", "acme"), await world.as("bob", "acme")];
+    const { data } = await directory.add("ada");
+    expect(await world.whoIs(ada)).toMatchObject({ tenantId: world.ids.acme });
+    const kept = ada.fork();
     lose?.();
-    await setActive(directory, data.id, false);
-    expect(await whoIs(browser)).toBeUndefined();
-    const headers = named(tenantId);
-    expect((await kept.get("/list-sessions", { headers })).status).toBe(401);
-    expect(await whoIs(another.browser)).toMatchObject({ tenantId });
+    await directory.patch(`Users/${data.id}`, "active", false);
+    expect(await world.whoIs(ada)).toBe(null);
+    expect((await kept.get("/list-sessions")).status).toBe(401);
+    expect(await world.whoIs(bob)).toMatchObject({ tenantId: world.ids.acme });
   });
 });
 
-describe("somebody who signs in while the directory deactivates them", () => {
-  it("has no session afterwards, also where it is stored after the others were ended", async () => {
-    const { storage, entries } = mapStorage();
-    let meanwhile: (() => Promise<unknown>) | undefined;
-    const world = await createSCIMWorld({
-      auth: {
-        secondaryStorage: {
-          ...storage,
-          set: async (key, value, ttl) => {
-            const run = value.includes(ADA) ? meanwhile : undefined;
-            if (run) meanwhile = undefined;
-            await run?.();
-            await storage.set(key, value, ttl);
-          },
-        },
-      },
-      scim: { identity: { resolveUser: linkByAddress } },
-    });
-    const { id: tenantId, directory } = world.acme;
-    await world.signUp(tenantId, ADA);
-    const { data } = await directory.post<SCIMResource>("/scim/v2/Users", person("ada"));
-    const browser = world.browser();
-    const signIn = () =>
-      browser.post(
-        "/sign-in/email",
-        { email: ADA, password: PASSWORD },
-        { headers: named(tenantId) },
-      );
+it("whoever signs in while being deactivated has no session, also if it is stored last", async () => {
+  const { storage, entries } = mapStorage();
+  let meanwhile: (() => Promise<unknown>) | undefined;
+  const secondaryStorage = {
+    ...storage,
+    set: async (key: string, value: string, ttl?: number) => {
+      const run = value.includes(ADA) ? meanwhile : undefined;
+      if (run) meanwhile = undefined;
+      await run?.();
+      await storage.set(key, value, ttl);
+    },
+  };
+  const world = await createSCIMWorld({ auth: { secondaryStorage }, scim: { identity } });
+  const directory = await world.connect("acme");
+  await world.as("ada", "acme");
+  const { data } = await directory.add("ada");
+  const setActive = (active: boolean) => directory.patch(`Users/${data.id}`, "active", active);
 
-    meanwhile = () => setActive(directory, data.id, false);
-    const refused = await signIn();
-    expect(meanwhile).toBeUndefined();
-    expect([refused.status, refused.code]).toEqual([403, "USER_DEACTIVATED"]);
-    expect(await whoIs(browser)).toBeUndefined();
-    expect([...entries.values()].filter((value) => value.includes(ADA))).toEqual([]);
+  meanwhile = () => setActive(false);
+  const refused = await world.signIn("acme", ADA);
+  expect(meanwhile).toBeUndefined();
+  expectRefused(refused, 403, "USER_DEACTIVATED");
+  expect(await world.whoIs(refused.person)).toBe(null);
+  expect([...entries.values()].filter((value) => value.includes(ADA))).toEqual([]);
 
-    expect((await setActive(directory, data.id, true)).status).toBe(200);
-    expect((await signIn()).status).toBe(200);
-    expect(await whoIs(browser)).toMatchObject({ tenantId });
-  });
+  expect((await setActive(true)).status).toBe(200);
+  const { person } = await world.signIn("acme", ADA);
+  expect(await world.whoIs(person)).toMatchObject({ tenantId: world.ids.acme });
 });
 
-describe("the groups of a directory", () => {
-  it("become roles where the application maps them", async () => {
-    const world = await createSCIMWorld({
-      scim: {
-        projection: {
-          roles: {
-            map: ({ source }) => (source.displayName === "Admins" ? ["admin"] : []),
-            exists: () => true,
-          },
-          reconcileUser: async ({ userId, grants }, { database }) => {
-            const role = grants.map((grant) => grant.role).join(",") || "user";
-            const where = [{ field: "id", value: userId }];
-            await database.update({ model: "user", where, update: { role } });
-          },
+it("the groups of a directory become roles where the application maps them", async () => {
+  const world = await createSCIMWorld({
+    scim: {
+      projection: {
+        roles: {
+          map: ({ source }) => (source.displayName === "Admins" ? ["admin"] : []),
+          exists: () => true,
+        },
+        reconcileUser: async ({ userId, grants }, { database }) => {
+          const role = grants.map((grant) => grant.role).join(",") || "user";
+          const where = [{ field: "id", value: userId }];
+          await database.update({ model: "user", where, update: { role } });
         },
       },
-    });
-    const roles = async (tenantId: string) =>
-      (
-        await world.database.query(
-          `select role from ${world.database.quote("user")} where ${world.database.quote("tenantId")} = ?`,
-          [tenantId],
-        )
-      ).map(({ role }) => role);
-    const groups = [];
-    for (const { directory } of [world.acme, world.globex]) {
-      const ada = await directory.post<SCIMResource>("/scim/v2/Users", person("ada"));
-      const made = await directory.post<SCIMResource>("/scim/v2/Groups", group("Admins"));
-      expect(made.status, JSON.stringify(made.data)).toBe(201);
-      groups.push({ path: `/scim/v2/Groups/${made.data.id}`, member: ada.data.id });
-    }
-    const [ours] = groups;
-    const body = patch({ op: "add", path: "members", value: [{ value: ours?.member }] });
-    const added = await world.acme.directory.send(ours?.path ?? "", { method: "PATCH", body });
-    expect(added.status, JSON.stringify(added.data)).toBeLessThan(300);
-    expect(await roles(world.acme.id)).toEqual(["admin"]);
-    expect(await roles(world.globex.id)).toEqual(["user"]);
-    const removed = await world.acme.directory.send(ours?.path ?? "", { method: "DELETE" });
-    expect(removed.status).toBe(204);
-    expect(await roles(world.acme.id)).toEqual(["user"]);
+    },
   });
+  const roles = async (where: Where) => (await world.rowsIn(where, "user")).map(({ role }) => role);
+  const [directory, other] = [await world.connect("acme"), await world.connect("globex")];
+  const [ada, admins] = [await directory.add("ada"), await directory.addGroup("Admins")];
+  expect([await other.add("ada"), await other.addGroup("Admins"), admins]).toMatchObject(
+    Array(3).fill({ status: 201 }),
+  );
+  const path = `Groups/${admins.data.id}`;
+  const added = await directory.patch(path, "members", [{ value: ada.data.id }], "add");
+  expect(added.status, JSON.stringify(added.data)).toBeLessThan(300);
+  expect([await roles("acme"), await roles("globex")]).toEqual([["admin"], ["user"]]);
+  expect((await directory.delete(path)).status).toBe(204);
+  expect(await roles("acme")).toEqual(["user"]);
+  // Without roles of tenants nobody is the last administrator.
+  expect((await directory.delete(`Users/${ada.data.id}`)).status).toBe(204);
+  expect(await roles("acme")).toEqual([]);
 });

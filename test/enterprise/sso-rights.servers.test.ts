@@ -1,16 +1,17 @@
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { TenantAuthOptions, TenantManagementRequest } from "../../src/index";
 import type { Browser } from "../support/browser";
-import { databases } from "../support/servers";
-import { createSSOWorld, named, type SSOWorld, whoIs } from "./sso-world";
+import { databases } from "../support/database";
+import { expectRefused, outcome, type Where } from "../support/world";
+import { createSSOWorld, type SSOWorld, shareSSOWorld } from "./sso-world";
 
 const DNS = { domainVerification: { enabled: true } } as const;
 
 type Call = { path: string; body?: object; query?: Record<string, string> };
 
 /** Every call about identity providers that is not a sign-in. */
-const calls = (world: SSOWorld, providerId = "acme-okta"): Call[] => [
-  { path: "/sso/register", body: world.oidc("acme-another") },
+const calls = (world: SSOWorld, providerId: string): Call[] => [
+  { path: "/sso/register", body: world.oidc(`${providerId}-2`) },
   { path: "/sso/providers" },
   { path: "/sso/get-provider", query: { providerId } },
   { path: "/sso/update-provider", body: { providerId, domain: "other.example" } },
@@ -19,212 +20,195 @@ const calls = (world: SSOWorld, providerId = "acme-okta"): Call[] => [
   { path: "/sso/delete-provider", body: { providerId } },
 ];
 
-const send = (browser: Browser, { path, body, query = {} }: Call, tenantId: string | null = null) =>
-  browser.send(path, {
-    method: body ? "POST" : "GET",
-    query,
-    headers: named(tenantId),
-    ...(body && { body }),
-  });
+const send = (browser: Browser, { path, body, query = {} }: Call, headers = {}) =>
+  browser.send(path, { method: body ? "POST" : "GET", query, headers, ...(body && { body }) });
 
-async function worldWithProvider(options: Parameters<typeof createSSOWorld>[0] = {}) {
-  const world = await createSSOWorld({ sso: DNS, ...options });
-  const { status } = await world.acme.admin.browser.post("/sso/register", world.oidc("acme-okta"));
-  expect(status).toBe(200);
-  return world;
+async function listed(browser: Browser) {
+  type List = { providers: { providerId: string }[] };
+  const { data } = await browser.get<List>("/sso/providers");
+  return data.providers.map(({ providerId }) => providerId).sort();
 }
 
 describe.each(databases)("who manages the identity providers of a tenant, on %s", (database) => {
-  it("is nobody ordinary, in the tenant, elsewhere or on the platform", async () => {
-    const world = await worldWithProvider({ database });
-    const ordinary = await world.signUp(null);
-    const everything = `select * from ${world.database.quote("ssoProvider")}`;
-    const before = await world.database.query(everything);
-    for (const call of calls(world)) {
-      for (const [browser, tenantId] of [
-        [world.acme.member.browser, null],
-        [world.acme.member.browser, world.acme.id],
-        [world.globex.member.browser, null],
-        [ordinary.browser, null],
-      ] as const) {
-        const answer = await send(browser, call, tenantId);
-        expect([call.path, answer.status, answer.code]).toEqual([
-          call.path,
-          403,
-          "TENANT_MANAGEMENT_NOT_ALLOWED",
-        ]);
-      }
-      // R5: elsewhere, a session is no session.
-      for (const { browser } of [ordinary, world.globex.admin, { browser: world.browser() }]) {
-        expect((await send(browser, call, world.acme.id)).status).toBe(401);
-      }
-    }
-    expect(await world.database.query(everything)).toEqual(before);
-  });
+  const tenant: TenantAuthOptions = { tenantRoles: { admin: ["sso:*"], auditor: ["sso:list"] } };
+  const world = shareSSOWorld({ sso: DNS, tenant }, database);
+  beforeAll(() => world.register("acme", "acme-okta"));
 
-  it.each<[name: string, tenant: TenantAuthOptions]>([
-    [
-      "that its host names",
-      {
-        resolveTenantId: ({ headers, path }) =>
-          path?.startsWith("/tenant/") ? undefined : (headers?.get("x-tenant-id") ?? false),
-      },
-    ],
-    ["where each tenant has a cookie of its own", { sessionCookies: "per-tenant" }],
-  ])("is no administrator of a tenant on the platform %s", async (_, tenant) => {
-    const world = await createSSOWorld({
-      sso: DNS,
-      tenant: { scopedModels: ["ssoProvider"], tenantRoles: { admin: ["sso:*"] }, ...tenant },
-    });
-    const { operator, acme } = world;
-    const registered = await operator.post("/sso/register", world.oidc("platform-okta"));
-    expect([registered.status, registered.data]).toMatchObject([200, {}]);
-    const before = await world.database.query("select * from ssoProvider");
-    const { browser } = acme.admin;
-    for (const call of calls(world, "platform-okta")) {
-      // On these paths the body names no tenant, and the query is overruled by the host.
-      const inBody = call.body && { ...call, body: { ...call.body, tenantId: acme.id } };
-      for (const tried of [call, ...(inBody ? [inBody] : [])]) {
-        const { status } = await send(browser, tried);
-        expect([call.path, status]).toEqual([call.path, 401]);
+  it("is nobody ordinary, in the tenant, elsewhere or on the platform", async () => {
+    const { acme, globex, platform } = await world.janes();
+    const admin = await world.as("admin", "globex");
+    const unnamed = (browser: Browser) => world.at("platform", browser);
+    await world.unchanged(async () => {
+      for (const call of calls(world, "acme-okta")) {
+        for (const browser of [unnamed(acme), acme, unnamed(globex), platform]) {
+          const answer = await send(browser, call);
+          expect([call.path, ...outcome(answer)]).toEqual([
+            call.path,
+            403,
+            "TENANT_MANAGEMENT_NOT_ALLOWED",
+          ]);
+        }
+        // R5: elsewhere, a session is no session.
+        for (const browser of [platform, admin, world.at("acme")]) {
+          const { status } = await send(browser, call, world.naming("acme"));
+          expect([call.path, status]).toEqual([call.path, 401]);
+        }
       }
-    }
-    expect(await world.database.query("select * from ssoProvider")).toEqual(before);
-    const own = await send(browser, { path: "/sso/providers" }, acme.id);
-    expect([own.status, own.data]).toEqual([200, { providers: [] }]);
+    });
   });
 
   it("is none whom the role does not allow this very thing", async () => {
-    const world = await createSSOWorld({
-      database,
-      tenant: { tenantRoles: { admin: ["sso:list"] } },
-    });
-    const admin = world.acme.admin.browser;
-    expect((await admin.get("/sso/providers")).status).toBe(200);
-    expect((await admin.post("/sso/register", world.oidc("acme-okta"))).status).toBe(403);
+    const auditor = await world.join("acme", "auditor");
+    expect(await listed(auditor)).toEqual(["acme-okta"]);
+    const answer = await auditor.post("/sso/register", world.oidc("acme-another"));
+    expectRefused(answer, 403, "TENANT_MANAGEMENT_NOT_ALLOWED");
   });
 
   it("are all administrators of the tenant, whoever has registered it", async () => {
-    const world = await worldWithProvider({ database });
-    const second = await world.signUp(world.acme.id);
-    await world.makeAdmin(second.user.id);
-    const { browser } = second;
-    const { data } = await browser.get<{ providers: { providerId: string }[] }>("/sso/providers");
-    expect(data.providers.map(({ providerId }) => providerId)).toEqual(["acme-okta"]);
-    const query = { providerId: "acme-okta" };
-    expect((await browser.get("/sso/get-provider", { query })).status).toBe(200);
-    const update = { providerId: "acme-okta", domain: "new.example" };
-    const changed = await browser.post("/sso/update-provider", update);
+    const { id, providerId } = await world.newTenant();
+    const second = world.at("platform", await world.join(id, "admin"));
+    expect(await listed(second)).toEqual([providerId]);
+    const query = { providerId };
+    expect((await second.get("/sso/get-provider", { query })).status).toBe(200);
+    const update = { providerId, domain: "new.example" };
+    const changed = await second.post("/sso/update-provider", update);
     expect(changed.data).toMatchObject({ domain: "new.example" });
-    const asked = await browser.post("/sso/request-domain-verification", query);
-    expect(asked.status).toBe(201);
-    expect((await browser.post("/sso/delete-provider", query)).status).toBe(200);
-    expect(await world.rows("ssoProvider")).toBe(0);
-  });
-
-  it("see nothing of another tenant", async () => {
-    const world = await worldWithProvider({ database });
-    const { browser } = world.globex.admin;
-    expect((await browser.get("/sso/providers")).data).toEqual({ providers: [] });
-    for (const call of calls(world).filter(({ body, query }) => body ?? query)) {
-      if (call.path === "/sso/register") continue;
-      expect([call.path, (await send(browser, call)).status]).toEqual([call.path, 404]);
-    }
+    expect((await second.post("/sso/request-domain-verification", query)).status).toBe(201);
+    expect((await second.post("/sso/delete-provider", query)).status).toBe(200);
+    expect(await world.rowsIn(id, "ssoProvider")).toEqual([]);
   });
 
   it("are operators of the platform, in the tenant that they name", async () => {
-    const world = await worldWithProvider({ database });
-    const { operator, acme } = world;
-    const body = world.oidc("acme-entra", { domain: "entra.example" });
-    const registered = await operator.post("/sso/register", body, { headers: named(acme.id) });
-    expect(registered.status).toBe(200);
-    const list = async (browser: Browser, tenantId: string | null) =>
-      (
-        await browser.get<{ providers: { providerId: string }[] }>("/sso/providers", {
-          headers: named(tenantId),
-        })
-      ).data.providers
-        .map(({ providerId }) => providerId)
-        .sort();
-    expect(await list(operator, acme.id)).toEqual(["acme-entra", "acme-okta"]);
-    expect(await list(operator, null)).toEqual([]);
-    expect(await list(operator, world.globex.id)).toEqual([]);
-    expect(await list(acme.admin.browser, null)).toEqual(["acme-entra", "acme-okta"]);
-    for (const call of calls(world, "acme-entra")) {
+    const { id, providerId, slug, admin } = await world.newTenant();
+    const operator = await world.operator();
+    const atTenant = world.at(id, operator);
+    const body = world.oidc(`${slug}-entra`, { domain: "entra.example" });
+    expect((await atTenant.post("/sso/register", body)).status).toBe(200);
+    expect(await listed(atTenant)).toEqual([`${slug}-entra`, providerId]);
+    expect(await listed(admin)).toEqual([`${slug}-entra`, providerId]);
+    expect(await listed(operator)).toEqual([]);
+    expect(await listed(world.at("globex", operator))).toEqual([]);
+    for (const call of calls(world, `${slug}-entra`)) {
       if (call.path === "/sso/verify-domain") continue;
-      const { status } = await send(operator, call, acme.id);
+      const { status } = await send(atTenant, call);
       expect([call.path, Math.floor(status / 100)]).toEqual([call.path, 2]);
     }
     // The right is for this call: the operator is nobody in the tenant afterwards.
-    const session = await operator.get("/get-session", { headers: named(acme.id) });
-    expect(session.data).toBeNull();
-    expect(await whoIs(operator)).toMatchObject({ tenantId: null });
+    expect(await world.whoIs(atTenant)).toBe(null);
+    expect(await world.whoIs(operator)).toMatchObject({ tenantId: null });
   });
 
   it("is none who acts as somebody else", async () => {
-    const world = await worldWithProvider({ database });
-    const { id: userId } = world.acme.member.user;
-    const acting = await world.operator.post("/admin/impersonate-user", { userId });
+    const { id } = await world.newTenant();
+    const member = await world.signUp(id);
+    const operator = world.at("platform", await world.operator());
+    const acting = await operator.post("/admin/impersonate-user", { userId: member.id });
     expect(acting.status).toBe(200);
     // better-auth lets nobody act as an administrator, but roles change.
-    await world.makeAdmin(userId);
-    expect((await world.acme.member.browser.get("/sso/providers")).status).toBe(200);
-    expect((await world.operator.get("/sso/providers")).status).toBe(403);
+    await world.setRole(member.id, "admin");
+    expect((await member.get("/sso/providers")).status).toBe(200);
+    expect((await operator.get("/sso/providers")).status).toBe(403);
   });
 
   it.each([undefined, null, [], { providerId: "acme-okta", oidcConfig: null }])(
     "gets an answer to the change %j",
     async (body) => {
-      const world = await worldWithProvider({ database });
-      const { browser } = world.acme.admin;
-      const { status } = await browser.send("/sso/update-provider", { method: "POST", body });
+      const admin = await world.as("admin", "acme");
+      const { status } = await admin.send("/sso/update-provider", { method: "POST", body });
       expect(status).toBe(400);
     },
   );
-
-  it("is whom canManageTenants lets, and nobody else", async () => {
-    const asked: Pick<TenantManagementRequest, "action" | "tenantId">[] = [];
-    const world = await createSSOWorld({
-      database,
-      tenant: {
-        canManageTenants: (_, { action, tenantId, session }) => {
-          asked.push({ action, tenantId });
-          return session?.user.email === "member@acme.example";
-        },
-      },
-    });
-    const { acme } = world;
-    const body = world.oidc("acme-okta");
-    expect((await acme.admin.browser.post("/sso/register", body)).status).toBe(403);
-    expect((await acme.member.browser.post("/sso/register", body)).status).toBe(200);
-    expect((await world.operator.post("/sso/register", world.oidc("x"))).status).toBe(403);
-    expect(asked).toEqual([
-      { action: "sso:register", tenantId: acme.id },
-      { action: "sso:register", tenantId: acme.id },
-      { action: "sso:register", tenantId: undefined },
-    ]);
-  });
 });
 
-describe.each(databases)("the id of a provider, on %s", (database) => {
-  it("is unique across all tenants, and the answer says what to do", async () => {
-    const world = await createSSOWorld({ database });
-    const body = world.oidc("okta");
-    expect((await world.acme.admin.browser.post("/sso/register", body)).status).toBe(200);
-    for (const browser of [world.globex.admin.browser, world.operator]) {
-      const taken = await browser.post("/sso/register", body);
-      expect(taken.status).toBe(422);
-      expect(taken.data).toMatchObject({ code: "VALUE_TAKEN" });
-      expect(taken.data.message).toContain('as in "acme-okta"');
+it.each<[name: string, tenant: TenantAuthOptions]>([
+  [
+    "is named by its host",
+    { resolveTenantId: ({ headers }) => headers?.get("x-tenant-id") ?? false },
+  ],
+  ["has a cookie of its own", { sessionCookies: "per-tenant" }],
+])("no administrator of a tenant manages the platform's where it %s", async (_, tenant) => {
+  const world = await createSSOWorld({ sso: DNS, tenant });
+  await world.register("platform", "platform-okta");
+  const admin = await world.as("admin", "acme");
+  const unnamed = world.at("platform", admin);
+  await world.unchanged(async () => {
+    for (const call of calls(world, "platform-okta")) {
+      // On these paths the body names no tenant.
+      const body = call.body && { ...call.body, tenantId: world.ids.acme };
+      const inBody = { ...call, ...(body && { body }) };
+      for (const tried of [call, inBody]) {
+        expect([call.path, (await send(unnamed, tried)).status]).toEqual([call.path, 401]);
+      }
+    }
+  });
+  expect(await listed(admin)).toEqual([]);
+});
+
+it("canManageTenants lets whom it wants, and nobody else", async () => {
+  const asked: Pick<TenantManagementRequest, "action" | "tenantId">[] = [];
+  const world = await createSSOWorld({
+    tenant: {
+      canManageTenants: (_, { action, tenantId, session }) => {
+        asked.push({ action, tenantId });
+        return session?.user.email === "jane@example.com";
+      },
+    },
+  });
+  const body = world.oidc("acme-okta");
+  for (const [name, where, status] of [
+    ["admin", "acme", 403],
+    ["jane", "acme", 200],
+    ["admin", "platform", 403],
+  ] as const) {
+    const person = await world.as(name, where);
+    expect((await person.post("/sso/register", body)).status).toBe(status);
+    const tenantId = world.ids[where] ?? undefined;
+    expect(asked.splice(0)).toEqual([{ action: "sso:register", tenantId }]);
+  }
+});
+
+/*
+ * The takeover that was seen: somebody ordinary registers an identity provider of their own, which
+ * says of everybody that their address is verified, and comes back as whomever they like.
+ */
+describe("takeover: an identity provider from below", () => {
+  const world = shareSSOWorld({ sso: { trustEmailVerified: true } });
+
+  const victims = async (...places: Where[]) =>
+    Promise.all(places.map(async (where) => ({ where, boss: await world.join(where, "admin") })));
+
+  it("is not registered by somebody ordinary, in a tenant or on the platform", async () => {
+    for (const where of ["acme", "platform"]) {
+      const answer = await (await world.as("jane", where)).post(
+        "/sso/register",
+        world.oidc("mine"),
+      );
+      expectRefused(answer, 403, "TENANT_MANAGEMENT_NOT_ALLOWED");
+    }
+    for (const { where } of await victims("acme", "globex", "platform")) {
+      expect((await world.start(where, "mine")).status).toBe(404);
     }
   });
 
-  it("is given once when two tenants ask for it at the same time", async () => {
-    const world = await createSSOWorld({ database });
-    const body = world.oidc("okta");
-    const admins = [world.acme.admin.browser, world.globex.admin.browser];
-    const answers = await Promise.all(admins.map((admin) => admin.post("/sso/register", body)));
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 422]);
-    expect(await world.rows("ssoProvider")).toBe(1);
+  it("of a tenant's administrator makes nobody of another tenant or of the platform", async () => {
+    await world.register("acme", "ours");
+    for (const { where, boss } of await victims("globex", "platform")) {
+      world.provider.addPerson("mallory", { email: boss.email });
+      for (const by of ["ours", { domain: "acme.example" }]) {
+        expect((await world.start(where, by)).status).toBe(404);
+      }
+      // Started at home, and carried elsewhere.
+      const { browser, back } = await world.underWay("acme", "ours", undefined, "mallory");
+      await browser.get(back.href, { headers: world.naming(where) });
+      const somebody = await world.whoIs(browser);
+      expect(somebody?.tenantId).toBe(where === "globex" ? undefined : world.ids.acme);
+      expect(somebody?.id).not.toBe(boss.id);
+      expect(await world.whoIs(browser, "globex")).toBe(null);
+    }
+  });
+
+  it("cannot be shared: the start is refused", async () => {
+    const tenant = { scopedModels: [], sharedModels: ["ssoProvider"] };
+    await expect(createSSOWorld({ tenant })).rejects.toThrow('scopedModels: ["ssoProvider"]');
   });
 });

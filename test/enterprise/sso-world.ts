@@ -1,173 +1,346 @@
+import { webcrypto } from "node:crypto";
+import { inflateRawSync } from "node:zlib";
 import { type SSOOptions, sso } from "@better-auth/sso";
-import type { Answer, Browser } from "../support/browser";
+import * as x509 from "@peculiar/x509";
+import * as saml from "samlify";
+import { expect } from "vitest";
+import type { Browser } from "../support/browser";
+import type { DatabaseKind } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";
-import { createInstance, type Instance, type InstanceOptions } from "../support/instance";
+import { BASE_URL } from "../support/instance";
+import { createWorld, type Send, shareMade, type Where, type WorldOptions } from "../support/world";
 
 export const CLIENT_SECRET = "a client secret nobody may see";
 
-type Start = (
-  tenantId: string | null,
-  by: Record<string, string>,
-  browser: Browser,
-) => Promise<Answer<{ url: string }>>;
+/** Whom the identity providers know. */
+export const ADA = "ada@acme.example";
 
-interface OIDCRegistration {
-  providerId: string;
-  issuer: string;
-  domain: string;
-  oidcConfig: {
-    clientId: string;
-    clientSecret: string;
-    skipDiscovery: boolean;
-    authorizationEndpoint: string;
-    tokenEndpoint: string;
-    userInfoEndpoint: string;
-    jwksEndpoint: string;
-    tokenEndpointAuthentication: "client_secret_post";
-    pkce: boolean;
+type Provider = Awaited<ReturnType<typeof startIdentityProvider>>;
+
+export interface SSOWorldOptions extends WorldOptions {
+  sso?: SSOOptions | ((provider: Provider) => SSOOptions);
+  trustedOrigins?: string[];
+  /** An identity provider that is there already. */
+  provider?: Provider;
+}
+
+export type SSOWorld = Awaited<ReturnType<typeof createSSOWorld>>;
+
+/** What to register for a client at an identity provider, which is told of it. */
+export function oidc(provider: Provider, providerId: string, more: object = {}) {
+  const clientId = `client-of-${providerId}`;
+  provider.registerClient(clientId, CLIENT_SECRET);
+  return {
+    providerId,
+    issuer: provider.issuer,
+    domain: "acme.example",
+    oidcConfig: {
+      clientId,
+      clientSecret: CLIENT_SECRET,
+      skipDiscovery: true,
+      authorizationEndpoint: `${provider.issuer}/oauth/authorize`,
+      tokenEndpoint: `${provider.issuer}/oauth/token`,
+      userInfoEndpoint: `${provider.issuer}/api/v4/user`,
+      jwksEndpoint: `${provider.issuer}/jwks`,
+      tokenEndpointAuthentication: "client_secret_post" as const,
+      pkce: true,
+    },
+    ...more,
   };
 }
 
-interface Place {
-  id: string;
-  slug: string;
-  admin: SignedUp;
-  member: SignedUp;
-}
-
-type SignedUp = Awaited<ReturnType<Instance["signUp"]>>;
-
-export interface SSOWorld extends Omit<Instance, "operator"> {
-  provider: Awaited<ReturnType<typeof startIdentityProvider>>;
-  acme: Place;
-  globex: Place;
-  operator: Browser;
-  operatorUser: SignedUp["user"];
-  makeAdmin(userId: string): Promise<unknown>;
-  oidc(providerId: string, more?: Record<string, unknown>): OIDCRegistration;
-  start: Start;
-  signIn(
-    tenantId: string | null,
-    by: Record<string, string>,
-    username: string,
-    browser?: Browser,
-  ): Promise<{
-    started: Answer<{ url: string }>;
-    answer: Answer<unknown>;
-    browser: Browser;
-    back?: string;
-  }>;
-}
-
-export interface SSOWorldOptions extends InstanceOptions {
-  sso?: SSOOptions;
-  trustedOrigins?: string[];
-  /** A world over the same database: its tenants and its identity provider are there already. */
-  existing?: SSOWorld;
-}
-
-/**
- * Two tenants, each with an administrator and somebody ordinary; an operator of the platform; and
- * an identity provider that speaks OpenID Connect on a real port.
- */
-export async function createSSOWorld(options: SSOWorldOptions = {}): Promise<SSOWorld> {
-  const { sso: ssoOptions, tenant, auth, plugins = [], trustedOrigins = [], existing } = options;
-  const provider = existing?.provider ?? (await startIdentityProvider());
-  const instance = await createInstance({
-    ...options,
+/** The options of an instance with sso(), whose administrators of tenants may manage providers. */
+export function withSSO(provider: Provider, options: Omit<SSOWorldOptions, "provider">) {
+  const { sso: given, trustedOrigins = [], plugins = [], auth, tenant, ...rest } = options;
+  const ssoPlugin = sso(typeof given === "function" ? given(provider) : given);
+  return {
+    ...rest,
     auth: { ...auth, trustedOrigins: [provider.issuer, ...trustedOrigins] },
-    plugins: [sso(ssoOptions), ...plugins],
     tenant: {
       scopedModels: ["ssoProvider"],
-      tenantRoles: { admin: ["sso:*"] },
+      tenantRoles: { admin: ["sso:*" as const] },
       ...tenant,
     },
-  });
-  const { database } = instance;
-
-  const makeAdmin = (userId: string) =>
-    database.query(`update ${database.quote("user")} set role = 'admin' where id = ?`, [userId]);
-
-  async function furnish(slug: string) {
-    const { id } = await instance.createTenant(slug);
-    const admin = await instance.signUp(id, `admin@${slug}.example`);
-    await makeAdmin(admin.user.id);
-    const member = await instance.signUp(id, `member@${slug}.example`);
-    return { id, slug, admin, member };
-  }
-
-  const acme = existing?.acme ?? (await furnish("acme"));
-  const globex = existing?.globex ?? (await furnish("globex"));
-  const operator = existing
-    ? { browser: existing.operator, user: existing.operatorUser }
-    : await instance.operator();
-
-  /** What to register for a client at the identity provider. */
-  function oidc(providerId: string, more: Record<string, unknown> = {}): OIDCRegistration {
-    const clientId = `client-of-${providerId}`;
-    provider.registerClient(clientId, CLIENT_SECRET);
-    return {
-      providerId,
-      issuer: provider.issuer,
-      domain: "acme.example",
-      oidcConfig: {
-        clientId,
-        clientSecret: CLIENT_SECRET,
-        skipDiscovery: true,
-        authorizationEndpoint: `${provider.issuer}/oauth/authorize`,
-        tokenEndpoint: `${provider.issuer}/oauth/token`,
-        userInfoEndpoint: `${provider.issuer}/api/v4/user`,
-        jwksEndpoint: `${provider.issuer}/jwks`,
-        tokenEndpointAuthentication: "client_secret_post",
-        pkce: true,
-      },
-      ...more,
-    };
-  }
-
-  /** Starts in a tenant or on the platform, and goes to the identity provider and back. */
-  async function signIn(
-    tenantId: string | null,
-    by: Record<string, string>,
-    username: string,
-    browser: Browser = instance.browser(),
-  ) {
-    const started = await start(tenantId, by, browser);
-    if (started.status !== 200) return { started, browser, answer: started };
-    const back = await provider.authorize(started.data.url, username);
-    const answer = await browser.get(back);
-    return { started, browser, answer, back };
-  }
-
-  const start: Start = (tenantId, by, browser) =>
-    browser.post<{ url: string }>(
-      "/sign-in/sso",
-      { callbackURL: "/welcome", errorCallbackURL: "/failed", ...by },
-      { headers: named(tenantId) },
-    );
-
-  return {
-    ...instance,
-    provider,
-    acme,
-    globex,
-    operator: operator.browser,
-    operatorUser: operator.user,
-    makeAdmin,
-    oidc,
-    start,
-    signIn,
+    plugins: (send: Send) => [
+      ssoPlugin,
+      ...(typeof plugins === "function" ? plugins(send) : plugins),
+    ],
   };
 }
 
-export const named = (tenantId: string | null): Record<string, string> =>
-  tenantId === null ? {} : { "x-tenant-id": tenantId };
+/** A world with an identity provider that speaks OpenID Connect on a real port, and knows Ada. */
+export async function createSSOWorld(options: SSOWorldOptions = {}) {
+  const { provider = await startIdentityProvider(), ...rest } = options;
+  provider.addPerson("ada", { email: ADA });
+  const world = await createWorld(withSSO(provider, rest));
 
-interface WhoAmI {
-  user: { id: string; email: string; tenantId: string | null };
+  /** The administrator of a place registers a provider; its id unless there is more to say. */
+  async function register(where: Where, body: string | object) {
+    const admin = await world.as("admin", where);
+    const registration = typeof body === "string" ? oidc(provider, body) : body;
+    const answer = await admin.post("/sso/register", registration);
+    expect(answer.status, JSON.stringify(answer.data)).toBe(200);
+    return answer;
+  }
+
+  /** Starts at a place, by a provider or by something else that leads to one. */
+  const start = (
+    where: Where,
+    by: string | Record<string, string>,
+    browser: Browser = world.at("platform"),
+  ) =>
+    browser.post<{ url: string }>(
+      "/sign-in/sso",
+      {
+        callbackURL: "/welcome",
+        errorCallbackURL: "/failed",
+        ...(typeof by === "string" ? { providerId: by } : by),
+      },
+      { headers: world.naming(where) },
+    );
+
+  /** The address that leads back, once somebody has agreed at the provider. */
+  async function underWay(
+    where: Where,
+    by: string | Record<string, string>,
+    browser: Browser = world.at("platform"),
+    username = "ada",
+  ) {
+    const { data, status } = await start(where, by, browser);
+    expect(status, JSON.stringify(data)).toBe(200);
+    return { browser, url: data.url, back: new URL(await provider.authorize(data.url, username)) };
+  }
+
+  return {
+    ...world,
+    provider,
+    register,
+    start,
+    underWay,
+    oidc: (providerId: string, more?: object) => oidc(provider, providerId, more),
+
+    /** Starts, goes to the provider and back; the callback names no tenant. */
+    async ssoSignIn(
+      where: Where,
+      by: string | Record<string, string>,
+      username = "ada",
+      browser: Browser = world.at("platform"),
+    ) {
+      const { back } = await underWay(where, by, browser, username);
+      const { location } = await browser.get(back.href);
+      return { browser, location, who: await world.whoIs(browser) };
+    },
+
+    /** A tenant of a test's own, with a provider and somebody who manages it. */
+    async newTenant(more: object = {}) {
+      const { id, slug } = await world.createTenant();
+      const providerId = `${slug}-okta`;
+      await register(id, oidc(provider, providerId, more));
+      return { id, slug, providerId, admin: await world.as("admin", id) };
+    },
+  };
 }
 
-/** Who the browser is signed in as, wherever that is. */
-export async function whoIs(browser: Browser): Promise<WhoAmI["user"] | undefined> {
-  return (await browser.get<WhoAmI | null>("/get-session")).data?.user;
+/** One such world for all tests of a file or of a database. */
+export const shareSSOWorld = (options: SSOWorldOptions = {}, kind?: DatabaseKind): SSOWorld =>
+  shareMade((database) => createSSOWorld({ ...options, database }), kind);
+
+/*
+ * A stand-in identity provider that speaks SAML, made with the library that better-auth's package
+ * itself uses. Its responses are really signed.
+ */
+
+x509.cryptoProvider.set(webcrypto as Crypto);
+
+const RSA = {
+  name: "RSASSA-PKCS1-v1_5",
+  hash: "SHA-256",
+  publicExponent: new Uint8Array([1, 0, 1]),
+  modulusLength: 2048,
+};
+
+async function makeKeys(name: string) {
+  const keys = await webcrypto.subtle.generateKey(RSA, true, ["sign", "verify"]);
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: "01",
+    name: `CN=${name}`,
+    notBefore: new Date(Date.now() - 86_400_000),
+    notAfter: new Date(Date.now() + 86_400_000),
+    signingAlgorithm: RSA,
+    keys,
+  });
+  const exported = await webcrypto.subtle.exportKey("pkcs8", keys.privateKey);
+  const privateKey = x509.PemConverter.encode(exported, "PRIVATE KEY");
+  return { privateKey, certificate: certificate.toString("pem") };
 }
+
+export type SamlProvider = Awaited<ReturnType<typeof createSamlProvider>>;
+
+export async function createSamlProvider(name: string) {
+  const entityID = `https://${name}.idp.example/metadata`;
+  return {
+    name,
+    entityID,
+    entryPoint: `https://${name}.idp.example/sso`,
+    keys: await makeKeys(name),
+  };
+}
+
+/** What a response is made of; what is left out is as it should be. */
+export interface SamlResponse {
+  /** The provider that it is for, as the application knows it. */
+  providerId: string;
+  acs?: string;
+  audience?: string;
+  /** The id of the request that it answers; none for a sign-in that the provider starts. */
+  inResponseTo?: string;
+  email?: string;
+  emailVerified?: boolean;
+  isSigned?: boolean;
+  assertionId?: string;
+  /** Another provider, which signs in this one's name. */
+  signedBy?: SamlProvider;
+}
+
+export const acsOf = (providerId: string) => `${BASE_URL}/sso/saml2/sp/acs/${providerId}`;
+const audienceOf = (providerId: string) => `https://app.example/${providerId}`;
+export const sloOf = (providerId: string) => `${BASE_URL}/sso/saml2/sp/slo/${providerId}`;
+
+const at = (binding: string, Location: string) => ({
+  Binding: `urn:oasis:names:tc:SAML:2.0:bindings:${binding}`,
+  Location,
+});
+
+const attribute = (name: string) => ({
+  name,
+  valueTag: name,
+  nameFormat: "urn:oasis:names:tc:SAML:2.0:attrname-format:basic",
+  valueXsiType: "xs:string",
+});
+
+/** Both sides of what is said, as the library wants them. */
+export const parties = (
+  { entityID, entryPoint }: SamlProvider,
+  providerId: string,
+  { certificate, privateKey }: SamlProvider["keys"],
+  { acs = acsOf(providerId), audience = audienceOf(providerId) }: Partial<SamlResponse> = {},
+) => ({
+  idp: saml.IdentityProvider({
+    entityID,
+    signingCert: certificate,
+    privateKey,
+    isAssertionEncrypted: false,
+    requestSignatureAlgorithm: "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256",
+    singleSignOnService: [at("HTTP-POST", entryPoint)],
+    singleLogoutService: [at("HTTP-POST", entryPoint)],
+    loginResponseTemplate: {
+      context: saml.SamlLib.defaultLoginResponseTemplate.context,
+      attributes: [attribute("email"), attribute("displayName"), attribute("verified")],
+    },
+  }),
+  sp: saml.ServiceProvider({
+    entityID: audience,
+    wantAssertionsSigned: true,
+    wantLogoutRequestSigned: true,
+    assertionConsumerService: [at("HTTP-POST", acs)],
+    singleLogoutService: [at("HTTP-POST", sloOf(providerId))],
+  }),
+});
+
+/** Fills a template of the library's. */
+export const filledWith =
+  (values: Record<string, string>, change = (text: string) => text) =>
+  (template: string) => ({
+    id: values.ID,
+    context: change(saml.SamlLib.replaceTagsByValue(template, values)),
+  });
+
+/** What a provider makes a browser post, in base64. */
+export async function respond(provider: SamlProvider, response: SamlResponse): Promise<string> {
+  const { providerId, inResponseTo = "", email = ADA } = response;
+  const { acs = acsOf(providerId), audience = audienceOf(providerId) } = response;
+  const { idp, sp } = parties(provider, providerId, (response.signedBy ?? provider).keys, response);
+  const now = new Date().toISOString();
+  const soon = new Date(Date.now() + 300_000).toISOString();
+  const values = {
+    ID: `_response-${webcrypto.randomUUID()}`,
+    AssertionID: response.assertionId ?? `_assertion-${webcrypto.randomUUID()}`,
+    Destination: acs,
+    Audience: audience,
+    SubjectRecipient: acs,
+    Issuer: provider.entityID,
+    IssueInstant: now,
+    AssertionConsumerServiceURL: acs,
+    EntityID: audience,
+    StatusCode: "urn:oasis:names:tc:SAML:2.0:status:Success",
+    ConditionsNotBefore: now,
+    ConditionsNotOnOrAfter: soon,
+    SubjectConfirmationDataNotOnOrAfter: soon,
+    NameIDFormat: "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress",
+    NameID: email,
+    InResponseTo: inResponseTo,
+    AuthnStatement: "",
+    attrEmail: email,
+    attrDisplayName: "Ada",
+    attrVerified: String(response.emailVerified ?? false),
+  };
+  const withoutEmptyAnswer = (text: string) =>
+    inResponseTo ? text : text.replace(/ InResponseTo="[^"]*"/g, "");
+  const { context } = await idp.createLoginResponse(sp, {} as never, "post", { email }, {
+    customTagReplacement: filledWith(values, withoutEmptyAnswer),
+  } as never);
+  return response.isSigned === false ? withoutSignature(context) : context;
+}
+
+function withoutSignature(response: string): string {
+  const xml = Buffer.from(response, "base64").toString();
+  const unsigned = xml.replace(/<ds:Signature[\s\S]*?<\/ds:Signature>/g, "");
+  if (unsigned === xml) throw new Error("There was no signature to take away");
+  return Buffer.from(unsigned).toString("base64");
+}
+
+/** The id of the request that a sign-in has started with. */
+export function requestIn(address: string) {
+  const { searchParams } = new URL(address);
+  const request = Buffer.from(searchParams.get("SAMLRequest") ?? "", "base64");
+  const [, id = ""] = /\bID="([^"]+)"/.exec(inflateRawSync(request).toString()) ?? [];
+  return { id, relayState: searchParams.get("RelayState") ?? "" };
+}
+
+/** What a tenant registers for a provider, which logs people out as well. */
+export const samlRegistration = (
+  providerId: string,
+  { name, entityID, entryPoint, keys }: SamlProvider,
+  more: object = {},
+) => ({
+  providerId,
+  issuer: audienceOf(providerId),
+  domain: `${name}.example`,
+  samlConfig: {
+    entryPoint,
+    cert: keys.certificate,
+    wantAssertionsSigned: true,
+    callbackUrl: "/welcome",
+    idpMetadata: {
+      entityID,
+      singleLogoutService: [at("HTTP-POST", entryPoint), at("HTTP-Redirect", entryPoint)],
+    },
+    mapping: { email: "email", name: "displayName", emailVerified: "verified" },
+    ...more,
+  },
+});
+
+/** The form that an identity provider makes a browser post: from its own site, naming no tenant. */
+export const post = (
+  browser: Browser,
+  address: string,
+  fields: Record<string, string>,
+  headers: Record<string, string> = {},
+) =>
+  browser.post(address, new URLSearchParams(fields).toString(), {
+    headers: {
+      "content-type": "application/x-www-form-urlencoded",
+      origin: "https://acme.idp.example",
+      ...headers,
+    },
+  });

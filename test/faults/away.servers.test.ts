@@ -2,11 +2,10 @@ import { createPool } from "mysql2/promise";
 import { Pool } from "pg";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Answer, Browser } from "../support/browser";
-import { createDatabase, type DatabaseKind, type TestDatabase } from "../support/database";
+import { createDatabase, type DatabaseKind, servers, type TestDatabase } from "../support/database";
 import { PASSWORD } from "../support/instance";
-import { servers } from "../support/servers";
 import { createSocialInstance, queryOf } from "../support/social";
-import { startProxy } from "./proxy";
+import { startProxy } from "./faults";
 
 /** The same database, by a detour that can be closed. */
 async function detour({ kind, option }: TestDatabase) {

@@ -1,10 +1,9 @@
 import type { BetterAuthOptions } from "better-auth";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { mapStorage } from "../sessions/stores";
 import { createDatabase } from "../support/database";
 import { createInstance } from "../support/instance";
-import { leftOf } from "./contents";
-import { injectFaults } from "./faults";
+import { mapStorage } from "../support/stores";
+import { injectFaults, leftOf } from "./faults";
 
 type SecondaryStorage = NonNullable<BetterAuthOptions["secondaryStorage"]>;
 

@@ -3,12 +3,11 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { createDatabase } from "../support/database";
+import { createDatabase, servers } from "../support/database";
 import { createInstance, type Instance } from "../support/instance";
 import { buildForProcesses } from "../support/processes";
-import { servers } from "../support/servers";
-import { TABLES } from "./contents";
 import type { Order } from "./doomed";
+import { TABLES } from "./faults";
 
 let built: Awaited<ReturnType<typeof buildForProcesses>> | undefined;
 

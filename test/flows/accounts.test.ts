@@ -1,162 +1,221 @@
-import { describe, expect, it } from "vitest";
-import { ACTORS, EMAIL, PLACES } from "./people";
-import { type Account, createSocialPeople } from "./social-people";
+import { beforeAll, describe, expect, it } from "vitest";
+import { BASE_URL } from "../support/instance";
+import { fakeGoogleAndGitHub } from "../support/providers";
+import { createSocialWorld, GLOBAL, type SocialWorld, shareSocialWorld } from "../support/social";
+import {
+  ACTORS,
+  ELSEWHERE,
+  outcome,
+  PLACES,
+  type Place,
+  queryOf,
+  type Way,
+} from "../support/world";
 
-interface Tokens {
-  accessToken: string;
-  refreshToken: string;
+/** Acme has credentials of its own at the providers, Globex has others, the platform the application's. */
+const credentials: Record<Place, typeof GLOBAL> = {
+  acme: { clientId: "client-of-acme", clientSecret: "secret-of-acme" },
+  globex: { clientId: "client-of-globex", clientSecret: "secret-of-globex" },
+  platform: GLOBAL,
+};
+
+async function settle(world: SocialWorld) {
+  world.idp.rules.refreshTokens = true;
+  for (const place of ["acme", "globex"] as const) {
+    for (const providerId of ["gitlab", "google"]) {
+      await world.configure(place, { ...credentials[place], providerId });
+    }
+  }
 }
 
-describe.each(ACTORS)("accounts at %s, named by %s", (place, way) => {
-  const others = PLACES.filter((other) => other !== place);
+const shared = shareSocialWorld({ socialProviders: { google: GLOBAL } });
+beforeAll(() => settle(shared));
 
-  async function createLinked({ expiresIn = 7200 } = {}) {
-    const people = await createSocialPeople();
-    people.app.idp.rules.expiresIn = expiresIn;
-    const accounts = await people.linkAll();
-    people.app.idp.rules.expiresIn = 7200;
-    return { ...people, accounts, me: people.window(place, way) };
+/** Three people, and somebody at the provider who has their e-mail. */
+async function open(world: SocialWorld = shared) {
+  const people = await world.namesakes();
+  const username = people.email.replace("@example.com", "");
+  world.idp.addPerson(username, { email: people.email });
+  // Accounts are linked to people whose address is known to be theirs.
+  const verified = `update "user" set "emailVerified" = 1 where email = ?`;
+  await world.database.query(verified, [people.email]);
+
+  /** All the way to the provider and back; answers the id of the account. */
+  async function link(place: Place, way?: Way) {
+    const me = people.window(place, way);
+    const page = { provider: "gitlab", callbackURL: "/linked", errorCallbackURL: "/failed" };
+    const { data } = await me.post<{ url: string }>("/link-social", page);
+    expect((await me.get(await world.idp.authorize(data.url, username))).location).toBe("/linked");
+    const accounts = await people.rowsOf(place, "account");
+    const linked = accounts.find(({ providerId }) => providerId === "gitlab");
+    return { accountId: String(linked?.id), asked: queryOf(data.url) };
   }
 
-  it("list-accounts: the person's own", async () => {
-    const { me, people, touchesOnly, accounts } = await createLinked();
-    const { data } = await touchesOnly(place, () => me.get<Account[]>("/list-accounts"));
-    expect(data.map(({ providerId }) => providerId).sort()).toEqual(["credential", "gitlab"]);
-    expect(data.every(({ userId }) => userId === people[place].id)).toBe(true);
-    expect(data.map(({ id }) => id)).toContain(accounts[place]);
+  /** Everybody has linked. */
+  async function linkAll() {
+    const ids = {} as Record<Place, string>;
+    for (const place of PLACES) ids[place] = (await link(place)).accountId;
+    world.idp.requests.length = 0;
+    return ids;
+  }
+  world.idp.requests.length = 0;
+  return { people, username, link, linkAll };
+}
+
+/** The client that each request to the token endpoint came with. */
+const clientsSent = (world = shared) =>
+  world.idp.exchanges().map(({ params: { client_id, client_secret } }) => ({
+    clientId: client_id,
+    clientSecret: client_secret,
+  }));
+
+/* Tokens and their refresh, at every kind of provider: test/oauth/provider-tokens.servers.test.ts. */
+describe.each(ACTORS)("accounts at %s, named by %s", (place, way) => {
+  const others = PLACES.filter((other) => other !== place);
+  const sent = {
+    client_id: credentials[place].clientId,
+    redirect_uri: `${BASE_URL}${place === "platform" ? "" : "/tenant"}/callback/gitlab`,
+  };
+
+  it("link-social: with the place's credentials and callback, to the person there", async () => {
+    const { people, link } = await open();
+    const { asked } = await shared.touchesOnly(place, () => link(place, way));
+    expect(asked).toMatchObject(sent);
+    expect(clientsSent()).toEqual([credentials[place]]);
+    const accounts = await people.rowsOf(place, "account");
+    expect(accounts.map(({ providerId }) => providerId).sort()).toEqual(["credential", "gitlab"]);
   });
 
-  it("unlink-account: the person's own, and no namesake's", async () => {
-    const { me, touchesOnly, changesNothing, accounts, rowsIn, app, ids } = await createLinked();
+  it("threat: audience confusion: link-social takes an id token of the place's client only", async () => {
+    const { googleIdToken } = fakeGoogleAndGitHub();
+    const { people, username: sub } = await open();
+    const link = (aud: string) => {
+      const idToken = { token: googleIdToken({ aud, sub, email: people.email }) };
+      return people.window(place, way).post("/link-social", { provider: "google", idToken });
+    };
     for (const other of others) {
-      const accountId = accounts[other];
-      const refused = await changesNothing(() => me.post("/unlink-account", { accountId }));
-      expect([refused.status, refused.code]).toEqual([400, "ACCOUNT_NOT_FOUND"]);
+      const refused = await shared.unchanged(() => link(credentials[other].clientId));
+      expect(outcome(refused)).toEqual([401, "INVALID_TOKEN"]);
     }
-    const answer = await touchesOnly(place, () =>
-      me.post("/unlink-account", { accountId: accounts[place] }),
-    );
-    expect(answer.status).toBe(200);
-    const left = await rowsIn(place, "account");
-    expect(left.map(({ providerId }) => providerId)).toEqual(["credential"]);
-    // At the others the account still opens the door.
-    for (const other of others) {
-      const browser = app.browser();
-      await app.signIn(browser, ids[other]);
-      expect((await app.whoIs(browser, ids[other]))?.user.email).toBe(EMAIL);
-    }
+    const own = await shared.touchesOnly(place, () => link(credentials[place].clientId));
+    expect([own.status, own.data]).toEqual([200, { url: "", status: true, redirect: false }]);
+    const accounts = await people.rowsOf(place, "account");
+    expect(accounts.map(({ accountId }) => accountId)).toContain(sub);
   });
 
-  it("get-access-token: a token that the provider knows, without asking it", async () => {
-    const { me, touchesOnly, accounts, app } = await createLinked();
-    const { data, status } = await touchesOnly(place, () =>
-      me.post<Tokens>("/get-access-token", { accountId: accounts[place] }),
-    );
-    expect(status).toBe(200);
-    expect(app.idp.exchanges()).toEqual([]);
-    const authorization = `Bearer ${data.accessToken}`;
-    const profile = await fetch(`${app.idp.issuer}/api/v4/user`, { headers: { authorization } });
-    expect(await profile.json()).toMatchObject({ username: "alice" });
+  it("sign-in/social on better-auth's own path: the place's credentials and callback", async () => {
+    const { people, username } = await open();
+    // By its session alone it is a sign-in by somebody who is signed in already.
+    const browser = way === "its header" ? shared.at(place) : people.window(place);
+    await shared.touchesOnly(place, async () => {
+      const body = { provider: "gitlab", callbackURL: "/welcome" };
+      const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
+      expect(queryOf(data.url)).toMatchObject(sent);
+      const back = await browser.fork({}).get(await shared.idp.authorize(data.url, username));
+      expect([back.status, back.location]).toEqual([302, "/welcome"]);
+      expect(back.headers.getSetCookie().join()).toMatch(/session_token=[^;]/);
+      expect(clientsSent()).toEqual([credentials[place]]);
+    });
+    expect(await people.rowsOf(place, "session")).toHaveLength(2);
   });
 
-  it("get-access-token: an old one is refreshed with the place's client id and secret", async () => {
-    const { me, touchesOnly, accounts, credentials, credentialsSent, rowsIn, app } =
-      await createLinked({ expiresIn: 1 });
-    const answer = await touchesOnly(place, () =>
-      me.post<Tokens>("/get-access-token", { accountId: accounts[place] }),
-    );
-    expect(answer.status).toBe(200);
-    expect(app.idp.exchanges()).toMatchObject([{ params: { grant_type: "refresh_token" } }]);
-    expect(credentialsSent()).toEqual([credentials[place]]);
-    const row = (await rowsIn(place, "account")).find(({ id }) => id === accounts[place]);
-    expect(row?.accessToken).toBe(answer.data.accessToken);
-  });
+  it("list-accounts, get-access-token, refresh-token and account-info: the person's own", async () => {
+    const { people, username, linkAll } = await open();
+    const accountId = (await linkAll())[place];
+    const me = people.window(place, way);
+    await shared.touchesOnly(place, async () => {
+      const { data } = await me.get<{ id: string; userId: string }[]>("/list-accounts");
+      expect(data.map(({ userId }) => userId)).toEqual([people[place].id, people[place].id]);
+      expect(data.map(({ id }) => id)).toContain(accountId);
 
-  it("refresh-token: goes out with the place's client id and secret", async () => {
-    const { me, touchesOnly, accounts, credentials, credentialsSent, rowsIn, app } =
-      await createLinked();
-    const { data, status } = await touchesOnly(place, () =>
-      me.post<Tokens>("/refresh-token", { accountId: accounts[place] }),
-    );
-    expect(status).toBe(200);
-    expect(app.idp.exchanges()).toMatchObject([{ params: { grant_type: "refresh_token" } }]);
-    expect(credentialsSent()).toEqual([credentials[place]]);
-    const row = (await rowsIn(place, "account")).find(({ id }) => id === accounts[place]);
-    expect(row).toMatchObject({ accessToken: data.accessToken, refreshToken: data.refreshToken });
-  });
+      const tokens = await me.post<{ accessToken: string }>("/get-access-token", { accountId });
+      expect(shared.idp.requests).toEqual([]);
+      const headers = { authorization: `Bearer ${tokens.data.accessToken}` };
+      const profile = await fetch(`${shared.idp.issuer}/api/v4/user`, { headers });
+      expect(await profile.json()).toMatchObject({ username });
 
-  it("account-info: the profile at the provider", async () => {
-    const { me, touchesOnly, accounts } = await createLinked();
-    const query = { accountId: accounts[place] };
-    const { data, status } = await touchesOnly(place, () => me.get("/account-info", { query }));
-    expect(status).toBe(200);
-    expect(data).toMatchObject({
-      user: { email: EMAIL },
-      account: { id: accounts[place], providerId: "gitlab" },
-      data: { username: "alice" },
+      expect((await me.post("/refresh-token", { accountId })).status).toBe(200);
+      expect(clientsSent()).toEqual([credentials[place]]);
+
+      const info = await me.get("/account-info", { query: { accountId } });
+      const account = { id: accountId, providerId: "gitlab" };
+      expect(info.data).toMatchObject({ user: { email: people.email }, account });
     });
   });
 
-  it("threat: object ownership: the account of a namesake gives nothing, and nobody is asked", async () => {
-    const { me, changesNothing, accounts, people, app } = await createLinked();
-    for (const other of others) {
-      const accountId = accounts[other];
-      // A user id in the request grants nothing either.
-      const queries: Record<string, string>[] = [
-        { accountId },
-        { accountId, userId: people[other].id },
-      ];
-      for (const query of queries) {
-        const answers = await changesNothing(() =>
-          Promise.all([
-            me.post("/get-access-token", query),
-            me.post("/refresh-token", query),
-            me.get("/account-info", { query }),
-          ]),
-        );
-        for (const { status, code } of answers) {
-          expect([status, code]).toEqual([400, "ACCOUNT_NOT_FOUND"]);
+  it("threat: object ownership: a namesake's account gives nothing, and is not unlinked", async () => {
+    const { people, username, linkAll } = await open();
+    const accounts = await linkAll();
+    const me = people.window(place, way);
+    await shared.unchanged(async () => {
+      for (const other of others) {
+        // A user id in the request grants nothing either.
+        const query = { accountId: accounts[other], userId: people[other].id };
+        for (const answer of [
+          await me.post("/get-access-token", query),
+          await me.post("/refresh-token", query),
+          await me.get("/account-info", { query }),
+          await me.post("/unlink-account", { accountId: accounts[other] }),
+        ]) {
+          expect(outcome(answer)).toEqual([400, "ACCOUNT_NOT_FOUND"]);
         }
       }
+    });
+    expect(shared.idp.requests).toEqual([]);
+    const unlink = () => me.post("/unlink-account", { accountId: accounts[place] });
+    expect((await shared.touchesOnly(place, unlink)).status).toBe(200);
+    expect(await people.rowsOf(place, "account")).toMatchObject([{ providerId: "credential" }]);
+    // At the others the account still opens the door.
+    for (const other of others) {
+      const browser = shared.browser();
+      await shared.signInAtProvider(browser, shared.ids[other], {}, username);
+      expect((await shared.whoIs(browser, other))?.id).toBe(people[other].id);
     }
-    expect(app.idp.requests).toEqual([]);
   });
 });
 
-describe("a tenant's credentials and its accounts", () => {
-  it("a refresh fails when they are gone, and does not go out with the application's", async () => {
-    const people = await createSocialPeople({ gitlab: false });
-    await people.link("a");
-    const [account] = (await people.rowsIn("a", "account")).filter(
-      ({ providerId }) => providerId === "gitlab",
-    );
-    const accountId = account?.id;
-    people.app.idp.requests.length = 0;
-    await people.app.api.deleteTenantOAuthConfig({
-      body: { tenantId: people.ids.a ?? "", providerId: "gitlab" },
-    });
-    const me = people.window("a", "its session alone");
-    const answer = await people.changesNothing(() => me.post("/refresh-token", { accountId }));
-    expect([answer.status, answer.code]).toEqual([400, "PROVIDER_NOT_SUPPORTED"]);
-    expect(people.app.idp.requests).toEqual([]);
+describe("across the border", () => {
+  it("R5, R6: threat: a link that Acme's person started is not finished elsewhere", async () => {
+    const { people, username } = await open();
+    const page = { provider: "gitlab", callbackURL: "/linked", errorCallbackURL: "/failed" };
+    const { data } = await people.acme.post<{ url: string }>("/link-social", page);
+    const url = await shared.idp.authorize(data.url, username);
+    const platforms = url.replace("/tenant/callback/", "/callback/");
+    for (const place of ELSEWHERE) {
+      const visitor = people.window(place);
+      const answer = await shared.unchanged(() => visitor.get(platforms));
+      expect(queryOf(answer.location).error).toMatch(/./);
+      // Nor is one begun at Acme with a session of elsewhere.
+      const abroad = people[place].fork(shared.naming("acme"));
+      const refused = await shared.unchanged(() => abroad.post("/link-social", page));
+      expect(outcome(refused)).toEqual([401, "UNAUTHORIZED"]);
+      expect((await abroad.get("/list-accounts")).status).toBe(401);
+    }
   });
 
-  it("R5: a session of elsewhere gets at no account", async () => {
-    const people = await createSocialPeople();
-    const accounts = await people.linkAll();
-    for (const place of ["b", "platform"] as const) {
-      const visitor = people.window(place, "its session alone").fork(people.header("a"));
-      const answers = await people.changesNothing(() =>
-        Promise.all([
-          visitor.get("/list-accounts"),
-          visitor.post("/unlink-account", { accountId: accounts.a }),
-          visitor.post("/get-access-token", { accountId: accounts.a, userId: people.people.a.id }),
-          visitor.post("/refresh-token", { accountId: accounts.a, userId: people.people.a.id }),
-          visitor.get("/account-info", { query: { accountId: accounts.a } }),
-        ]),
-      );
-      for (const { status } of answers) expect(status).toBe(401);
+  it("a refresh fails when a tenant's credentials are gone, and does not go out with others", async () => {
+    const world = await createSocialWorld({ gitlab: false });
+    await settle(world);
+    const { people, link } = await open(world);
+    const { accountId } = await link("acme");
+    world.idp.requests.length = 0;
+    const body = { tenantId: world.ids.acme, providerId: "gitlab" };
+    await world.api.deleteTenantOAuthConfig({ body });
+    const refresh = () => people.window("acme").post("/refresh-token", { accountId });
+    const answer = await world.unchanged(refresh);
+    expect(outcome(answer)).toEqual([400, "PROVIDER_NOT_SUPPORTED"]);
+    expect(world.idp.requests).toEqual([]);
+  });
+
+  it("R6: a social sign-up sends a verification link that leads back into its tenant", async () => {
+    const world = await createSocialWorld({ auth: { emailVerification: { sendOnSignUp: true } } });
+    world.idp.addPerson("bob", { email_verified: false });
+    for (const place of [null, "acme"]) {
+      await world.signInAtProvider(world.browser(), place, {}, "bob");
     }
-    expect(people.app.idp.requests).toEqual([]);
+    expect(world.mails.at(-1)).toMatchObject({ to: "bob@example.com", sentIn: world.ids.acme });
+    const { url } = world.lastMail("verification");
+    await world.touchesOnly("acme", () => world.browser().get(url));
+    expect(await world.rowsIn("acme", "user")).toMatchObject([{ emailVerified: 1 }]);
   });
 });

@@ -1,199 +1,175 @@
 import { describe, expect, it } from "vitest";
 import { getTenantId, runInTenant } from "../../src/index";
-import { queryOf } from "../support/social";
-import { createPeople, EMAIL, PLACES, passwordOf } from "./people";
+import { ELSEWHERE, PLACES, passwordOf, queryOf, shareWorld } from "../support/world";
 
-const NEW = { name: "New", email: "new@example.com", password: "another password" };
+const NEW_PASSWORD = "a brand new password";
+const world = shareWorld();
 
-async function createTenants() {
-  const people = await createPeople();
-  const { a, b } = people.ids;
-  if (a === null || b === null) throw new Error("no tenants");
-  return { ...people, a, b, api: people.instance.api };
-}
+const inAcme = <T>(run: () => Promise<T>) => runInTenant(world.ids.acme, run);
+const inGlobex = <T>(run: () => Promise<T>) => runInTenant(world.ids.globex, run);
+const newcomer = () => ({
+  name: "New",
+  email: `${crypto.randomUUID()}@example.com`,
+  password: PASSWORD,
+});
+const PASSWORD = "another password";
+
+const expectRejected = (call: Promise<unknown>, code: string) =>
+  expect(call).rejects.toMatchObject({ body: { code } });
 
 describe("runInTenant()", () => {
   it("auth.api.signUpEmail signs up there, and nowhere else", async () => {
-    const { a, api, ids, touchesOnly, instance, signIn } = await createTenants();
-    const { user } = await touchesOnly("a", () =>
-      runInTenant(a, () => api.signUpEmail({ body: NEW })),
-    );
-    expect(user).toMatchObject({ email: NEW.email, tenantId: ids.a });
-    expect(await instance.rows("user", "email = ?", [NEW.email])).toBe(1);
-    expect((await signIn("a", NEW.password, NEW.email)).status).toBe(200);
-    expect((await signIn("platform", NEW.password, NEW.email)).status).toBe(401);
+    const body = newcomer();
+    const signUp = () => inAcme(() => world.api.signUpEmail({ body }));
+    const { user } = await world.touchesOnly("acme", signUp);
+    expect(user).toMatchObject({ email: body.email, tenantId: world.ids.acme });
+    expect((await world.signIn("acme", body.email, PASSWORD)).status).toBe(200);
+    expect((await world.signIn("platform", body.email, PASSWORD)).status).toBe(401);
   });
 
   it("auth.api.signInEmail knows the person there, by that password only", async () => {
-    const { a, api, people } = await createTenants();
+    const { email, acme } = await world.namesakes();
     const signIn = (password: string) =>
-      runInTenant(a, () => api.signInEmail({ body: { email: EMAIL, password } }));
-    expect((await signIn(passwordOf("a"))).user.id).toBe(people.a.id);
-    for (const other of ["b", "platform"] as const) {
-      await expect(signIn(passwordOf(other))).rejects.toMatchObject({
-        body: { code: "INVALID_EMAIL_OR_PASSWORD" },
-      });
+      inAcme(() => world.api.signInEmail({ body: { email, password } }));
+    expect((await signIn(passwordOf("acme"))).user.id).toBe(acme.id);
+    for (const other of ELSEWHERE) {
+      await expectRejected(signIn(passwordOf(other)), "INVALID_EMAIL_OR_PASSWORD");
     }
   });
 
   it("auth.api.requestPasswordReset mails the person there a link that leads back", async () => {
-    const { a, api, people, lastMail, stranger, touchesOnly, expectSignsIn } =
-      await createTenants();
-    const body = { email: EMAIL, redirectTo: "/page" };
-    await touchesOnly("a", async () => {
-      await runInTenant(a, () => api.requestPasswordReset({ body }));
-      const mail = lastMail("reset");
-      expect(mail).toMatchObject({ userId: people.a.id, sentIn: a });
-      const { token } = queryOf((await stranger("platform").get(mail.url)).location);
-      const newPassword = "a brand new password";
-      await stranger("platform").post("/reset-password", { token, newPassword });
+    const people = await world.namesakes();
+    const body = { email: people.email, redirectTo: "/page" };
+    await world.touchesOnly("acme", async () => {
+      await inAcme(() => world.api.requestPasswordReset({ body }));
+      const mail = world.lastMail("reset");
+      expect(mail).toMatchObject({ userId: people.acme.id, sentIn: world.ids.acme });
+      const { token } = queryOf((await world.browser().get(mail.url)).location);
+      await world.browser().post("/reset-password", { token, newPassword: NEW_PASSWORD });
     });
-    await expectSignsIn("a", "a brand new password");
+    await people.expectSignsIn("acme", NEW_PASSWORD);
   });
 
   it("R3: the internal adapter sees that tenant only", async () => {
-    const { a, b, people, instance, touchesOnly, rowsIn } = await createTenants();
-    const { internalAdapter } = instance.context;
-    await touchesOnly("a", async () => {
-      await runInTenant(a, async () => {
-        expect((await internalAdapter.findUserByEmail(EMAIL))?.user.id).toBe(people.a.id);
-        expect(await internalAdapter.findUserById(people.b.id)).toBeNull();
-        expect(await internalAdapter.findUserById(people.platform.id)).toBeNull();
-        expect(await internalAdapter.listUsers()).toHaveLength(1);
-        await internalAdapter.updateUserByEmail(EMAIL, { name: "Renamed" });
-        await internalAdapter.deleteUserSessions(people.b.id);
-        await internalAdapter.deleteUser(people.platform.id);
-      });
-    });
-    expect(await rowsIn("a", "user")).toMatchObject([{ name: "Renamed" }]);
-    const session = await runInTenant(b, () => internalAdapter.createSession(people.b.id));
-    expect(session).toMatchObject({ userId: people.b.id, tenantId: b });
+    const { email, acme, globex, platform, rowsOf } = await world.namesakes();
+    const { internalAdapter } = world.context;
+    await world.touchesOnly("acme", () =>
+      inAcme(async () => {
+        expect((await internalAdapter.findUserByEmail(email))?.user.id).toBe(acme.id);
+        for (const { id } of [globex, platform]) {
+          expect(await internalAdapter.findUserById(id)).toBeNull();
+        }
+        const users = await internalAdapter.listUsers();
+        expect(users).toHaveLength((await world.rowsIn("acme", "user")).length);
+        await internalAdapter.updateUserByEmail(email, { name: "Renamed" });
+        await internalAdapter.deleteUserSessions(globex.id);
+        await internalAdapter.deleteUser(platform.id);
+      }),
+    );
+    expect(await rowsOf("acme", "user")).toMatchObject([{ name: "Renamed" }]);
+    const session = await inGlobex(() => internalAdapter.createSession(globex.id));
+    expect(session).toMatchObject({ userId: globex.id, tenantId: world.ids.globex });
   });
 
-  it("R8: gives no session to somebody of elsewhere", async () => {
-    const { a, people, instance, changesNothing } = await createTenants();
-    const { internalAdapter } = instance.context;
-    for (const { id } of [people.b, people.platform]) {
-      await changesNothing(async () => {
-        await expect(runInTenant(a, () => internalAdapter.createSession(id))).rejects.toMatchObject(
-          { body: { code: "USER_NOT_IN_TENANT" } },
+  it("R5, R8: somebody of elsewhere has no session there, and gets none", async () => {
+    const { acme, globex, platform } = await world.namesakes();
+    const { createSession } = world.context.internalAdapter;
+    await world.unchanged(async () => {
+      for (const { id } of [globex, platform]) {
+        await expectRejected(
+          inAcme(() => createSession(id)),
+          "USER_NOT_IN_TENANT",
         );
-      });
-    }
-  });
-
-  it("R5: a session of elsewhere is none there", async () => {
-    const { a, b, people, api } = await createTenants();
-    const headers = new Headers({ cookie: people.a.browser.cookieHeader() });
-    const inA = await runInTenant(a, () => api.getSession({ headers }));
-    expect(inA?.user.id).toBe(people.a.id);
-    expect(await runInTenant(b, () => api.getSession({ headers }))).toBeNull();
+      }
+    });
+    const headers = new Headers({ cookie: acme.cookieHeader() });
+    expect((await inAcme(() => world.api.getSession({ headers })))?.user.id).toBe(acme.id);
+    expect(await inGlobex(() => world.api.getSession({ headers }))).toBeNull();
   });
 
   it("answers what the function answers, and throws what it throws", async () => {
-    const { a } = await createTenants();
-    expect(await runInTenant(a, async () => getTenantId())).toBe(a);
+    expect(await inAcme(async () => getTenantId())).toBe(world.ids.acme);
     const boom = new Error("boom");
-    const failing = runInTenant(a, async () => {
-      throw boom;
-    });
-    await expect(failing).rejects.toBe(boom);
+    await expect(inAcme(() => Promise.reject(boom))).rejects.toBe(boom);
     expect(getTenantId()).toBeNull();
   });
 
   it("nested calls stay apart, and the outer one goes on where it was", async () => {
-    const { a, b, people, instance } = await createTenants();
-    const find = async () =>
-      (await instance.context.internalAdapter.findUserByEmail(EMAIL))?.user.id;
-    const seen = await runInTenant(a, async () => {
-      const before = await find();
-      const inner = await runInTenant(b, async () => [getTenantId(), await find()]);
-      return [before, inner, getTenantId(), await find()];
-    });
-    expect(seen).toEqual([people.a.id, [b, people.b.id], a, people.a.id]);
+    const { email, acme, globex } = await world.namesakes();
+    const find = async () => {
+      const found = await world.context.internalAdapter.findUserByEmail(email);
+      return [getTenantId(), found?.user.id];
+    };
+    const seen = await inAcme(async () => [await find(), await inGlobex(find), await find()]);
+    const [a, b] = [
+      [world.ids.acme, acme.id],
+      [world.ids.globex, globex.id],
+    ];
+    expect(seen).toEqual([a, b, a]);
   });
 
   it("parallel calls stay apart", async () => {
-    const { a, b, people, api, instance } = await createTenants();
+    const people = await world.namesakes();
+    const counts = () => Promise.all(PLACES.map((place) => world.rowsIn(place, "user")));
+    const before = await counts();
     const runs = Array.from({ length: 20 }, (_, index) => {
-      const [place, tenantId] = index % 2 ? (["a", a] as const) : (["b", b] as const);
-      return runInTenant(tenantId, async () => {
-        const body = { email: EMAIL, password: passwordOf(place) };
-        const { user } = await api.signInEmail({ body });
-        await api.signUpEmail({ body: { ...NEW, email: `new-${index}@example.com` } });
-        expect([getTenantId(), user.id]).toEqual([tenantId, people[place].id]);
+      const place = index % 2 ? "acme" : "globex";
+      return runInTenant(world.ids[place], async () => {
+        const body = { email: people.email, password: passwordOf(place) };
+        const { user } = await world.api.signInEmail({ body });
+        await world.api.signUpEmail({ body: newcomer() });
+        expect([getTenantId(), user.id]).toEqual([world.ids[place], people[place].id]);
       });
     });
     await Promise.all(runs);
-    const tenantId = instance.database.quote("tenantId");
-    for (const id of [a, b]) expect(await instance.rows("user", `${tenantId} = ?`, [id])).toBe(11);
-    expect(await instance.rows("user", `${tenantId} = ''`)).toBe(1);
+    const more = (await counts()).map((users, n) => users.length - (before[n]?.length ?? 0));
+    expect(more).toEqual([10, 10, 0]);
   });
 
   it("refuses a call that names another tenant", async () => {
-    const { a, b, api, changesNothing } = await createTenants();
-    const headers = new Headers({ "x-tenant-id": b });
-    await changesNothing(async () => {
-      await expect(
-        runInTenant(a, () => api.signUpEmail({ body: NEW, headers })),
-      ).rejects.toMatchObject({ body: { code: "TENANT_SCOPE_CONFLICT" } });
-    });
+    const headers = new Headers({ "x-tenant-id": world.ids.globex });
+    const call = () => inAcme(() => world.api.signUpEmail({ body: newcomer(), headers }));
+    await world.unchanged(() => expectRejected(call(), "TENANT_SCOPE_CONFLICT"));
   });
 
   it("server calls open the sealed token of a link, and enter its tenant", async () => {
-    const { api, window, lastMail, touchesOnly, expectSignsIn, userAt } = await createTenants();
-    const me = window("a", "its session alone");
-    await me.post("/send-verification-email", { email: EMAIL });
-    const { token } = lastMail("verification");
-    await touchesOnly("a", () => api.verifyEmail({ query: { token } }));
-    expect(Boolean((await userAt("a"))?.emailVerified)).toBe(true);
-    await me.post("/request-password-reset", { email: EMAIL });
-    const reset = { token: lastMail("reset").token, newPassword: "a brand new password" };
-    await touchesOnly("a", () => api.resetPassword({ body: reset }));
-    await expectSignsIn("a", reset.newPassword);
+    const { email, rowsOf, expectSignsIn, window } = await world.namesakes();
+    await window("acme").post("/send-verification-email", { email });
+    const { token } = world.lastMail("verification");
+    await world.touchesOnly("acme", () => world.api.verifyEmail({ query: { token } }));
+    expect(await rowsOf("acme", "user")).toMatchObject([{ emailVerified: 1 }]);
+    await window("acme").post("/request-password-reset", { email });
+    const body = { token: world.lastMail("reset").token, newPassword: NEW_PASSWORD };
+    await world.touchesOnly("acme", () => world.api.resetPassword({ body }));
+    await expectSignsIn("acme", NEW_PASSWORD);
   });
 
   it("R6: a token of elsewhere is refused there", async () => {
-    const { b, api, window, lastMail, changesNothing } = await createTenants();
-    const tokens: string[] = [];
-    for (const place of ["a", "platform"] as const) {
-      await window(place, "its session alone").post("/send-verification-email", { email: EMAIL });
-      tokens.push(lastMail("verification").token);
-    }
-    for (const token of tokens) {
-      await changesNothing(async () => {
-        await expect(
-          runInTenant(b, () => api.verifyEmail({ query: { token } })),
-        ).rejects.toMatchObject({ body: { code: "INVALID_TOKEN" } });
-      });
+    const { email, window } = await world.namesakes();
+    for (const place of ["acme", "platform"] as const) {
+      await window(place).post("/send-verification-email", { email });
+      const { token } = world.lastMail("verification");
+      const verify = () => inGlobex(() => world.api.verifyEmail({ query: { token } }));
+      await world.unchanged(() => expectRejected(verify(), "INVALID_TOKEN"));
     }
   });
 
   it("R2: leaves nothing behind in a tenant that does not exist", async () => {
-    const { api, people, instance, changesNothing } = await createTenants();
-    const { internalAdapter } = instance.context;
-    const notFound = { body: { code: "TENANT_NOT_FOUND" } };
-    await changesNothing(async () => {
-      const signUp = runInTenant("nowhere", () => api.signUpEmail({ body: NEW }));
-      await expect(signUp).rejects.toMatchObject(notFound);
-      const create = runInTenant("nowhere", () =>
-        internalAdapter.createUser(
-          { name: "New", email: NEW.email, emailVerified: false },
-          { method: "email-password" },
-        ),
-      );
-      await expect(create).rejects.toMatchObject(notFound);
-      const body = { email: EMAIL, password: passwordOf("platform") };
-      const signIn = runInTenant("nowhere", () => api.signInEmail({ body }));
+    const { email, ...people } = await world.namesakes();
+    const { createUser, findUserById } = world.context.internalAdapter;
+    const nowhere = <T>(run: () => Promise<T>) => runInTenant("nowhere", run);
+    const user = { name: "New", email: newcomer().email, emailVerified: false };
+    await world.unchanged(async () => {
+      const signUp = nowhere(() => world.api.signUpEmail({ body: newcomer() }));
+      await expectRejected(signUp, "TENANT_NOT_FOUND");
+      const create = nowhere(() => createUser(user, { method: "email-password" }));
+      await expectRejected(create, "TENANT_NOT_FOUND");
+      const body = { email, password: passwordOf("platform") };
+      const signIn = nowhere(() => world.api.signInEmail({ body }));
       await expect(signIn).rejects.toMatchObject({ statusCode: expect.any(Number) });
       for (const place of PLACES) {
-        const { id } = people[place];
-        expect(await runInTenant("nowhere", () => internalAdapter.findUserById(id))).toBeNull();
+        expect(await nowhere(() => findUserById(people[place].id))).toBeNull();
       }
     });
-    const tenantId = instance.database.quote("tenantId");
-    for (const table of ["user", "session", "account", "verification"]) {
-      expect(await instance.rows(table, `${tenantId} = 'nowhere'`)).toBe(0);
-    }
   });
 });

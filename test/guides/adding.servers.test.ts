@@ -2,10 +2,9 @@ import { getMigrations } from "better-auth/db/migration";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { tenantAuth } from "../../src/index";
 import type { Browser } from "../support/browser";
-import { createDatabase, type TestDatabase } from "../support/database";
+import { createDatabase, databases, type TestDatabase } from "../support/database";
 import { createPlainInstance, PASSWORD } from "../support/instance";
-import { statementsFor } from "../support/markdown";
-import { databases } from "../support/servers";
+import { statementsFor } from "../support/pages";
 
 const GUIDE = "docs/adding.md";
 const EMAIL = "old@example.com";

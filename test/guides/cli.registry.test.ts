@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { PASSWORD } from "../support/instance";
-import { blocksIn, root } from "../support/markdown";
+import { blocksIn, root } from "../support/pages";
 
 // What creates the tables, as the README says. It takes a while to start, and the second way asks
 // the registry for tsx, so it runs with the package: npm run test:package.

@@ -11,10 +11,9 @@ import Database from "libsql";
 import { createPool } from "mysql2/promise";
 import { Pool } from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createDatabase, type TestDatabase } from "../support/database";
+import { createDatabase, databases, type TestDatabase } from "../support/database";
 import { createInstance, createPlainInstance, PASSWORD } from "../support/instance";
-import { blocksIn, statementsFor, statementsOf } from "../support/markdown";
-import { databases } from "../support/servers";
+import { blocksIn, statementsFor, statementsOf } from "../support/pages";
 
 const GUIDE = "docs/moving.md";
 const EMAIL = "al@example.com";

@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Pool, PoolClient } from "pg";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { databases } from "../support/database";
 import { createInstance, type Instance } from "../support/instance";
-import { blocksIn, root, statementsFor } from "../support/markdown";
-import { databases } from "../support/servers";
+import { blocksIn, root, statementsFor } from "../support/pages";
 
 const GUIDE = "docs/own-tables.md";
 

@@ -7,8 +7,8 @@ import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, type TestContext, test, vi } from "vitest";
 import example from "../../examples/nextjs/package.json" with { type: "json" };
 import manifest from "../../package.json" with { type: "json" };
-import { blocksIn } from "../support/markdown";
-import { packPackage, run } from "../support/package";
+import { blocksIn } from "../support/pages";
+import { packPackage, run } from "../support/processes";
 
 /*
  * What the README says about setting up, typed word for word into a fresh Next.js project. It

@@ -2,7 +2,7 @@ import { organization } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { bySlug, bySubdomain } from "../../src/index";
 import { createInstance, type InstanceOptions, PASSWORD } from "../support/instance";
-import { readPage } from "../support/markdown";
+import { readPage } from "../support/pages";
 import { createSocialInstance } from "../support/social";
 
 interface Row {

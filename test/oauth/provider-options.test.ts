@@ -1,247 +1,326 @@
+import type { ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
-import { describe, expect, it } from "vitest";
-import type { TenantOAuthConfig } from "../../src/index";
-import { entryOf, shared as sharedOptions } from "../../src/oauth/provider-table";
-import { publishedKeys, signToken } from "../support/jwt";
-import { fakeNetwork, type Sent } from "../support/network";
-import { shareInstance } from "../support/shared";
-import { compiles } from "../support/types";
-import { type Flow, neededBy, optionSights, type ProviderId, type Sight } from "./option-sights";
+import { beforeAll, describe, expect, it } from "vitest";
+import { certainIssuerOf, mergeOptions, parseOwnOptions } from "../../src/oauth/provider-options";
+import { entryOf, shared } from "../../src/oauth/provider-table";
+import { type ProviderId, providerAnswers } from "../support/provider-answers";
+import { createPerson } from "../support/provider-flow";
+import { fakeNetwork, signToken } from "../support/providers";
+import {
+  type ConfigAnswer,
+  expectRefused,
+  type OAuthTenant,
+  queryOf,
+  shareWorld,
+} from "../support/world";
 
-const shared = shareInstance({
-  tenant: {
-    trustedProviderHosts: ["gitlab.acme.example", "*.acme.example:8443", "paybin.acme.example"],
+const GLOBAL = { clientId: "global-client", clientSecret: "global-client-secret" };
+const CLIENT = { clientId: "acme-client", clientSecret: "acme-secret" };
+/** Stands in every value that is refused, and must not come back. */
+const MARK = "value-that-nobody-may-repeat";
+const INVALID = "INVALID_PROVIDER_OPTIONS";
+const neededBy = (id: string) => providerAnswers[id as ProviderId].options ?? {};
+
+const world = shareWorld({
+  auth: {
+    socialProviders: {
+      google: {
+        ...GLOBAL,
+        prompt: "consent",
+        accessType: "offline",
+        hd: "global.example",
+        scope: ["calendar"],
+        redirectURI: "https://global.example/back",
+        mapProfileToUser: () => ({ name: "Named by the application" }),
+      },
+      // Switched off: nobody signs in with it, and tenants' providers behave like it.
+      twitch: { ...GLOBAL, enabled: false, claims: ["picture"] },
+    },
   },
 });
-const CLIENT = { clientId: "acme-client", clientSecret: "acme-client-secret" };
 
-/** Any code is good, and any id token can be checked. */
-function answer({ url }: Sent): Response {
-  if (/token$/.test(url.split("?")[0] ?? "")) {
-    const claims = { sub: "1", oid: "1", tid: "1", email: "a@example.com" };
-    const id_token = url.includes("facebook") ? undefined : signToken(claims);
-    if (url.includes("debug_token")) {
-      return Response.json({ data: { is_valid: true, app_id: CLIENT.clientId, user_id: "1" } });
+describe("what a tenant may not say", () => {
+  function expectInvalid(id: string, options: object, named: string) {
+    let thrown: unknown;
+    try {
+      parseOwnOptions(id, options, []);
+    } catch (error) {
+      thrown = error;
     }
-    return Response.json({ access_token: "t", token_type: "Bearer", expires_in: 60, id_token });
+    const message = expect.stringContaining(named);
+    expect(thrown).toMatchObject({ statusCode: 400, body: { code: INVALID, message } });
+    expect(JSON.stringify(thrown)).not.toContain(MARK);
   }
-  return Response.json(publishedKeys);
-}
 
-async function register(providerId: string, options: unknown, scopes?: string[]) {
-  const { id: tenantId } = await shared.instance.createTenant();
-  const body = { tenantId, providerId, ...CLIENT, options, scopes };
-  const registered = await shared.operator.post<TenantOAuthConfig & { code?: string }>(
-    "/tenant/oauth-config/register",
-    body,
+  const WRONG = [{ nested: MARK }, [[MARK]], -1.5, null];
+
+  it.each(socialProviderList)(
+    "to %s: what it does not know, what is the application's, what is of the wrong kind",
+    (id) => {
+      const options = Object.entries({ ...shared, ...entryOf(id).options });
+      expect(options.map(([name]) => name)).toEqual(
+        expect.arrayContaining(["getUserInfo", "prompt"]),
+      );
+      expectInvalid(id, { ...neededBy(id), unheardOf: MARK }, "options.unheardOf");
+      for (const [name, rule] of options) {
+        for (const wrong of rule === null ? [MARK] : WRONG) {
+          expectInvalid(id, { ...neededBy(id), [name]: wrong }, `options.${name}`);
+        }
+      }
+      for (const name of Object.keys(id === "cognito" ? neededBy(id) : {})) {
+        expectInvalid(id, { ...neededBy(id), [name]: undefined }, `options.${name}`);
+      }
+    },
   );
-  return { tenantId, registered };
-}
 
-/** Signs in with whatever the tenant has configured. */
-function flowAt(tenantId: string, provider: string): Flow {
-  const sent = fakeNetwork(answer);
-  const browser = shared.instance.browser();
-  const post = (body: object) =>
-    browser.post<{ url: string }>("/tenant/sign-in/social", { tenantId, provider, ...body });
-  const start = async () => {
-    const { status, data } = await post({});
-    expect([status, sent]).toEqual([200, []]);
-    return new URL(data.url);
-  };
-  const comeBack = async () => {
-    const { searchParams } = await start();
-    const query = { code: "good", state: searchParams.get("state") ?? "" };
-    await browser.get(searchParams.get("redirect_uri") ?? "", { query });
-    return sent;
-  };
-  const showIdToken = async () => {
-    await post({ idToken: { token: signToken({ aud: CLIENT.clientId }) } });
-    return sent;
-  };
-  return { start, comeBack, showIdToken };
-}
-
-const cases = Object.entries(optionSights).flatMap(([id, options]) =>
-  Object.entries(options).flatMap(([option, sights]: [string, Sight[] | string]) =>
-    typeof sights === "string" ? [] : sights.map((sight) => [id, option, sight] as const),
-  ),
-);
-
-describe("the table", () => {
-  it("knows every provider of the installed better-auth, and no other", () => {
-    expect(Object.keys(optionSights).sort()).toEqual([...socialProviderList].sort());
+  it.each<[string, Record<string, unknown>]>([
+    ["google", { prompt: MARK }],
+    ["google", { accessType: MARK }],
+    ["google", { display: MARK }],
+    ["google", { hd: `${MARK} ${MARK}` }],
+    ["google", { hd: `https://${MARK}` }],
+    ["google", { hd: "" }],
+    ["google", { includeGrantedScopes: "true" }],
+    ["google", { additionalClientIds: MARK }],
+    ["google", { additionalClientIds: [""] }],
+    ["google", { additionalClientIds: Array.from({ length: 21 }, (_, i) => `${MARK}-${i}`) }],
+    // A tenant may only forbid more than the application.
+    ["google", { disableSignUp: false }],
+    ["google", { disableImplicitSignUp: false }],
+    ["google", { disableIdTokenSignIn: false }],
+    ["cloudflare", { tokenEndpointAuthMethod: "none" }],
+    ["cloudflare", { tokenEndpointAuthMethod: "private_key_jwt" }],
+    ["discord", { permissions: 1.5 }],
+    ["discord", { permissions: "8" }],
+    ["dropbox", { accessType: MARK }],
+    ["facebook", { fields: [`id&access_token=${MARK}`] }],
+    ["facebook", { fields: Array.from({ length: 51 }, () => "id") }],
+    ["facebook", { configId: "" }],
+    ["microsoft", { profilePhotoSize: 49 }],
+    ["paypal", { environment: MARK }],
+    ["reddit", { duration: MARK }],
+    ["salesforce", { environment: MARK }],
+    ["twitch", { claims: [`"${MARK}`] }],
+    ["vk", { scheme: MARK }],
+    ["wechat", { lang: MARK }],
+    ["apple", { audience: [] }],
+    ["apple", { audience: "" }],
+    ["apple", { appBundleIdentifier: `${MARK}\n` }],
+    // One client id is all that this provider can have.
+    ["github", { additionalClientIds: [MARK] }],
+  ])("%s has few good values for %j", (id, options) => {
+    expectInvalid(id, options, `options.${Object.keys(options)[0]}`);
   });
 
-  it.each([...socialProviderList])("knows every option of %s", (id) => {
-    const own = Object.entries(entryOf(id).options);
-    const application = ([, rule]: [string, unknown]) => rule === null;
-    const expected = Object.entries<Sight[] | string>(optionSights[id]);
-    expect(own.map(([option]) => option).sort()).toEqual(expected.map(([o]) => o).sort());
-    expect(own.filter(application).map(([option]) => option)).toEqual(
-      expected.filter(([, sights]) => typeof sights === "string").map(([option]) => option),
-    );
-  });
+  let acme: OAuthTenant;
+  const before = new Map<string, ConfigAnswer>();
 
-  it("would not compile without a provider or an option", () => {
-    compiles(() => {
-      type Table = typeof optionSights;
-      const { zoom: _, ...withoutZoom } = optionSights;
-      // @ts-expect-error: a provider is missing
-      withoutZoom satisfies Table;
-      const { hd: __, ...withoutHd } = optionSights.google;
-      // @ts-expect-error: an option is missing
-      ({ ...optionSights, google: withoutHd }) satisfies Table;
-      // @ts-expect-error: no such option
-      ({ ...optionSights.google, issuer: [] }) satisfies Table["google"];
-    });
-  });
-});
-
-describe("every option", () => {
-  it.each(cases)("of %s: %s is stored, listed and reaches the provider", async (...test) => {
-    const [id, option, { value, stored = value, beside = {}, seen, as }] = test;
-    const given = { ...beside.options, [option]: value };
-    const { tenantId, registered } = await register(id, given, beside.scopes);
-    expect([registered.status, registered.code]).toEqual([200, undefined]);
-    const expected = { ...beside.options, [option]: stored };
-    expect(registered.data.options).toEqual(expected);
-    const list = await shared.operator.get<TenantOAuthConfig[]>("/tenant/oauth-config/list", {
-      query: { tenantId },
-    });
-    expect(list.data.map(({ options }) => options)).toEqual([expected]);
-    expect(await seen(flowAt(tenantId, id))).toEqual(as);
-  });
-
-  it.each([...socialProviderList])("that all providers share is taken by %s", async (id) => {
-    const taken = Object.entries(sharedOptions).filter(([, rule]) => rule !== null);
-    const given: Record<string, unknown> = {
-      prompt: "consent",
-      disableDefaultScope: true,
-      disableSignUp: true,
-      disableImplicitSignUp: true,
-      disableIdTokenSignIn: true,
-    };
-    expect(Object.keys(given).sort()).toEqual(taken.map(([option]) => option).sort());
-    const options = { ...neededBy(id), ...given };
-    const { registered } = await register(id, options);
-    expect([registered.status, registered.data.options]).toEqual([200, options]);
-  });
-
-  it("is optional, and so are all of them together", async () => {
-    for (const options of [undefined, null, {}]) {
-      const { registered } = await register("google", options);
-      expect([registered.status, registered.data.options]).toEqual([200, options ?? null]);
+  beforeAll(async () => {
+    acme = await world.oauthTenant();
+    for (const providerId of ["google", "github", "twitch"]) {
+      before.set(providerId, (await acme.register({ providerId, ...CLIENT })).data);
     }
   });
 
-  it("goes when the config is registered again without it", async () => {
-    const { tenantId } = await register("google", { hd: "acme.example" });
-    const again = await shared.operator.post("/tenant/oauth-config/register", {
-      tenantId,
-      providerId: "google",
-      ...CLIENT,
-    });
-    expect(again.data.options).toBeNull();
-    const { searchParams } = await flowAt(tenantId, "google").start();
-    expect(searchParams.get("hd")).toBeNull();
-  });
-
-  it("is encrypted in the database", async () => {
-    const options = {
-      ...neededBy("cognito"),
-      identityProvider: "AcmeOkta",
-      additionalClientIds: ["acme-mobile"],
-      prompt: "select_account",
-    };
-    const { tenantId } = await register("cognito", options);
-    const { query, quote } = shared.instance.database;
-    const rows = await query(
-      `select * from ${quote("tenantOauthConfig")} where ${quote("tenantId")} = ?`,
-      [tenantId],
+  /** In requests: the body is text, because JSON has keys that an object literal cannot have. */
+  async function expectRefusedInRequest(id: string, options: string, named: string) {
+    const fields = JSON.stringify({ tenantId: acme.id, providerId: id, ...CLIENT }).slice(1);
+    const answer = await (await world.operator()).post<{ message: string }>(
+      "/tenant/oauth-config/register",
+      `{"options":${options},${fields}`,
     );
-    expect(rows).toHaveLength(1);
-    const row = JSON.stringify(rows);
-    for (const [name, value] of Object.entries(options)) {
-      for (const text of [name, ...[value].flat()]) expect(row).not.toContain(text);
-    }
-    expect(rows[0]?.options).toMatch(/^[0-9a-f]{80,}$/);
-  });
-});
-
-describe("what the shared options do", () => {
-  it("prompt and disableDefaultScope show in the address", async () => {
-    const options = { prompt: "select_account", disableDefaultScope: true };
-    const { tenantId } = await register("google", options, ["openid"]);
-    const { searchParams } = await flowAt(tenantId, "google").start();
-    expect(searchParams.get("prompt")).toBe("select_account");
-    expect(searchParams.get("scope")).toBe("openid");
-  });
-
-  it("disableIdTokenSignIn refuses id tokens", async () => {
-    const { tenantId } = await register("google", { disableIdTokenSignIn: true });
-    const sent = fakeNetwork(answer);
-    const refused = await shared.instance.browser().post("/tenant/sign-in/social", {
-      tenantId,
-      provider: "google",
-      idToken: { token: signToken({ iss: "https://accounts.google.com", aud: CLIENT.clientId }) },
-    });
-    expect([refused.status, refused.code]).toEqual([404, "ID_TOKEN_NOT_SUPPORTED"]);
-    expect(sent).toEqual([]);
-  });
-});
-
-/** The way back of a new person, for each provider that has no other way to say who they are. */
-const ACCOUNTS: Partial<Record<ProviderId, (sent: Sent) => unknown>> = {
-  google: () => ({}),
-  zoom: () => ({ id: "1", email: "new@example.com", display_name: "New", verified: 1 }),
-};
-
-describe.each(Object.keys(ACCOUNTS) as (keyof typeof ACCOUNTS)[])("with %s", (provider) => {
-  const network = (sent: Sent) => {
-    if (!sent.url.includes("token")) return Response.json(ACCOUNTS[provider]?.(sent));
-    const iss = "https://accounts.google.com";
-    const id = { iss, aud: CLIENT.clientId, sub: "1", email: "new@example.com", name: "New" };
-    return Response.json({
-      access_token: "t",
-      token_type: "Bearer",
-      ...(provider === "google" && { id_token: signToken({ ...id, email_verified: true }) }),
-    });
-  };
-
-  async function comeAsNewPerson(options: object, start: object = {}) {
-    fakeNetwork(network);
-    const { tenantId } = await register(provider, options);
-    const browser = shared.instance.browser();
-    const { data } = await browser.post<{ url: string }>("/tenant/sign-in/social", {
-      tenantId,
-      provider,
-      callbackURL: "/welcome",
-      errorCallbackURL: "/failed",
-      ...start,
-    });
-    const state = new URL(data.url).searchParams.get("state") ?? "";
-    const query = { code: "good", state };
-    const { location } = await browser.get(`/tenant/callback/${provider}`, { query });
-    const { quote } = shared.instance.database;
-    const users = await shared.instance.rows("user", `${quote("tenantId")} = ?`, [tenantId]);
-    return [location, users];
+    expectRefused(answer, 400, INVALID);
+    expect(answer.data.message).toContain(named);
+    expect(answer.data.message.length).toBeLessThan(600);
+    expect(JSON.stringify([answer.data, ...answer.headers])).not.toContain(MARK);
+    expect(await acme.list()).toContainEqual(before.get(id));
   }
 
-  it("somebody new gets in as things are", async () => {
-    expect(await comeAsNewPerson({})).toEqual(["/welcome", 1]);
+  it.each([
+    "__proto__",
+    "constructor",
+    "toString",
+    "__defineGetter__",
+    "clientSecret",
+    "clientKey",
+    "client_secret",
+    "tokenEndpoint",
+    "authorizationEndpoint",
+    "getUserInfo",
+    "scope",
+    "enabled",
+    "redirectURI",
+    "tenantId",
+    "hd ",
+    "HD",
+    "",
+    "0",
+    "\u0000",
+    "\ud83d\udd11",
+  ])("threat: strange keys: %j is no option", async (key) => {
+    const name = JSON.stringify(key);
+    await expectRefusedInRequest("google", `{${name}:"${MARK}"}`, `options.${key}`);
+    const nested = `{"prompt":"login",${name}:{"clientSecret":"${MARK}","polluted":true}}`;
+    await expectRefusedInRequest("github", nested, `options.${key}`);
+    expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  it("disableSignUp keeps new people out", async () => {
-    expect(await comeAsNewPerson({ disableSignUp: true })).toEqual([
-      "/failed?error=signup_disabled",
-      0,
-    ]);
+  it("threat: strange values: a million letters, a thousand levels and ten thousand keys", async () => {
+    const deep = `${'{"a":'.repeat(1000)}"${MARK}"${"}".repeat(1000)}`;
+    const list = JSON.stringify(Array.from({ length: 10_000 }, () => MARK));
+    const keys = Array.from({ length: 10_000 }, (_, i) => `"${"k".repeat(100)}${i}":"${MARK}"`);
+    const many = `{"hd":"${"a".repeat(1_000_000)}.example"}`;
+    await expectRefusedInRequest("google", many, "options.hd");
+    await expectRefusedInRequest("google", `{"hd":${deep}}`, "options.hd");
+    await expectRefusedInRequest("twitch", `{"claims":${list}}`, "options.claims");
+    await expectRefusedInRequest("google", `{${keys.join(",")}}`, `options.${"k".repeat(64)}`);
+    await expectRefusedInRequest("google", deep, "options.a");
   });
 
-  it("disableImplicitSignUp keeps new people out who did not ask to sign up", async () => {
-    const options = { disableImplicitSignUp: true };
-    expect(await comeAsNewPerson(options)).toEqual(["/failed?error=signup_disabled", 0]);
-    expect(await comeAsNewPerson(options, { requestSignUp: true })).toEqual(["/welcome", 1]);
+  it("is refused in the server's own code as well, and the value is not repeated", async () => {
+    const { id: tenantId } = await world.oauthTenant();
+    const body = { tenantId, providerId: "google", ...CLIENT, options: { unheardOf: MARK } };
+    const error = await world.api.registerTenantOAuthConfig({ body }).catch((thrown) => thrown);
+    const message = expect.stringContaining("unheardOf");
+    expect(error).toMatchObject({ statusCode: 400, body: { code: INVALID, message } });
+    expect(JSON.stringify(error)).not.toContain(MARK);
+  });
+});
+
+describe("what is taken over from the application", () => {
+  const begin = async (providerId: string, options?: object) => {
+    const acme = await world.oauthTenant();
+    await acme.register({ providerId, ...CLIENT, options });
+    const { data, browser } = await acme.start(providerId);
+    return { acme, browser, query: queryOf(data.url) };
+  };
+
+  it("its behaviour, whether its provider is switched on or off", async () => {
+    const { query } = await begin("google");
+    expect(query).toMatchObject({
+      client_id: CLIENT.clientId,
+      prompt: "consent",
+      access_type: "offline",
+      hd: "global.example",
+      scope: "email profile openid calendar",
+      redirect_uri: "http://localhost:3000/api/auth/tenant/callback/google",
+    });
+    const twitch = await begin("twitch");
+    expect(JSON.parse(twitch.query.claims ?? "").id_token).toHaveProperty("picture");
+  });
+
+  it("how a profile becomes a user; what the tenant says goes before", async () => {
+    const options = { prompt: "login", accessType: "online", hd: "acme.example" };
+    const { acme, browser, query } = await begin("google", options);
+    expect(query).toMatchObject({ prompt: "login", access_type: "online", hd: "acme.example" });
+    const claims = { ...providerAnswers.google.idToken?.(createPerson()), hd: "acme.example" };
+    const id_token = signToken({ ...claims, aud: CLIENT.clientId });
+    fakeNetwork(() => Response.json({ access_token: "t", token_type: "Bearer", id_token }));
+    const { state = "" } = query;
+    await browser.get("/tenant/callback/google", { query: { code: "good", state } });
+    const { data } = await world.at(acme.id, browser).get("/get-session");
+    expect(data.user).toMatchObject({ tenantId: acme.id, name: "Named by the application" });
+  });
+
+  it.each(socialProviderList)("none of what goes with a client of %s", (id) => {
+    const behaviour = { prompt: "consent", disableSignUp: true } as const;
+    const all: Record<string, unknown> = {
+      ...behaviour,
+      ...GLOBAL,
+      refreshAccessToken: async () => ({}),
+      verifyIdToken: async () => true,
+      clientAssertion: async () => "the application's assertion",
+      clientKey: "global-key",
+      redirectURI: "https://global.example/back",
+      audience: "global",
+      appBundleIdentifier: "global",
+      tokenEndpointAuthMethod: "none",
+      configId: "global",
+      enabled: false,
+      // What better-auth may add one day.
+      tokenEndpointAuth: { method: "private_key_jwt" },
+    };
+    const { clientId, clientSecret } = CLIENT;
+    const named = id === "tiktok" ? { clientKey: clientId } : { clientId };
+    const merged = mergeOptions(id, CLIENT, {}, all as ProviderOptions);
+    expect(merged).toEqual({ ...behaviour, ...named, clientSecret });
+  });
+
+  it.each([
+    [{}, { disableSignUp: true }, true],
+    [{ disableSignUp: true }, { disableSignUp: false }, true],
+    [{ disableSignUp: true }, { disableSignUp: true }, true],
+    [{}, {}, undefined],
+  ])("a tenant with %j forbids more than %j, and never less", (own, global, expected) => {
+    const merged = mergeOptions("google", CLIENT, own, { ...GLOBAL, ...global } as ProviderOptions);
+    expect(merged.disableSignUp).toBe(expected);
+  });
+
+  const GITLAB = { issuer: "https://gitlab.global.example" };
+  const PAYBIN = { issuer: "https://pay.example", authorizationEndpoint: "https://pay.example/in" };
+  const MICROSOFT = { tenantId: "global", authority: "https://login.microsoftonline.us" };
+  const SALESFORCE = { loginUrl: "global.my.salesforce.com" };
+  const LIVE = { environment: "live" };
+  const POOL = { domain: "d", region: "r", userPoolId: "p" };
+  const OKTA = { domain: "g", region: "g", userPoolId: "g", identityProvider: "GlobalOkta" };
+
+  // Half of a place would send a tenant's secret to a strange one.
+  it.each<[string, object, own: object, merged: object]>([
+    // Where the application's client lives, the tenant's does too, if it says nothing else.
+    ["gitlab", GITLAB, {}, GITLAB],
+    ["gitlab", GITLAB, { prompt: "login" }, { ...GITLAB, prompt: "login" }],
+    ["paybin", PAYBIN, {}, PAYBIN],
+    ["microsoft", MICROSOFT, {}, MICROSOFT],
+    ["salesforce", SALESFORCE, {}, SALESFORCE],
+    ["paypal", LIVE, {}, LIVE],
+    // And if it says where it lives, nothing of the application's place is left.
+    ["gitlab", GITLAB, { issuer: "https://gitlab.com" }, { issuer: "https://gitlab.com" }],
+    ["paybin", PAYBIN, { issuer: "https://idp.paybin.io" }, { issuer: "https://idp.paybin.io" }],
+    ["microsoft", MICROSOFT, { tenantId: "acme" }, { tenantId: "acme" }],
+    [
+      "microsoft",
+      MICROSOFT,
+      { authority: "https://acme.example" },
+      { authority: "https://acme.example" },
+    ],
+    ["salesforce", SALESFORCE, { environment: "sandbox" }, { environment: "sandbox" }],
+    ["paypal", LIVE, { environment: "sandbox" }, { environment: "sandbox" }],
+    ["cognito", OKTA, POOL, POOL],
+    // People are sent to the provider as the first of several.
+    ["google", {}, { additionalClientIds: ["b"] }, { clientId: [CLIENT.clientId, "b"] }],
+  ])("%s of an application with %j: a tenant with %j has %j", (id, global, own, expected) => {
+    const merged = mergeOptions(id, CLIENT, { ...own }, { ...GLOBAL, ...global });
+    expect(merged).toEqual({ ...CLIENT, ...expected });
+  });
+});
+
+describe("the issuer that is expected to come back with a code (RFC 9207)", () => {
+  it("is known only where it is certain", () => {
+    const known = socialProviderList.map((id) => [id, certainIssuerOf(id, neededBy(id))]);
+    expect(Object.fromEntries(known.filter(([, issuer]) => issuer))).toEqual({
+      apple: "https://appleid.apple.com",
+      gitlab: "https://gitlab.com",
+      google: "https://accounts.google.com",
+      huggingface: "https://huggingface.co",
+      kakao: "https://kauth.kakao.com",
+      line: "https://access.line.me",
+      paybin: "https://idp.paybin.io",
+      slack: "https://slack.com",
+      twitch: "https://id.twitch.tv/oauth2",
+      vercel: "https://vercel.com",
+    });
+  });
+
+  it.each([
+    ["gitlab", { issuer: "https://gitlab.acme.example" }, "https://gitlab.acme.example"],
+    ["gitlab", { issuer: "https://GitLab.Acme.example" }, "https://gitlab.acme.example"],
+    ["gitlab", { issuer: "https://acme.example/Git" }, "https://acme.example/Git"],
+    ["gitlab", { issuer: "https://acme.example/git/" }, "https://acme.example/git"],
+    ["gitlab", { issuer: "http://127.0.0.1:4000" }, "http://127.0.0.1:4000"],
+    ["microsoft", { tenantId: "common" }, undefined],
+    ["microsoft", { tenantId: "acme.onmicrosoft.com" }, undefined],
+    ["salesforce", { loginUrl: "a.my.salesforce.com" }, undefined],
+  ])("of %s with %j is %s", (id, options, expected) => {
+    expect(certainIssuerOf(id, options)).toBe(expected);
   });
 });

@@ -1,82 +1,64 @@
 import { apiKey } from "@better-auth/api-key";
 import { describe, expect, it } from "vitest";
-import { runInTenant, type TenantAuthOptions } from "../../src/index";
-import { createPlaces, ELSEWHERE, expectRefused, type SessionAnswer } from "./places";
+import { runInTenant } from "../../src/index";
+import {
+  createWorld,
+  ELSEWHERE,
+  expectRefused,
+  type SessionAnswer,
+  shareWorld,
+  type Where,
+  type World,
+} from "../support/world";
+
+const plugins = () => [apiKey({ enableSessionForAPIKeys: true })];
 
 interface Verifier {
   verifyApiKey(input: { body: { key: string } }): Promise<{ valid: boolean }>;
 }
 
-async function createKeyPlaces(tenant: TenantAuthOptions = { scopedModels: ["apikey"] }) {
-  const places = await createPlaces([apiKey({ enableSessionForAPIKeys: true })], {
-    tenant,
-  });
-  const person = await places.signUp("a");
-  const { data, status } = await person.browser.post<{ id: string; key: string }>(
-    "/api-key/create",
-    { name: "Robot" },
-  );
-  expect(status).toBe(200);
-  const verifier = places.instance.auth.api as unknown as Verifier;
-  return {
-    ...places,
-    person,
-    key: data,
-    withKey: { headers: { "x-api-key": data.key } },
-    verify: () => verifier.verifyApiKey({ body: { key: data.key } }),
-  };
+async function createKey(world: World, where: Where) {
+  const person = await world.as("jane", where);
+  const { data } = await person.post<{ id: string; key: string }>("/api-key/create", {});
+  const verifier = world.api as unknown as Verifier;
+  const verify = async () => (await verifier.verifyApiKey({ body: { key: data.key } })).valid;
+  return { person, id: data.id, withKey: { headers: { "x-api-key": data.key } }, verify };
 }
 
 describe("apiKey with a scoped model", () => {
-  it("is a session in its tenant", async () => {
-    const { at, person, withKey, ids } = await createKeyPlaces();
-    const { data } = await at("a").get<SessionAnswer>("/get-session", withKey);
-    expect(data.user).toMatchObject({ id: person.user.id, tenantId: ids.a });
-    const changed = await at("a").post("/update-user", { name: "Robot" }, withKey);
+  const world = shareWorld({ plugins: plugins(), tenant: { scopedModels: ["apikey"] } });
+
+  it("R3: is a session in its tenant, and nothing elsewhere, where nothing counts it", async () => {
+    const { person, withKey } = await createKey(world, "acme");
+    const { data } = await world.at("acme").get<SessionAnswer>("/get-session", withKey);
+    expect(data.user).toMatchObject({ id: person.id, tenantId: world.ids.acme });
+    for (const path of ["/get-session", "/list-sessions"]) {
+      const use = (browser: { get: typeof person.get }) => browser.get(path, withKey);
+      await world.goodAtAcmeOnly(use, 401, "INVALID_API_KEY");
+    }
+    const changed = await world.at("acme").post("/update-user", { name: "Robot" }, withKey);
     expect(changed.status).toBe(200);
   });
 
-  it.each(ELSEWHERE)("R3: a key of A is no key on %s, and nothing counts it", async (place) => {
-    const { at, withKey, unchanged } = await createKeyPlaces();
-    const session = await unchanged(() => at(place).get("/get-session", withKey));
-    expectRefused(session, 401, "INVALID_API_KEY");
-    const change = await unchanged(() => at(place).post("/update-user", { name: "X" }, withKey));
-    expectRefused(change, 401, "INVALID_API_KEY");
-  });
-
-  it.each(ELSEWHERE)("R3: a key of A cannot be seen or touched by id on %s", async (place) => {
-    const { signUp, key, unchanged } = await createKeyPlaces();
-    const { browser } = await signUp(place);
-    const got = await browser.get("/api-key/get", { query: { id: key.id } });
-    expectRefused(got, 404, "KEY_NOT_FOUND");
-    const body = { keyId: key.id, name: "Stolen" };
-    for (const path of ["/api-key/update", "/api-key/delete"]) {
-      expectRefused(await unchanged(() => browser.post(path, body)), 404, "KEY_NOT_FOUND");
-    }
-    expect((await browser.get<{ total: number }>("/api-key/list")).data.total).toBe(0);
-  });
-
-  it("the server verifies it inside its tenant only", async () => {
-    const { verify, ids } = await createKeyPlaces();
-    expect((await runInTenant(ids.a ?? "", verify)).valid).toBe(true);
-    expect((await runInTenant(ids.b ?? "", verify)).valid).toBe(false);
-    expect((await verify()).valid).toBe(false);
-  });
-
-  it("goes with its tenant", async () => {
-    const { instance, ids, rows } = await createKeyPlaces();
-    await instance.api.deleteTenant({ body: { tenantId: ids.a ?? "" } });
-    expect(await rows("apikey")).toBe(0);
+  it("is verified by the server inside its tenant only, and goes with it", async () => {
+    const { id } = await world.createTenant();
+    const { verify } = await createKey(world, id);
+    expect(await runInTenant(id, verify)).toBe(true);
+    expect(await runInTenant(String(world.ids.globex), verify)).toBe(false);
+    expect(await verify()).toBe(false);
+    await world.api.deleteTenant({ body: { tenantId: id } });
+    expect(await world.rowsIn(id, "apikey")).toEqual([]);
   });
 });
 
-describe("apiKey with a shared model", () => {
-  it.each(ELSEWHERE)("R8: a key of A is no session on %s", async (place) => {
-    const { at, withKey, rows } = await createKeyPlaces({ sharedModels: ["apikey"] });
-    const session = await at(place).get("/get-session", withKey);
-    expectRefused(session, 401, "INVALID_REFERENCE_ID_FROM_API_KEY");
-    const change = await at(place).post("/update-user", { name: "X" }, withKey);
-    expectRefused(change, 401, "INVALID_REFERENCE_ID_FROM_API_KEY");
-    expect(await rows("user", "name = 'X'")).toBe(0);
-  });
+it.each(ELSEWHERE)("R8: a shared key of Acme is no session on %s", async (place) => {
+  const world = await createWorld({ plugins: plugins(), tenant: { sharedModels: ["apikey"] } });
+  const { withKey } = await createKey(world, "acme");
+  for (const answer of [
+    await world.at(place).get("/get-session", withKey),
+    await world.at(place).post("/update-user", { name: "X" }, withKey),
+  ]) {
+    expectRefused(answer, 401, "INVALID_REFERENCE_ID_FROM_API_KEY");
+  }
+  expect(await world.rows("user", "name = 'X'")).toBe(0);
 });

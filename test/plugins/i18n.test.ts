@@ -1,7 +1,7 @@
 import { i18n } from "@better-auth/i18n";
 import { describe, expect, it } from "vitest";
 import { getTenantId } from "../../src/index";
-import { createPlaces, EMAIL, PLACES } from "./places";
+import { createWorld, EMAIL, outcome, PLACES, shareWorld } from "../support/world";
 
 const german = {
   INVALID_EMAIL_OR_PASSWORD: "E-Mail oder Passwort ist falsch",
@@ -9,20 +9,19 @@ const german = {
   TENANT_SUSPENDED: "Dieser Mandant ist gesperrt",
 };
 const french = { INVALID_EMAIL_OR_PASSWORD: "Adresse ou mot de passe incorrect" };
+const translations = { en: {}, de: german, fr: french };
 
-/** People choose their language, and so do tenants: by a function of the application's. */
-const createTranslatedPlaces = () =>
-  createPlaces([i18n({ translations: { en: {}, de: german, fr: french } })]);
+const world = shareWorld({ plugins: [i18n({ translations })] });
 
-const GERMAN = { headers: { "accept-language": "de-CH,de;q=0.9,en;q=0.5" } };
+const speaking = (language: string) => ({ headers: { "accept-language": language } });
+const GERMAN = speaking("de-CH,de;q=0.9,en;q=0.5");
 const wrong = { email: EMAIL, password: "not the password" };
 
 describe("i18n", () => {
   it.each(PLACES)("answers in the language of the request on %s", async (place) => {
-    const { at, signUp } = await createTranslatedPlaces();
-    await signUp(place);
-    const answer = await at(place).post("/sign-in/email", wrong, GERMAN);
-    expect([answer.status, answer.code, answer.data.message]).toEqual([
+    await world.as("jane", place);
+    const answer = await world.at(place).post("/sign-in/email", wrong, GERMAN);
+    expect([...outcome(answer), answer.data.message]).toEqual([
       401,
       "INVALID_EMAIL_OR_PASSWORD",
       german.INVALID_EMAIL_OR_PASSWORD,
@@ -30,58 +29,44 @@ describe("i18n", () => {
   });
 
   it("translates at the tenants' own endpoints", async () => {
-    const { instance, ids } = await createTranslatedPlaces();
-    const body = { ...wrong, tenantId: ids.a };
-    const answer = await instance.browser().post("/tenant/sign-in/email", body, GERMAN);
+    const body = { ...wrong, tenantId: world.ids.acme };
+    const answer = await world.at("platform").post("/tenant/sign-in/email", body, GERMAN);
     expect(answer.data.message).toBe(german.INVALID_EMAIL_OR_PASSWORD);
   });
 
   it("keeps to the language of each request, when two tenants ask at once", async () => {
-    const { at } = await createTranslatedPlaces();
-    const ask = (place: "a" | "b", language: string) =>
-      at(place).post("/sign-in/email", wrong, { headers: { "accept-language": language } });
-    const [a, b] = await Promise.all([ask("a", "de"), ask("b", "fr")]);
-    expect([a.data.message, b.data.message]).toEqual([
+    const ask = (place: "acme" | "globex", language: string) =>
+      world.at(place).post("/sign-in/email", wrong, speaking(language));
+    const answers = await Promise.all([ask("acme", "de"), ask("globex", "fr")]);
+    expect(answers.map(({ data }) => data.message)).toEqual([
       german.INVALID_EMAIL_OR_PASSWORD,
       french.INVALID_EMAIL_OR_PASSWORD,
     ]);
   });
 
-  it("a translation changes no status and no code, and opens nothing", async () => {
-    const { at, signUp, instance, ids } = await createTranslatedPlaces();
-    const { browser } = await signUp("a");
-    const elsewhere = await browser
-      .fork({ "x-tenant-id": ids.b ?? "" })
-      .post("/update-user", { name: "X" }, GERMAN);
-    expect(elsewhere.status).toBe(401);
-    const nowhere = await at("a").get("/list-sessions", {
-      headers: { "x-tenant-id": "nowhere", ...GERMAN.headers },
-    });
-    expect([nowhere.status, nowhere.code]).toEqual([404, "TENANT_NOT_FOUND"]);
-    await instance.api.updateTenant({ body: { tenantId: ids.a ?? "", status: "suspended" } });
-    const suspended = await at("a").post("/sign-in/email", wrong, GERMAN);
-    expect([suspended.status, suspended.code]).toEqual([403, "TENANT_SUSPENDED"]);
+  it("changes no status and no code, and opens nothing", async () => {
+    const jane = await world.as("jane", "acme");
+    const elsewhere = world.at("globex", jane);
+    expect((await elsewhere.post("/update-user", { name: "X" }, GERMAN)).status).toBe(401);
+    const nowhere = await world.at("nowhere").get("/list-sessions", GERMAN);
+    expect(outcome(nowhere)).toEqual([404, "TENANT_NOT_FOUND"]);
+    const { id } = await world.createTenant();
+    await world.change(id, { status: "suspended" });
+    const suspended = await world.at(id).post("/sign-in/email", wrong, GERMAN);
+    expect(outcome(suspended)).toEqual([403, "TENANT_SUSPENDED"]);
   });
-});
 
-describe("i18n by tenant", () => {
-  it("a tenant has a language of its own, by getLocale and getTenantId", async () => {
+  it("gives a tenant a language of its own, by getLocale and getTenantId", async () => {
     const languages = new Map<string | null, string>();
-    const places = await createPlaces([
-      i18n({
-        translations: { en: {}, de: german, fr: french },
-        detection: ["callback"],
-        getLocale: () => languages.get(getTenantId()) ?? null,
-      }),
-    ]);
-    languages.set(places.ids.a, "de").set(places.ids.b, "fr");
-    const messages = await Promise.all(
-      PLACES.map(async (place) => {
-        const { data } = await places.at(place).post("/sign-in/email", wrong);
-        return data.message;
-      }),
+    const getLocale = () => languages.get(getTenantId()) ?? null;
+    const { ids, at } = await createWorld({
+      plugins: [i18n({ translations, detection: ["callback"], getLocale })],
+    });
+    languages.set(ids.acme, "de").set(ids.globex, "fr");
+    const answers = await Promise.all(
+      PLACES.map((place) => at(place).post("/sign-in/email", wrong)),
     );
-    expect(messages).toEqual([
+    expect(answers.map(({ data }) => data.message)).toEqual([
       german.INVALID_EMAIL_OR_PASSWORD,
       french.INVALID_EMAIL_OR_PASSWORD,
       "Invalid email or password",

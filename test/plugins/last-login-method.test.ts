@@ -1,47 +1,32 @@
 import { lastLoginMethod, magicLink } from "better-auth/plugins";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { PASSWORD } from "../support/instance";
-import { createSocialInstance } from "../support/social";
-import { createPlaces, EMAIL } from "./places";
+import { createSocialWorld } from "../support/social";
+import { EMAIL } from "../support/world";
 
 const COOKIE = "better-auth.last_used_login_method";
 
-describe("lastLoginMethod", () => {
-  it("remembers the e-mail sign-in of a tenant, by either path", async () => {
-    const { signUp, at, ids, rows } = await createPlaces([
+it("lastLoginMethod remembers how somebody signed in at a tenant, and stores it there", async () => {
+  const world = await createSocialWorld({
+    plugins: (send) => [
       lastLoginMethod({ storeInDatabase: true }),
-    ]);
-    const { user } = await signUp("a");
-    await signUp("b");
-    const own = at("a");
-    await own.post("/tenant/sign-in/email", { email: EMAIL, password: PASSWORD });
-    expect(own.cookies.get(COOKIE)).toBe("email");
-    const core = at("a");
-    await core.post("/sign-in/email", { email: EMAIL, password: PASSWORD });
-    expect(core.cookies.get(COOKIE)).toBe("email");
-    const stored = '"lastLoginMethod" = \'email\' and id = ? and "tenantId" = ?';
-    expect(await rows("user", stored, [user.id, ids.a])).toBe(1);
+      magicLink({ sendMagicLink: send("link") }),
+    ],
   });
-
-  it("stores it for the tenant's user only", async () => {
-    const links: string[] = [];
-    const { signUp, at, instance, rows } = await createPlaces([
-      lastLoginMethod({ storeInDatabase: true }),
-      magicLink({ sendMagicLink: (mail) => void links.push(mail.url) }),
-    ]);
-    await signUp("a");
-    await signUp("b");
-    await at("a").post("/sign-in/magic-link", { email: EMAIL });
-    await instance.browser().get(links[0] ?? "");
-    expect(await rows("user", "\"lastLoginMethod\" = 'magic-link'")).toBe(1);
-  });
-
-  it("remembers the provider after the tenant's callback", async () => {
-    const app = await createSocialInstance({ plugins: [lastLoginMethod()] });
-    const tenant = await app.createTenant();
-    const browser = app.browser();
-    await browser.get(await app.authorize(browser, tenant.id));
-    expect((await app.whoIs(browser, tenant.id))?.session.tenantId).toBe(tenant.id);
-    expect(browser.cookies.get(COOKIE)).toBe("gitlab");
-  });
+  await world.janes();
+  await world.at("acme").post("/sign-in/magic-link", { email: EMAIL });
+  const person = { email: EMAIL, password: PASSWORD };
+  for (const [method, signIn] of [
+    ["email", (browser) => browser.post("/sign-in/email", person)],
+    ["email", (browser) => browser.post("/tenant/sign-in/email", person)],
+    ["magic-link", (browser) => browser.get(world.lastMail("link").url)],
+    ["gitlab", (browser) => world.signInAtProvider(browser, "acme")],
+  ] satisfies [string, (browser: ReturnType<typeof world.at>) => Promise<unknown>][]) {
+    const browser = world.at("acme");
+    await world.touchesOnly("acme", () => signIn(browser));
+    const { id } = (await world.whoIs(browser)) ?? {};
+    expect(browser.cookies.get(COOKIE)).toBe(method);
+    const row = (await world.rowsIn("acme", "user")).find((user) => user.id === id);
+    expect(row?.lastLoginMethod).toBe(method);
+  }
 });

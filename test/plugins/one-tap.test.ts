@@ -1,64 +1,57 @@
 import { oneTap } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { fakeGoogleAndGitHub } from "../support/providers";
-import { createPlaces, PLACES } from "./places";
+import { GLOBAL } from "../support/social";
+import { createWorld, PLACES, type Where } from "../support/world";
 
-async function createTapPlaces() {
+async function createTapWorld() {
   const { googleIdToken } = fakeGoogleAndGitHub();
-  const google = { clientId: "global-client", clientSecret: "global-secret" };
-  const places = await createPlaces([oneTap()], { auth: { socialProviders: { google } } });
-  const idToken = (aud: string) => googleIdToken({ aud });
-  const configure = (place: "a" | "b") =>
-    places.instance.api.registerTenantOAuthConfig({
+  const auth = { socialProviders: { google: GLOBAL } };
+  const world = await createWorld({ plugins: [oneTap()], auth });
+  const tap = async (where: Where, aud: string) => {
+    const browser = world.at(where);
+    const answer = await browser.post("/one-tap/callback", { idToken: googleIdToken({ aud }) });
+    return { ...answer, browser };
+  };
+  const configure = (place: "acme" | "globex") =>
+    world.api.registerTenantOAuthConfig({
       body: {
-        tenantId: places.ids[place] ?? "",
+        tenantId: String(world.ids[place]),
         providerId: "google",
         clientId: `client-${place}`,
         clientSecret: `secret-${place}`,
       },
     });
-  return { ...places, idToken, configure };
+  return { ...world, tap, configure };
 }
-
-const TAP = "/one-tap/callback";
 
 describe("oneTap", () => {
   it("threat: the same Google account is three people in three places", async () => {
-    const { at, idToken, whoIs, ids, rows } = await createTapPlaces();
+    const { tap, whoIs, ids, rows } = await createTapWorld();
     for (const place of PLACES) {
-      const browser = at(place);
-      const answer = await browser.post(TAP, { idToken: idToken("global-client") });
-      expect(answer.status).toBe(200);
-      expect(await whoIs(browser, place)).toMatchObject({
-        email: "alice@example.com",
-        tenantId: ids[place],
-      });
+      const { status, browser } = await tap(place, GLOBAL.clientId);
+      expect(status).toBe(200);
+      const person = { email: "alice@example.com", tenantId: ids[place] };
+      expect(await whoIs(browser)).toMatchObject(person);
     }
     expect(await rows("user")).toBe(3);
   });
 
-  it("takes the tenant's own client id where it has a config", async () => {
-    const { at, idToken, configure, whoIs, ids } = await createTapPlaces();
-    await configure("a");
-    const browser = at("a");
-    expect((await browser.post(TAP, { idToken: idToken("client-a") })).status).toBe(200);
-    expect(await whoIs(browser, "a")).toMatchObject({ tenantId: ids.a });
-  });
-
-  it("threat: a token for another client than the tenant's is refused", async () => {
-    const { at, idToken, configure, unchanged } = await createTapPlaces();
-    await configure("a");
-    await configure("b");
-    const tries = [
-      ["b", "client-a"],
-      ["platform", "client-a"],
-      ["a", "global-client"],
-    ] as const;
-    for (const [place, audience] of tries) {
-      const body = { idToken: idToken(audience) };
-      const refused = await unchanged(() => at(place).post(TAP, body));
-      expect([place, audience, refused.status]).toEqual([place, audience, 400]);
+  it("threat: takes the tenant's own client id where it has a config, and no other", async () => {
+    const world = await createTapWorld();
+    await world.configure("acme");
+    await world.configure("globex");
+    for (const [where, audience] of [
+      ["globex", "client-acme"],
+      ["platform", "client-acme"],
+      ["acme", GLOBAL.clientId],
+    ] as const) {
+      const refused = await world.unchanged(() => world.tap(where, audience));
+      expect([where, audience, refused.status]).toEqual([where, audience, 400]);
       expect(refused.headers.getSetCookie()).toEqual([]);
     }
+    const { status, browser } = await world.tap("acme", "client-acme");
+    expect(status).toBe(200);
+    expect(await world.whoIs(browser)).toMatchObject({ tenantId: world.ids.acme });
   });
 });

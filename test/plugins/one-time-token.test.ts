@@ -1,34 +1,22 @@
 import { oneTimeToken } from "better-auth/plugins";
-import { describe, expect, it } from "vitest";
-import { createPlaces, ELSEWHERE, expectRefused } from "./places";
+import { expect, it } from "vitest";
+import { expectRefused, shareWorld } from "../support/world";
 
-async function createTokenPlaces() {
-  const places = await createPlaces([oneTimeToken()]);
-  const person = await places.signUp("a");
-  const { data } = await person.browser.get<{ token: string }>("/one-time-token/generate");
-  return { ...places, person, token: data.token };
-}
+const world = shareWorld({ plugins: [oneTimeToken()] });
 
-describe("oneTimeToken", () => {
-  it("hands a session over inside its tenant", async () => {
-    const { at, token, whoIs, person, ids } = await createTokenPlaces();
-    const browser = at("a");
-    expect((await browser.post("/one-time-token/verify", { token })).status).toBe(200);
-    expect(await whoIs(browser, "a")).toMatchObject({ id: person.user.id, tenantId: ids.a });
-  });
+it("R6: oneTimeToken hands a session over inside its tenant only", async () => {
+  const jane = await world.as("jane", "acme");
+  const { data } = await jane.get<{ token: string }>("/one-time-token/generate");
+  await world.goodAtAcmeOnly(async (browser) => {
+    const answer = await browser.post("/one-time-token/verify", data);
+    const who = answer.status === 200 ? { id: jane.id, tenantId: world.ids.acme } : {};
+    expect((await world.whoIs(browser)) ?? {}).toMatchObject(who);
+    return answer;
+  }, 400);
+});
 
-  it.each(ELSEWHERE)("R6: a token of A is refused on %s, and stays good at A", async (place) => {
-    const { at, token, unchanged } = await createTokenPlaces();
-    const refused = await unchanged(() => at(place).post("/one-time-token/verify", { token }));
-    expectRefused(refused, 400);
-    expect(refused.data).toEqual({ message: "Invalid token" });
-    expect((await at("a").post("/one-time-token/verify", { token })).status).toBe(200);
-  });
-
-  it("R5: a session of A gets no token at B", async () => {
-    const { person, naming, unchanged } = await createTokenPlaces();
-    const browser = person.browser.fork(naming("b"));
-    const refused = await unchanged(() => browser.get("/one-time-token/generate"));
-    expectRefused(refused, 401, "UNAUTHORIZED");
-  });
+it("R5: a session of Acme gets no token elsewhere", async () => {
+  const elsewhere = world.at("globex", await world.as("jane", "acme"));
+  const refused = await world.unchanged(() => elsewhere.get("/one-time-token/generate"));
+  expectRefused(refused, 401, "UNAUTHORIZED");
 });

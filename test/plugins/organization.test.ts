@@ -1,139 +1,103 @@
 import { organization } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import type { TenantAuthOptions } from "../../src/index";
-import { createPlaces, ELSEWHERE, EMAIL, expectRefused, PLACES } from "./places";
+import {
+  createWorld,
+  ELSEWHERE,
+  EMAIL,
+  expectRefused,
+  outcome,
+  PLACES,
+  type Send,
+  shareWorld,
+  type Where,
+  type World,
+} from "../support/world";
 
-const SCOPED = ["organization", "member", "invitation"];
+const MODELS = ["organization", "member", "invitation"];
+const options = (tenant: TenantAuthOptions) => ({
+  tenant,
+  plugins: (send: Send) => [
+    organization({
+      sendInvitationEmail: send("invitation"),
+      requireEmailVerificationOnInvitation: false,
+    }),
+  ],
+});
 
 interface Named {
   id: string;
   slug: string;
 }
 
-/** An organization at A, whose owner has invited an e-mail that exists in all three places. */
-async function createInvitation(tenant: TenantAuthOptions = { scopedModels: SCOPED }) {
-  const mails: { id: string; email: string }[] = [];
-  const places = await createPlaces(
-    [
-      organization({
-        sendInvitationEmail: async ({ id, email }) => void mails.push({ id, email }),
-        requireEmailVerificationOnInvitation: false,
-      }),
-    ],
-    { tenant },
-  );
-  const owner = await places.signUp("a", "owner@example.com");
-  const invited = {
-    a: await places.signUp("a"),
-    b: await places.signUp("b"),
-    platform: await places.signUp("platform"),
-  };
-  // better-auth shows invitations to verified addresses only, which both people here have.
-  await places.instance.database.query('update "user" set "emailVerified" = 1');
-  const { data: org } = await owner.browser.post<Named>("/organization/create", {
-    name: "Club",
-    slug: "club",
-  });
-  const invitation = await owner.browser.post<{ id: string }>("/organization/invite-member", {
+/** An organization, whose owner has invited an e-mail that exists in all three places. */
+async function invite(world: World, slug: string, where: Where = "acme") {
+  await world.janes();
+  // better-auth shows invitations to verified addresses only, which all people here have.
+  await world.database.query('update "user" set "emailVerified" = 1');
+  const owner = await world.as("owner", where);
+  const { data: org } = await owner.post<Named>("/organization/create", { name: "Club", slug });
+  const { data, status } = await owner.post<Named>("/organization/invite-member", {
     email: EMAIL,
     role: "member",
     organizationId: org.id,
   });
-  expect(invitation.status).toBe(200);
-  return { ...places, owner, invited, org, invitationId: invitation.data.id, mails };
+  expect(status).toBe(200);
+  return { owner, org, invitationId: data.id };
 }
 
+const invitations = async (world: World, where: Where) => {
+  const jane = await world.as("jane", where);
+  const { data } = await jane.get<Named[]>("/organization/list-user-invitations");
+  return data.map(({ id }) => id);
+};
+
 describe("organization with scoped models", () => {
+  const world = shareWorld(options({ scopedModels: MODELS }));
+
   it("invites, lists and accepts inside a tenant", async () => {
-    const { invited, invitationId, org, rows, mails } = await createInvitation();
-    expect(mails).toEqual([{ id: invitationId, email: EMAIL }]);
-    const { browser, user } = invited.a;
-    const { data } = await browser.get<Named[]>("/organization/list-user-invitations");
-    expect(data.map(({ id }) => id)).toEqual([invitationId]);
-    const accepted = await browser.post("/organization/accept-invitation", { invitationId });
+    const { invitationId, org } = await invite(world, "accepted");
+    expect(world.lastMail("invitation")).toMatchObject({ to: EMAIL, sentIn: world.ids.acme });
+    expect(await invitations(world, "acme")).toEqual([invitationId]);
+    const jane = await world.as("jane", "acme");
+    const accepted = await jane.post("/organization/accept-invitation", { invitationId });
     expect(accepted.status).toBe(200);
     const where = '"userId" = ? and "organizationId" = ?';
-    expect(await rows("member", where, [user.id, org.id])).toBe(1);
+    expect(await world.rows("member", where, [jane.id, org.id])).toBe(1);
   });
 
   it.each(ELSEWHERE)("R3: the invitation does not reach the same e-mail on %s", async (place) => {
-    const { invited, invitationId, org, unchanged } = await createInvitation();
-    const { browser } = invited[place];
-    const list = await browser.get("/organization/list-user-invitations");
-    expect(list.data).toEqual([]);
-    for (const path of ["/organization/accept-invitation", "/organization/reject-invitation"]) {
-      const refused = await unchanged(() => browser.post(path, { invitationId }));
-      expectRefused(refused, 400, "INVITATION_NOT_FOUND");
-    }
-    const query = { id: invitationId };
-    const got = await browser.get("/organization/get-invitation", { query });
-    expect(got.status).toBe(400);
-    expect(JSON.stringify(got.data)).not.toContain(org.id);
-  });
-
-  it.each(ELSEWHERE)("R3: the organization is unknown on %s", async (place) => {
-    const { invited, org, unchanged, rows } = await createInvitation();
-    const { browser } = invited[place];
-    const byId = { query: { organizationId: org.id } };
-    const bySlug = { query: { organizationSlug: org.slug } };
-    for (const query of [byId, bySlug]) {
-      const full = await browser.get("/organization/get-full-organization", query);
-      expect(JSON.stringify(full.data) ?? "").not.toContain("Club");
-    }
-    expect((await browser.get("/organization/list")).data).toEqual([]);
-    const body = { organizationId: org.id };
-    const active = await browser.post("/organization/set-active", body);
-    expect(active.status).toBeGreaterThanOrEqual(400);
-    expect(await rows("session", '"activeOrganizationId" = ?', [org.id])).toBe(1);
-    for (const path of ["delete", "leave"]) {
-      const refused = await unchanged(() => browser.post(`/organization/${path}`, body));
-      expect(refused.status, path).toBeGreaterThanOrEqual(400);
-    }
-  });
-
-  it("R5: the owner is nobody at B", async () => {
-    const { owner, naming, org, unchanged } = await createInvitation();
-    const browser = owner.browser.fork(naming("b"));
-    const body = { organizationId: org.id };
-    const refused = await unchanged(() => browser.post("/organization/delete", body));
-    expectRefused(refused, 401);
+    const { invitationId } = await invite(world, `club-${place}`);
+    const jane = await world.as("jane", place);
+    expect(await invitations(world, place)).toEqual([]);
+    const accept = () => jane.post("/organization/accept-invitation", { invitationId });
+    expectRefused(await world.unchanged(accept), 400, "INVITATION_NOT_FOUND");
   });
 
   // The plugin's own unique index is over the slug alone.
-  it("its unique column stays global: a slug of A is taken at B", async () => {
-    const { invited, unchanged, rows } = await createInvitation();
-    const { browser } = invited.b;
-    const body = { name: "Other club", slug: "club" };
-    const refused = await unchanged(() => browser.post("/organization/create", body));
-    expect(refused.status).toBeGreaterThanOrEqual(400);
-    const other = await browser.post("/organization/create", { ...body, slug: "club-b" });
-    expect(other.status).toBe(200);
-    expect(await rows("organization")).toBe(2);
+  it("its unique column stays global: a slug of one tenant is taken at another", async () => {
+    await invite(world, "club");
+    const jane = await world.as("jane", "globex");
+    const create = (slug: string) => jane.post("/organization/create", { name: "Other", slug });
+    expect((await world.unchanged(() => create("club"))).status).toBeGreaterThanOrEqual(400);
+    expect((await create("other-club")).status).toBe(200);
   });
 
   it("goes with its tenant", async () => {
-    const { instance, ids, rows } = await createInvitation();
-    await instance.api.deleteTenant({ body: { tenantId: ids.a ?? "" } });
-    for (const model of SCOPED) expect(await rows(model)).toBe(0);
+    const { id } = await world.createTenant();
+    await invite(world, "leaving", id);
+    expect(await world.rowsIn(id, "invitation")).toHaveLength(1);
+    await world.api.deleteTenant({ body: { tenantId: id } });
+    for (const model of MODELS) expect(await world.rowsIn(id, model)).toEqual([]);
   });
 });
 
-// What docs/organizations.md says about it: shared organizations belong to the application, and whoever has
-// the invited e-mail, in whichever tenant, is invited.
-describe("organization with shared models", () => {
-  it("invites an e-mail in every place", async () => {
-    const { invited, invitationId } = await createInvitation({ sharedModels: SCOPED });
-    for (const place of PLACES) {
-      const { data } = await invited[place].browser.get<Named[]>(
-        "/organization/list-user-invitations",
-      );
-      expect(data.map(({ id }) => id)).toEqual([invitationId]);
-    }
-  });
-
-  it("R5: a session of A is none at B all the same", async () => {
-    const { owner, naming } = await createInvitation({ sharedModels: SCOPED });
-    const answer = await owner.browser.fork(naming("b")).get("/organization/list");
-    expectRefused(answer, 401, "UNAUTHORIZED");
-  });
+// What docs/organizations.md says about it: shared organizations belong to the application, and
+// whoever has the invited e-mail, in whichever tenant, is invited.
+it("organization with shared models invites an e-mail in every place, and no session travels", async () => {
+  const world = await createWorld(options({ sharedModels: MODELS }));
+  const { owner, invitationId } = await invite(world, "club");
+  for (const place of PLACES) expect(await invitations(world, place)).toEqual([invitationId]);
+  const elsewhere = await world.at("globex", owner).get("/organization/list");
+  expect(outcome(elsewhere)).toEqual([401, "UNAUTHORIZED"]);
 });

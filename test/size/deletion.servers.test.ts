@@ -1,10 +1,22 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createDatabase, type DatabaseKind, type TestDatabase } from "../support/database";
-import { databases } from "../support/servers";
-import { holdDeletion, otherTenantsRequest } from "./deletion";
-import { CREDENTIALS, createSizeInstance } from "./flows";
-import { recordQueries } from "./plans";
-import { HOT, populate, type Size, TABLES, tenantId } from "./population";
+import {
+  createDatabase,
+  type DatabaseKind,
+  databases,
+  type TestDatabase,
+} from "../support/database";
+import {
+  CREDENTIALS,
+  createSizeInstance,
+  HOT,
+  holdDeletion,
+  otherTenantsRequest,
+  populate,
+  recordQueries,
+  type Size,
+  TABLES,
+  tenantId,
+} from "./population";
 
 const SIZES: [DatabaseKind, Size][] = [
   ["postgres", { tenants: 2_000, users: 20_000, hotUsers: 20_000 }],

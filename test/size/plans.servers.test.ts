@@ -1,10 +1,18 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createDatabase, type DatabaseKind } from "../support/database";
+import { createDatabase, type DatabaseKind, databases } from "../support/database";
 import { createInstance, PASSWORD } from "../support/instance";
-import { databases } from "../support/servers";
-import { CREDENTIALS, createSizeInstance, SEARCH, succeed, walk } from "./flows";
-import { explain, recordQueries } from "./plans";
-import { HOT, populate, type Size } from "./population";
+import {
+  CREDENTIALS,
+  createSizeInstance,
+  explain,
+  HOT,
+  populate,
+  recordQueries,
+  SEARCH,
+  type Size,
+  succeed,
+  walk,
+} from "./population";
 
 const SIZES: [DatabaseKind, Size][] = [
   ["postgres", { tenants: 20_000, users: 100_000, hotUsers: 10_000 }],

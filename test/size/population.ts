@@ -1,5 +1,10 @@
 import { createHash } from "node:crypto";
+import type { CompiledQuery, Dialect } from "kysely";
+import type { Answer } from "../support/browser";
 import type { TestDatabase } from "../support/database";
+import { PASSWORD } from "../support/instance";
+import { createSocialInstance, type SocialOptions } from "../support/social";
+import { gate } from "../support/world";
 
 /** How many of each. Tenant 0 comes on top: the hot one, with users of its own. */
 export interface Size {
@@ -32,7 +37,7 @@ export const TABLES = [
 const md5 = (text: string) => createHash("md5").update(text).digest("hex");
 export const tenantId = (n: number) => md5(`tenant-${n}`);
 export const tenantSlug = (n: number) => `tenant-${n}`;
-export const userId = (n: number) => md5(`user-${n}`);
+const userId = (n: number) => md5(`user-${n}`);
 export const userEmail = (n: number) => `member-${n}@example.com`;
 
 /** Users of a tenant, for k from 1 on. Those with a round number have an account at the provider. */
@@ -206,4 +211,279 @@ async function inBulk(database: Database, load: (run: Run) => Promise<void>) {
   await load(query);
   for (const { make } of [...constraints.reverse(), ...indexes]) await query(String(make));
   await query(`vacuum analyze ${TABLES.map(database.quote).join(", ")}`);
+}
+
+/** A statement as it reached the database. */
+export interface Query {
+  sql: string;
+  params: unknown[];
+}
+
+/** What a statement costs, whatever the tables hold. */
+export interface Plan extends Query {
+  /** Tables that are read from end to end. */
+  scans: string[];
+  /** The largest number of rows, or of entries of an index, that one step of the plan reads. */
+  rows: number;
+}
+
+type Listener = (connection: object, sql: string, run: () => unknown, params: unknown) => unknown;
+
+/** Hears every statement from now on. Connections that are open already are not heard. */
+function listen({ kind, option }: TestDatabase, listener: Listener): void {
+  const hear = (connection: { query: (...args: never[]) => unknown }) => {
+    const query = connection.query.bind(connection) as (...args: unknown[]) => unknown;
+    connection.query = (...args: unknown[]) =>
+      listener(connection, String(args[0]), () => query(...args), args[1]);
+  };
+  if (kind === "mysql") option.pool.on("connection", hear);
+  if (kind === "postgres") option.on("connect", hear);
+  if (kind === "sqlite") listenToSqlite(option.dialect, listener);
+}
+
+function listenToSqlite(dialect: Dialect, listener: Listener): void {
+  const createDriver = dialect.createDriver.bind(dialect);
+  dialect.createDriver = () => {
+    const driver = createDriver();
+    const acquire = driver.acquireConnection.bind(driver);
+    driver.acquireConnection = async () => {
+      const connection = await acquire();
+      return {
+        streamQuery: connection.streamQuery.bind(connection),
+        executeQuery: async <Row>(query: CompiledQuery) => {
+          const run = () => connection.executeQuery<Row>(query);
+          return listener(connection, query.sql, run, query.parameters) as ReturnType<typeof run>;
+        },
+      };
+    };
+    return driver;
+  };
+}
+
+/** Every statement from now on that reads or writes rows, with its parameters. */
+export function recordQueries(database: TestDatabase): Query[] {
+  const queries: Query[] = [];
+  listen(database, (_, sql, run, params) => {
+    if (/^(select|insert|update|delete)\b/i.test(sql)) {
+      queries.push({ sql, params: Array.isArray(params) ? params : [] });
+    }
+    return run();
+  });
+  return queries;
+}
+
+export async function explain(database: TestDatabase, { sql, params }: Query): Promise<Plan> {
+  const explainOn = { postgres: explainPostgres, mysql: explainMysql, sqlite: explainSqlite };
+  const { scans, rows } = await explainOn[database.kind](database, sql, params);
+  return { sql, params, scans, rows };
+}
+
+interface Node {
+  "Node Type": string;
+  "Relation Name"?: string;
+  "Actual Rows"?: number;
+  "Rows Removed by Filter"?: number;
+  "Rows Removed by Index Recheck"?: number;
+  Plans?: Node[];
+}
+
+/** Runs the statement and takes it back, to see what is really read. */
+async function explainPostgres({ query }: TestDatabase, sql: string, params: unknown[]) {
+  // A row cannot be inserted twice; what inserting it costs does not depend on a choice.
+  const analyze = !/^insert/i.test(sql);
+  await query("begin");
+  const rows = await query(`explain (analyze ${analyze}, format json) ${sql}`, params);
+  await query("rollback");
+  const [
+    {
+      "QUERY PLAN": [{ Plan: root }],
+    },
+  ] = rows as [{ "QUERY PLAN": [{ Plan: Node }] }];
+  const nodes: Node[] = [root];
+  for (const node of nodes) nodes.push(...(node.Plans ?? []));
+  const scans = nodes.filter((node) => node["Node Type"] === "Seq Scan");
+  const reads = nodes.map(
+    (node) =>
+      (node["Actual Rows"] ?? 0) +
+      (node["Rows Removed by Filter"] ?? 0) +
+      (node["Rows Removed by Index Recheck"] ?? 0),
+  );
+  return { scans: scans.map((node) => node["Relation Name"] ?? "?"), rows: Math.max(...reads) };
+}
+
+/** The same with MariaDB's word for it. */
+async function explainMysql({ option }: TestDatabase, sql: string, params: unknown[]) {
+  if (/^insert/i.test(sql)) return { scans: [], rows: 0 };
+  const connection = await option.getConnection();
+  await connection.query("begin");
+  const [steps]: [Record<string, unknown>[]] = await connection.query(`analyze ${sql}`, params);
+  await connection.query("rollback");
+  connection.release();
+  // A derived table is the outcome of another step.
+  const scans = steps.filter(({ type, table }) => type === "ALL" && !String(table).startsWith("<"));
+  const reads = steps.map(({ r_rows }) => Number(r_rows ?? 0));
+  return { scans: scans.map(({ table }) => String(table)), rows: Math.max(...reads) };
+}
+
+/** SQLite says which index it takes and for which columns, not how many rows it reads. */
+async function explainSqlite({ query, quote }: TestDatabase, sql: string, params: unknown[]) {
+  const plan: Pick<Plan, "scans" | "rows"> = { scans: [], rows: 0 };
+  if (/^insert/i.test(sql)) return plan;
+  const count = async (table: string, where: string, values: unknown[] = []) => {
+    const found = await query(`select count(*) as n from ${quote(table)} where ${where}`, values);
+    plan.rows = Math.max(plan.rows, Number(found[0]?.n));
+  };
+  // What is changed has to be found first, and libsql never ends a look at the plan of a change.
+  const search = sql
+    .replace(/^delete/, "select *")
+    .replace(/^update (\S+) set .*? where/, "select * from $1 where")
+    .replace(/ returning .*$/, "");
+  const conditions = params.slice(params.length - search.split("?").length + 1);
+  // Nothing else is asked for, and the index has them in order.
+  const stopsAtLimit = /where \S+ = \? order by "email" asc limit \?/.test(search);
+  const steps = await query(`explain query plan ${search}`, conditions);
+  for (const detail of steps.map((step) => String(step.detail))) {
+    const table = TABLES.find((name) => detail.split(" ")[1] === name);
+    if (!table) continue;
+    if (detail === `SCAN ${table}`) {
+      plan.scans.push(table);
+      await count(table, "true");
+    } else if (detail.endsWith("(tenantId=?)") && !stopsAtLimit) {
+      await count(table, `"tenantId" in (${params.map(() => "?")})`, params);
+    }
+  }
+  return plan;
+}
+
+/** What every generated tenant with a config has registered. */
+const CLIENT = { clientId: "size-client", clientSecret: "size-secret" };
+
+/** What generated users sign in with. */
+export const CREDENTIALS: Credentials = { password: `hashed:${PASSWORD}`, provider: "gitlab" };
+
+/** An instance whose tenants are about to be generated, and what it mails. */
+export async function createSizeInstance(options: SocialOptions) {
+  const resetTokens: string[] = [];
+  const app = await createSocialInstance({
+    ...options,
+    auth: {
+      ...options.auth,
+      emailAndPassword: {
+        enabled: true,
+        sendResetPassword: async ({ token }) => void resetTokens.push(token),
+      },
+    },
+  });
+  const template = await app.createTenant("template");
+  await app.configure(template.id, CLIENT);
+  return { ...app, resetTokens };
+}
+
+export type SizeInstance = Awaited<ReturnType<typeof createSizeInstance>>;
+
+/** Looks inside of names and slugs, where no index leads: goes through the tenants until it has enough. */
+export const SEARCH = "search tenants";
+
+/** Runs one request that has to go well. */
+export async function succeed<T>(name: string, run: () => Promise<Answer<T>>): Promise<T> {
+  const { status, data, location } = await run();
+  if (status < 400 && !location?.includes("error")) return data;
+  throw new Error(`${name}: ${status} ${location ?? ""} ${JSON.stringify(data)}`);
+}
+
+/** Runs one request; its name says what for. */
+export type Step = <T>(name: string, run: () => Promise<Answer<T>>) => Promise<T>;
+
+/** Walks through the flows of one generated tenant, request by request. */
+export async function walk(app: SizeInstance, size: Size, tenant: number, step: Step) {
+  const id = tenantId(tenant);
+  const named = { "x-tenant-id": id };
+  const n = userOf(tenant, 1, size);
+  const email = userEmail(n);
+  const person = { tenantId: id, email, password: PASSWORD };
+
+  const newcomer = { ...person, name: "Newcomer", email: `newcomer-${tenant}@example.com` };
+  await step("sign-up", () => app.browser().post("/tenant/sign-up/email", newcomer));
+  const me = app.browser();
+  await step("sign-in", () => me.post("/tenant/sign-in/email", person));
+  await step("get-session", () => me.get("/get-session"));
+  await step("get-session in the tenant", () => me.fork(named).get("/get-session"));
+  await step("list-sessions", () => me.get("/list-sessions"));
+  await step("list-accounts", () => me.get("/list-accounts"));
+  await step("update-user", () => me.post("/update-user", { name: "Renamed" }));
+  const passwords = { currentPassword: PASSWORD, newPassword: PASSWORD };
+  await step("change-password", () => me.post("/change-password", passwords));
+
+  const stranger = () => app.browser(named);
+  await step("request-password-reset", () => stranger().post("/request-password-reset", { email }));
+  const reset = { token: app.resetTokens.at(-1), newPassword: PASSWORD };
+  await step("reset-password", () => stranger().post("/reset-password", reset));
+  await step("sign-out", () => me.post("/sign-out"));
+
+  app.idp.addPerson("member", { id: n, email });
+  app.idp.addPerson("visitor", {
+    id: 1_000_000_000 + tenant,
+    email: `visitor-${tenant}@example.com`,
+  });
+  for (const username of ["member", "visitor"]) {
+    const browser = app.browser();
+    const { url } = await step("social start", () => app.start(browser, id));
+    const back = await app.idp.authorize(url, username);
+    await step(`callback of a ${username}`, () => browser.get(back));
+  }
+
+  const operator = (await app.operator()).browser;
+  await step("get tenant by id", () => operator.get("/tenant/get", { query: { id } }));
+  const slug = tenantSlug(tenant);
+  await step("get tenant by slug", () => operator.get("/tenant/get", { query: { slug } }));
+  for (const sort of ["createdAt", "-createdAt", "name", "slug"]) {
+    const query = { limit: "20", offset: "20", sort };
+    await step(`list tenants by ${sort}`, () => operator.get("/tenant/list", { query }));
+  }
+  const search = { search: "nant 99", limit: "20" };
+  await step(SEARCH, () => operator.get("/tenant/list", { query: search }));
+  await step("update tenant", () => operator.post("/tenant/update", { tenantId: id, name: "New" }));
+  const config = { tenantId: id, providerId: "github", clientId: "id", clientSecret: "secret" };
+  await step("register config", () => operator.post("/tenant/oauth-config/register", config));
+  await step("list configs", () =>
+    operator.get("/tenant/oauth-config/list", { query: { tenantId: id } }),
+  );
+  await step("delete config", () => operator.post("/tenant/oauth-config/delete", config));
+  const visiting = operator.fork(named);
+  const page = { limit: "20", sortBy: "email" };
+  await step("list users", () => visiting.get("/admin/list-users", { query: page }));
+  const user = { userId: userId(n) };
+  await step("list sessions of a user", () => visiting.post("/admin/list-user-sessions", user));
+  await step("ban user", () => visiting.post("/admin/ban-user", user));
+  await step("remove user", () => visiting.post("/admin/remove-user", user));
+  if (tenant === HOT) return;
+  await step("delete tenant", () => operator.post("/tenant/delete", { tenantId: id }));
+}
+
+/** Stops the transaction that deletes a tenant right before its commit, with all that it locks. */
+export function holdDeletion(database: TestDatabase) {
+  const commit = gate();
+  const deleting = new WeakSet<object>();
+  listen(database, (connection, sql, run) => {
+    if (/^delete from .tenant. /i.test(sql)) deleting.add(connection);
+    if (!/^commit/i.test(sql) || !deleting.delete(connection)) return run();
+    return commit.pass().then(() => {
+      const answer = run();
+      // The one driver answers with a promise, the other calls back.
+      return answer instanceof Promise ? answer : undefined;
+    });
+  });
+  return { reached: commit.reached, release: commit.open };
+}
+
+/** One of the other tenants' people signs in, signs up, or starts with a provider. */
+export function otherTenantsRequest(app: SizeInstance, size: Size, index: number) {
+  const n = 1 + ((index * 7919) % size.users);
+  const named = { tenantId: tenantId(1 + (n % size.tenants)) };
+  const person = { ...named, email: userEmail(n), password: PASSWORD };
+  const newcomer = { ...person, name: "Newcomer", email: `newcomer-${index}@example.com` };
+  const social = { ...named, provider: "gitlab", callbackURL: "/" };
+  if (index % 3 === 0) return app.browser().post("/tenant/sign-up/email", newcomer);
+  if (index % 3 === 1) return app.browser().post("/tenant/sign-in/social", social);
+  return app.browser().post("/tenant/sign-in/email", person);
 }

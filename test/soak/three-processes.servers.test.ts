@@ -3,17 +3,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { createDatabase } from "../support/database";
+import { createDatabase, servers } from "../support/database";
 import { buildForProcesses } from "../support/processes";
-import { servers } from "../support/servers";
-import { findKeys, findRows } from "./aftermath";
-import { Fleet } from "./fleet";
-import { LateComers } from "./late";
-import { Ledger } from "./ledger";
-import { Operator } from "./operator";
-import { Person } from "./person";
-import { createRandom, type Random } from "./random";
-import { World } from "./world";
+import { findKeys, findRows, LateComers, Operator, Person } from "./people";
+import { createRandom, Fleet, Ledger, type Random, World } from "./world";
 
 /*
  * Three processes on one PostgreSQL, with sessions there or in Redis, and everything at once: people

@@ -1,8 +1,202 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Fleet, Member } from "./fleet";
-import type { Ledger } from "./ledger";
-import type { Random } from "./random";
-import type { Mail } from "./worker";
+import type { Mail, Message, Order } from "./worker";
+
+/** Chance that comes out the same for the same seed. */
+export interface Random {
+  below(limit: number): number;
+  /** True once in so many times. */
+  oneIn(times: number): boolean;
+  pick<T>(items: readonly T[]): T;
+}
+
+/** Mulberry32: small, and good enough to choose steps by. */
+export function createRandom(seed: number): Random {
+  let state = seed >>> 0;
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const below = (limit: number) => Math.floor(next() * limit);
+  return {
+    below,
+    oneIn: (times) => below(times) === 0,
+    pick: (items) => {
+      if (items.length === 0) throw new Error("nothing to choose from");
+      return items[below(items.length)] as (typeof items)[number];
+    },
+  };
+}
+
+/** What must not happen, or at least is worth a line. */
+export type Finding =
+  | "crossing"
+  | "late session"
+  | "left behind"
+  /** A 5xx, or no answer at all from a process that nobody killed. */
+  | "server error"
+  /** Something ordinary that was refused in a tenant that was there all the time. */
+  | "refused"
+  /** A 5xx in a tenant that was being deleted: listed, but the request had no future anyway. */
+  | "overtaken";
+
+const SHOWN = 8;
+const LINE = 450;
+
+/** Counts what happens in a run, and lists what must not happen. */
+export class Ledger {
+  private readonly findings: { kind: Finding; text: string }[] = [];
+  private readonly counts = new Map<string, number>();
+
+  count(what: string, times = 1): void {
+    this.counts.set(what, this.counted(what) + times);
+  }
+
+  counted(what: string): number {
+    return this.counts.get(what) ?? 0;
+  }
+
+  fail(kind: Finding, text: string): void {
+    this.findings.push({ kind, text });
+  }
+
+  /** How often each kind of failure was seen. */
+  failures(): Partial<Record<Finding, number>> {
+    const { overtaken: _, ...failures } = this.byKind();
+    return failures;
+  }
+
+  report(title: string): string {
+    const figures = [...this.counts].sort().map(([what, times]) => `  ${what}: ${times}`);
+    const kinds = Object.entries(this.byKind()) as [Finding, number][];
+    const findings = kinds.flatMap(([kind, times]) => [
+      `  ${kind}: ${times}`,
+      ...this.findings
+        .filter((finding) => finding.kind === kind)
+        .slice(0, SHOWN)
+        .map(({ text }) => `    ${text.slice(0, LINE)}`),
+      ...(times > SHOWN ? [`    and ${times - SHOWN} more`] : []),
+    ]);
+    return [title, ...figures, kinds.length ? "Found" : "Found nothing", ...findings].join("\n");
+  }
+
+  private byKind(): Partial<Record<Finding, number>> {
+    const kinds: Partial<Record<Finding, number>> = {};
+    for (const { kind } of this.findings) kinds[kind] = (kinds[kind] ?? 0) + 1;
+    return kinds;
+  }
+}
+
+/** One life of a process; who is killed and started again is another member in the same place. */
+export interface Member {
+  number: number;
+  port: number;
+  child: ChildProcess;
+  killed: boolean;
+  killedAt?: number;
+  /** What it complained about. */
+  log: string[];
+}
+
+interface FleetOptions {
+  script: string;
+  order: Omit<Order, "migrate">;
+  onMail(mail: Mail): void;
+  /** A process that ended without being killed. */
+  onDeath(member: Member): void;
+}
+
+const SIZE = 3;
+const START_MS = 60_000;
+
+/** The processes, each of which may be gone for a moment. */
+export class Fleet {
+  readonly members: Member[] = [];
+  private readonly logs: string[][] = [];
+
+  private constructor(private readonly options: FleetOptions) {}
+
+  static async start(options: FleetOptions): Promise<Fleet> {
+    const fleet = new Fleet(options);
+    // The first one makes the tables for the others.
+    for (let number = 1; number <= SIZE; number++) {
+      fleet.members.push(await fleet.launch(number, number === 1));
+    }
+    return fleet;
+  }
+
+  get running(): Member[] {
+    return this.members.filter(({ killed }) => !killed);
+  }
+
+  /** The process with this number, once it is there. */
+  async member(number: number): Promise<Member> {
+    for (const end = Date.now() + START_MS; Date.now() < end; await sleep(20)) {
+      const member = this.running.find((one) => one.number === number);
+      if (member) return member;
+    }
+    throw new Error(`process ${number} is not there`);
+  }
+
+  /** Ends a process without a warning, and starts it again. */
+  async killAndRestart(member: Member): Promise<void> {
+    await this.kill(member);
+    this.members[member.number - 1] = await this.launch(member.number, false);
+  }
+
+  /** What the processes had to say, each thing once. */
+  complaints(): string[] {
+    const lines = this.logs.flat().map((line) => line.replace(/^\S+Z /, ""));
+    return [...new Set(lines)].filter((line) => !/^\s/.test(line)).slice(0, 30);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.running.map((member) => this.kill(member)));
+  }
+
+  private async kill(member: Member): Promise<void> {
+    Object.assign(member, { killed: true, killedAt: Date.now() });
+    const exit = once(member.child, "exit");
+    member.child.kill("SIGKILL");
+    await exit;
+  }
+
+  private async launch(number: number, migrate: boolean): Promise<Member> {
+    const { script, order, onDeath } = this.options;
+    const child = fork(script, [JSON.stringify({ ...order, migrate } satisfies Order)], {
+      // As on a server: better-auth is another one where it sees a test.
+      env: { PATH: process.env.PATH, NODE_ENV: "production" },
+      execArgv: [],
+      stdio: ["ignore", "pipe", "pipe", "ipc"],
+    });
+    const member: Member = { number, port: 0, child, killed: false, log: [] };
+    this.logs.push(member.log);
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on("data", (chunk) => member.log.push(...String(chunk).split("\n").filter(Boolean)));
+    }
+    member.port = await this.listenTo(member);
+    child.once("exit", () => {
+      if (!member.killed) onDeath(member);
+      member.killed = true;
+    });
+    return member;
+  }
+
+  /** Answers the port, once the process says it; mails may come from then on. */
+  private listenTo(member: Member): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const { child, log } = member;
+      child.once("exit", () => reject(new Error(`no start: ${log.join("\n")}`)));
+      child.on("message", (message: Message) => {
+        if ("port" in message) resolve(message.port);
+        else this.options.onMail(message.mail);
+      });
+    });
+  }
+}
 
 /** A tenant, or the platform, where the id is null. */
 export interface Place {

@@ -1,7 +1,8 @@
 import { type BetterAuthClientOptions, createAuthClient } from "better-auth/client";
 import { type TenantAuthClientOptions, tenantAuthClient } from "../../src/client";
 import type { Browser } from "./browser";
-import { type Instance, PASSWORD } from "./instance";
+import { PASSWORD } from "./instance";
+import type { World } from "./world";
 
 /** A request of the client, as it left. */
 interface Sent {
@@ -21,8 +22,8 @@ export interface ConnectOptions {
 }
 
 /** better-auth's client with the plugin, talking to the handler, with a list of what it sent. */
-export function connect(instance: Instance, options: ConnectOptions = {}) {
-  const { browser = instance.browser(), headers } = options;
+export function connect(world: Pick<World, "browser">, options: ConnectOptions = {}) {
+  const { browser = world.browser(), headers } = options;
   const sent: Sent[] = [];
   const fetchOptions: BetterAuthClientOptions["fetchOptions"] = {
     customFetchImpl: async (url, init) => {
@@ -54,9 +55,8 @@ export function connect(instance: Instance, options: ConnectOptions = {}) {
 }
 
 /** A client whose user may manage tenants. */
-export async function asOperator(instance: Instance, tenant?: TenantAuthClientOptions) {
-  const { browser } = await instance.operator();
-  return connect(instance, { browser, ...(tenant ? { tenant } : {}) });
+export async function asOperator(world: World, tenant: TenantAuthClientOptions = {}) {
+  return connect(world, { browser: world.at("platform", await world.operator()), tenant });
 }
 
 /** What somebody signs up with. */

@@ -1,7 +1,7 @@
 /** Says what a run with nothing but Node does not cover. */
 export default function setup() {
   const skipped = [
-    "PostgreSQL, MariaDB, Redis and the soak test (npm run test:servers runs them, on 127.0.0.1)",
+    "PostgreSQL, MariaDB, Redis, the soak test and most cases of each matrix (npm run test:servers runs them, on 127.0.0.1)",
     "Prisma (npm run test:prisma)",
     "the packed package in fresh projects (npm run test:package)",
   ];

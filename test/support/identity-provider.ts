@@ -131,10 +131,15 @@ export async function startIdentityProvider() {
   }
 
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
+  try {
+    onTestFinished(async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    });
+  } catch {
+    // Shared by the tests of a file: it keeps no process alive.
+    server.unref();
+  }
 
   return {
     issuer: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

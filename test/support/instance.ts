@@ -1,11 +1,55 @@
+import { copyFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { type BetterAuthOptions, type BetterAuthPlugin, betterAuth } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
 import { admin } from "better-auth/plugins";
-import { onTestFinished } from "vitest";
+import { build } from "tsup";
+import { afterAll, onTestFinished } from "vitest";
 import { type TenantAuthOptions, tenantAuth } from "../../src/index";
 import { Browser } from "./browser";
 import { createDatabase, type DatabaseKind, type TestDatabase } from "./database";
 import { hear, watchSecrets } from "./secret-spy";
+
+export type Copy = typeof import("../../src/index");
+
+const ROOT = join(import.meta.dirname, "../..");
+/** Beside better-auth, so that all copies share that. */
+const CACHE = join(ROOT, "node_modules/.cache/second-copy");
+
+let bundle: Promise<string> | undefined;
+let copies = 0;
+
+/** In one piece: a copy is whole, also in what it would load late. */
+async function buildBundle(): Promise<string> {
+  const outDir = join(CACHE, `${process.pid}-${Date.now()}`);
+  await build({
+    config: false,
+    entry: [join(ROOT, "src/index.ts")],
+    format: "esm",
+    outDir,
+    splitting: false,
+    silent: true,
+  });
+  return outDir;
+}
+
+/** For files that use copies: nothing of them is left behind. */
+export function cleanUpCopies(): void {
+  afterAll(async () => {
+    if (bundle) await rm(await bundle, { recursive: true });
+    bundle = undefined;
+  });
+}
+
+/** The package once more, as a bundle of its own or a hot reload brings it into the process. */
+export async function secondCopy(): Promise<Copy> {
+  bundle ??= buildBundle();
+  const directory = await bundle;
+  const file = join(directory, `copy-${++copies}.js`);
+  await copyFile(join(directory, "index.js"), file);
+  return import(/* @vite-ignore */ pathToFileURL(file).href);
+}
 
 export const BASE_URL = "http://localhost:3000/api/auth";
 export const PASSWORD = "correct horse battery";
@@ -95,13 +139,14 @@ export async function createInstance(options: InstanceOptions = {}) {
   };
 }
 
-/** The same plugins for the compiler, perhaps in another order. */
+/** The same plugins for the compiler, perhaps in another order. A test may bring its own admin plugin. */
 function arranged<List extends [] | BetterAuthPlugin[]>(
   list: List,
   arrange: InstanceOptions["arrange"],
 ): List {
-  const [ours, ...others]: BetterAuthPlugin[] = list;
-  return ours && arrange ? (arrange(ours, others) as List) : list;
+  const last = new Map(list.map((plugin: BetterAuthPlugin) => [plugin.id, plugin]));
+  const [ours, ...others] = list.filter((plugin) => last.get(plugin.id) === plugin);
+  return (ours && arrange ? arrange(ours, others) : [ours, ...others]) as List;
 }
 
 /** The same better-auth without the plugin: what an application was before, or is compared with. */
@@ -140,6 +185,7 @@ function baseOptions(
     advanced: { disableOriginCheck: false, ...authOptions?.advanced },
     logger: {
       level: "debug",
+      disableColors: true,
       ...authOptions?.logger,
       log: (level, message, ...args) => {
         hear("log", level, message, ...args);
@@ -158,3 +204,21 @@ function printable(value: unknown): string {
     return String(value);
   }
 }
+
+/** Without a `database` better-auth keeps its rows in memory, and sessions in an encrypted cookie. */
+export const createStateless = (
+  tenant: TenantAuthOptions = {},
+  more: Pick<BetterAuthOptions, "socialProviders" | "account"> = {},
+) =>
+  betterAuth({
+    secret: "a test secret that is long enough for everybody",
+    baseURL: "http://localhost:3000",
+    emailAndPassword: {
+      enabled: true,
+      password: { hash: async (password) => password, verify: async () => true },
+    },
+    session: { cookieCache: { enabled: true, strategy: "jwe", refreshCache: true } },
+    logger: { disabled: true },
+    plugins: [tenantAuth(tenant)],
+    ...more,
+  });

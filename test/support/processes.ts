@@ -1,5 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { build } from "tsup";
 
 const root = join(import.meta.dirname, "../..");
@@ -19,5 +21,38 @@ export async function buildForProcesses(file: string) {
   return {
     path: join(directory, "main.js"),
     remove: () => rmSync(directory, { recursive: true }),
+  };
+}
+
+/** Runs a command and returns what it prints. If it fails, the error has all that it said. */
+export async function run(
+  { cwd, env = {} }: { cwd: string; env?: Record<string, string> },
+  command: string,
+  ...args: string[]
+): Promise<string> {
+  try {
+    const options = { cwd, env: { ...process.env, ...env } };
+    return (await promisify(execFile)(command, args, options)).stdout;
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string };
+    throw new Error(`${command} ${args.join(" ")}\n${stdout}\n${stderr}`);
+  }
+}
+
+/** Builds and packs the package in a copy of what it is made of, as it would be published. */
+export async function packPackage(checkout: string) {
+  mkdirSync(checkout);
+  const needed = ["src", "package.json", "tsconfig.json", "tsup.config.ts", "rolldown.config.js"];
+  for (const name of [...needed, "README.md", "LICENSE", "CHANGELOG.md", "docs"]) {
+    cpSync(join(root, name), join(checkout, name), { recursive: true });
+  }
+  symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
+  await run({ cwd: checkout }, "npm", "run", "build");
+  const [report] = JSON.parse(await run({ cwd: checkout }, "npm", "pack", "--json")) as [
+    { filename: string; files: { path: string }[] },
+  ];
+  return {
+    tarball: join(checkout, report.filename),
+    files: report.files.map(({ path }) => path),
   };
 }

@@ -1,19 +1,72 @@
-import { publishedKeys, signToken } from "./jwt";
-import { fakeNetwork } from "./network";
+import { generateKeyPairSync, sign } from "node:crypto";
+import { onTestFinished } from "vitest";
+
+/** A request as it left this process. */
+export interface Sent {
+  method: string;
+  url: string;
+  headers: Headers;
+  body: string;
+  redirect: RequestRedirect;
+  signal: AbortSignal;
+}
+
+/** Answers a request, or passes it on to where it was meant to go. */
+type Answering = (sent: Sent, passOn: () => Promise<Response>) => Response | Promise<Response>;
+
+/** The answer of a machine that is not there. */
+export const unreachable = (): never => {
+  throw new TypeError("fetch failed");
+};
+
+/** Stands in for the whole network until the test is over, and keeps what is sent to it. */
+export function fakeNetwork(answer: Answering = unreachable): Sent[] {
+  const sent: Sent[] = [];
+  const original = globalThis.fetch;
+  globalThis.fetch = async (input, init) => {
+    const request = new Request(input, init);
+    const { method, url, headers, redirect, signal } = request;
+    const body = await request.clone().text();
+    const entry = { method, url, headers, body, redirect, signal };
+    sent.push(entry);
+    return answer(entry, () => original(request));
+  };
+  onTestFinished(() => {
+    globalThis.fetch = original;
+  });
+  return sent;
+}
+
+const KEY_ID = "test-key";
+const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+
+/** What an identity provider publishes, so that others can check its tokens. */
+export const publishedKeys = {
+  keys: [{ ...publicKey.export({ format: "jwk" }), kid: KEY_ID, alg: "RS256", use: "sig" }],
+};
+
+/** A token with these claims, just issued and good for ten minutes, signed with the key above. */
+export function signToken(claims: Record<string, unknown>): string {
+  const now = Math.floor(Date.now() / 1000);
+  const encode = (part: unknown) => Buffer.from(JSON.stringify(part)).toString("base64url");
+  const header = { alg: "RS256", typ: "JWT", kid: KEY_ID };
+  const content = `${encode(header)}.${encode({ iat: now, exp: now + 600, ...claims })}`;
+  return `${content}.${sign("RSA-SHA256", Buffer.from(content), privateKey).toString("base64url")}`;
+}
+
+/** What a token says, be it true or not. */
+export function claimsIn(token: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+}
 
 type Route = (params: URLSearchParams) => unknown;
-
-interface SeenRequest {
-  url: string;
-  params: URLSearchParams;
-}
 
 /**
  * Answers requests of this process to other machines from a table, until the test is over. What
  * is not in the table fails, so no test ever reaches the network. Loopback is left alone.
  */
-export function interceptFetch(routes: Record<string, Route>): SeenRequest[] {
-  const seen: SeenRequest[] = [];
+export function interceptFetch(routes: Record<string, Route>) {
+  const seen: { url: string; params: URLSearchParams }[] = [];
   fakeNetwork(({ url, body }, passOn) => {
     const { origin, pathname, hostname } = new URL(url);
     if (hostname === "127.0.0.1") return passOn();
@@ -37,7 +90,7 @@ interface GoogleClaims {
 }
 
 /** An id token as Google signs it. */
-function googleIdToken(claims: GoogleClaims): string {
+export function googleIdToken(claims: GoogleClaims): string {
   return signToken({
     iss: "https://accounts.google.com",
     sub: "google-alice",

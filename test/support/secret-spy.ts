@@ -78,13 +78,8 @@ function listenToRequests(auth: Auth, entry: Watched): void {
   auth.handler = async (request) => {
     const { pathname } = new URL(request.url);
     if (pathname.includes("/oauth-config/") && request.body) {
-      remember(
-        entry,
-        await request
-          .clone()
-          .json()
-          .catch(() => null),
-      );
+      const told = request.clone().json();
+      remember(entry, await told.catch(() => null));
     }
     const response = await handler(request);
     if (hasSecrets()) {
@@ -152,7 +147,9 @@ export async function findLeaks(): Promise<string[]> {
     // A few tests have a client whose id is its secret, which is no leak.
     [...secrets].filter((secret) => !clientIds.has(secret)).flatMap(spellings),
   );
-  const stored = (await Promise.all([...watched].map(cipherTexts))).flat();
+  // Without a long run of digits there is no cipher text, and no need to read what is stored.
+  const hasCiphers = /[0-9a-f]{80}/.test(whole);
+  const stored = hasCiphers ? (await Promise.all([...watched].map(cipherTexts))).flat() : [];
   return [
     ...found.flatMap((secret) => leaks("a secret", secret)),
     ...stored.flatMap((cipher) => leaks("cipher text", cipher)),

@@ -1,9 +1,9 @@
 import type { BetterAuthOptions } from "better-auth";
-import { expect } from "vitest";
 import type { Answer, Browser } from "./browser";
 import { startIdentityProvider } from "./identity-provider";
-import { createInstance, type InstanceOptions } from "./instance";
-import { fakeGoogleAndGitHub } from "./providers";
+import { createInstance, type Instance, type InstanceOptions } from "./instance";
+import { createStorage } from "./stores";
+import { createWorld, shareMade, type WorldOptions } from "./world";
 
 type SocialProviders = NonNullable<BetterAuthOptions["socialProviders"]>;
 type GitLab = Partial<
@@ -18,6 +18,8 @@ export interface SocialOptions extends InstanceOptions {
   stateStrategy?: (typeof STATE_STRATEGIES)[number];
 }
 
+export type SocialWorldOptions = WorldOptions & Omit<SocialOptions, keyof InstanceOptions>;
+
 export const STATE_STRATEGIES = ["database", "cookie", "secondary storage"] as const;
 
 /** Credentials of the application itself, which tenants without a config share. */
@@ -25,14 +27,22 @@ export const GLOBAL = { clientId: "global-client", clientSecret: "global-secret"
 
 type StartAnswer = Answer<{ url: string; redirect: boolean }>;
 
-/** An instance whose `gitlab` is the fake identity provider, where Alice and Bob have accounts. */
-export async function createSocialInstance(options: SocialOptions = {}) {
-  const { gitlab, socialProviders, stateStrategy, ...rest } = options;
+type IdentityProvider = Awaited<ReturnType<typeof startIdentityProvider>>;
+
+async function startProvider() {
   const idp = await startIdentityProvider();
   idp.registerClient(GLOBAL.clientId, GLOBAL.clientSecret);
   idp.addPerson("alice");
   idp.addPerson("bob");
-  const instance = await createInstance({
+  return idp;
+}
+
+function withProvider<Options extends SocialOptions | SocialWorldOptions>(
+  options: Options,
+  idp: IdentityProvider,
+) {
+  const { gitlab, socialProviders, stateStrategy, ...rest } = options;
+  return {
     ...rest,
     auth: {
       ...rest.auth,
@@ -54,14 +64,43 @@ export async function createSocialInstance(options: SocialOptions = {}) {
         ...socialProviders,
       },
     },
-  });
+  };
+}
 
+/** An instance whose `gitlab` is the fake identity provider, where Alice and Bob have accounts. */
+export async function createSocialInstance(options: SocialOptions = {}) {
+  const idp = await startProvider();
+  const instance = await createInstance(withProvider(options, idp));
+  return { ...instance, ...atProvider(instance, idp, (id) => id) };
+}
+
+/** A world whose `gitlab` is the fake identity provider, where Alice and Bob have accounts. */
+export async function createSocialWorld(options: SocialWorldOptions = {}) {
+  const idp = await startProvider();
+  const world = await createWorld(withProvider(options, idp));
+  const { whoIs: _, signIn: signInAtProvider, ...parts } = atProvider(world, idp, world.idOf);
+  return { ...world, ...parts, signInAtProvider };
+}
+
+/** One such world for all tests of a file. */
+export const shareSocialWorld = (options: SocialWorldOptions = {}): SocialWorld =>
+  shareMade((database) => createSocialWorld({ ...options, database }));
+
+export type SocialWorld = Awaited<ReturnType<typeof createSocialWorld>>;
+
+/** What people and tenants do at the identity provider. */
+function atProvider(
+  instance: Pick<Instance, "api">,
+  idp: IdentityProvider,
+  idOf: (where: string | null) => string | null,
+) {
   /** Starts at a tenant, or on the platform with null. */
   function start(
     browser: Browser,
-    tenantId: string | null,
+    where: string | null,
     body: Record<string, unknown> = {},
   ): Promise<StartAnswer> {
+    const tenantId = idOf(where);
     const path = tenantId === null ? "/sign-in/social" : "/tenant/sign-in/social";
     const tenant = tenantId === null ? {} : { tenantId };
     return browser.post(path, {
@@ -86,14 +125,13 @@ export async function createSocialInstance(options: SocialOptions = {}) {
   }
 
   return {
-    ...instance,
     idp,
     start,
     authorize,
 
     /** Gives a tenant credentials of its own, which the identity provider knows. */
     async configure(
-      tenantId: string,
+      where: string,
       config: {
         providerId?: string;
         clientId?: string;
@@ -101,8 +139,10 @@ export async function createSocialInstance(options: SocialOptions = {}) {
         scopes?: string[];
         redirectURI?: string;
         enabled?: boolean;
+        options?: Record<string, unknown>;
       } = {},
     ) {
+      const tenantId = idOf(where) ?? "";
       const complete = {
         providerId: "gitlab",
         clientId: `client-${tenantId}`,
@@ -133,81 +173,9 @@ export async function createSocialInstance(options: SocialOptions = {}) {
   };
 }
 
-function createStorage() {
-  const values = new Map<string, string>();
-  const take = (key: string) => {
-    const value = values.get(key) ?? null;
-    values.delete(key);
-    return value;
-  };
-  return {
-    get: (key: string) => values.get(key) ?? null,
-    set: (key: string, value: string) => void values.set(key, value),
-    delete: (key: string) => void values.delete(key),
-    getAndDelete: take,
-    increment: (key: string) => {
-      const count = Number(values.get(key) ?? 0) + 1;
-      values.set(key, String(count));
-      return count;
-    },
-  };
-}
-
-/**
- * A tenant, and Alice, who has agreed at the provider and is about to come back to it; with what
- * has to be true when that is refused.
- */
-export async function createAliceOnHerWay({
-  stateStrategy,
-  config = true,
-}: Pick<SocialOptions, "stateStrategy"> & {
-  /** Whether the tenant has credentials of its own. */
-  config?: boolean;
-}) {
-  const internet = fakeGoogleAndGitHub();
-  const app = await createSocialInstance({ stateStrategy, socialProviders: { google: GLOBAL } });
-  const tenant = await app.createTenant();
-  if (config) await app.configure(tenant.id);
-  const browser = app.browser();
-  const url = await app.authorize(browser, tenant.id);
-
-  const atProvider = () => [...app.idp.exchanges(), ...internet.exchanges()].length;
-  const providerId = app.database.quote("providerId");
-  /** Everybody who signed up with a password has one session; any other one is too many. */
-  const signedIn = async () => ({
-    accounts: await app.rows("account", `${providerId} <> 'credential'`),
-    users: await app.rows("user", `${app.database.quote("email")} = 'alice@example.com'`),
-    sessions:
-      (await app.rows("session")) - (await app.rows("account", `${providerId} = 'credential'`)),
-  });
-
-  return {
-    app,
-    tenant,
-    browser,
-    url,
-    query: queryOf(url),
-
-    /** A redirect with an error, nobody signed in, and no code sent to any provider. */
-    async expectRefused(answer: Answer, error: string | RegExp = /./) {
-      expect(answer.status).toBe(302);
-      expect(answer.location).toMatch(/^(\/failed|http:\/\/localhost:3000\/api\/auth\/error)\?/);
-      expect(queryOf(answer.location)).toEqual(
-        expect.objectContaining({ error: expect.stringMatching(error) }),
-      );
-      expect(atProvider()).toBe(0);
-      expect(await signedIn()).toEqual({ accounts: 0, users: 0, sessions: 0 });
-      expect(answer.headers.getSetCookie().join()).not.toMatch(/session_token=[^;]/);
-    },
-  };
-}
-
 interface SessionAnswer {
   session: { tenantId: string | null; token: string; userId: string };
   user: { id: string; email: string; name: string; tenantId: string | null };
 }
 
-/** The query of the URL that an answer leads to. */
-export function queryOf(url: string | null): Record<string, string> {
-  return Object.fromEntries(new URL(url ?? "", "http://localhost").searchParams);
-}
+export { queryOf } from "./world";

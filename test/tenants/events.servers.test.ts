@@ -1,22 +1,21 @@
 import { runWithTransaction } from "@better-auth/core/context";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { TenantEvent } from "../../src/index";
-import { createDatabase } from "../support/database";
-import { createInstance, type InstanceOptions } from "../support/instance";
-import { blocksIn } from "../support/markdown";
-import { databases } from "../support/servers";
+import { createDatabase, databases } from "../support/database";
+import { createInstance } from "../support/instance";
+import { blocksIn } from "../support/pages";
+import { createWorld, type WorldOptions } from "../support/world";
 
 afterEach(() => vi.useRealTimers());
 
-async function start(options: InstanceOptions = {}) {
+async function start(options: WorldOptions = {}) {
   const events: TenantEvent[] = [];
-  const instance = await createInstance({
-    ...options,
-    tenant: { ...options.tenant, onTenantEvent: (event) => void events.push(event) },
-  });
+  const onTenantEvent = (event: TenantEvent) => void events.push(event);
+  const world = await createWorld({ ...options, tenant: { ...options.tenant, onTenantEvent } });
   /** What has happened since it was last asked. */
   const happened = () => events.splice(0);
-  return { instance, happened };
+  happened();
+  return { ...world, happened };
 }
 
 const GOOGLE = { providerId: "google", clientId: "an-id", clientSecret: "a-secret-of-google" };
@@ -24,19 +23,19 @@ const GOOGLE = { providerId: "google", clientId: "an-id", clientSecret: "a-secre
 describe("onTenantEvent", () => {
   it("is told about a tenant's whole life, by whom and when", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: new Date() });
-    const { instance, happened } = await start();
-    const { browser, user } = await instance.operator();
-    const common = { actor: { userId: user.id, tenantId: null }, at: new Date() };
+    const { as, signUp, happened } = await start();
+    const operator = await as("admin", "platform");
+    const common = { actor: { userId: operator.id, tenantId: null }, at: new Date() };
     const post = async (path: string, body: object) => {
-      const { status, data } = await browser.post<Record<string, string>>(path, body);
+      const { status, data } = await operator.post<{ id: string }>(path, body);
       expect(status, path).toBe(200);
       return data;
     };
-    const { id: tenantId } = await post("/tenant/create", { name: "Acme", slug: "acme" });
+    const { id: tenantId } = await post("/tenant/create", { name: "New", slug: "new" });
     const update = (body: object) => post("/tenant/update", { tenantId, ...body });
     const remove = (body: object) => post("/tenant/delete", { tenantId, ...body });
     expect(happened()).toMatchObject([
-      { type: "tenant:created", tenantId, ...common, tenant: { id: tenantId, slug: "acme" } },
+      { type: "tenant:created", tenantId, ...common, tenant: { id: tenantId, slug: "new" } },
     ]);
     await update({ name: "New", metadata: null });
     expect(happened()).toMatchObject([
@@ -56,7 +55,7 @@ describe("onTenantEvent", () => {
     ]);
     await update({ status: "active" });
     expect(happened()).toMatchObject([{ type: "tenant:restored", ...common, tenantId }]);
-    await instance.signUp(String(tenantId));
+    await signUp(tenantId);
     await remove({ dryRun: true });
     await remove({});
     const rows = { user: 1, session: 1, account: 1, verification: 0, tenantOauthConfig: 0 };
@@ -64,10 +63,8 @@ describe("onTenantEvent", () => {
   });
 
   it("is told about OAuth configs, and never a secret", async () => {
-    const { instance, happened } = await start();
-    const { id: tenantId } = await instance.createTenant();
-    happened();
-    const { api } = instance;
+    const { api, ids, happened } = await start();
+    const tenantId = ids.acme;
     await api.registerTenantOAuthConfig({ body: { tenantId, ...GOOGLE } });
     const changes = { clientSecret: "another-secret", enabled: false };
     await api.updateTenantOAuthConfig({ body: { tenantId, providerId: "google", ...changes } });
@@ -83,113 +80,95 @@ describe("onTenantEvent", () => {
   });
 
   it("is told nothing where nothing has happened", async () => {
-    const { instance, happened } = await start();
-    const { id: tenantId } = await instance.createTenant("acme");
-    const { browser } = await instance.operator();
-    happened();
-    await browser.post("/tenant/create", { name: "Acme", slug: "acme" });
-    await browser.post("/tenant/update", { tenantId, slug: "Not A Slug", status: "suspended" });
-    await browser.post("/tenant/update", { tenantId });
-    await browser.post("/tenant/update", { tenantId, status: "active" });
-    await browser.post("/tenant/delete", { tenantId: "unknown" });
-    await browser.post("/tenant/oauth-config/delete", { tenantId, providerId: "google" });
-    await instance.browser().post("/tenant/delete", { tenantId });
-    await instance.api.purgeTenants();
+    const { api, ids, as, at, happened } = await start();
+    const tenantId = ids.acme;
+    const operator = await as("admin", "platform");
+    await operator.post("/tenant/create", { name: "Acme", slug: "acme" });
+    await operator.post("/tenant/update", { tenantId, slug: "Not A Slug", status: "suspended" });
+    await operator.post("/tenant/update", { tenantId });
+    await operator.post("/tenant/update", { tenantId, status: "active" });
+    await operator.post("/tenant/delete", { tenantId: "unknown" });
+    await operator.post("/tenant/oauth-config/delete", { tenantId, providerId: "google" });
+    await at(null).post("/tenant/delete", { tenantId });
+    await api.purgeTenants();
     expect(happened()).toEqual([]);
-    expect((await instance.api.getTenant({ query: { id: tenantId } })).status).toBe("active");
+    expect((await api.getTenant({ query: { id: tenantId } })).status).toBe("active");
   });
 
   it("knows the server's own code, people without a session, and where people belong", async () => {
-    const { instance, happened } = await start({ tenant: { canManageTenants: () => true } });
-    const { id } = await instance.createTenant();
-    const { browser, user } = await instance.signUp(id);
-    await browser.post("/tenant/update", { tenantId: id, name: "By its own user" });
-    await instance.browser().post("/tenant/update", { tenantId: id, name: "By nobody" });
-    await instance.api.deleteTenant({ body: { tenantId: id, after: 0 } });
-    await instance.api.purgeTenants();
+    const { api, as, at, ids, happened } = await start({
+      tenant: { canManageTenants: () => true },
+    });
+    const tenantId = ids.acme;
+    const jane = await as("jane", "acme");
+    await jane.post("/tenant/update", { tenantId, name: "By its own user" });
+    await at(null).post("/tenant/update", { tenantId, name: "By nobody" });
+    await api.deleteTenant({ body: { tenantId, after: 0 } });
+    await api.purgeTenants();
     expect(happened().map(({ actor }) => actor)).toEqual([
-      "server",
-      { userId: user.id, tenantId: id },
+      { userId: jane.id, tenantId },
       { userId: null, tenantId: null },
       "server",
       "server",
     ]);
   });
 
-  it.each([
-    [
-      "throws",
-      () => {
-        throw new Error("the audit log is away");
-      },
-    ],
-    [
-      "rejects",
-      async () => {
-        throw new Error("the audit log is away");
-      },
-    ],
+  const away = () => {
+    throw new Error("the audit log is away");
+  };
+  it.each<[string, () => void]>([
+    ["throws", away],
+    ["rejects", async () => away()],
   ])("breaks nothing when it %s, and that is logged", async (_, onTenantEvent) => {
-    const instance = await createInstance({ tenant: { onTenantEvent } });
-    const { browser } = await instance.operator();
-    const created = await browser.post("/tenant/create", { name: "Acme", slug: "acme" });
-    expect(created.status).toBe(200);
+    const { as, logs } = await createWorld({ tenant: { onTenantEvent } });
+    logs.length = 0;
+    const operator = await as("admin", "platform");
+    const created = await operator.post("/tenant/create", { name: "New", slug: "new" });
     const tenantId = created.data.id;
-    for (const [path, body] of [
-      ["/tenant/update", { status: "suspended" }],
-      ["/tenant/oauth-config/register", GOOGLE],
-      ["/tenant/delete", {}],
-    ] as const) {
-      expect((await browser.post(path, { tenantId, ...body })).status, path).toBe(200);
-    }
-    const logged = instance.logs.filter((line) => line.includes("the audit log is away"));
+    const answers = [
+      created,
+      await operator.post("/tenant/update", { tenantId, status: "suspended" }),
+      await operator.post("/tenant/oauth-config/register", { tenantId, ...GOOGLE }),
+      await operator.post("/tenant/delete", { tenantId }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    const logged = logs.filter((line) => line.includes("the audit log is away"));
     expect(logged).toHaveLength(4);
     expect(logged[0]).toContain("onTenantEvent failed for tenant:created");
   });
 
-  it("has a copy: what it does to that shows nowhere", async () => {
-    const instance = await createInstance({
+  it("has a copy, finds what it is told about, and may ask better-auth", async () => {
+    const found: unknown[] = [];
+    const { change, api } = await createWorld({
       tenant: {
-        onTenantEvent: (event) => {
-          if (event.type === "tenant:updated") event.tenant.name = "Changed by the handler";
+        onTenantEvent: async (event) => {
+          if (event.type === "tenant:updated") {
+            found.push(await api.getTenant({ query: { id: event.tenantId } }));
+            event.tenant.name = "Changed by the handler";
+          }
           if (event.type === "policy:changed" && event.after) event.after.signUp = "open";
         },
       },
     });
-    const { id: tenantId } = await instance.createTenant();
-    const body = { tenantId, name: "Renamed", policy: { signUp: "closed" as const } };
-    const answer = await instance.api.updateTenant({ body });
+    const answer = await change("acme", { name: "Renamed", policy: { signUp: "closed" } });
     expect(answer).toMatchObject({ name: "Renamed", policy: { signUp: "closed" } });
+    expect(found).toMatchObject([{ name: "Renamed" }]);
   });
 
   it("is told after the commit: not at all when it is rolled back", async () => {
-    const { instance, happened } = await start();
-    const adapter = instance.context.adapter as unknown as Parameters<typeof runWithTransaction>[0];
-    const create = () => instance.createTenant("acme");
+    const { context, createTenant, happened } = await start();
+    const adapter = context.adapter as unknown as Parameters<typeof runWithTransaction>[0];
     const failing = runWithTransaction(adapter, async () => {
-      await create();
+      await createTenant("new");
       throw new Error("rolled back");
     });
     await expect(failing).rejects.toThrow("rolled back");
     expect(happened()).toEqual([]);
     await runWithTransaction(adapter, async () => {
-      await create();
+      await createTenant("new");
       expect(happened()).toEqual([]);
     });
     expect(happened()).toMatchObject([{ type: "tenant:created" }]);
-  });
-
-  it("finds what it is told about, and may ask better-auth", async () => {
-    const found: unknown[] = [];
-    const instance = await createInstance({
-      tenant: {
-        onTenantEvent: async ({ tenantId }) => {
-          found.push(await instance.api.getTenant({ query: { id: tenantId } }));
-        },
-      },
-    });
-    const tenant = await instance.createTenant();
-    expect(found).toEqual([tenant]);
   });
 });
 
@@ -206,7 +185,7 @@ it.runIf(databases.includes("postgres"))(
       if (line.trim()) await database.query(line);
     }
     const kept: Promise<unknown>[] = [];
-    const instance = await createInstance({
+    const { api, createTenant } = await createInstance({
       database,
       tenant: {
         // As in the guide, whose types the compiler looks at.
@@ -218,8 +197,8 @@ it.runIf(databases.includes("postgres"))(
         },
       },
     });
-    const { id } = await instance.createTenant();
-    await instance.api.deleteTenant({ body: { tenantId: id } });
+    const { id } = await createTenant();
+    await api.deleteTenant({ body: { tenantId: id } });
     await Promise.all(kept);
     const rows = await database.query("select type, actor, event from tenant_event order by id");
     expect(rows.map(({ type, actor }) => [type, actor])).toEqual([

@@ -1,0 +1,70 @@
+import { existsSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { baseRevision, changedLines } from "./changed";
+import type { Mutant } from "./instrument";
+import { type Fate, fates, print } from "./report";
+import { roomOf, testsOf } from "./rooms";
+import { prepare, tryMutants } from "./session";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    /** For everything together; what was not reached by then is said. */
+    minutes: { type: "string" },
+    /** Without paths: mutants on lines changed since then. */
+    base: { type: "string" },
+    /** Test files, instead of the room's own. */
+    tests: { type: "string", multiple: true },
+    /** Seconds for one mutant. */
+    patience: { type: "string", default: "20" },
+    /** Per cent of the mutants that must not live. */
+    least: { type: "string", default: "85" },
+  },
+});
+
+/** Of so many that were tried, per cent mean something. */
+const ENOUGH = 20;
+
+/** The files to try, and on which of their lines. */
+function subjects(): Map<string, Set<number> | undefined> {
+  if (positionals.length > 0) return new Map(positionals.map((file) => [file, undefined]));
+  const base = values.base ?? baseRevision();
+  console.log(`Mutants on lines changed since ${base}.`);
+  return new Map([...changedLines(base)].filter(([file]) => existsSync(file) && roomOf(file)));
+}
+
+async function tryRoom(
+  room: string,
+  lines: ReturnType<typeof subjects>,
+  until: number,
+): Promise<Fate[]> {
+  const files = [...lines.keys()].filter((file) => roomOf(file) === room);
+  const sources = prepare(files);
+  const isWanted = ({ file, line }: Mutant) => lines.get(file)?.has(line) ?? true;
+  const mutants = sources.flatMap((source) => source.mutants).filter(isWanted);
+  if (mutants.length === 0) return [];
+  const said = await tryMutants(sources, values.tests ?? testsOf(room, files), {
+    mutants: mutants.map(({ id, atLoad }) => ({ id, atLoad })),
+    until,
+    perMutant: Number(values.patience) * 1000,
+  });
+  return fates(mutants, said, Date.now() < until);
+}
+
+async function main() {
+  const lines = subjects();
+  const outside = [...lines.keys()].filter((file) => !roomOf(file));
+  if (outside.length > 0) throw new Error(`No room in mutation/rooms.ts: ${outside}`);
+  const minutes = Number(values.minutes ?? (positionals.length > 0 ? 60 : 5));
+  const until = Date.now() + minutes * 60_000;
+  const found: Fate[] = [];
+  for (const room of new Set([...lines.keys()].map((file) => roomOf(file) as string))) {
+    found.push(...(await tryRoom(room, lines, until)));
+  }
+  if (found.length === 0) console.log("No mutant there.");
+  const { tried, score } = print(found);
+  if (tried < ENOUGH) console.log(`Of fewer than ${ENOUGH} nothing follows.`);
+  process.exit(tried >= ENOUGH && score < Number(values.least) ? 1 : 0);
+}
+
+await main();

@@ -1,0 +1,341 @@
+import { createAuthEndpoint } from "better-auth/api";
+import { emailOTP } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
+import { OPENER, type Opener } from "../../src/border/trusted";
+import { runInTenant, type TenantPolicy } from "../../src/index";
+import { PASSWORD } from "../support/instance";
+import { everyCase } from "../support/matrix";
+import { mapStorage } from "../support/stores";
+import { createWorld, outcome } from "../support/world";
+import { codeOf, createWays, STORES } from "./ways-in";
+
+const REFUSALS: [code: string, policy: TenantPolicy][] = [
+  ["SIGN_UP_CLOSED", { signUp: "closed" }],
+  ["INVITATION_REQUIRED", { signUp: "invited" }],
+  ["EMAIL_DOMAIN_NOT_ALLOWED", { emailDomains: ["acme.com"] }],
+];
+const ACME: TenantPolicy = { emailDomains: ["acme.com"] };
+const CLOSED: TenantPolicy = { signUp: "closed", ...ACME };
+
+const person = (email: string) => ({ name: "New", email, password: PASSWORD });
+
+/** Each refusal with a store of its own, or with all of them. */
+const CASES = STORES.flatMap((store, index) =>
+  REFUSALS.filter((_, at) => everyCase || at === index).map(
+    ([code, policy]) => [code, store, policy] as const,
+  ),
+);
+
+describe("R13: who becomes a user", () => {
+  it.each(CASES)("%s, whichever endpoint makes the user in %s", async (code, store, policy) => {
+    const { ways, visitor, setPolicy, people } = await createWays(store);
+    const before = await people();
+    for (const { name, run } of ways.filter(({ makesUser }) => makesUser)) {
+      await setPolicy(null);
+      const browser = visitor();
+      const answer = await run(browser, () => setPolicy(policy));
+      expect([name, codeOf(answer), await people()]).toEqual([name, code, before]);
+      browser.keepCookies(answer.headers);
+      expect((await browser.get("/get-session")).data).toBeNull();
+    }
+    await setPolicy(policy);
+    for (const how of ["createUser", "createOAuthUser", "adapter"]) {
+      const answer = await visitor().post(`/unknown/user?how=${how}`);
+      expect([how, ...outcome(answer)]).toEqual([how, 403, code]);
+    }
+    expect(await people()).toEqual(before);
+  });
+
+  it.each(STORES)("whoever is there already signs in as before, in %s", async (store) => {
+    const { ways, visitor, setPolicy } = await createWays(store);
+    await setPolicy(CLOSED);
+    for (const { name, run } of ways.filter(({ makesUser }) => !makesUser)) {
+      const answer = await run(visitor());
+      expect([name, codeOf(answer), answer.status]).toEqual([name, undefined, 200]);
+    }
+  });
+
+  it("those whom operators, the tenant's administrators and the server's own code make", async () => {
+    const world = await createWorld();
+    const { at, api, ids } = world;
+    const own = await world.join("acme", "admin");
+    await world.change("acme", { policy: CLOSED });
+    for (const admin of [at("acme", await world.operator()), own]) {
+      const body = person(`${crypto.randomUUID()}@elsewhere.com`);
+      expect(outcome(await admin.post("/admin/create-user", body))).toEqual([200, undefined]);
+    }
+    await runInTenant(ids.acme, () => api.signUpEmail({ body: person("c@else.com") }));
+    await api.signUpEmailTenant({ body: { ...person("d@else.com"), tenantId: ids.acme } });
+    const row = { email: "e@else.com", name: "E", emailVerified: false };
+    await runInTenant(ids.acme, () =>
+      world.context.internalAdapter.createUser(row, { method: "other" }),
+    );
+    expect(await world.rowsIn("acme", "user")).toHaveLength(6);
+    // A call for somebody who has sent a request is that request's.
+    const headers = new Headers(world.naming("acme"));
+    const call = api.signUpEmail({ body: person("f@else.com"), headers });
+    await expect(call).rejects.toMatchObject({ body: { code: "SIGN_UP_CLOSED" } });
+    const nobody = await at("acme").post("/admin/create-user", person("g@else.com"));
+    expect(nobody.status).toBe(401);
+    expect(await world.rowsIn("acme", "user")).toHaveLength(6);
+  });
+
+  it('those for whom an opener speaks, where the policy says "invited"', async () => {
+    const accepted: unknown[] = [];
+    const opener: Opener = async (_, { email }) =>
+      email === "invited@example.com"
+        ? { data: { name: "Guest" }, accept: async (user: object) => void accepted.push(user) }
+        : undefined;
+    const { at, as, change, rowsIn } = await createWorld({
+      arrange: (ours, others) => [ours, ...others, { id: "invites", [OPENER]: opener } as never],
+    });
+    const { email: taken } = await as("jane", "acme");
+    const signUp = (email: string) => at("acme").post("/sign-up/email", person(email));
+    await change("acme", { policy: { signUp: "invited" } });
+    for (const email of ["other@example.com", taken]) {
+      expect(outcome(await signUp(email))).toEqual([403, "INVITATION_REQUIRED"]);
+    }
+    const { status, data } = await signUp("Invited@example.com");
+    expect([status, data.user]).toMatchObject([200, { name: "Guest" }]);
+    expect(accepted).toMatchObject([{ email: "invited@example.com", id: expect.any(String) }]);
+    expect(await rowsIn("acme", "user")).toHaveLength(2);
+    await change("acme", { policy: { signUp: "closed" } });
+    expect((await signUp("invited@example.com")).code).toBe("SIGN_UP_CLOSED");
+  });
+
+  it("nobody whose address a hook moves to another domain", async () => {
+    const before = async (user: { email: string }) => ({
+      data: { ...user, email: user.email.replace("@acme.com", "@evil.com") },
+    });
+    const { at, change, rows } = await createWorld({
+      auth: { databaseHooks: { user: { create: { before } } } },
+    });
+    await change("acme", { policy: ACME });
+    await at("acme").post("/sign-up/email", person("al@acme.com"));
+    expect(await rows("user")).toBe(0);
+  });
+});
+
+describe("R13: the answer tells nothing about who exists", () => {
+  it.each([
+    ["signed in at once", {}],
+    ["verification required", { requireEmailVerification: true }],
+    ["not signed in", { autoSignIn: false }],
+  ])("%s", async (_, settings) => {
+    const { at, change, ids, api, rows } = await createWorld({
+      auth: { emailAndPassword: { enabled: true, ...settings } },
+    });
+    const taken = "taken@example.com";
+    await api.signUpEmailTenant({ body: { ...person(taken), tenantId: ids.acme } });
+    for (const [code, policy] of REFUSALS) {
+      await change("acme", { policy });
+      for (const path of ["/sign-up/email", "/tenant/sign-up/email"]) {
+        const answers: object[] = [];
+        for (const email of [taken, taken.toUpperCase(), "free@example.com"]) {
+          const { status, data } = await at("acme").post(path, person(email));
+          answers.push({ status, data });
+        }
+        expect(answers[0]).toMatchObject({ status: 403, data: { code } });
+        expect(answers).toEqual(answers.map(() => answers[0]));
+      }
+    }
+    expect(await rows("user")).toBe(1);
+  });
+
+  it("also where the session of the request says which tenant it is", async () => {
+    const { as, change } = await createWorld();
+    const jane = await as("jane", "acme");
+    await change("acme", { policy: { signUp: "closed" } });
+    for (const email of [jane.email, "free@example.com"]) {
+      const answer = await jane.fork({}).post("/sign-up/email", person(email));
+      expect(outcome(answer)).toEqual([403, "SIGN_UP_CLOSED"]);
+    }
+  });
+});
+
+describe("an address of emailDomains counts once it is verified", () => {
+  it("a sign-up gets the mail and the answers of requireEmailVerification", async () => {
+    const world = await createWorld({
+      auth: { emailVerification: { autoSignInAfterVerification: true } },
+    });
+    await world.change("acme", { policy: ACME });
+    const browser = world.at("acme");
+    const answer = await browser.post("/sign-up/email", person("al@acme.com"));
+    const user = { email: "al@acme.com", emailVerified: false };
+    expect([answer.status, answer.data]).toMatchObject([200, { token: null, user }]);
+    const { token } = world.lastMail("verification");
+    const again = await world.at("acme").post("/sign-up/email", person("Al@Acme.com"));
+    expect([again.status, Object.keys(again.data)]).toEqual([200, Object.keys(answer.data)]);
+    expect(await world.rowsIn("acme", "user")).toHaveLength(1);
+    const signIn = async (password = PASSWORD) =>
+      outcome(await browser.post("/sign-in/email", { email: "al@acme.com", password }));
+    expect(await signIn()).toEqual([403, "EMAIL_NOT_VERIFIED"]);
+    expect(await signIn("wrong")).toEqual([401, "INVALID_EMAIL_OR_PASSWORD"]);
+    expect((await browser.get("/verify-email", { query: { token } })).status).toBe(200);
+    expect(await world.whoIs(browser)).toMatchObject({ email: "al@acme.com" });
+    expect(await signIn()).toEqual([200, undefined]);
+  });
+
+  it.each(STORES)("no way leads past it: sessions in %s", async (store) => {
+    const { visitor, setPolicy, googleIdToken, settle } = await createWays(store);
+    await setPolicy(ACME);
+    const al = { ...person("al@acme.com"), username: "al_acme" };
+    await visitor().post("/sign-up/email", al);
+    const social = (sub: string, email_verified: boolean) => {
+      const claims = { aud: "global-client", sub, email: `${sub}@acme.com`, email_verified };
+      const idToken = { token: googleIdToken(claims) };
+      return visitor().post("/sign-in/social", { provider: "google", idToken });
+    };
+    const answers = [
+      await visitor().post("/sign-in/username", al),
+      await visitor().post("/unknown/session?email=al@acme.com"),
+      await social("bo", false),
+      await social("bo", false),
+    ];
+    expect(answers.map(outcome)).toEqual(answers.map(() => [403, "EMAIL_NOT_VERIFIED"]));
+    // The provider has verified the address.
+    expect((await social("cy", true)).status).toBe(200);
+    for (const lookalike of [
+      "x@notacme.com",
+      "x@sub.acme.com",
+      "x@acme.com.evil.com",
+      "acme.com@x.com",
+    ]) {
+      const { code } = await visitor().post("/sign-up/email", person(lookalike));
+      expect([lookalike, code]).toEqual([lookalike, "EMAIL_DOMAIN_NOT_ALLOWED"]);
+    }
+    await setPolicy(null);
+    expect((await settle()).id).toBeTruthy();
+  });
+});
+
+/** A plugin that changes users in every way there is. */
+const writer = {
+  id: "writer",
+  endpoints: {
+    write: createAuthEndpoint("/writer/write", { method: "POST" }, async (ctx) => {
+      const { adapter, internalAdapter } = ctx.context;
+      const { how, id, email } = ctx.query as Record<"how" | "id" | "email", string>;
+      const call = { model: "user", where: [{ field: "id", value: id }], update: { email } };
+      if (how === "internalAdapter") await internalAdapter.updateUser(id, { email });
+      if (how === "update") await adapter.update(call);
+      if (how === "updateMany") await adapter.updateMany(call);
+      if (how === "transaction") await adapter.transaction((inner) => inner.update(call));
+      return ctx.json({ ok: true });
+    }),
+  },
+};
+
+describe.each(["the database", "secondary storage"])(
+  "a new address, where the policy names domains; sessions in %s",
+  (store) => {
+    async function start() {
+      const world = await createWorld({
+        plugins: (send) => [
+          emailOTP({ changeEmail: { enabled: true }, sendVerificationOTP: send("otp") }),
+          writer,
+        ],
+        auth: {
+          user: {
+            changeEmail: {
+              enabled: true,
+              updateEmailWithoutVerification: true,
+              sendChangeEmailConfirmation: undefined as never,
+            },
+          },
+          ...(store === "secondary storage" && { secondaryStorage: mapStorage().storage }),
+        },
+      });
+      const update = (id: string, data: object) =>
+        runInTenant(world.ids.acme, () => world.context.internalAdapter.updateUser(id, data));
+      /** Somebody who is there. No header is needed: the session says where. */
+      const have = async (email: string, emailVerified: boolean) => {
+        const { id, cookies } = await world.signUp("acme", email);
+        await update(id, { emailVerified });
+        return { id, browser: world.at(null, { cookies } as never) };
+      };
+      const addressOf = async (id: string) => {
+        const [row] = await world.database.query('select * from "user" where id = ?', [id]);
+        return [row?.email, Boolean(row?.emailVerified)];
+      };
+      const setPolicy = (policy: TenantPolicy | null = ACME) => world.change("acme", { policy });
+      return { ...world, update, have, addressOf, setPolicy };
+    }
+
+    it("has to be of one of them, and is refused alike whether it is taken or not", async () => {
+      const { have, addressOf, setPolicy, mails } = await start();
+      const people = [await have("al@acme.com", true), await have("bo@acme.com", false)];
+      await have("taken@elsewhere.com", true);
+      await setPolicy();
+      for (const { id, browser } of people) {
+        const before = await addressOf(id);
+        for (const path of ["/change-email", "/email-otp/request-email-change"]) {
+          for (const newEmail of ["free@elsewhere.com", "taken@elsewhere.com", "x@sub.acme.com"]) {
+            const refused = [path, newEmail, 403, "EMAIL_DOMAIN_NOT_ALLOWED"];
+            const answer = await browser.post(path, { newEmail });
+            expect([path, newEmail, ...outcome(answer)]).toEqual(refused);
+          }
+        }
+        expect(await addressOf(id)).toEqual(before);
+      }
+      expect(mails).toEqual([]);
+    });
+
+    it("has to be theirs before they have it", async () => {
+      const { have, addressOf, setPolicy, lastMail } = await start();
+      const { id, browser } = await have("al@elsewhere.com", false);
+      await setPolicy();
+      const asked = await browser.post("/change-email", { newEmail: "Boss@acme.com" });
+      expect([asked.status, asked.data]).toEqual([200, { status: true }]);
+      expect(await addressOf(id)).toEqual(["al@elsewhere.com", false]);
+      const { token } = lastMail("verification");
+      expect((await browser.get("/verify-email", { query: { token } })).status).toBe(200);
+      expect(await addressOf(id)).toEqual(["boss@acme.com", true]);
+      // Without domains it is as the application has it.
+      await setPolicy(null);
+      const other = await have("cy@elsewhere.com", false);
+      await other.browser.post("/change-email", { newEmail: "cy@acme.com" });
+      expect(await addressOf(other.id)).toEqual(["cy@acme.com", false]);
+    });
+
+    it("is not changed by what was mailed before, nor by a plugin that writes it", async () => {
+      const { have, addressOf, setPolicy, lastMail } = await start();
+      const { id, browser } = await have("al@acme.com", true);
+      const newEmail = "al@elsewhere.com";
+      await browser.post("/change-email", { newEmail });
+      const query = { token: lastMail("verification").token };
+      await browser.post("/email-otp/request-email-change", { newEmail });
+      const { code: otp } = lastMail("otp");
+      await setPolicy();
+      const attempts = [
+        await browser.get("/verify-email", { query }),
+        await browser.post("/email-otp/change-email", { newEmail, otp }),
+      ];
+      for (const how of ["internalAdapter", "update", "updateMany", "transaction"]) {
+        const path = `/writer/write?how=${how}&id=${id}&email=`;
+        attempts.push(await browser.post(path + newEmail));
+        const unverified = await browser.post(`${path}boss@acme.com`);
+        expect([how, ...outcome(unverified)]).toEqual([how, 403, "EMAIL_NOT_VERIFIED"]);
+        expect((await browser.post(`${path}al@acme.com`)).status).toBe(200);
+      }
+      const refused = [403, "EMAIL_DOMAIN_NOT_ALLOWED"];
+      expect(attempts.map(outcome)).toEqual(attempts.map(() => refused));
+      expect(await addressOf(id)).toEqual(["al@acme.com", true]);
+    });
+
+    it("is given by operators, the tenant's own administrators and the server's own code", async () => {
+      const world = await start();
+      const { id } = await world.have("al@acme.com", true);
+      const admins = [await world.operator(), (await world.join("acme", "admin")).fork({})];
+      await world.setPolicy();
+      for (const [index, admin] of admins.entries()) {
+        const email = `by-${index}@elsewhere.com`;
+        const body = { userId: id, data: { email } };
+        expect((await admin.post("/admin/update-user", body)).status).toBe(200);
+        expect((await world.addressOf(id))[0]).toBe(email);
+      }
+      await world.update(id, { email: "three@elsewhere.com" });
+      expect((await world.addressOf(id))[0]).toBe("three@elsewhere.com");
+    });
+  },
+);

@@ -1,0 +1,395 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { passkey } from "@better-auth/passkey";
+import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
+import { createAuthEndpoint } from "better-auth/api";
+import { setSessionCookie } from "better-auth/cookies";
+import {
+  anonymous,
+  deviceAuthorization,
+  emailOTP,
+  genericOAuth,
+  magicLink,
+  oneTap,
+  phoneNumber,
+  siwe,
+  twoFactor,
+  username,
+} from "better-auth/plugins";
+import type { DBAdapter } from "better-auth/types";
+import { runInTenant, type SignInMethod, type TenantPolicy } from "../../src/index";
+import { createAuthenticator } from "../../src/testing/authenticator";
+import type { Answer, Browser } from "../support/browser";
+import { startIdentityProvider } from "../support/identity-provider";
+import { type InstanceOptions, PASSWORD } from "../support/instance";
+import { fakeGoogleAndGitHub } from "../support/providers";
+import { mapStorage } from "../support/stores";
+import { createWorld, type Person, type WorldOptions } from "../support/world";
+
+export const STORES = ["the database", "secondary storage", "stateless"] as const;
+export type Store = (typeof STORES)[number];
+
+const CLIENT = { clientId: "global-client", clientSecret: "global-secret" };
+
+/** A plugin that nobody has heard of, which makes users and sessions in every way there is. */
+const unknownPlugin = {
+  id: "unknown",
+  endpoints: {
+    unknownUser: createAuthEndpoint("/unknown/user", { method: "POST" }, async (ctx) => {
+      const { internalAdapter, adapter } = ctx.context;
+      const email = `${crypto.randomUUID()}@example.com`;
+      const user = { email, name: "Unknown", emailVerified: false };
+      const { how } = ctx.query as { how: "createUser" | "createOAuthUser" | "adapter" };
+      if (how === "createUser") await internalAdapter.createUser(user, { method: "other" });
+      else if (how === "createOAuthUser") {
+        await internalAdapter.createOAuthUser(user, { providerId: "x", accountId: email });
+      } else {
+        const dates = { createdAt: new Date(), updatedAt: new Date() };
+        await adapter.create({ model: "user", data: { ...user, ...dates } });
+      }
+      return ctx.json({ ok: true });
+    }),
+    unknownSession: createAuthEndpoint("/unknown/session", { method: "POST" }, async (ctx) => {
+      const { internalAdapter, adapter } = ctx.context;
+      const found = await internalAdapter.findUserByEmail(ctx.query?.email as string);
+      if (!found) throw new Error("nobody");
+      const userId = found.user.id;
+      if (ctx.query?.how === "adapter") {
+        const now = new Date();
+        const dates = { expiresAt: now, createdAt: now, updatedAt: now };
+        const data = { token: crypto.randomUUID(), userId, ...dates };
+        await adapter.create({ model: "session", data });
+      } else {
+        const session = await internalAdapter.createSession(userId);
+        await setSessionCookie(ctx, { session, user: found.user });
+      }
+      return ctx.json({ ok: true });
+    }),
+  },
+} satisfies BetterAuthPlugin;
+
+/** A way to get a session at a tenant. */
+export interface WayIn {
+  name: string;
+  /** Null for a way that no policy can name. */
+  method: SignInMethod | null;
+  /** Somebody who is new: it makes a user. */
+  makesUser: boolean;
+  /** Does all of it. The last request is the one that makes the session: `beforeLast` comes before. */
+  run(browser: Browser, beforeLast?: () => Promise<unknown>): Promise<Answer<unknown>>;
+}
+
+function storeOptions(store: Store, updateAge = 24 * 3600) {
+  const { storage, entries } = mapStorage();
+  const cookieCache = { enabled: true, strategy: "jwe", refreshCache: true } as const;
+  const options: Record<Store, Partial<BetterAuthOptions>> = {
+    "the database": { session: { updateAge } },
+    "secondary storage": { secondaryStorage: storage, session: { updateAge } },
+    stateless: { database: undefined as never, session: { cookieCache } },
+  };
+  return { entries, options: options[store] };
+}
+
+const makePlugins =
+  (issuer: string, more: BetterAuthPlugin[]): NonNullable<WorldOptions["plugins"]> =>
+  (send) => {
+    let count = 100_000;
+    return [
+      ...more,
+      twoFactor(),
+      emailOTP({ generateOTP: () => String(++count), sendVerificationOTP: send("otp") }),
+      magicLink({ sendMagicLink: send("magic") }),
+      username(),
+      phoneNumber({
+        sendOTP: send("phone"),
+        signUpOnVerification: { getTempEmail: (number) => `p${number.slice(1)}@phone.example.com` },
+      }),
+      anonymous(),
+      deviceAuthorization({ interval: "1s" }),
+      siwe({
+        domain: "localhost:3000",
+        getNonce: async () => `nonce${++count}`,
+        verifyMessage: async () => true,
+      }),
+      passkey({ rpID: "localhost" }),
+      oneTap(),
+      genericOAuth({
+        config: [
+          {
+            ...CLIENT,
+            providerId: "corp",
+            authorizationUrl: `${issuer}/oauth/authorize`,
+            tokenUrl: `${issuer}/oauth/token`,
+            userInfoUrl: `${issuer}/api/v4/user`,
+            accountSubject: ({ profile }) => String(profile.id),
+          },
+        ],
+      }),
+      unknownPlugin,
+    ];
+  };
+
+type WaysOptions = Pick<InstanceOptions, "tenant" | "auth" | "arrange"> & {
+  updateAge?: number;
+  plugins?: BetterAuthPlugin[];
+};
+
+/** A world with every official plugin that makes sessions, and all ways into Acme. */
+export async function createWays(store: Store, options: WaysOptions = {}) {
+  const { tenant, auth, arrange, updateAge, plugins = [] } = options;
+  const { entries, options: stored } = storeOptions(store, updateAge);
+  const { googleIdToken } = fakeGoogleAndGitHub();
+  const idp = await startIdentityProvider();
+  idp.registerClient(CLIENT.clientId, CLIENT.clientSecret);
+  const world = await createWorld({
+    plugins: makePlugins(idp.issuer, plugins),
+    tenant: { scopedModels: ["deviceCode", "passkey", "walletAddress"], ...tenant },
+    migrate: store !== "stateless",
+    ...(arrange && { arrange }),
+    auth: {
+      ...stored,
+      account: { storeStateStrategy: "cookie" },
+      emailVerification: { autoSignInAfterVerification: true },
+      socialProviders: { google: CLIENT, gitlab: { ...CLIENT, issuer: idp.issuer } },
+      ...auth,
+    },
+  });
+  const adapter = world.context.adapter as unknown as DBAdapter;
+  let count = 0;
+  let called: string | undefined;
+  const unique = () => called ?? `person-${++count}`;
+
+  /** Somebody who is there already: with a password, a username and a session. */
+  async function settle() {
+    const name = unique();
+    const person = await world.signUp("acme", `${name}@example.com`, {
+      username: name.replace("-", "_"),
+    });
+    await runInTenant(world.ids.acme, () =>
+      world.context.internalAdapter.updateUser(person.id, { emailVerified: true }),
+    );
+    return person;
+  }
+
+  const person = await settle();
+  const parts = { world, adapter, idp, googleIdToken, person, unique, next: () => ++count };
+  const ways = [...directWays(parts), ...socialWays(parts), ...mailedWays(parts), ...others(parts)];
+  return {
+    ...world,
+    idp,
+    googleIdToken,
+    person,
+    settle,
+    /** Somebody at Acme, who is nobody yet. */
+    visitor: (headers: Record<string, string> = {}) =>
+      world.browser({ ...world.naming("acme"), ...headers }),
+    /** Whoever is new meanwhile has this name, and the address that goes with it. */
+    async calling<T>(name: string, run: () => Promise<T>): Promise<T> {
+      called = name;
+      return run().finally(() => {
+        called = undefined;
+      });
+    },
+    // Where there is no table, nobody can write a row into it.
+    ways: ways.filter(({ name }) => store !== "secondary storage" || !name.startsWith("a row")),
+    setStatus: (status: "active" | "suspended") => world.change("acme", { status }),
+    setPolicy: (policy: TenantPolicy | null) => world.change("acme", { policy }),
+    /** How many users and sessions Acme has. */
+    people: async () => {
+      const of = (model: string) => runInTenant(world.ids.acme, () => adapter.count({ model }));
+      const isStored = store === "secondary storage";
+      const sessions = isStored ? [...entries.values()].filter(isSession).length : of("session");
+      return { users: await of("user"), sessions: await sessions };
+    },
+  };
+}
+
+const isSession = (stored: string) => stored.includes("userId") && stored.includes("expiresAt");
+
+interface Parts {
+  world: Awaited<ReturnType<typeof createWorld>>;
+  adapter: DBAdapter;
+  idp: Awaited<ReturnType<typeof startIdentityProvider>>;
+  googleIdToken: ReturnType<typeof fakeGoogleAndGitHub>["googleIdToken"];
+  person: Person;
+  unique: () => string;
+  next: () => number;
+}
+
+type Step = (browser: Browser) => Promise<Answer<unknown>>;
+
+/**
+ * A way in: `prepare` does all of it but for the last request, which it answers with; or with an
+ * answer, where one of the requests before was refused.
+ */
+const way = (
+  name: string,
+  method: SignInMethod | null,
+  makesUser: boolean,
+  prepare: (browser: Browser) => Promise<Answer<unknown> | Step>,
+): WayIn => ({
+  name,
+  method,
+  makesUser,
+  run: async (browser, beforeLast) => {
+    const last = await prepare(browser);
+    if (typeof last !== "function") return last;
+    await beforeLast?.();
+    return last(browser);
+  },
+});
+
+function directWays({ person: { email }, unique, googleIdToken }: Parts): WayIn[] {
+  const password = PASSWORD;
+  const newEmail = () => `${unique()}@example.com`;
+  const token = () => {
+    const address = newEmail();
+    return googleIdToken({ aud: CLIENT.clientId, sub: address, email: address });
+  };
+  const signUp = () => ({ name: "New", email: newEmail(), password });
+  const signIn = () => ({ email, password, username: "person_1" });
+  const social = () => ({ provider: "google", idToken: { token: token() } });
+  const tap = () => ({ idToken: token() });
+  const nothing = () => ({});
+  const unknown = `/unknown/session?email=${email}`;
+  const rows: [string, SignInMethod | null, boolean, path: string, bodyOf: () => object][] = [
+    ["sign-up with a password", "password", true, "/sign-up/email", signUp],
+    ["sign-in with a password", "password", false, "/sign-in/email", signIn],
+    ["sign-in with a username", "password", false, "/sign-in/username", signIn],
+    ["an id token", "social:google", true, "/sign-in/social", social],
+    ["one tap", "social:google", true, "/one-tap/callback", tap],
+    ["nobody in particular", "anonymous", true, "/sign-in/anonymous", nothing],
+    ["a plugin that nobody knows", null, false, unknown, nothing],
+    ["a row that such a plugin writes itself", null, false, `${unknown}&how=adapter`, nothing],
+  ];
+  return rows.map(([name, method, makesUser, path, bodyOf]) =>
+    way(name, method, makesUser, async () => (browser) => browser.post(path, bodyOf())),
+  );
+}
+
+function socialWays({ idp, unique }: Parts): WayIn[] {
+  const social = (provider: string) => async (browser: Browser) => {
+    const person = unique();
+    idp.addPerson(person);
+    const body = { provider, callbackURL: "/in", errorCallbackURL: "/failed" };
+    const answer = await browser.post<{ url: string }>("/sign-in/social", body);
+    if (answer.status >= 400) return answer;
+    const back = await idp.authorize(answer.data.url, person);
+    return (browser: Browser) => browser.fork({}).get(back);
+  };
+  return [
+    way("a social callback", "social:gitlab", true, social("gitlab")),
+    way("generic OAuth", "social:corp", true, social("corp")),
+  ];
+}
+
+function mailedWays({ world, person, unique, next }: Parts): WayIn[] {
+  const newEmail = () => `${unique()}@example.com`;
+  const known = () => person.email;
+  const magic = (address: () => string) => async (browser: Browser) => {
+    const answer = await browser.post("/sign-in/magic-link", { email: address() });
+    if (answer.status >= 400) return answer;
+    const { token } = world.lastMail("magic");
+    return (browser: Browser) => browser.get("/magic-link/verify", { query: { token } });
+  };
+  const code = (address: () => string) => async (browser: Browser) => {
+    const body = { email: address(), type: "sign-in" };
+    const answer = await browser.post("/email-otp/send-verification-otp", body);
+    if (answer.status >= 400) return answer;
+    const { code: otp } = world.lastMail("otp");
+    return (browser: Browser) => browser.post("/sign-in/email-otp", { email: body.email, otp });
+  };
+  return [
+    way("a magic link, new", "magic-link", true, magic(newEmail)),
+    way("a magic link", "magic-link", false, magic(known)),
+    way("a code by mail, new", "email-otp", true, code(newEmail)),
+    way("a code by mail", "email-otp", false, code(known)),
+    way("a phone, new", "phone", true, async (browser) => {
+      const phoneNumber = `+1555${String(next()).padStart(7, "0")}`;
+      await browser.post("/phone-number/send-otp", { phoneNumber });
+      const body = { phoneNumber, code: world.lastMail("phone").code };
+      return (browser: Browser) => browser.post("/phone-number/verify", body);
+    }),
+  ];
+}
+
+function others({ world, adapter, person, next }: Parts): WayIn[] {
+  return [
+    way("a passkey", "passkey", false, async (browser) => {
+      const { publicKey, id: credentialID, assert } = await createAuthenticator("localhost");
+      const key = { name: "key", userId: person.id, publicKey, credentialID, counter: 0 };
+      const data = { ...key, deviceType: "singleDevice", backedUp: false, createdAt: new Date() };
+      await runInTenant(world.ids.acme, () => adapter.create({ model: "passkey", data }));
+      const path = "/passkey/generate-authenticate-options";
+      const { challenge } = (await browser.get<{ challenge: string }>(path)).data;
+      const response = await assert(challenge, "http://localhost:3000");
+      return (browser: Browser) => browser.post("/passkey/verify-authentication", { response });
+    }),
+    way("a wallet, new", "siwe", true, async (browser) => {
+      const wallet = `0x${String(next()).padStart(40, "0")}`;
+      const { nonce } = (await browser.post<{ nonce: string }>("/siwe/nonce")).data;
+      const asks = "localhost:3000 wants you to sign in with your Ethereum account:";
+      const facts = `URI: http://localhost:3000\nVersion: 1\nChain ID: 1\nNonce: ${nonce}`;
+      const message = `${asks}\n${wallet}\n\n${facts}`;
+      const signature = `0x${"ab".repeat(65)}`;
+      return (browser: Browser) => browser.post("/siwe/verify", { message, signature });
+    }),
+    way("a device", "device", false, async (browser) => {
+      const { data } = await browser.post<Record<"device_code" | "user_code", string>>(
+        "/device/code",
+        { client_id: "tv" },
+      );
+      const { device_code, user_code } = data;
+      await person.get("/device", { query: { user_code } });
+      await person.post("/device/approve", { userCode: user_code });
+      const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
+      return (browser: Browser) =>
+        browser.post("/device/token", { grant_type, device_code, client_id: "tv" });
+    }),
+  ];
+}
+
+/** The code of a refusal, in the body or in the redirect. */
+export function codeOf({ code, location }: Answer<unknown>): string | undefined {
+  if (!location) return code;
+  return new URL(location, "http://localhost").searchParams.get("error") ?? undefined;
+}
+
+export const ENDPOINT = /createAuthEndpoint\("([^"]+)"/g;
+
+const PACKAGES = "passkey api-key electron expo i18n mcp oauth-provider stripe".split(" ");
+
+/** The code of better-auth and of the plugins that are packages of their own. */
+function sources(): { name: string; code: string }[] {
+  const roots = ["better-auth", ...PACKAGES.map((name) => `@better-auth/${name}`)].map((name) =>
+    dirname(fileURLToPath(import.meta.resolve(name))),
+  );
+  return roots
+    .flatMap((root) =>
+      readdirSync(root, { recursive: true, encoding: "utf8" }).map((file) => join(root, file)),
+    )
+    .filter((name) => /\.m?js$/.test(name))
+    .map((name) => ({ name, code: readFileSync(name, "utf8") }));
+}
+
+/**
+ * Every endpoint of better-auth and its official plugins whose code has a call in it, by itself or
+ * in a function above the endpoints of its file: then the file is named. `helpers` are files that
+ * do it for whichever endpoint asks, and have no path of their own.
+ */
+export function endpointsThatCall(calls: RegExp, helpers: string[]): string[] {
+  return sources().flatMap(({ name, code }) => {
+    const isHelper = helpers.some((helper) => name.includes(helper)) || name.includes("/client");
+    if (isHelper || !calls.test(code)) return [];
+    const starts = [...code.matchAll(ENDPOINT)];
+    const found = starts.flatMap((start, index) => {
+      const text = code.slice(start.index, starts[index + 1]?.index);
+      return calls.test(text) ? [start[1] ?? ""] : [];
+    });
+    const before = code.slice(0, starts[0]?.index);
+    // A helper above the endpoints of its file does it for one of them.
+    const inHelper = calls.test(before.replace(/^(async )?function|import .*$/gm, ""));
+    return inHelper && !found.length ? [name] : found;
+  });
+}

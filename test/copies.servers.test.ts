@@ -1,0 +1,282 @@
+import { type BetterAuthOptions, type BetterAuthPlugin, betterAuth } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import { getMigrations } from "better-auth/db/migration";
+import { bearer, magicLink } from "better-auth/plugins";
+import type { DBAdapter } from "better-auth/types";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { getTenantId, runInTenant, tenantAuth } from "../src/index";
+import { Browser } from "./support/browser";
+import { createDatabase, type TestDatabase } from "./support/database";
+import {
+  BASE_URL,
+  type Copy,
+  cleanUpCopies,
+  createInstance,
+  type Instance,
+  type InstanceOptions,
+  PASSWORD,
+  secondCopy,
+} from "./support/instance";
+import { CACHES, createMemory, mapStorage } from "./support/stores";
+import { createMailbox, createWorld, EMAIL, expectSessionsApart } from "./support/world";
+
+cleanUpCopies();
+
+const person = (email = EMAIL) => ({ name: "Somebody", email, password: PASSWORD });
+
+/** As much of an instance as a browser can see. */
+type Process = Pick<Instance, "browser">;
+
+async function openDatabase(): Promise<TestDatabase> {
+  const database = await createDatabase("sqlite");
+  onTestFinished(() => database.close());
+  return database;
+}
+
+/** Who a browser is at a tenant of an instance, or where it names none. */
+async function whoIs({ browser }: Process, { cookies }: Browser, tenantId?: string) {
+  const window = browser(tenantId ? { "x-tenant-id": tenantId } : {});
+  for (const [name, value] of cookies) window.cookies.set(name, value);
+  const { data } = await window.get<{ user: { id: string } } | null>("/get-session");
+  return data?.user.id ?? null;
+}
+
+/** Everybody is who they are in both instances, in their own tenant and nowhere else. */
+async function expectShared(processes: [Process, Process], acme: string, globex: string) {
+  for (const [home, elsewhere, made] of [
+    [acme, globex, processes[0]],
+    [globex, acme, processes[1]],
+  ] as const) {
+    const browser = made.browser({ "x-tenant-id": home });
+    const { data } = await browser.post<{ user: { id: string } }>("/sign-up/email", person());
+    expect(data.user).toMatchObject({ tenantId: home });
+    for (const process of processes) {
+      expect(await whoIs(process, browser, home)).toBe(data.user.id);
+      expect(await whoIs(process, browser)).toBe(data.user.id);
+      expect(await whoIs(process, browser, elsewhere)).toBe(null);
+      const again = process.browser({ "x-tenant-id": home });
+      expect((await again.post("/sign-in/email", person())).status).toBe(200);
+      expect(await whoIs(process, again, elsewhere)).toBe(null);
+    }
+  }
+}
+
+describe("two copies of the package in one process", () => {
+  it.each<[string, string, () => Promise<Partial<Copy>>, () => Promise<Partial<Copy>>]>([
+    ["its own", "source", async () => ({}), async () => ({ runInTenant })],
+    ["the other", "source", async () => ({}), secondCopy],
+    ["the first", "other copy", secondCopy, async () => ({ runInTenant })],
+    ["another", "other copy", secondCopy, secondCopy],
+  ])("runInTenant of %s copy runs in the tenant of an instance of the %s", async (...row) => {
+    const [installed, caller] = [await row[2](), await row[3]()];
+    const { tenantAuth: plugin } = installed;
+    const { api, ids, rowsIn, rows } = await createWorld(plugin ? { tenantAuth: plugin } : {});
+    await caller.runInTenant?.(ids.acme, () => api.signUpEmail({ body: person() }));
+    expect(await rowsIn("acme", "user")).toHaveLength(1);
+    expect(await rows("user")).toBe(1);
+  });
+
+  it("getTenantId of both copies knows the tenant in every hook and sender", async () => {
+    const copy = await secondCopy();
+    const seen: unknown[] = [];
+    const note = async () => void seen.push([getTenantId(), copy.getTenantId()]);
+    const { as, at, ids } = await createWorld({
+      auth: {
+        hooks: { before: createAuthMiddleware(note), after: createAuthMiddleware(note) },
+        databaseHooks: { user: { create: { after: note } } },
+        emailAndPassword: { enabled: true, sendResetPassword: note },
+      },
+    });
+    seen.length = 0;
+    await as("jane", "acme");
+    await at("acme").post("/request-password-reset", { email: EMAIL });
+    expect(seen.length).toBeGreaterThan(5);
+    expect(seen).toEqual(seen.map(() => [ids.acme, ids.acme]));
+  });
+
+  it("tenants of one copy inside tenants of the other do not mix", async () => {
+    const copy = await secondCopy();
+    const seen = await runInTenant("outer", async () => [
+      copy.getTenantId(),
+      await copy.runInTenant("inner", async () => [getTenantId(), copy.getTenantId()]),
+      getTenantId(),
+    ]);
+    expect(seen).toEqual(["outer", ["inner", "inner"], "outer"]);
+    expect([getTenantId(), copy.getTenantId()]).toEqual([null, null]);
+  });
+
+  it("a request of one instance that calls one of the other copy stays in its tenant", async () => {
+    const database = await openDatabase();
+    const inner = await createInstance({ database, tenantAuth: (await secondCopy()).tenantAuth });
+    const body = person("inner@example.com");
+    const before = createAuthMiddleware(async ({ path }) => {
+      if (path === "/sign-in/email") await inner.api.signUpEmail({ body });
+    });
+    const { at, rowsIn } = await createWorld({ database, auth: { hooks: { before } } });
+    await at("acme").post("/sign-in/email", person());
+    expect(await rowsIn("acme", "user")).toMatchObject([{ email: body.email }]);
+  });
+
+  it.each(["here", "there"])("deletes a tenant with all that is in it (%s)", async (where) => {
+    const database = await openDatabase();
+    const here = await createWorld({ database });
+    const { tenantAuth } = await secondCopy();
+    const there = await createInstance({ database, migrate: false, tenantAuth });
+    await here.as("jane", "acme");
+    const { api } = where === "here" ? here : there;
+    await api.deleteTenant({ body: { tenantId: here.ids.acme } });
+    expect([await here.rows("user"), await here.rows("session")]).toEqual([0, 0]);
+  });
+});
+
+describe("two instances over one", () => {
+  /** An adapter that the second instance is given as well. */
+  function oneAdapter(): InstanceOptions {
+    let adapter: DBAdapter | undefined;
+    const { database } = createMemory((made) => {
+      adapter ??= made;
+      return adapter;
+    });
+    return { database, migrate: false };
+  }
+  const oneStorage = async (): Promise<InstanceOptions> => ({
+    database: await openDatabase(),
+    auth: { secondaryStorage: mapStorage().storage },
+  });
+
+  it.each([
+    ["adapter", "the same copy", oneAdapter],
+    ["adapter", "another copy", oneAdapter],
+    ["secondary storage and database", "the same copy", oneStorage],
+    ["secondary storage and database", "another copy", oneStorage],
+  ] as const)("%s, the second one of %s: both see the same", async (_, made, create) => {
+    const options = await create();
+    const first = await createInstance(options);
+    const more = made === "another copy" ? { tenantAuth: (await secondCopy()).tenantAuth } : {};
+    const second = await createInstance({ ...options, ...more, migrate: false });
+    const [acme, globex] = [await first.createTenant("acme"), await second.createTenant("globex")];
+    await expectShared([first, second], acme.id, globex.id);
+  });
+
+  it("secondary storage, each with a database: sessions stay apart in both", async () => {
+    const auth = { secondaryStorage: mapStorage().storage };
+    const worlds = [await createWorld({ auth }), await createWorld({ auth })];
+    for (const world of worlds) await expectSessionsApart(world);
+  });
+
+  it.each([
+    ...CACHES.map(({ name, session = {} }) => [name, () => ({ session })] as const),
+    ["secondary storage", () => ({ secondaryStorage: mapStorage().storage })] as const,
+  ])("options object, with sessions in %s: the same", async (_, auth) => {
+    const { first, second, acme, globex } = await createTwins(auth());
+    await expectShared([first, second], acme, globex);
+  });
+
+  it("options object: links are sealed once, and lead home in both", async () => {
+    const { mails, send } = createMailbox();
+    const plugins = [magicLink({ sendMagicLink: send("link") })];
+    const { first, second, acme } = await createTwins({}, plugins);
+    for (const { browser } of [first, second]) {
+      const body = { email: EMAIL };
+      await browser({ "x-tenant-id": acme }).post("/sign-in/magic-link", body);
+      const stranger = browser();
+      await stranger.get(mails.at(-1)?.url ?? "");
+      const { data } = await stranger.get<{ session: { tenantId: string } }>("/get-session");
+      expect(data?.session.tenantId).toBe(acme);
+    }
+  });
+
+  it("plugin object, each with a secret of its own: links lead home in both", async () => {
+    const { mails, send } = createMailbox();
+    const plugins = [magicLink({ sendMagicLink: send("link") })];
+    for (const name of ["first", "second"]) {
+      const secret = `the ${name} secret, which is long enough for everybody`;
+      const { at, whoIs, ids } = await createWorld({ plugins, auth: { secret } });
+      await at("acme").post("/sign-in/magic-link", { email: EMAIL });
+      const stranger = at("platform");
+      await stranger.get(mails.at(-1)?.url ?? "");
+      expect(await whoIs(stranger), name).toMatchObject({ tenantId: ids.acme });
+    }
+  });
+
+  it("process, with numbers for ids: a deletion in one ends no sessions of the other", async () => {
+    const auth = { advanced: { database: { generateId: "serial" } } } as const;
+    const [store = { name: "" }] = CACHES;
+    const [first, second] = [
+      await createWorld({ auth, store }),
+      await createWorld({ auth, store }),
+    ];
+    expect(first.ids).toEqual(second.ids);
+    await first.api.deleteTenant({ body: { tenantId: first.ids.acme } });
+    const jane = await second.as("jane", "acme");
+    // Once in a while the tenant is looked up; that is not counted.
+    expect(await second.whoIs(jane)).not.toBe(null);
+    second.database.statements.length = 0;
+    expect(await second.whoIs(jane)).not.toBe(null);
+    // The cookie was enough.
+    expect(second.database.statements).toEqual([]);
+  });
+});
+
+it("an instance made anew while requests run changes nothing for them, and sees what they do", async () => {
+  const database = await openDatabase();
+  const auth = { secondaryStorage: mapStorage().storage };
+  const first = await createWorld({ database, auth });
+  const { acme, globex } = first.ids;
+  const signUps = Array.from({ length: 20 }, (_, n) =>
+    first.signUp(n % 2 ? acme : globex, `user-${n}@example.com`),
+  );
+  const second = await createInstance({ database, auth, migrate: false });
+  for (const [n, someone] of (await Promise.all(signUps)).entries()) {
+    for (const process of [first, second]) {
+      const [home, elsewhere] = n % 2 ? [acme, globex] : [globex, acme];
+      expect(await whoIs(process, someone, home)).toBe(someone.id);
+      expect(await whoIs(process, someone, elsewhere)).toBe(null);
+    }
+  }
+});
+
+// Last, since whatever this file loads late from here on is new.
+it("after a hot reload of its modules an instance goes on", async () => {
+  const { as, ids, api, rows, rowsIn, whoIs } = await createWorld();
+  const jane = await as("jane", "acme");
+  vi.resetModules();
+  const fresh: Copy = await import("../src/index");
+  expect(fresh.tenantAuth).not.toBe(tenantAuth);
+  const body = person("new@example.com");
+  await fresh.runInTenant(ids.acme, () => api.signUpEmail({ body }));
+  expect(await rowsIn("acme", "user")).toHaveLength(2);
+  // What is loaded late comes from the new modules.
+  await api.deleteTenant({ body: { tenantId: ids.acme } });
+  expect(await rows("user")).toBe(0);
+  expect(await whoIs(jane, "platform")).toBe(null);
+});
+
+/** Two instances of the very same options object: plugins, senders, storage and all. */
+async function createTwins(auth: Partial<BetterAuthOptions>, plugins: BetterAuthPlugin[] = []) {
+  const { option } = await openDatabase();
+  const options = {
+    baseURL: "http://localhost:3000",
+    secret: "a test secret that is long enough for everybody",
+    database: option,
+    emailAndPassword: {
+      enabled: true,
+      password: { hash: async (password) => password, verify: async () => true },
+    },
+    ...auth,
+    plugins: [tenantAuth(), bearer(), ...plugins],
+  } satisfies BetterAuthOptions;
+  const make = async () => {
+    const { api, handler, $context } = betterAuth(options);
+    await $context;
+    const browser = (headers?: Record<string, string>) => new Browser(handler, BASE_URL, headers);
+    const createTenant = async (slug: string) =>
+      (await api.createTenant({ body: { name: slug, slug } })).id;
+    return { browser, createTenant };
+  };
+  const first = await make();
+  await (await getMigrations(options)).runMigrations();
+  const second = await make();
+  const [acme, globex] = [await first.createTenant("acme"), await second.createTenant("globex")];
+  return { first, second, acme, globex };
+}

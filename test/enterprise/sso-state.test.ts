@@ -1,0 +1,214 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { bySubdomain } from "../../src/index";
+import type { Browser } from "../support/browser";
+import { PLACES, type Where } from "../support/world";
+import {
+  ADA,
+  createSSOWorld,
+  oidc,
+  type SSOWorld,
+  type SSOWorldOptions,
+  shareSSOWorld,
+} from "./sso-world";
+
+/** A provider that the application has for everybody: no row says whose it is. */
+const everybodys: SSOWorldOptions["sso"] = (provider) => {
+  const { oidcConfig, issuer } = oidc(provider, "everybodys");
+  provider.addPerson("bob");
+  const config = { ...oidcConfig, issuer, discoveryEndpoint: `${issuer}/none` };
+  const domain = "everybody.example";
+  return { defaultSSO: [{ providerId: "everybodys", domain, oidcConfig: config }] };
+};
+
+/** Acme and Globex have a provider each, for one and the same domain. */
+async function registerBoth({ register }: SSOWorld) {
+  for (const place of ["acme", "globex"]) await register(place, `${place}-okta`);
+}
+
+const world = shareSSOWorld({ sso: everybodys });
+beforeAll(() => registerBoth(world));
+
+const clientIn = (url: string) => new URL(url).searchParams.get("client_id");
+
+describe("OpenID Connect in a tenant", () => {
+  it("knows somebody by provider, domain and e-mail, and the callback names no tenant", async () => {
+    const people = { acme: new Set(), globex: new Set() };
+    const ways: Record<string, string>[] = [{ domain: "acme.example" }, { email: ADA }];
+    for (const place of ["acme", "globex"] as const) {
+      for (const by of [`${place}-okta`, ...ways]) {
+        const { browser, back, url } = await world.underWay(place, by);
+        expect(clientIn(url)).toBe(`client-of-${place}-okta`);
+        expect((await browser.get(back.href)).location).toBe("/welcome");
+        const who = await world.whoIs(browser);
+        expect(who).toMatchObject({ email: ADA, tenantId: world.ids[place] });
+        people[place].add(who?.id);
+      }
+    }
+    expect([...people.acme, ...people.globex]).toHaveLength(2);
+    expect(people.acme).not.toEqual(people.globex);
+  });
+
+  it("runs in its tenant in a browser that is signed in elsewhere", async () => {
+    const browser = world.at("platform", await world.as("jane", "globex"));
+    const { location, who } = await world.ssoSignIn("acme", "acme-okta", "ada", browser);
+    expect([location, who?.tenantId]).toEqual(["/welcome", world.ids.acme]);
+  });
+
+  it("does not know a provider of another tenant, nor of the platform", async () => {
+    await world.register("platform", "platform-okta");
+    for (const [where, providerId] of [
+      ["globex", "acme-okta"],
+      ["globex", "platform-okta"],
+      ["platform", "acme-okta"],
+    ] as const) {
+      expect((await world.start(where, providerId)).status).toBe(404);
+    }
+    const { who } = await world.ssoSignIn("platform", "platform-okta");
+    expect(who).toMatchObject({ tenantId: null });
+  });
+
+  it.each(PLACES)("works with a provider of everybody's on %s", async (place) => {
+    const { location, who } = await world.ssoSignIn(place, "everybodys", "bob");
+    expect([location, who?.tenantId]).toEqual(["/welcome", world.ids[place]]);
+  });
+
+  it("works with a host for each tenant, and a callback on the platform's", async () => {
+    const atHosts = await createSSOWorld({
+      auth: { baseURL: "http://localhost:3000" },
+      hosts: {
+        names: {
+          acme: "acme.localhost:3000",
+          globex: "globex.localhost:3000",
+          platform: "localhost:3000",
+        },
+        resolveTenantId: bySubdomain({ baseDomain: "localhost" }),
+      },
+      trustedOrigins: ["http://*.localhost:3000"],
+    });
+    await atHosts.register("acme", "acme-okta");
+    const { browser, back } = await atHosts.underWay("acme", "acme-okta");
+    expect(back.host).toBe("localhost:3000");
+    expect((await browser.get(back.href)).location).toBe("/welcome");
+    expect(await atHosts.whoIs(browser, "acme")).toMatchObject({ tenantId: atHosts.ids.acme });
+  });
+
+  it("works with one callback for all providers", async () => {
+    const shared = await createSSOWorld({ sso: { redirectURI: "/sso/callback" } });
+    await registerBoth(shared);
+    for (const place of ["acme", "globex"] as const) {
+      const { browser, back } = await shared.underWay(place, `${place}-okta`);
+      expect(back.pathname).toBe("/api/auth/sso/callback");
+      expect((await browser.get(back.href)).location).toBe("/welcome");
+      expect(await shared.whoIs(browser)).toMatchObject({ tenantId: shared.ids[place] });
+    }
+  });
+
+  it("ends where it has begun, also with the state in a cookie and no label", async () => {
+    const inCookie = await createSSOWorld({
+      sso: everybodys,
+      auth: { account: { storeStateStrategy: "cookie" } },
+    });
+    await inCookie.register("acme", "acme-okta");
+    for (const [from, to, providerId, who] of [
+      ["acme", "globex", "everybodys", "bob"],
+      ["acme", "platform", "everybodys", "bob"],
+      ["platform", "acme", "everybodys", "bob"],
+      ["acme", "globex", "acme-okta", "ada"],
+    ] as const) {
+      const { browser, back } = await inCookie.underWay(from, providerId);
+      back.searchParams.set("state", back.searchParams.get("state")?.slice(-32) ?? "");
+      const headers = inCookie.naming(to);
+      const stripped = await browser.fork().get(back.href, { headers });
+      expect(stripped.location).toContain("error=");
+      expect(await inCookie.whoIs(browser)).toBe(null);
+      const { location, who: somebody } = await inCookie.ssoSignIn(from, providerId, who, browser);
+      expect([location, somebody?.tenantId]).toEqual(["/welcome", inCookie.ids[from]]);
+    }
+  });
+});
+
+describe("R6: a state of a tenant", () => {
+  async function expectRefused(browser: Browser, back: URL, where: Where = "platform") {
+    const sessions = await world.rows("session");
+    const { location, status } = await browser.get(back.href, { headers: world.naming(where) });
+    expect(location ?? status).not.toBe("/welcome");
+    expect(await world.whoIs(browser)).toBe(null);
+    expect(await world.rows("session")).toBe(sessions);
+  }
+
+  const atGlobex = ({ pathname }: URL) => pathname.replace("acme-okta", "globex-okta");
+
+  it("is no state at another tenant, be it named or by its provider", async () => {
+    const { browser, back } = await world.underWay("acme", "acme-okta");
+    await expectRefused(browser, back, "globex");
+    const another = await world.underWay("acme", "acme-okta");
+    another.back.pathname = atGlobex(another.back);
+    await expectRefused(another.browser, another.back);
+  });
+
+  it("is none without its label, with the label of another tenant, or altered", async () => {
+    const theirs = await world.start("globex", "globex-okta");
+    const label = new URL(theirs.data.url).searchParams.get("state") ?? "";
+    // "s", the signature, the tenant, and what better-auth has made.
+    const flipped = (state: string) =>
+      `${state.slice(0, 5)}${state[5] === "A" ? "B" : "A"}${state.slice(6)}`;
+    for (const [alter, path] of [
+      [(state: string) => state.slice(-32), atGlobex],
+      [(state: string) => label.slice(0, -32) + state.slice(-32), atGlobex],
+      [flipped, atGlobex],
+      [flipped, ({ pathname }: URL) => pathname],
+    ] as const) {
+      const { browser, back } = await world.underWay("acme", "acme-okta");
+      back.searchParams.set("state", alter(back.searchParams.get("state") ?? ""));
+      back.pathname = path(back);
+      await expectRefused(browser, back);
+    }
+  });
+
+  it("is good once, also when it comes back twice at the same time", async () => {
+    const { browser, back } = await world.underWay("acme", "acme-okta");
+    world.provider.rules.codesAreGoodOnce = false;
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => browser.fork().get(back.href)),
+    );
+    world.provider.rules.codesAreGoodOnce = true;
+    expect(answers.filter(({ location }) => location === "/welcome")).toHaveLength(1);
+    await expectRefused(browser, back);
+  });
+
+  it("is none in another browser, and stays good in its own", async () => {
+    const { browser, back } = await world.underWay("acme", "acme-okta");
+    await expectRefused(world.at("platform"), back);
+    expect((await browser.get(back.href)).location).toBe("/welcome");
+  });
+
+  it("is none after its provider was changed or deleted", async () => {
+    const { id, providerId, admin } = await world.newTenant();
+    world.provider.registerClient("another", "x");
+    for (const [path, body] of [
+      ["/sso/update-provider", { oidcConfig: { clientId: "another" } }],
+      ["/sso/delete-provider", {}],
+    ] as const) {
+      const { browser, back } = await world.underWay(id, providerId);
+      expect((await admin.post(path, { providerId, ...body })).status).toBe(200);
+      await expectRefused(browser, back);
+    }
+  });
+});
+
+describe("a tenant that is", () => {
+  it("suspended lets nobody in by its provider", async () => {
+    const { id, providerId } = await world.newTenant();
+    const { browser, back } = await world.underWay(id, providerId);
+    await world.change(id, { status: "suspended" });
+    expect((await browser.get(back.href)).status).toBe(403);
+    expect(await world.whoIs(browser)).toBe(null);
+  });
+
+  it("deleted takes its providers along", async () => {
+    const { id, providerId } = await world.newTenant();
+    await world.api.deleteTenant({ body: { tenantId: id } });
+    expect(await world.rowsIn(id, "ssoProvider")).toEqual([]);
+    await world.register("platform", providerId);
+  });
+});

@@ -1,0 +1,318 @@
+import { describe, expect, it } from "vitest";
+import type { TenantRoleAction } from "../../src/index";
+import { databases } from "../support/database";
+import { PASSWORD } from "../support/instance";
+import { createInviting, INVITED, shareInviting, tokenIn } from "../support/inviting";
+import { outcome } from "../support/world";
+
+const NOT_ALLOWED = [403, "TENANT_MANAGEMENT_NOT_ALLOWED"];
+const NOT_FOUND = [404, "INVITATION_NOT_FOUND"];
+const CREATE = "/tenant/invitation/create";
+
+const tenantRoles = {
+  admin: ["invitation:*", "policy:update"],
+  reader: ["invitation:list"],
+} satisfies Record<string, TenantRoleAction[]>;
+
+const app = shareInviting({ tenant: { tenantRoles } });
+const expire = (id: string) =>
+  app.database.query('update "tenantInvitation" set "expiresAt" = ? where id = ?', [
+    new Date(Date.now() - 1000).toISOString(),
+    id,
+  ]);
+
+describe("an invitation", () => {
+  it("is mailed, opened and accepted: a user with a verified address, signed in", async () => {
+    const { id: a, slug } = await app.createTenant();
+    await app.setPolicy(a, { signUp: "invited" });
+    const body = { tenantId: a, email: "Ada@Example.com", role: "user" };
+    await (await app.operator()).post(CREATE, body);
+    const mail = app.sent.at(-1);
+    const tenant = { id: a, name: slug.toUpperCase(), slug };
+    expect(mail).toMatchObject({
+      inTenant: a,
+      invitation: { email: INVITED, status: "pending", tenantId: a, role: "user" },
+      tenant,
+      inviter: { name: "Somebody", tenantId: null },
+    });
+    expect(mail?.url).toMatch(/^http:\/\/localhost:3000\/accept-invitation\?token=tenant/);
+    expect(mail?.inviter).not.toHaveProperty("role");
+    const token = mail?.token ?? "";
+    const browser = app.browser();
+    expect((await app.open(token, browser)).data).toEqual({
+      tenant: { ...tenant, status: "active" },
+      email: INVITED,
+      role: "user",
+      expiresAt: expect.any(String),
+      emailAndPassword: { enabled: true, signUp: true },
+      providers: [],
+    });
+    const { data } = await app.accept(token, {}, browser);
+    expect(data).toMatchObject({
+      token: expect.any(String),
+      user: { email: INVITED, emailVerified: true, tenantId: a, role: "user" },
+      session: { tenantId: a },
+    });
+    expect(await app.whoIs(browser, a)).toMatchObject({ email: INVITED, tenantId: a });
+    expect(await app.statusOf(a)).toEqual(["accepted"]);
+    expect(outcome(await app.accept(token))).toEqual([409, "INVITATION_ALREADY_ACCEPTED"]);
+  });
+
+  it("is stored without its token", async () => {
+    const a = await app.home();
+    const { token } = await app.invite(a);
+    const [row] = await app.rowsIn(a, "tenantInvitation");
+    expect(String(row?.tokenHash)).toMatch(/^[0-9a-f]{64}$/);
+    expect(JSON.stringify(row)).not.toContain(token);
+    const invitations = app.sent.map(({ invitation }) => invitation);
+    const shown = JSON.stringify([invitations, await app.list(a), app.events]);
+    for (const secret of [token, String(row?.tokenHash)]) expect(shown).not.toContain(secret);
+  });
+
+  it("with send: false mails nothing, answers with the link, and proves nothing", async () => {
+    const mails = app.sent.length;
+    const more = { send: false, redirectTo: "/join?from=chat" };
+    const { url = "" } = await app.invite(await app.home(), INVITED, more);
+    expect(app.sent).toHaveLength(mails);
+    expect(url).toMatch(/^http:\/\/localhost:3000\/join\?from=chat&token=/);
+    const { data } = await app.accept(tokenIn(url));
+    expect(data.user).toMatchObject({ email: INVITED, emailVerified: false });
+  });
+
+  it("sent again is the same one with a new token, and the old one is dead", async () => {
+    const a = await app.home();
+    const [first, second] = [await app.invite(a), await app.invite(a)];
+    expect(second.id).toBe(first.id);
+    const { status, data } = await (await app.operator()).post("/tenant/invitation/resend", {
+      id: first.id,
+    });
+    expect(status).toBe(200);
+    expect(data).not.toHaveProperty("url");
+    for (const { token } of [first, second]) {
+      expect(outcome(await app.accept(token))).toEqual(NOT_FOUND);
+    }
+    expect((await app.accept(app.sent.at(-1)?.token)).status).toBe(200);
+    const types = app.events.filter(({ tenantId }) => tenantId === a).map(({ type }) => type);
+    expect(types.filter((type) => type.startsWith("invitation")).join()).toBe(
+      "invitation:created,invitation:resent,invitation:resent,invitation:accepted",
+    );
+  });
+
+  it("that was revoked is none, and the address can be invited anew", async () => {
+    const a = await app.home();
+    const operator = await app.operator();
+    const { id, token } = await app.invite(a);
+    const revoked = await operator.post("/tenant/invitation/revoke", { id });
+    expect(revoked.data).toMatchObject({ id, status: "revoked" });
+    expect(outcome(await app.accept(token))).toEqual(NOT_FOUND);
+    for (const path of ["resend", "revoke"]) {
+      const again = await operator.post(`/tenant/invitation/${path}`, { id });
+      expect(outcome(again)).toEqual(NOT_FOUND);
+    }
+    const next = await app.invite(a);
+    expect(next.id).not.toBe(id);
+    expect((await app.accept(next.token)).status).toBe(200);
+    expect((await app.statusOf(a)).sort()).toEqual(["accepted", "revoked"]);
+  });
+
+  it("expires, and lives again when it is sent again", async () => {
+    const a = await app.home();
+    const { id, token } = await app.invite(a, INVITED, { expiresIn: 60 });
+    await expire(id);
+    for (const answer of [await app.accept(token), await app.open(token)]) {
+      expect(outcome(answer)).toEqual([410, "INVITATION_EXPIRED"]);
+    }
+    const operator = await app.operator();
+    const list = async (status: string) =>
+      (await operator.get("/tenant/invitation/list", { query: { tenantId: a, status } })).data;
+    expect(await list("pending")).toEqual([]);
+    expect(await list("expired")).toMatchObject([{ id, status: "expired" }]);
+    await operator.post("/tenant/invitation/resend", { id });
+    expect(await list("pending")).toMatchObject([{ id, status: "pending" }]);
+    expect((await app.accept(app.sent.at(-1)?.token)).status).toBe(200);
+  });
+
+  it("is not for somebody who is a user already, which only managers learn", async () => {
+    const a = await app.home();
+    const { token } = await app.invite(a);
+    const operator = await app.operator();
+    const user = { email: INVITED, name: "Ada", password: PASSWORD };
+    await app.at(a, operator).post("/admin/create-user", user);
+    expect(await app.users(a)).toBe(1);
+    const again = await operator.post(CREATE, { tenantId: a, email: INVITED });
+    expect(outcome(again)).toEqual([409, "USER_ALREADY_IN_TENANT"]);
+    const taken = [422, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL"];
+    expect(outcome(await app.accept(token))).toEqual(taken);
+    expect(await app.statusOf(a)).toEqual(["pending"]);
+  });
+
+  it("lists pages, and refuses what makes no sense", async () => {
+    const tenantId = await app.home();
+    const operator = await app.operator();
+    for (const name of ["one", "two", "three"]) await app.invite(tenantId, `${name}@example.com`);
+    const query = { tenantId, limit: "2", offset: "1" };
+    const page = await operator.get("/tenant/invitation/list", { query });
+    expect(page.data).toHaveLength(2);
+    const wrong = [
+      { email: "nobody" },
+      { expiresIn: 31 * 24 * 60 * 60 },
+      { expiresIn: 0 },
+      { redirectTo: "javascript:alert(1)" },
+    ];
+    for (const one of wrong) {
+      const { status } = await operator.post(CREATE, { tenantId, email: INVITED, ...one });
+      expect([one, status >= 400 && status < 500]).toEqual([one, true]);
+    }
+    const evil = { tenantId, email: INVITED, redirectTo: "https://evil.example/join" };
+    expect(outcome(await operator.post(CREATE, evil))).toEqual([403, "INVALID_REDIRECT_URL"]);
+    expect(await app.statusOf(tenantId)).toHaveLength(3);
+  });
+
+  it("waits while its tenant is suspended, grows old meanwhile, and is deleted with it", async () => {
+    const tenantId = await app.home();
+    const { token } = await app.invite(tenantId);
+    const short = await app.invite(tenantId, "short@example.com", { expiresIn: 60 });
+    await app.change(tenantId, { status: "suspended" });
+    for (const answer of [await app.open(token), await app.accept(token)]) {
+      expect(outcome(answer)).toEqual([403, "TENANT_SUSPENDED"]);
+    }
+    await expire(short.id);
+    await app.change(tenantId, { status: "active" });
+    expect(outcome(await app.accept(short.token))).toEqual([410, "INVITATION_EXPIRED"]);
+    expect((await app.accept(token)).status).toBe(200);
+    const remove = (more: object) => app.api.deleteTenant({ body: { tenantId, ...more } });
+    expect(await remove({ dryRun: true })).toMatchObject({ rows: { tenantInvitation: 2 } });
+    await remove({ after: 60 });
+    expect(outcome(await app.accept(short.token))).toEqual([403, "TENANT_SUSPENDED"]);
+    await app.change(tenantId, { status: "active" });
+    await remove({});
+    expect(await app.rowsIn(tenantId, "tenantInvitation")).toEqual([]);
+    expect(outcome(await app.accept(short.token))).toEqual([404, "TENANT_NOT_FOUND"]);
+  });
+});
+
+describe("who may invite", () => {
+  it("nobody, an ordinary user, and a tenant's user without the right: not one of the four", async () => {
+    const [a, b] = [await app.home(), await app.home()];
+    const { id } = await app.invite(a);
+    const callers = [
+      [app.browser(), [401, "UNAUTHORIZED"]],
+      [await app.as("jane", "platform"), NOT_ALLOWED],
+      [await app.member(a, "user"), NOT_ALLOWED],
+      [await app.member(b, "admin"), NOT_ALLOWED],
+    ] as const;
+    for (const [browser, refusal] of callers) {
+      const answers = [
+        await browser.post(CREATE, { tenantId: a, email: "new@example.com" }),
+        await browser.get("/tenant/invitation/list", { query: { tenantId: a } }),
+        await browser.post("/tenant/invitation/resend", { id }),
+        await browser.post("/tenant/invitation/revoke", { id }),
+      ];
+      expect(answers.map(outcome)).toEqual(answers.map(() => refusal));
+    }
+    expect((await app.statusOf(a)).filter((status) => status === "pending")).toHaveLength(1);
+  });
+
+  it("a tenant's administrator, in the own tenant, which need not be named", async () => {
+    const a = await app.home();
+    const admin = await app.member(a, "admin");
+    const { data } = await admin.post<{ id: string }>(CREATE, { email: INVITED, role: "reader" });
+    expect(data).toMatchObject({ tenantId: a, role: "reader", inviterName: "Ada" });
+    expect(app.sent.at(-1)?.inviter).toMatchObject({ tenantId: a });
+    expect((await admin.get("/tenant/invitation/list")).data).toHaveLength(2);
+    const act = async (browser: typeof admin, path: string, id: string) =>
+      outcome(await browser.post(`/tenant/invitation/${path}`, { id }));
+    const reader = await app.member(a, "reader");
+    expect((await reader.get("/tenant/invitation/list")).status).toBe(200);
+    expect(outcome(await reader.post(CREATE, { email: INVITED }))).toEqual(NOT_ALLOWED);
+    expect(await act(reader, "revoke", data.id)).toEqual(NOT_ALLOWED);
+    for (const path of ["resend", "revoke"]) {
+      expect(await act(admin, path, data.id)).toEqual([200, undefined]);
+    }
+    // One that does not exist is like one of another tenant.
+    const elsewhere = await app.invite(await app.home(), "b@example.com");
+    for (const other of [elsewhere.id, "no-such-id"]) {
+      expect(await act(admin, "revoke", other)).toEqual(NOT_ALLOWED);
+    }
+    expect(await act(await app.operator(), "revoke", "no-such-id")).toEqual(NOT_FOUND);
+  });
+
+  it("the same with a cookie for each tenant", async () => {
+    const own = await createInviting({ tenant: { tenantRoles, sessionCookies: "per-tenant" } });
+    const admin = await own.member("acme", "admin");
+    const [mine, other] = [await own.invite("acme"), await own.invite("globex")];
+    for (const path of ["resend", "revoke"]) {
+      const statusOf = async (id: string) =>
+        (await admin.post(`/tenant/invitation/${path}`, { id })).status;
+      // One of another tenant is like one that does not exist.
+      const answers = [mine.id, other.id, "nobodys"].map(statusOf);
+      expect(await Promise.all(answers)).toEqual([200, 401, 401]);
+    }
+  });
+});
+
+describe("the policy of the tenant", () => {
+  it("nobody is sent a link that it does not honour", async () => {
+    const a = await app.home();
+    const operator = await app.operator();
+    const invite = async () =>
+      outcome(await operator.post(CREATE, { tenantId: a, email: INVITED }));
+    await app.setPolicy(a, { signUp: "closed" });
+    expect(await invite()).toEqual([403, "SIGN_UP_CLOSED"]);
+    await app.setPolicy(a, { signUp: "invited", emailDomains: ["acme.com"] });
+    expect(await invite()).toEqual([403, "EMAIL_DOMAIN_NOT_ALLOWED"]);
+    const { token } = await app.invite(a, "ada@acme.com");
+    const { data } = await app.accept(token);
+    expect(data).toMatchObject({ user: { emailVerified: true }, session: { tenantId: a } });
+  });
+
+  it("a link that was sent before counts no more than it allows, and its page is told", async () => {
+    const own = await createInviting({
+      auth: { socialProviders: { google: { clientId: "id", clientSecret: "secret" } } },
+    });
+    const { token } = await own.invite("acme");
+    const cases = [
+      [{ signUp: "closed" }, "SIGN_UP_CLOSED", { enabled: true, signUp: false }],
+      [
+        { signUp: "invited", emailDomains: ["acme.com"] },
+        "EMAIL_DOMAIN_NOT_ALLOWED",
+        { enabled: true, signUp: false },
+      ],
+      [
+        { signUp: "invited", methods: ["social"] },
+        "SIGN_IN_METHOD_NOT_ALLOWED",
+        { enabled: false, signUp: false },
+      ],
+    ] as const;
+    for (const [policy, code, page] of cases) {
+      await own.setPolicy("acme", policy as never);
+      expect((await own.open(token)).data.emailAndPassword).toEqual(page);
+      expect(outcome(await own.accept(token))).toEqual([403, code]);
+    }
+    await own.setPolicy("acme", { signUp: "invited" });
+    const { emailAndPassword } = (await own.open(token)).data;
+    expect(emailAndPassword).toEqual({ enabled: true, signUp: true });
+    expect((await own.accept(token)).status).toBe(200);
+  });
+});
+
+describe.each(databases)("on %s", (database) => {
+  it.each(["serial", "uuid", undefined] as const)(
+    "an id of another form is nobody's: %s",
+    async (generateId) => {
+      const own = await createInviting({
+        database,
+        auth: { advanced: { database: generateId ? { generateId } : {} } },
+      });
+      const operator = await own.operator();
+      for (const id of ["x", "1 ", "1.0", "99999999999999999999", "' or 1=1"]) {
+        for (const path of ["resend", "revoke"]) {
+          const answer = await operator.post(`/tenant/invitation/${path}`, { id });
+          expect([id, ...outcome(answer)]).toEqual([id, ...NOT_FOUND]);
+        }
+      }
+      const { id } = await own.invite("acme");
+      expect((await operator.post("/tenant/invitation/revoke", { id })).status).toBe(200);
+    },
+  );
+});

@@ -1,0 +1,141 @@
+import { betterAuth } from "better-auth";
+import { createAuthClient } from "better-auth/client";
+import { admin } from "better-auth/plugins";
+import type { DBAdapter } from "better-auth/types";
+import { describe, expect, it } from "vitest";
+import { tenantAuthClient } from "../../src/client";
+import { tenantAuth } from "../../src/index";
+import {
+  INVITATION_HEADER,
+  TENANT_INVITATION_ERROR_CODES,
+  tenantInvitationsClient,
+} from "../../src/invitations/client";
+import { tenantInvitations } from "../../src/invitations/index";
+import { BASE_URL, PASSWORD } from "../support/instance";
+import { createInviting, INVITED } from "../support/inviting";
+import { createStorage } from "../support/stores";
+
+const sendInvitationEmail = () => {};
+
+describe("start", () => {
+  it("without tenantAuth(), or with a decision about its table, is refused in words that help", async () => {
+    const alone = betterAuth({ plugins: [tenantInvitations({ sendInvitationEmail })] });
+    await expect(alone.$context).rejects.toThrow("put tenantAuth() before it in the plugins");
+    const sharing = tenantAuth({ sharedModels: ["tenantInvitation"] });
+    const decided = betterAuth({ plugins: [sharing, tenantInvitations({ sendInvitationEmail })] });
+    await expect(decided.$context).rejects.toThrow('"tenantInvitation" needs no decision');
+  });
+
+  it.each<[string, object | undefined]>([
+    ["sendInvitationEmail", {}],
+    ["sendInvitationEmail", undefined],
+    ["expiresIn", { sendInvitationEmail, expiresIn: 0 }],
+    ["longer than maxExpiresIn", { sendInvitationEmail, expiresIn: 9, maxExpiresIn: 3 }],
+    ["expires", { sendInvitationEmail, expires: 9 }],
+  ])("is refused with options that make no sense: %s, %j", (message, options) => {
+    expect(() => tenantInvitations(options as never)).toThrow(message);
+  });
+});
+
+const NAMES = { email: "address", tenantId: "tenant_id", pendingFor: "pending_for" };
+const replaces = {
+  id: "replaces",
+  init: ({ adapter }: { adapter: DBAdapter }) => ({
+    context: { adapter: Object.fromEntries(Object.entries(adapter)) as unknown as DBAdapter },
+  }),
+};
+
+it.each<[string, () => Parameters<typeof createInviting>[0]]>([
+  ["the plugins in another order", () => ({ arrange: (ours, others) => [...others, ours] })],
+  [
+    "the admin plugin last",
+    () => ({ arrange: (ours, [first, ...rest]) => [ours, ...rest, first ?? admin()] }),
+  ],
+  ["a cookie for each tenant", () => ({ tenant: { sessionCookies: "per-tenant" } })],
+  ["sessions in secondary storage", () => ({ auth: { secondaryStorage: createStorage() } })],
+  ["a cookie cache", () => ({ auth: { session: { cookieCache: { enabled: true } } } })],
+  ["numbers as ids", () => ({ auth: { advanced: { database: { generateId: "serial" } } } })],
+  [
+    "other names",
+    () => ({
+      invitations: { schema: { tenantInvitation: { modelName: "invites", fields: NAMES } } },
+    }),
+  ],
+  ["a plugin behind that brings an adapter of its own", () => ({ plugins: [replaces] })],
+])("with %s, somebody is invited, comes in, and stays in their tenant", async (_, options) => {
+  const app = await createInviting(options());
+  const { token } = await app.invite("acme", INVITED, { role: "user" });
+  await app.invite("globex");
+  const browser = app.browser();
+  const { acme: tenantId } = app.ids;
+  expect((await app.accept(token, {}, browser)).data.user).toMatchObject({ tenantId });
+  expect(await app.whoIs(browser, "acme")).toMatchObject({ email: INVITED, tenantId });
+  expect(await app.whoIs(browser, "globex")).toBeNull();
+  expect(await app.statusOf("acme")).toEqual(["accepted"]);
+  expect(await app.statusOf("globex")).toEqual(["pending"]);
+});
+
+describe("the server's own code", () => {
+  it("invites and accepts without a request", async () => {
+    const app = await createInviting();
+    const { token } = await app.invite("acme");
+    expect(app.sent[0]?.inviter).toBeNull();
+    const body = { token, name: "Ada", password: PASSWORD };
+    const { user, session } = await app.api.acceptTenantInvitation({ body });
+    expect([user.tenantId, session?.tenantId]).toEqual([app.ids.acme, app.ids.acme]);
+    const code = "INVITATION_ALREADY_ACCEPTED";
+    const again = app.api.acceptTenantInvitation({ body });
+    await expect(again).rejects.toMatchObject({ body: { code } });
+  });
+
+  it("may fail to send a mail: that is logged, and the invitation can be sent again", async () => {
+    let fails = true;
+    const sent: string[] = [];
+    const app = await createInviting({
+      invitations: {
+        sendInvitationEmail: ({ invitation }) => {
+          if (fails) throw new Error("no mail server");
+          sent.push(invitation.email);
+        },
+      },
+    });
+    const { id } = await app.invite("acme");
+    expect(app.logs.join()).toContain("no mail server");
+    fails = false;
+    const again = await (await app.operator()).post("/tenant/invitation/resend", { id });
+    expect([again.status, sent]).toEqual([200, [INVITED]]);
+  });
+});
+
+it("authClient.tenant.invitation invites, lists, sends again, opens, accepts and takes back", async () => {
+  const app = await createInviting();
+  const tenantId = app.ids.acme;
+  const clientOf = (browser = app.browser()) =>
+    createAuthClient({
+      baseURL: BASE_URL,
+      plugins: [tenantAuthClient(), tenantInvitationsClient()],
+      fetchOptions: { customFetchImpl: browser.fetch },
+    });
+  const { invitation: manager } = clientOf(await app.operator()).tenant;
+  const { data: sent } = await manager.create({ tenantId, email: INVITED });
+  await manager.create({ tenantId, email: "other@example.com" });
+  await manager.resend({ id: sent?.id ?? "" });
+  const token = app.sent.at(-1)?.token ?? "";
+
+  const { tenant, getSession } = clientOf();
+  const { data: opened } = await tenant.invitation.get({ query: { token } });
+  expect([opened?.tenant.name, opened?.email]).toEqual(["ACME", INVITED]);
+  const body = { token, name: "Ada", password: PASSWORD };
+  const { data: accepted } = await tenant.invitation.accept(body);
+  expect(accepted?.user.email).toBe(INVITED);
+  expect((await getSession()).data?.session.tenantId).toBe(tenantId);
+  const { error } = await tenant.invitation.get({ query: { token } });
+  expect(error?.code).toBe(TENANT_INVITATION_ERROR_CODES.INVITATION_ALREADY_ACCEPTED.code);
+
+  const query = { tenantId, status: "pending" as const, limit: 10 };
+  const { data: pending } = await manager.list({ query });
+  expect(pending).toHaveLength(1);
+  const { data: revoked } = await manager.revoke({ id: pending?.[0]?.id ?? "" });
+  expect(revoked?.status).toBe("revoked");
+  expect(INVITATION_HEADER).toBe("x-tenant-invitation");
+});

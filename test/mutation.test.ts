@@ -1,0 +1,75 @@
+import ts from "typescript";
+import { describe, expect, test } from "vitest";
+import { instrument, QUIET, SEEN, SWITCH, TURN } from "../mutation/instrument";
+import { testsOf } from "../mutation/rooms";
+
+/** Runs an instrumented function with one mutant on, or with none. */
+function call(source: string, on: number, ...args: unknown[]): unknown {
+  const { code } = instrument("src/x.ts", `const f = ${source};`, 0);
+  const { outputText } = ts.transpileModule(code, {
+    compilerOptions: { target: ts.ScriptTarget.ES2022 },
+  });
+  const isOn = (id: number) => id === on;
+  const seen = (_id: number, _when: string, value: unknown) => value;
+  const run = new Function(SWITCH, QUIET, SEEN, TURN, `${outputText}; return f;`);
+  return run(isOn, isOn, seen, () => {})(...args);
+}
+
+const mutantsOf = (source: string) =>
+  instrument("src/x.ts", `const f = ${source};`, 0).mutants.map(
+    ({ was, now }) => `${was} -> ${now}`,
+  );
+
+describe("mutants of a function", () => {
+  const source = "(a: any, b: any) => { if (a && b?.c) return [1]; else b(); return !a; }";
+
+  test("each is one small change", () => {
+    expect(mutantsOf(source)).toEqual([
+      "a && b?.c -> b?.c",
+      "a && b?.c -> a",
+      "b?.c -> b.c",
+      "a && b?.c -> true",
+      "a && b?.c -> false",
+      "[1] -> []",
+      "b(); -> left out",
+      "!a -> a",
+      "(a: any, b: any) => -> returns at once",
+    ]);
+  });
+
+  test("none is on unless it is asked for", () => {
+    const b = Object.assign(() => {}, { c: true });
+    expect(call(source, -1, true, b)).toEqual([1]);
+    expect(call(source, -1, false, b)).toBe(true);
+  });
+
+  test("one that is on changes what happens", () => {
+    const b = Object.assign(() => {}, { c: true });
+    const outcomes = mutantsOf(source).map((_, id) => call(source, id, true, b));
+    expect(outcomes).toEqual([[1], [1], [1], [1], false, [], [1], [1], undefined]);
+    expect(() => call(source, 2, true, undefined)).toThrow(TypeError);
+  });
+});
+
+test("texts for people are left as they are", () => {
+  expect(mutantsOf('() => { throw new Error("No such tenant.") }')).toEqual([
+    'throw new Error("No such tenant.") -> left out',
+    "() => -> returns at once",
+  ]);
+});
+
+test("the tests named for a file come first, the slow ones never", () => {
+  const exist = [
+    "scope/a",
+    "testing/a",
+    "border/storage-keys",
+    "border/b",
+    "border/adapter-suites",
+  ];
+  const paths = exist.map((name) => `test/${name}.test.ts`);
+  expect(testsOf("src/border/", ["src/border/storage.ts"], paths)).toEqual([
+    "test/border/storage-keys.test.ts",
+    "test/border/b.test.ts",
+    "test/scope/a.test.ts",
+  ]);
+});

@@ -1,0 +1,140 @@
+import type { BetterAuthPlugin } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import { bearer } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
+import { bySlug, runInTenant } from "../../src/index";
+import { PASSWORD } from "../support/instance";
+import { createSocialWorld } from "../support/social";
+import { createWorld, EMAIL, SUBDOMAINS, shareWorld, type World } from "../support/world";
+
+const SIGN_IN = { email: EMAIL, password: PASSWORD };
+
+/** What one request writes, of ours. */
+async function linesOf({ logs }: Pick<World, "logs">, run: () => Promise<unknown>) {
+  logs.length = 0;
+  await run();
+  return logs.filter((line) => / (runs (in|on) |is refused, )/.test(line));
+}
+
+const inTenant = (request: string, id: string, by: string) => [
+  `debug ${request} runs in tenant "${id}", named by ${by}`,
+];
+const onPlatform = (request: string) => [
+  `debug ${request} runs on the platform, nothing names a tenant`,
+];
+
+describe("at log level debug a request writes one line", () => {
+  const calls: string[] = [];
+  const hook = createAuthMiddleware(async ({ json, headers, path, body }) => {
+    if (body?.name === "Refused") return json({ refused: true });
+    if (path !== "/update-user" || !headers) return;
+    calls.push(path);
+    await world.api.getSession({ headers });
+  });
+  const world = shareWorld({ plugins: [bearer()], auth: { hooks: { before: hook } } });
+  const tell = (run: () => Promise<unknown>) => linesOf(world, run);
+
+  it("that says that the header, the query or the body named the tenant", async () => {
+    const id = world.ids.acme;
+    const own = "/sign-in/email";
+    const query = { tenantId: id };
+    expect(await tell(() => world.at("acme").post(own, SIGN_IN))).toEqual(
+      inTenant(`POST ${own}`, id, `the header x-tenant-id ("${id}")`),
+    );
+    expect(await tell(() => world.browser().post(own, SIGN_IN, { query }))).toEqual(
+      inTenant(`POST ${own}`, id, `the query ("${id}")`),
+    );
+    // At the path that the request came to.
+    const ours = "/tenant/sign-in/email";
+    expect(await tell(() => world.browser().post(ours, { ...SIGN_IN, ...query }))).toEqual(
+      inTenant(`POST ${ours}`, id, `the body ("${id}")`),
+    );
+  });
+
+  it("that says that the slug or the resolver did", async () => {
+    const slugs = await createWorld({ tenant: { resolveTenantId: bySlug() } });
+    const session = () => slugs.browser({ "x-tenant-slug": "Acme" }).get("/get-session");
+    expect(await linesOf(slugs, session)).toEqual(
+      inTenant("GET /get-session", slugs.ids.acme, 'the header x-tenant-slug ("Acme")'),
+    );
+    const hosts = await createWorld({ hosts: SUBDOMAINS });
+    expect(await linesOf(hosts, () => hosts.at("acme").get("/get-session"))).toEqual(
+      inTenant("GET /get-session", hosts.ids.acme, "resolveTenantId"),
+    );
+    expect(await linesOf(hosts, () => hosts.at("platform").get("/get-session"))).toEqual([
+      "debug GET /get-session runs on the platform, named by resolveTenantId",
+    ]);
+  });
+
+  it("that says that the session did, or that nothing did", async () => {
+    const { acme, platform } = await world.janes();
+    const byToken = world.browser({ authorization: `Bearer ${acme.token}` });
+    for (const window of [world.at("platform", acme), byToken]) {
+      expect(await tell(() => window.get("/get-session"))).toEqual(
+        inTenant("GET /get-session", world.ids.acme, "its session"),
+      );
+    }
+    expect(await tell(() => world.browser().get("/get-session"))).toEqual(
+      onPlatform("GET /get-session"),
+    );
+    expect(await tell(() => platform.get("/tenant/list"))).toEqual(onPlatform("GET /tenant/list"));
+    expect(await tell(() => platform.post("/update-user", { name: "N" }))).toEqual(
+      onPlatform("POST /update-user"),
+    );
+  });
+
+  it("that says so of what is refused, also by a hook of the application", async () => {
+    const wrong = world.browser({ "x-tenant-id": 'ac"me' });
+    expect(await tell(() => wrong.post("/sign-in/email", SIGN_IN))).toEqual([
+      'debug POST /sign-in/email is refused, TENANT_NOT_FOUND: named by the header x-tenant-id ("ac\\"me")',
+    ]);
+    expect(await tell(() => world.browser().post("/tenant/sign-in/email", SIGN_IN))).toEqual([
+      "debug POST /tenant/sign-in/email is refused, TENANT_ID_REQUIRED: nothing in the request names a tenant",
+    ]);
+    const refused = { ...SIGN_IN, name: "Refused" };
+    expect(await tell(() => world.browser().post("/sign-up/email", refused))).toEqual(
+      onPlatform("POST /sign-up/email"),
+    );
+  });
+
+  it("for a call of auth.api, also from inside a tenant, and not for those inside a request", async () => {
+    const { api, ids } = world;
+    const call = () => runInTenant(ids.acme, () => api.getSession({ headers: new Headers() }));
+    expect(await tell(call)).toEqual(inTenant("auth.api /get-session", ids.acme, "runInTenant()"));
+    const window = world.at("platform", await world.as("jane", "acme"));
+    calls.length = 0;
+    expect(await tell(() => window.post("/update-user", { name: "N" }))).toEqual(
+      inTenant("POST /update-user", ids.acme, "its session"),
+    );
+    expect(calls).toHaveLength(1);
+  });
+
+  it("for a link in a mail, and for a provider's callback", async () => {
+    const { email } = await world.as("jane", "acme");
+    await world.at("acme").post("/request-password-reset", { email, redirectTo: "/reset" });
+    const { url } = world.lastMail("reset");
+    expect(await tell(() => world.browser().get(url))).toEqual(
+      inTenant("GET /reset-password/:token", world.ids.acme, "the token of a link"),
+    );
+    const social = await createSocialWorld();
+    await social.configure("acme");
+    const browser = social.browser();
+    const back = await social.authorize(browser, "acme");
+    expect(await linesOf(social, () => browser.get(back))).toEqual(
+      inTenant("GET /tenant/callback/:id", social.ids.acme, "the state of the OAuth flow"),
+    );
+  });
+});
+
+it("at every other level nothing is written, and no hook is there for it", async () => {
+  const hooksAt = async (level: "debug" | "info") => {
+    const world = await createWorld({ auth: { logger: { level } } });
+    const lines = await linesOf(world, () => world.at("acme").post("/sign-in/email", SIGN_IN));
+    const plugins: BetterAuthPlugin[] = world.context.options.plugins ?? [];
+    const hooks = plugins.flatMap(({ hooks }) => [hooks?.before ?? [], hooks?.after ?? []].flat());
+    return { lines: lines.length, hooks: hooks.length };
+  };
+  const quiet = await hooksAt("info");
+  expect(quiet.lines).toBe(0);
+  expect(await hooksAt("debug")).toEqual({ lines: 1, hooks: quiet.hooks + 2 });
+});

@@ -1,0 +1,507 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import type { TenantAuthOptions, TenantManagementRequest } from "../../src/index";
+import type { Browser, RequestOptions } from "../support/browser";
+import { databases } from "../support/database";
+import { interceptFetch } from "../support/providers";
+import {
+  createWorld,
+  outcome,
+  PLACES,
+  shareWorld,
+  type World,
+  type WorldOptions,
+} from "../support/world";
+
+// A check of a config asks the provider.
+let atProviders: ReturnType<typeof interceptFetch>;
+beforeEach(() => {
+  atProviders = interceptFetch({});
+});
+
+type Action = TenantManagementRequest["action"];
+
+const GOOGLE = { providerId: "google" };
+const SECRETS = { clientId: "new-id", clientSecret: "new-secret" };
+
+/** The ten management endpoints, with what works for whoever may. Those without a body are read. */
+const BODIES: [action: Action, body?: object][] = [
+  ["tenant:create", { name: "Brand new" }],
+  ["tenant:get"],
+  ["tenant:list"],
+  ["tenant:update", { name: "New" }],
+  ["tenant:delete", {}],
+  ["oauth-config:register", { providerId: "github", ...SECRETS }],
+  ["oauth-config:list"],
+  ["oauth-config:update", { ...GOOGLE, enabled: false }],
+  ["oauth-config:check", GOOGLE],
+  ["oauth-config:delete", GOOGLE],
+];
+const CALLS = BODIES.map(([action, body]) => ({
+  action,
+  body,
+  path: `/tenant/${action.replace(/^tenant:/, "").replace(":", "/")}`,
+  /** Where the target is named. */
+  target: action === "tenant:get" ? "id" : "tenantId",
+  hasTarget: action !== "tenant:create" && action !== "tenant:list",
+  /** Whether the target may be named by the header instead. */
+  header: action.startsWith("oauth-config"),
+}));
+type Call = (typeof CALLS)[number];
+const WITH_TARGET = CALLS.filter(({ hasTarget }) => hasTarget);
+
+type Rest = Pick<RequestOptions, "headers" | "query"> & { extra?: object };
+
+/** Sends a call about a tenant. */
+function manage(browser: Browser, call: Call, tenantId?: string, rest: Rest = {}) {
+  const { action, path, body, target, hasTarget } = call;
+  const { extra, headers = {}, query } = rest;
+  const named = hasTarget && tenantId !== undefined ? { [target]: tenantId } : {};
+  if (!body) return browser.get(path, { query: { ...named, ...query, ...extra }, headers });
+  const slug = action === "tenant:create" && { slug: crypto.randomUUID() };
+  const sent = { ...body, ...slug, ...named, ...extra };
+  return browser.post(path, sent, { headers, ...(query && { query }) });
+}
+
+/** A tenant with a google config: every management call about it can succeed. */
+async function createManaged({ api, createTenant }: World) {
+  const { id: tenantId } = await createTenant();
+  const body = { tenantId, ...GOOGLE, clientId: `client-${tenantId}`, clientSecret: "secret" };
+  await api.registerTenantOAuthConfig({ body });
+  return tenantId;
+}
+
+const UNAUTHORIZED = [401, "UNAUTHORIZED"] as const;
+const FORBIDDEN = [403, "TENANT_MANAGEMENT_NOT_ALLOWED"] as const;
+type Refusal = readonly [number, string];
+
+/** All ten calls are refused in this way, and nothing has changed. */
+async function expectRefused(world: World, browser: Browser, target: string, refusal: Refusal) {
+  // better-auth deletes a session that it finds expired.
+  const stored = async () => ({ ...(await world.everything()), session: [] });
+  const before = await stored();
+  for (const call of CALLS) {
+    const answer = await manage(browser, call, target);
+    expect([call.action, ...outcome(answer)]).toEqual([call.action, ...refusal]);
+    expect(Object.keys(answer.data).sort()).toEqual(["code", "message"]);
+  }
+  expect(await stored()).toEqual(before);
+}
+
+/** All ten calls succeed, each on a tenant of its own. */
+async function expectAllowed(world: World, browser: Browser) {
+  for (const call of CALLS) {
+    const { status } = await manage(browser, call, await createManaged(world));
+    expect([call.action, status]).toEqual([call.action, 200]);
+  }
+}
+
+const chosen = ["somebody-else"];
+const world = shareWorld({ tenant: { adminUserIds: chosen } });
+
+/** Somebody new. */
+const somebody = (where: string | null) =>
+  world.signUp(where, `${crypto.randomUUID()}@example.com`);
+
+describe("closed by default", () => {
+  const forged = async () => {
+    const forger = world.at(null, await world.operator());
+    expect(forger.cookies.size).toBeGreaterThan(0);
+    const signature = ".AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3D";
+    for (const [name, value] of forger.cookies) {
+      forger.cookies.set(name, value.replace(/\..*$/, signature));
+    }
+    return forger;
+  };
+  const chosenAdmin = async () => {
+    const admin = await world.join("acme", "admin");
+    chosen.push(admin.id);
+    return admin;
+  };
+
+  it.each<[string, () => Browser | Promise<Browser>, Refusal]>([
+    ["authority from the body. Nobody without a session", () => world.at(null), UNAUTHORIZED],
+    ["authority from the body. Nobody who names a tenant", () => world.at("acme"), UNAUTHORIZED],
+    ["a forged session cookie", forged, UNAUTHORIZED],
+    ["ordinary user registers providers. A user of the platform", () => somebody(null), FORBIDDEN],
+    ["ordinary user registers providers. A tenant's user", () => somebody("acme"), FORBIDDEN],
+    [
+      "ordinary user registers providers. A tenant's admin, not even at home",
+      () => world.join("acme", "admin"),
+      FORBIDDEN,
+    ],
+    ["a tenant's admin who is in adminUserIds", chosenAdmin, FORBIDDEN],
+  ])("threat: %s", async (_, create, refusal) => {
+    const caller = await create();
+    const named = [world.ids.globex, "no-such-tenant"];
+    const windows = [
+      caller,
+      caller.fork({}),
+      ...named.map((id) => caller.fork({ "x-tenant-id": id })),
+    ];
+    for (const browser of windows) await expectRefused(world, browser, world.ids.acme, refusal);
+    // Nothing is told about tenants, not even which exist.
+    for (const target of [world.ids.globex, "no-such-tenant"]) {
+      await expectRefused(world, caller, target, refusal);
+    }
+    for (const query of [{ slug: "acme" }, { slug: "nobody" }, {}] as Record<string, string>[]) {
+      expect(outcome(await caller.get("/tenant/get", { query }))).toEqual(refusal);
+    }
+    for (const slug of ["acme", "admin", "-"]) {
+      const answer = await caller.post("/tenant/create", { name: "Name", slug });
+      expect(outcome(answer)).toEqual(refusal);
+    }
+  });
+
+  it("threat: authority from the body. A userId, a role or a session in it is nothing", async () => {
+    const { id: userId, token } = await world.operator();
+    const extra = { userId, role: "admin", session: token, token };
+    const callers = [
+      [world.at(null), UNAUTHORIZED],
+      [await somebody(null), FORBIDDEN],
+      [await somebody("acme"), FORBIDDEN],
+    ] as const;
+    await world.unchanged(async () => {
+      for (const [browser, refusal] of callers) {
+        for (const call of CALLS) {
+          const answer = await manage(browser, call, world.ids.acme, { extra });
+          // This one takes no field that it does not know, whoever calls.
+          const isStrict = call.action === "oauth-config:update";
+          const expected = isStrict ? [400, "VALIDATION_ERROR"] : refusal;
+          expect([call.action, ...outcome(answer)]).toEqual([call.action, ...expected]);
+        }
+      }
+    });
+  });
+});
+
+describe("who may", () => {
+  it("a platform user with the admin role, or in adminUserIds, and nobody else", async () => {
+    const operator = await world.operator();
+    await expectAllowed(world, operator);
+    const user = await somebody(null);
+    await expectRefused(world, user, world.ids.acme, FORBIDDEN);
+    chosen.push(user.id);
+    await expectAllowed(world, user);
+    // A header does not move the caller, and gets in the way of nothing that has a target.
+    await expectAllowed(world, operator.fork(world.naming("acme")));
+    await expectAllowed(world, operator.fork({ "x-tenant-id": "no-such-tenant" }));
+    expect(await world.whoIs(operator)).toMatchObject({ id: operator.id, tenantId: null });
+  });
+
+  describe.each<[roles: string[] | undefined, yes: string[], no: string[]]>([
+    [
+      undefined,
+      ["admin", "user,admin", "user, admin"],
+      ["user", "administrator", "Admin", "not-admin", "admin.", "", ","],
+    ],
+    [
+      ["owner", "ops"],
+      ["ops", "owner", "user,ops,editor"],
+      ["admin", "owner ops"],
+    ],
+    [[], [], ["admin", ""]],
+  ])("adminRoles: %j", (adminRoles, yes, no) => {
+    const own = shareWorld({ tenant: adminRoles ? { adminRoles } : {} });
+
+    it.each([...yes, ...no])("a user with the role %j", async (role) => {
+      const person = await own.join(null, role);
+      const answer = await person.get("/tenant/list");
+      expect(outcome(answer)).toEqual(yes.includes(role) ? [200, undefined] : FORBIDDEN);
+    });
+
+    it("and all ten calls go by it", async () => {
+      for (const role of yes.slice(0, 1)) await expectAllowed(own, await own.join(null, role));
+    });
+  });
+
+  describe.each([undefined, { enabled: true, maxAge: 300 }])("cookie cache: %j", (cookieCache) => {
+    const own = shareWorld({ auth: { session: { cookieCache } } });
+
+    it.each<
+      [string, Refusal, (operator: Browser & { token: string; id: string }) => Promise<unknown>]
+    >([
+      ["signed out", UNAUTHORIZED, (operator) => operator.post("/sign-out")],
+      ["revoked", UNAUTHORIZED, (operator) => operator.post("/revoke-sessions")],
+      [
+        "expired",
+        UNAUTHORIZED,
+        ({ token }) => {
+          const expiresAt = new Date(Date.now() - 1000);
+          return own.context.internalAdapter.updateSession(token, { expiresAt });
+        },
+      ],
+      ["an operator's who is none any more", FORBIDDEN, ({ id }) => own.setRole(id, "user")],
+    ])("not with a session that is %s", async (_, refusal, end) => {
+      const operator = await own.join(null, "admin");
+      // Fills the cache, if there is one.
+      await operator.get("/get-session");
+      expect((await operator.get("/tenant/list")).status).toBe(200);
+      const thief = own.at(null, operator);
+      await end(operator);
+      await expectRefused(own, thief, own.ids.acme, refusal);
+    });
+  });
+});
+
+describe("R7: the target", () => {
+  it("is named by the header for the OAuth configs only", async () => {
+    const operator = await world.operator();
+    const codes: Record<string, string> = {
+      "tenant:get": "TENANT_ID_OR_SLUG_REQUIRED",
+      // A tenant's own administrator need not name it.
+      "tenant:update": "TENANT_ID_REQUIRED",
+    };
+    for (const call of WITH_TARGET) {
+      const id = await createManaged(world);
+      const answer = await manage(operator, call, undefined, { headers: { "x-tenant-id": id } });
+      const refused = [400, codes[call.action] ?? "VALIDATION_ERROR"];
+      expect([call.action, ...outcome(answer)]).toEqual([
+        call.action,
+        ...(call.header ? [200, undefined] : refused),
+      ]);
+      const { name } = await world.api.getTenant({ query: { id } });
+      expect(name).toMatch(/^TENANT-/);
+    }
+  });
+
+  it("in body and query wins over the header, which is the one that is not touched", async () => {
+    const operator = await world.operator();
+    const bystander = await createManaged(world);
+    const stateOf = async () => [
+      await world.api.getTenant({ query: { id: bystander } }),
+      await world.api.listTenantOAuthConfigs({ query: { tenantId: bystander } }),
+    ];
+    const before = await stateOf();
+    for (const call of CALLS) {
+      const target = await createManaged(world);
+      const headers = { "x-tenant-id": bystander };
+      const { status, data } = await manage(operator, call, target, { headers });
+      expect([call.action, status]).toEqual([call.action, 200]);
+      if (call.action === "tenant:get") expect(data.id).toBe(target);
+      if (/config:(register|update)$/.test(call.action)) expect(data.tenantId).toBe(target);
+      if (call.action === "oauth-config:list") expect(data).toMatchObject([{ tenantId: target }]);
+    }
+    expect(await stateOf()).toEqual(before);
+  });
+});
+
+type CanManage = NonNullable<TenantAuthOptions["canManageTenants"]>;
+
+/** A world whose option notes what it is asked. */
+async function createAsking(
+  answer: (request: TenantManagementRequest) => unknown,
+  more: WorldOptions = {},
+) {
+  const asked: TenantManagementRequest[] = [];
+  const canManageTenants: CanManage = async (_, request) => {
+    asked.push(request);
+    // Some tests give answers that the types rule out, as JavaScript can.
+    return answer(request) as boolean;
+  };
+  const own = await createWorld({ ...more, tenant: { canManageTenants, ...more.tenant } });
+  return Object.assign(own, { asked });
+}
+
+describe("canManageTenants", () => {
+  it("hears the action, the target and the session of all ten calls; true lets in", async () => {
+    const own = await createAsking(() => true);
+    const janes = await own.janes();
+    for (const browser of [...PLACES.map((place) => janes[place]), own.at(null)]) {
+      for (const call of CALLS) {
+        const target = await createManaged(own);
+        const { status } = await manage(browser, call, target);
+        expect([call.action, status]).toEqual([call.action, 200]);
+        const [request, ...more] = own.asked.splice(0);
+        expect(more).toEqual([]);
+        expect(Object.keys(request ?? {}).sort()).toEqual(["action", "session", "tenantId"]);
+        expect(request).toMatchObject({
+          action: call.action,
+          tenantId: call.hasTarget ? target : undefined,
+          session: "id" in browser ? { user: { id: browser.id } } : null,
+        });
+        const tenantId = request?.session?.session.tenantId ?? null;
+        expect([tenantId, request?.session?.user.tenantId ?? null]).toEqual([
+          own.idOf(PLACES.find((place) => janes[place] === browser) ?? null),
+          tenantId,
+        ]);
+      }
+    }
+    await own.at(null).get("/tenant/get", { query: { slug: "acme" } });
+    await own.at(null).get("/tenant/get", { query: { slug: "nobody" } });
+    expect(own.asked.map(({ tenantId }) => tenantId)).toEqual([own.ids.acme, undefined]);
+  });
+
+  it("keeps everybody out by any other answer, and where it throws", async () => {
+    let answer: unknown;
+    const adminUserIds: string[] = [];
+    const own = await createAsking(
+      () => {
+        if (answer instanceof Error) throw answer;
+        return answer;
+      },
+      { tenant: { adminUserIds } },
+    );
+    const operator = await own.operator();
+    adminUserIds.push(operator.id);
+    for (answer of [false, undefined, null, 0, 1, "true", { allowed: true }, []]) {
+      await expectRefused(own, operator, own.ids.acme, FORBIDDEN);
+    }
+    await expectRefused(own, own.at(null), own.ids.acme, FORBIDDEN);
+    answer = new Error("the policy server is down");
+    await own.unchanged(async () => {
+      for (const call of CALLS) {
+        const { status, data } = await manage(operator, call, own.ids.acme);
+        expect([call.action, status]).toEqual([call.action, 500]);
+        expect(JSON.stringify(data)).not.toContain("policy server");
+      }
+    });
+  });
+
+  it("can let a tenant's own user manage its own tenant, and no other", async () => {
+    const own = await createAsking(
+      ({ session, tenantId }) => tenantId !== undefined && session?.user.tenantId === tenantId,
+    );
+    for (const call of CALLS) {
+      const home = await createManaged(own);
+      const jane = await own.as("jane", home);
+      for (const browser of [jane, jane.fork({})]) {
+        const refused = await own.unchanged(() => manage(browser, call, own.ids.globex));
+        expect([call.action, ...outcome(refused)]).toEqual([call.action, ...FORBIDDEN]);
+      }
+      const { status } = await manage(jane, call, home);
+      expect([call.action, status]).toEqual([call.action, call.hasTarget ? 200 : 403]);
+    }
+  });
+
+  it("R7: the manager of a tenant works in its own scope, whatever the target is", async () => {
+    const own = await createAsking(() => true);
+    const { acme, globex } = await own.janes();
+    const { status } = await acme.post("/tenant/delete", { tenantId: own.ids.globex });
+    expect(status).toBe(200);
+    expect(await own.rows("user", "id = ?", [globex.id])).toBe(0);
+    expect(await own.whoIs(acme)).toMatchObject({ tenantId: own.ids.acme });
+  });
+});
+
+describe("threat: checked one id, acted on another", () => {
+  it.each(CALLS.filter(({ header }) => header))(
+    "R1: four names on $path, and the one that is asked about is the one acted on",
+    async (call) => {
+      let resolved: string | undefined;
+      const resolveTenantId = () => resolved;
+      const own = await createAsking(() => true, { tenant: { resolveTenantId } });
+      const ids: string[] = [];
+      for (let count = 0; count < 4; count++) ids.push(await createManaged(own));
+      const [body = "", query = "", header = "", host = ""] = ids;
+      const browser = await own.as("jane", "platform");
+      const names = { query: { tenantId: query }, headers: { "x-tenant-id": header } };
+      /** Who has got, lost or switched off a config, or whose client was tried at the provider. */
+      const touched = async () => {
+        const tried = atProviders.map(({ params }) => params.get("client_id"));
+        const found = ids.map(async (id) => {
+          const configs = await own.api.listTenantOAuthConfigs({ query: { tenantId: id } });
+          const isSame = configs.length === 1 && configs[0]?.enabled;
+          return isSame && !tried.includes(`client-${id}`) ? [] : [id];
+        });
+        return (await Promise.all(found)).flat();
+      };
+      const acted: string[] = [];
+      const expectActedOn = async (id: string, target: string | undefined, rest: Rest) => {
+        if (call.body) acted.push(id);
+        expect((await manage(browser, call, target, rest)).status).toBe(200);
+        expect(own.asked.splice(0).map(({ tenantId }) => tenantId)).toEqual([id]);
+        expect((await touched()).sort()).toEqual(acted.toSorted());
+      };
+      await expectActedOn(header, undefined, { headers: names.headers });
+      await expectActedOn(query, undefined, names);
+      if (call.body) await expectActedOn(body, body, names);
+      resolved = host;
+      await expectActedOn(host, undefined, { headers: names.headers });
+      // R7: the resolver names one tenant, the body or the query another.
+      const refused = await manage(browser, call, body, names);
+      expect(outcome(refused)).toEqual([409, "TENANT_SCOPE_CONFLICT"]);
+      expect((await touched()).sort()).toEqual(acted.toSorted());
+    },
+  );
+
+  // MariaDB compares text without regard to case and to spaces at the end.
+  it.each(databases)(
+    "an id in the other case, with a space or an accent is another; on %s",
+    async (database) => {
+      // A rule that names one tenant: a disguise of its id must not get around it.
+      const own = await createAsking(({ tenantId }) => tenantId !== own.ids.acme, { database });
+      const { acme } = own.ids;
+      const other = (letter: string) =>
+        letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase();
+      const accented = acme.replace(/[a-z]/i, (letter) => `${letter}\u0301`);
+      for (const disguised of [acme.replace(/[a-z]/i, other), `${acme} `, accented]) {
+        expect(disguised).not.toBe(acme);
+        await own.unchanged(async () => {
+          for (const call of WITH_TARGET) {
+            const { status } = await manage(own.at(null), call, disguised);
+            expect([call.action, [403, 404].includes(status)]).toEqual([call.action, true]);
+          }
+        });
+      }
+    },
+  );
+});
+
+describe("calls of the server API", () => {
+  /** The ten of them, about a tenant. */
+  function serverCalls({ api }: World, tenantId: string, headers?: Headers) {
+    const google = { tenantId, ...GOOGLE };
+    return [
+      () => api.listTenants({ headers }),
+      () => api.getTenant({ query: { id: tenantId }, headers }),
+      () => api.createTenant({ body: { name: "New", slug: "brand-new" }, headers }),
+      () => api.updateTenant({ body: { tenantId, name: "Changed" }, headers }),
+      () => api.registerTenantOAuthConfig({ body: { ...google, ...SECRETS }, headers }),
+      () => api.listTenantOAuthConfigs({ query: { tenantId }, headers }),
+      () => api.updateTenantOAuthConfig({ body: { ...google, enabled: false }, headers }),
+      () => api.checkTenantOAuthConfig({ body: google, headers }),
+      () => api.deleteTenantOAuthConfig({ body: google, headers }),
+      () => api.deleteTenant({ body: { tenantId }, headers }),
+    ];
+  }
+
+  it("are trusted without request and headers, and not asked about; with an operator's, too", async () => {
+    const own = await createAsking(() => false);
+    for (const call of serverCalls(own, own.ids.acme)) await call();
+    expect(own.asked).toEqual([]);
+    for (const call of serverCalls(own, own.ids.globex, new Headers())) {
+      await expect(call()).rejects.toMatchObject({ statusCode: 403 });
+    }
+    const actions = CALLS.map(({ action }) => action);
+    expect(new Set(own.asked.map(({ action }) => action))).toEqual(new Set(actions));
+    const other = await createWorld();
+    const headers = new Headers({ cookie: (await other.operator()).cookieHeader() });
+    for (const call of serverCalls(other, other.ids.acme, headers)) await call();
+    for (const { api } of [own, other]) {
+      const slugs = (await api.listTenants()).map(({ slug }) => slug);
+      expect(slugs).toEqual(["globex", "brand-new"]);
+    }
+  });
+
+  it("are not trusted with headers, even empty ones, nor with a request", async () => {
+    const cookie = (await somebody(null)).cookieHeader();
+    const cases: [Headers, Refusal][] = [
+      [new Headers(), UNAUTHORIZED],
+      [new Headers(world.naming("acme")), UNAUTHORIZED],
+      [new Headers({ cookie }), FORBIDDEN],
+    ];
+    await world.unchanged(async () => {
+      for (const [headers, [statusCode, code]] of cases) {
+        for (const call of serverCalls(world, world.ids.acme, headers)) {
+          await expect(call()).rejects.toMatchObject({ statusCode, body: { code } });
+        }
+      }
+      const url = "http://localhost:3000/api/auth/tenant/create";
+      const request = new Request(url, { method: "POST" });
+      const body = { name: "New", slug: "brand-new" };
+      const answer = await world.api.createTenant({ body, request, asResponse: true });
+      expect(answer.status).toBe(401);
+      expect(await answer.json()).toMatchObject({ code: "UNAUTHORIZED" });
+    });
+  });
+});

@@ -1,0 +1,88 @@
+import { magicLink } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
+import type { TenantPolicy } from "../../src/index";
+import { outcome, shareWorld } from "../support/world";
+
+const client = { clientId: "id", clientSecret: "secret" };
+const world = shareWorld({
+  plugins: [magicLink({ sendMagicLink: async () => {} })],
+  auth: { socialProviders: { google: client }, session: { expiresIn: 3600 } },
+});
+
+const GOOD: TenantPolicy[] = [
+  { signUp: "open" },
+  { signUp: "invited", emailDomains: ["acme.com", "acme.co.uk"] },
+  { methods: ["password", "social", "social:google", "magic-link"] },
+  { password: { minLength: 12 }, session: { expiresIn: 600 } },
+];
+
+const BAD: [message: RegExp, ...policies: unknown[]][] = [
+  [/\[body\.policy\] Unrecognized key: "signup"/, { signup: "closed" }],
+  [/policy\.password\] Unrecognized key: "minLenght"/, { password: { minLenght: 12 } }],
+  [/Unrecognized key/, { session: { expiresin: 60 } }],
+  [/policy\.signUp/, { signUp: "never" }],
+  [/policy\.emailDomains/, { emailDomains: [] }, { emailDomains: "acme.com" }],
+  [/policy\.emailDomains\.0/, { emailDomains: ["@acme.com"] }],
+  [/expected a domain/, { emailDomains: ["acme"] }, { emailDomains: ["*.acme.com"] }],
+  [/policy\.methods/, { methods: [] }],
+  [
+    /unknown method/,
+    { methods: ["passwort"] },
+    { methods: ["social:"] },
+    { methods: ["toString"] },
+  ],
+  [/(passkey|sso) is not set up/, { methods: ["passkey"] }, { methods: ["sso"] }],
+  [/social:github is not set up/, { methods: ["social:github"] }],
+  [/policy\.password\.minLength/, { password: { minLength: 7 } }, { password: { minLength: 129 } }],
+  [/policy\.session\.expiresIn/, { session: { expiresIn: 3601 } }, { session: { expiresIn: 0 } }],
+  [/policy/, "closed", ["closed"]],
+];
+
+describe("what a policy may say", () => {
+  it.each(GOOD.map((policy) => ({ policy })))("$policy", async ({ policy }) => {
+    const { id: tenantId } = await world.createTenant();
+    const operator = await world.operator();
+    const slug = crypto.randomUUID();
+    const answers = [
+      await operator.post("/tenant/update", { tenantId, policy }),
+      await operator.get("/tenant/get", { query: { id: tenantId } }),
+      await operator.post("/tenant/create", { name: slug, slug, policy }),
+    ];
+    for (const { status, data } of answers) expect([status, data.policy]).toEqual([200, policy]);
+    const cleared = await operator.post("/tenant/update", { tenantId, policy: null });
+    expect([cleared.status, cleared.data.policy]).toEqual([200, null]);
+  });
+
+  it.each(BAD)("not what is answered with %s", async (message, ...policies) => {
+    const operator = await world.operator();
+    await world.unchanged(async () => {
+      for (const policy of policies) {
+        for (const answer of [
+          await operator.post("/tenant/update", { tenantId: world.ids.acme, policy }),
+          await operator.post("/tenant/create", { name: "New", slug: "new", policy }),
+        ]) {
+          expect(outcome(answer)).toEqual([400, "VALIDATION_ERROR"]);
+          expect(answer.data.message).toMatch(message);
+        }
+      }
+    });
+  });
+
+  it("domains in lower case, each once; nothing at all is no policy", async () => {
+    const { id } = await world.createTenant();
+    const changed = await world.change(id, { policy: { emailDomains: ["Acme.com", "acme.COM"] } });
+    expect(changed.policy).toEqual({ emailDomains: ["acme.com"] });
+    expect((await world.change(id, { policy: {} })).policy).toBeNull();
+  });
+
+  it("a provider that the tenant has set up itself, unless it is switched off", async () => {
+    const { id: tenantId } = await world.createTenant();
+    const config = { tenantId, providerId: "github", ...client };
+    await world.api.registerTenantOAuthConfig({ body: { ...config, enabled: false } });
+    const policy: TenantPolicy = { methods: ["social:github"] };
+    const early = world.change(tenantId, { policy });
+    await expect(early).rejects.toMatchObject({ body: { code: "VALIDATION_ERROR" } });
+    await world.api.registerTenantOAuthConfig({ body: { ...config, enabled: true } });
+    expect((await world.change(tenantId, { policy })).policy).toEqual(policy);
+  });
+});

@@ -1,0 +1,204 @@
+import { socialProviderList } from "better-auth/social-providers";
+import { describe, expect, it } from "vitest";
+import { runInTenant, type SignInMethods } from "../../src/index";
+import { connect } from "../support/client";
+import { fakeNetwork } from "../support/providers";
+import { createWorld, outcome, shareWorld, type World } from "../support/world";
+
+const PATH = "/tenant/sign-in-methods";
+const GLOBAL = { clientId: "global-client", clientSecret: "global-client-secret" };
+const CLIENT = { clientId: "acme-client", clientSecret: "acme-client-secret" };
+const POOL = {
+  domain: "acme.auth.eu-west-1.amazoncognito.com",
+  region: "eu-west-1",
+  userPoolId: "eu-west-1_Acme",
+};
+const OWN = "ours-alone.example";
+const socialProviders = {
+  google: GLOBAL,
+  discord: GLOBAL,
+  gitlab: GLOBAL,
+  slack: { ...GLOBAL, enabled: false },
+};
+
+const shared = shareWorld({ tenant: { trustedProviderHosts: [OWN] }, auth: { socialProviders } });
+
+const ask = (tenantId?: string, world: World = shared) =>
+  world.browser().get<SignInMethods>(PATH, tenantId ? { query: { tenantId } } : {});
+
+const idsAt = async (tenantId: string) => (await ask(tenantId)).data.providers.map(({ id }) => id);
+
+/** A tenant with configs of its own for some providers. */
+async function settle(configs: Record<string, object> = {}) {
+  const { id } = await shared.createTenant();
+  for (const [providerId, more] of Object.entries(configs)) {
+    const body = { tenantId: id, providerId, ...CLIENT, ...more };
+    await shared.api.registerTenantOAuthConfig({ body });
+  }
+  return id;
+}
+
+const spoil = (tenantId: string, providerId: string, column: string, value: string | null) => {
+  const { quote, query } = shared.database;
+  const where = `${quote("tenantId")} = ? and ${quote("providerId")} = ?`;
+  const update = `update ${quote("tenantOauthConfig")} set ${quote(column)} = ? where ${where}`;
+  return query(update, [value, tenantId, providerId]);
+};
+
+describe("the answer", () => {
+  it("says who the tenant is, and how people sign in, in exactly these fields", async () => {
+    const body = { name: "Initech Inc.", slug: "initech", metadata: { plan: "secret plan" } };
+    const { id } = await shared.api.createTenant({ body });
+    const more = { scopes: ["repo"], redirectURI: "https://acme.example/back" };
+    const config = { tenantId: id, providerId: "github", ...CLIENT, ...more };
+    await shared.api.registerTenantOAuthConfig({ body: config });
+    const answer = await ask(id);
+    const expected = {
+      tenant: { id, name: "Initech Inc.", slug: "initech", status: "active" },
+      emailAndPassword: { enabled: true, signUp: true },
+      providers: [
+        { id: "google", name: "Google" },
+        { id: "discord", name: "Discord" },
+        { id: "gitlab", name: "Gitlab" },
+        { id: "github", name: "GitHub" },
+      ],
+    };
+    expect([answer.status, answer.data]).toEqual([200, expected]);
+    expect(answer.headers.getSetCookie()).toEqual([]);
+    // Whoever asks, and from wherever.
+    const callers = [
+      await shared.operator(),
+      await shared.signUp(id),
+      await shared.as("jane", "globex"),
+    ];
+    for (const caller of callers) {
+      expect((await caller.get(PATH, { query: { tenantId: id } })).data).toEqual(expected);
+    }
+  });
+
+  it.each([
+    [{ enabled: true, disableSignUp: false }, true, true],
+    [{ enabled: true, disableSignUp: true }, true, false],
+    [{ enabled: false }, false, false],
+    [{ enabled: false, disableSignUp: true }, false, false],
+  ])("with emailAndPassword %j is enabled: %s, signUp: %s", async (option, enabled, signUp) => {
+    const world = await createWorld({ auth: { emailAndPassword: option } });
+    const { data } = await ask(world.ids.acme, world);
+    expect(data).toMatchObject({ emailAndPassword: { enabled, signUp }, providers: [] });
+    // That is what sign-up says, too.
+    const body = { name: "A", email: "a@example.com", password: "long enough" };
+    const { status } = await world.at("acme").post("/tenant/sign-up/email", body);
+    expect(status === 200).toBe(signUp);
+  });
+
+  it("costs two queries, however many configs there are, and asks no provider", async () => {
+    const id = await settle({ github: {}, twitch: {}, vk: {}, zoom: {} });
+    const sent = fakeNetwork();
+    const { statements } = shared.database;
+    statements.length = 0;
+    expect(await idsAt(id)).toHaveLength(7);
+    expect(statements).toHaveLength(2);
+    expect(statements.join()).not.toMatch(/insert|update|delete/i);
+    expect(sent).toEqual([]);
+  });
+});
+
+describe("the providers", () => {
+  const global = ["google", "discord", "gitlab"];
+
+  it.each([
+    ["the global ones that are switched on", {}, global],
+    ["and the tenant's own, each once", { google: {}, slack: {} }, [...global, "slack"]],
+    [
+      "the global one, if there is one, for a config that is switched off",
+      { google: { enabled: false }, github: { enabled: false } },
+      global,
+    ],
+  ])("are %s, and nobody else's", async (_, configs, expected) => {
+    await settle({ twitch: {} });
+    expect(await idsAt(await settle(configs))).toEqual(expected);
+  });
+
+  it("for one that cannot be used nothing stands in", async () => {
+    const discord = { options: { prompt: "consent" } };
+    const id = await settle({ google: {}, discord, gitlab: {}, cognito: { options: POOL } });
+    expect(await idsAt(id)).toEqual([...global, "cognito"]);
+    await spoil(id, "google", "clientSecret", "00ff00ff");
+    await spoil(id, "discord", "options", "00ff00ff");
+    await spoil(id, "gitlab", "clientId", "00ff00ff");
+    // As it was stored before the provider's options were.
+    await spoil(id, "cognito", "options", null);
+    expect(await idsAt(id)).toEqual([]);
+  });
+
+  it("are exactly those that a sign-in finds", async () => {
+    const id = await settle({
+      google: { enabled: false },
+      discord: {},
+      github: {},
+      twitch: { enabled: false },
+      cognito: { options: POOL },
+      gitlab: { options: { issuer: `https://${OWN}` } },
+    });
+    await spoil(id, "discord", "clientId", "broken");
+    const found: string[] = [];
+    for (const provider of socialProviderList) {
+      const { status } = await shared.at(id).post("/tenant/sign-in/social", { provider });
+      if (status === 200) found.push(provider);
+    }
+    expect((await idsAt(id)).sort()).toEqual(found.sort());
+    expect(found).toEqual(["cognito", "github", "gitlab", "google"]);
+  });
+});
+
+describe("R1: the tenant", () => {
+  it("is named by the query, else by the header, and before all others by a resolver", async () => {
+    const resolved: { now: string | { slug: string } | null } = { now: null };
+    const world = await createWorld({ tenant: { resolveTenantId: () => resolved.now } });
+    const { acme, globex } = world.ids;
+    const byBoth = { query: { tenantId: acme }, headers: { "x-tenant-id": globex } };
+    const named = async (options: object) =>
+      (await world.browser().get<SignInMethods>(PATH, options)).data.tenant.id;
+    expect(await named({ query: byBoth.query })).toBe(acme);
+    expect(await named({ headers: byBoth.headers })).toBe(globex);
+    expect(await named(byBoth)).toBe(acme);
+    for (const now of [globex, { slug: "globex" }]) {
+      resolved.now = now;
+      expect(await named({ query: byBoth.query })).toBe(globex);
+      expect(await named({})).toBe(globex);
+    }
+  });
+
+  it("is the one around a call of the server's own code", async () => {
+    const id = await settle({ github: {} });
+    const expected = (await ask(id)).data;
+    const { getTenantSignInMethods } = shared.api;
+    expect(await runInTenant(id, () => getTenantSignInMethods())).toEqual(expected);
+    expect(await getTenantSignInMethods({ query: { tenantId: id } })).toEqual(expected);
+  });
+
+  it("R2: has to be named, and to exist", async () => {
+    const { acme } = shared.ids;
+    expect(outcome(await ask())).toEqual([400, "TENANT_ID_REQUIRED"]);
+    // A session is no name here: the page is asked before anybody is signed in.
+    const window = (await shared.as("jane", "acme")).fork({});
+    expect(outcome(await window.get(PATH))).toEqual([400, "TENANT_ID_REQUIRED"]);
+    for (const tenantId of ["nobody", `${acme} `, acme.toUpperCase(), "\u0000"]) {
+      expect(outcome(await ask(tenantId))).toEqual([404, "TENANT_NOT_FOUND"]);
+    }
+  });
+});
+
+it("authClient.tenant.signInMethods() asks for it", async () => {
+  const tenantId = shared.ids.acme;
+  const expected = (await ask(tenantId)).data;
+  const plain = connect(shared);
+  const byQuery = await plain.authClient.tenant.signInMethods({ query: { tenantId } });
+  expect(plain.last()).toMatchObject({ method: "GET", path: PATH });
+  expect(byQuery).toMatchObject({ error: null, data: expected });
+  const ofTenant = connect(shared, { tenant: { tenantId } });
+  expect((await ofTenant.authClient.tenant.signInMethods()).data).toEqual(expected);
+  expect(ofTenant.last()).toMatchObject({ method: "GET", query: {}, body: undefined });
+  const missing = await connect(shared).authClient.tenant.signInMethods();
+  expect(missing.error).toMatchObject({ status: 400, code: "TENANT_ID_REQUIRED" });
+});

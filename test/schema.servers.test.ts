@@ -1,0 +1,264 @@
+import type { BetterAuthOptions } from "better-auth";
+import { getMigrations } from "better-auth/db/migration";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { TenantAuthOptions } from "../src/index";
+import {
+  createDatabase,
+  type DatabaseKind,
+  databases,
+  type TestDatabase,
+} from "./support/database";
+import {
+  createInstance,
+  createPlainInstance,
+  type InstanceOptions,
+  PASSWORD,
+} from "./support/instance";
+import { statementsFor } from "./support/pages";
+import { createWorld, EMAIL, expectRefused, outcome, type World } from "./support/world";
+
+const TAKEN = [422, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL"];
+
+const TENANT_COLUMN = { fields: { tenantId: "organisation_id" } };
+const OURS = {
+  tenant: {
+    modelName: "organisations",
+    fields: { name: "title", slug: "handle", metadata: "extra", createdAt: "created_at" },
+  },
+  tenantOauthConfig: {
+    modelName: "organisation_providers",
+    fields: {
+      tenantId: "organisation_id",
+      providerId: "provider_id",
+      clientId: "client_id",
+      clientSecret: "client_secret",
+      redirectURI: "redirect_uri",
+      scopes: "scope_list",
+      enabled: "is_enabled",
+      updatedAt: "updated_at",
+    },
+  },
+  user: TENANT_COLUMN,
+  session: TENANT_COLUMN,
+  account: TENANT_COLUMN,
+  verification: TENANT_COLUMN,
+};
+
+/** Two of these columns are the plugin's as well, so it has to be told. */
+const EMAIL_COLUMN = { email: "email_address" };
+const KEY_COLUMN = { accountId: "provider_key" };
+const TOLD = { user: { fields: EMAIL_COLUMN }, account: { fields: KEY_COLUMN } };
+const BETTER_AUTHS = {
+  user: { modelName: "people", fields: EMAIL_COLUMN },
+  session: { modelName: "people_sessions", fields: { userId: "person_id" } },
+  account: { modelName: "people_accounts", fields: { userId: "person_id", ...KEY_COLUMN } },
+  verification: { modelName: "people_tokens" },
+};
+const BOTH = {
+  ...OURS,
+  user: { fields: { ...TENANT_COLUMN.fields, ...EMAIL_COLUMN } },
+  account: { fields: { ...TENANT_COLUMN.fields, ...KEY_COLUMN } },
+};
+
+const NAMES = {
+  tenant: "tenant",
+  tenantOauthConfig: "tenantOauthConfig",
+  user: "user",
+  session: "session",
+  account: "account",
+  tenantColumn: "tenantId",
+  emailColumn: "email",
+  keyColumn: "accountId",
+};
+type Names = typeof NAMES;
+const OUR_NAMES = {
+  tenant: "organisations",
+  tenantOauthConfig: "organisation_providers",
+  tenantColumn: "organisation_id",
+};
+const BETTER_AUTHS_NAMES = {
+  user: "people",
+  session: "people_sessions",
+  account: "people_accounts",
+  emailColumn: "email_address",
+  keyColumn: "provider_key",
+};
+const ALL_NAMES = { ...OUR_NAMES, ...BETTER_AUTHS_NAMES };
+
+const planned = async (options: BetterAuthOptions) => {
+  const { toBeCreated, toBeAdded, toBeAddedIndexes } = await getMigrations(options);
+  return [...toBeCreated, ...toBeAdded, ...toBeAddedIndexes];
+};
+
+/** Everything that the plugin stores, written and read once; the rows are looked for by name. */
+async function walkThrough(world: World, renamed: Partial<Names>) {
+  const { api, database, ids, rows } = world;
+  const names = { ...NAMES, ...renamed };
+  const count = (table: string, column: string, value: string) =>
+    rows(table, `${database.quote(column)} = ?`, [value]);
+  expect(await planned(world.auth.options)).toEqual([]);
+
+  const body = { name: "A", slug: "aa", metadata: { plan: "x" } };
+  const made = await api.createTenant({ body });
+  expect(made).toMatchObject(body);
+  expect(await api.getTenant({ query: { slug: "aa" } })).toEqual(made);
+  expect(await rows(names.tenant)).toBe(3);
+
+  const jane = await world.as("jane", "acme");
+  for (const table of [names.user, names.session, names.account]) {
+    expect(await count(table, names.tenantColumn, ids.acme)).toBe(1);
+  }
+  expect(await count(names.user, names.emailColumn, EMAIL)).toBe(1);
+  expect(await count(names.account, names.keyColumn, jane.id)).toBe(1);
+  const again = { name: "Somebody", email: EMAIL, password: PASSWORD };
+  expect(outcome(await world.at("acme").post("/sign-up/email", again))).toEqual(TAKEN);
+  expect((await world.signIn("acme")).person.id).toBe(jane.id);
+  expectRefused(await world.signIn("globex"), 401, "INVALID_EMAIL_OR_PASSWORD");
+  expect(await world.whoIs(jane)).toMatchObject({ tenantId: ids.acme });
+  expect(await world.whoIs(jane, "globex")).toBeNull();
+  expect(await world.whoIs(await world.as("bob", "platform"))).toMatchObject({ tenantId: null });
+
+  const tenantId = ids.acme;
+  const config = { tenantId, providerId: "google", clientId: "client", clientSecret: "secret" };
+  const registered = await api.registerTenantOAuthConfig({
+    body: { ...config, scopes: ["openid"], enabled: false },
+  });
+  expect(await api.listTenantOAuthConfigs({ query: { tenantId } })).toEqual([registered]);
+  const replaced = await api.registerTenantOAuthConfig({ body: config });
+  expect(replaced).toMatchObject({ id: registered.id, tenantId, enabled: true });
+  expect(await rows(names.tenantOauthConfig)).toBe(1);
+  const social = { tenantId, provider: "google" };
+  const start = await world.browser().post("/tenant/sign-in/social", social);
+  expect(String(start.data.url)).toContain("client_id=client");
+
+  await api.deleteTenant({ body: { tenantId } });
+  expect([await rows(names.tenantOauthConfig), await rows(names.tenant)]).toEqual([0, 2]);
+  for (const table of [names.user, names.session, names.account]) expect(await rows(table)).toBe(1);
+}
+
+describe.each(databases)("names, on %s", (database) => {
+  it.each<[string, Partial<Names>, TenantAuthOptions, InstanceOptions["auth"]?]>([
+    ["nothing", {}, {}],
+    ["the plugin's tables and columns", OUR_NAMES, { schema: OURS }],
+    ["better-auth's own", BETTER_AUTHS_NAMES, { schema: TOLD }, BETTER_AUTHS],
+    ["both", ALL_NAMES, { schema: BOTH }, BETTER_AUTHS],
+    [
+      "the e-mail through the plugin",
+      { emailColumn: "mail" },
+      { schema: { user: { fields: { email: "mail" } } } },
+    ],
+    [
+      "everything, with the e-mail unique over all tenants",
+      ALL_NAMES,
+      // The e-mail is better-auth's alone then.
+      { schema: { ...BOTH, user: TENANT_COLUMN }, keepEmailGloballyUnique: true },
+      BETTER_AUTHS,
+    ],
+  ])("works from end to end with %s renamed", async (_, names, tenant, auth) => {
+    await walkThrough(await createWorld({ database, tenant, ...(auth && { auth }) }), names);
+  });
+
+  it("work when the instance that has started is migrated", async () => {
+    const own = await createDatabase(database);
+    onTestFinished(() => own.close());
+    const options = { database: own, tenant: { schema: TOLD }, auth: BETTER_AUTHS };
+    await (await createInstance({ ...options, migrate: false })).context.runMigrations();
+    await walkThrough(await createWorld({ ...options, migrate: false }), BETTER_AUTHS_NAMES);
+  });
+});
+
+it("names stay with their table and their instance", async () => {
+  const columns = async (tenant: TenantAuthOptions, table: string) => {
+    const { database } = await createInstance({ tenant });
+    const rows = await database.query(`select name from pragma_table_info('${table}')`);
+    return rows.map((row) => String(row.name));
+  };
+  const schema = { tenant: { fields: { createdAt: "created_at" } }, user: TENANT_COLUMN };
+  expect(await columns({ schema }, "tenant")).toContain("created_at");
+  expect(await columns({ schema }, "tenantOauthConfig")).toContain("createdAt");
+  expect(await columns({ schema }, "user")).toContain("organisation_id");
+  expect(await columns({ schema }, "session")).toContain("tenantId");
+  await createInstance({ tenant: { schema: OURS } });
+  expect(await columns({}, "tenant")).toEqual(
+    expect.arrayContaining(["name", "slug", "metadata", "createdAt", "updatedAt"]),
+  );
+  for (const table of ["user", "session", "account", "verification"]) {
+    expect(await columns({}, table)).toContain("tenantId");
+  }
+});
+
+const GUIDE = "docs/adding.md";
+
+/**
+ * What takes better-auth's unique index on the e-mail alone away: the statements of the guide.
+ * SQLite builds the table anew, and the guide says to list one's own columns there.
+ */
+async function dropOldIndex(database: TestDatabase) {
+  const own = [`"role" text`, `"banned" integer`, `"banReason" text`, `"banExpires" date`];
+  const names = own.map((column) => column.split(" ")[0]);
+  for (const sql of statementsFor(database.kind, GUIDE, "3. The old index on the e-mail")) {
+    await database.query(
+      sql
+        .replace(`"tenantId" text`, `${own.join(", ")}, "tenantId" text`)
+        .replace(`"updatedAt", "tenantId"`, `"updatedAt", ${names.join(", ")}, "tenantId"`),
+    );
+  }
+}
+
+/** Jane, who was there before the plugin, and the application as it is with it. */
+async function createExisting(kind: DatabaseKind, tenant: TenantAuthOptions = {}) {
+  const database = await createDatabase(kind);
+  onTestFinished(() => database.close());
+  const before = (await createPlainInstance(database)).browser();
+  const body = { name: "Jane", email: EMAIL, password: PASSWORD };
+  const { data } = await before.post<{ user: { id: string } }>("/sign-up/email", body);
+  const world = await createWorld({ database, tenant });
+  const signUp = (place: string, email = EMAIL) =>
+    world.at(place).post("/sign-up/email", { ...body, email });
+  return { world, database, janeId: data.user.id, signUp };
+}
+
+describe.each(databases)("an application that had users before, on %s", (kind) => {
+  it("refuses an e-mail of its own in a tenant while the old index is there, and says what to do", async () => {
+    const { world, signUp } = await createExisting(kind);
+    await world.signUp("platform", "unique.tenant@example.com");
+    for (const email of [EMAIL, "unique.tenant@example.com"]) {
+      world.logs.length = 0;
+      const answer = await world.unchanged(() => signUp("acme", email));
+      expect([answer.status, answer.headers.getSetCookie()]).toEqual([422, []]);
+      const advice = world.logs.filter((line) => line.includes("keepEmailGloballyUnique"));
+      expect(advice).toEqual([
+        expect.stringMatching(/^error .*unique index on the e-mail alone.*Drop that index/),
+      ]);
+    }
+    // An e-mail that is taken in the tenant itself is nothing to give advice about.
+    world.logs.length = 0;
+    expect((await signUp("acme", "new@example.com")).status).toBe(200);
+    expect(outcome(await signUp("acme", "new@example.com"))).toEqual(TAKEN);
+    expect(world.logs.join("\n")).not.toContain("keepEmailGloballyUnique");
+  });
+
+  it("keeps the unique index on tenant and e-mail, and its foreign keys, after that", async () => {
+    const { world, database, janeId, signUp } = await createExisting(kind);
+    await world.unchanged(() => dropOldIndex(database));
+    const columns = ["id", "name", "email", "emailVerified", "createdAt", "updatedAt", "tenantId"];
+    const list = columns.map(database.quote).join(", ");
+    const values = columns.map((c) => (c === "id" ? "'copy'" : database.quote(c))).join(", ");
+    const table = database.quote("user");
+    const copy = `insert into ${table} (${list}) select ${values} from ${table}`;
+    await expect(database.query(copy)).rejects.toThrow(/unique|duplicate/i);
+    if (kind === "sqlite") expect(await database.query("pragma foreign_key_check")).toEqual([]);
+    expect(await world.rows("session", `${database.quote("userId")} = ?`, [janeId])).toBe(1);
+    await database.query(`delete from ${table} where id = ?`, [janeId]);
+    expect([await world.rows("session"), await world.rows("account")]).toEqual([0, 0]);
+    for (const place of ["acme", "globex"]) expect((await signUp(place)).status).toBe(200);
+    expect(outcome(await signUp("acme"))).toEqual(TAKEN);
+  });
+
+  it("needs no index dropped with keepEmailGloballyUnique", async () => {
+    const { world, signUp } = await createExisting(kind, { keepEmailGloballyUnique: true });
+    expect(outcome(await world.unchanged(() => signUp("acme")))).toEqual(TAKEN);
+    expect((await signUp("acme", "new@example.com")).status).toBe(200);
+    expect(world.logs.join("\n")).not.toContain("Drop that index");
+  });
+});

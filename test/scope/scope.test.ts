@@ -1,0 +1,235 @@
+import type { BetterAuthOptions } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import { describe, expect, it } from "vitest";
+import { getTenantId } from "../../src/index";
+import { PASSWORD } from "../support/instance";
+import { createWorld, PLACES, type Place, shareWorld, type World } from "../support/world";
+
+let count = 0;
+const person = (email = `new-${++count}@example.com`) => ({
+  name: "New",
+  email,
+  password: PASSWORD,
+});
+
+/** Options with a hook in every place, each of which writes down where it runs. */
+function createWitness() {
+  const seen: [where: string, tenantId: string | null][] = [];
+  const note = (where: string) => async () => void seen.push([where, getTenantId()]);
+  const atPath = (side: string) =>
+    createAuthMiddleware(async ({ path }) => note(`${side} ${path}`)());
+  const rows = (model: string) => ({
+    create: { before: note(`before ${model}`), after: note(`after ${model}`) },
+    update: { before: note(`before update of ${model}`), after: note(`after update of ${model}`) },
+  });
+  const models = ["user", "session", "account", "verification"];
+  const auth: Partial<BetterAuthOptions> = {
+    hooks: { before: atPath("before"), after: atPath("after") },
+    databaseHooks: Object.fromEntries(models.map((model) => [model, rows(model)])),
+    emailVerification: { sendOnSignUp: true },
+  };
+  return { seen, auth };
+}
+
+describe("getTenantId() in hooks and senders", () => {
+  const { seen, auth } = createWitness();
+  const world = shareWorld({ auth });
+  const SIGN_UP = ["before", "after"]
+    .flatMap((side) =>
+      ["/sign-up/email", "user", "account", "session"].map((it) => `${side} ${it}`),
+    )
+    .sort();
+
+  it.each(["acme", "platform"] as const)("knows where it is in all hooks, on %s", async (place) => {
+    seen.length = 0;
+    expect((await world.at(place).post("/sign-up/email", person())).status).toBe(200);
+    expect(new Set(seen.map(([, tenant]) => tenant))).toEqual(new Set([world.ids[place]]));
+    expect(seen.map(([where]) => where).sort()).toEqual(SIGN_UP);
+  });
+
+  it("knows it in the hooks of /tenant/*, and of better-auth's endpoint behind it", async () => {
+    const tenantId = world.ids.acme;
+    const body = { ...person(), tenantId };
+    for (const path of ["/tenant/sign-up/email", "/tenant/sign-in/email"]) {
+      seen.length = 0;
+      expect((await world.at("platform").post(path, body)).status).toBe(200);
+      const isOurs = ([where]: (typeof seen)[number]) => where.includes("/tenant/");
+      expect(seen.filter(isOurs)).toEqual([
+        [`before ${path}`, tenantId],
+        [`after ${path}`, tenantId],
+      ]);
+      const inner = seen.filter((entry) => !isOurs(entry));
+      expect(new Set(inner.map(([, tenant]) => tenant))).toEqual(new Set([tenantId]));
+      if (path.includes("up")) expect(inner.map(([where]) => where).sort()).toEqual(SIGN_UP);
+    }
+  });
+
+  // The session is looked up after `hooks.before`, and looking it up earlier would cost every
+  // request a query. docs/naming.md says so.
+  it("R4: knows the tenant of the session from the first look at the database on", async () => {
+    const jane = await world.as("jane", "acme");
+    seen.length = 0;
+    await world.at("platform", jane).post("/update-user", { name: "Changed" });
+    expect(seen).toEqual([
+      ["before /update-user", null],
+      ["before update of user", world.ids.acme],
+      ["after update of user", world.ids.acme],
+      ["after /update-user", world.ids.acme],
+    ]);
+  });
+
+  it("knows it in mail senders, whoever named it", async () => {
+    const { mails, ids } = world;
+    for (const place of ["acme", "platform"] as const) {
+      mails.length = 0;
+      const { email, id } = await world.signUp(place, "mails@example.com");
+      const sent = { userId: id, sentIn: ids[place] };
+      expect(mails.splice(0)).toMatchObject([{ kind: "verification", ...sent }]);
+      if (place === "platform") continue;
+      const { person: signedIn } = await world.signIn(place, email);
+      // The header names it, or the session does.
+      for (const window of [world.at(place), world.at("platform", signedIn)]) {
+        await window.post("/request-password-reset", { email });
+        await window.post("/send-verification-email", { email });
+        expect(mails.splice(0)).toMatchObject([
+          { kind: "reset", ...sent },
+          { kind: "verification", ...sent },
+        ]);
+      }
+    }
+  });
+
+  it("is null outside of requests, and is null again after one", async () => {
+    const { api, ids } = world;
+    const users = (await world.rowsIn("acme", "user")).length;
+    expect(getTenantId()).toBeNull();
+    await api.signUpEmailTenant({ body: { ...person(), tenantId: ids.acme } });
+    await api.signUpEmail({ body: person(), headers: new Headers({ "x-tenant-id": ids.acme }) });
+    expect(getTenantId()).toBeNull();
+    expect(await world.rowsIn("acme", "user")).toHaveLength(users + 2);
+  });
+});
+
+/** What `auth.api.*` calls inside a hook came to. */
+type Nested = (world: World) => Promise<unknown>;
+
+describe.each(["before", "after"] as const)("auth.api.* inside hooks.%s", (side) => {
+  /** A world whose hook runs a function around the sign-up of `outer@example.com`. */
+  async function createNesting(run: Nested) {
+    const errors: unknown[] = [];
+    const hook = createAuthMiddleware(async ({ path, body }) => {
+      if (path !== "/sign-up/email" || body?.email !== "outer@example.com") return;
+      await run(world).catch((error: unknown) => void errors.push(error));
+    });
+    const world: World = await createWorld({ auth: { hooks: { [side]: hook } } });
+    return {
+      errors,
+      signUpOuter: async (place: Place) => {
+        const { data } = await world.at(place).post("/sign-up/email", person("outer@example.com"));
+        expect(data.user).toMatchObject({ tenantId: world.ids[place] });
+      },
+      emailsIn: async (place: Place) =>
+        (await world.rowsIn(place, "user")).map(({ email }) => email).sort(),
+    };
+  }
+
+  const inner = { body: person("inner@example.com") };
+  const naming = ({ ids }: World, place: Place = "acme") => ({
+    headers: new Headers({ "x-tenant-id": ids[place] ?? "" }),
+  });
+  const BOTH = ["inner@example.com", "outer@example.com"];
+  const OUTER = ["outer@example.com"];
+
+  it("inherits the tenant of its request", async () => {
+    const { errors, signUpOuter, emailsIn } = await createNesting(({ api }) =>
+      api.signUpEmail(inner),
+    );
+    for (const place of PLACES) {
+      await signUpOuter(place);
+      expect(await emailsIn(place)).toEqual(BOTH);
+    }
+    expect(errors).toEqual([]);
+  });
+
+  it("may name the tenant that it runs in anyway", async () => {
+    const { errors, signUpOuter, emailsIn } = await createNesting((world) =>
+      world.api.signUpEmail({ ...inner, ...naming(world) }),
+    );
+    await signUpOuter("acme");
+    expect(errors).toEqual([]);
+    expect(await emailsIn("acme")).toEqual(BOTH);
+  });
+
+  it.each<[string, Nested]>([
+    ["signUpEmail", (world) => world.api.signUpEmail({ ...inner, ...naming(world, "globex") })],
+    ["signInEmail", (world) => world.api.signInEmail({ ...inner, ...naming(world, "globex") })],
+    ["getSession", (world) => world.api.getSession(naming(world, "globex"))],
+    [
+      "listSessions",
+      ({ api }) => api.listSessions({ headers: new Headers({ "x-tenant-id": "no-such-tenant" }) }),
+    ],
+  ])("is refused when it names another tenant: %s", async (_, run) => {
+    const { errors, signUpOuter, emailsIn } = await createNesting(run);
+    await signUpOuter("acme");
+    expect(errors).toMatchObject([{ statusCode: 409, body: { code: "TENANT_SCOPE_CONFLICT" } }]);
+    expect([await emailsIn("acme"), await emailsIn("globex")]).toEqual([OUTER, []]);
+  });
+
+  it.each<[string, Place, Nested]>([
+    ["a getSession", "platform", (world) => world.api.getSession(naming(world))],
+    ["a signUpEmail", "platform", (world) => world.api.signUpEmail({ ...inner, ...naming(world) })],
+    [
+      "a /tenant/* call",
+      "globex",
+      ({ api, ids }) => api.signUpEmailTenant({ body: { ...inner.body, tenantId: ids.acme } }),
+    ],
+  ])("%s that names Acme does not move a request of %s", async (_, place, run) => {
+    const { signUpOuter, emailsIn } = await createNesting(run);
+    await signUpOuter(place);
+    expect(await emailsIn(place)).toEqual(OUTER);
+    expect(await emailsIn("acme")).not.toContain("outer@example.com");
+  });
+});
+
+describe("requests side by side", () => {
+  const TIMES = 50;
+  const { seen, auth } = createWitness();
+
+  type SignUp = (world: World, place: Place, body: ReturnType<typeof person>) => Promise<unknown>;
+  const BY_SERVER: SignUp = ({ api, ids }, place, body) => {
+    const tenantId = ids[place];
+    return tenantId
+      ? api.signUpEmailTenant({ body: { ...body, tenantId } })
+      : api.signUpEmail({ body });
+  };
+  const BY_HTTP: SignUp = async ({ at }, place, body) =>
+    expect((await at(place).post("/sign-up/email", body)).status).toBe(200);
+
+  it.each([
+    ["server calls", BY_SERVER],
+    ["HTTP requests", BY_HTTP],
+  ])(
+    "%s for two tenants and the platform stay apart, 50 each",
+    async (_, signUp) => {
+      const world = await createWorld({ auth });
+      seen.length = 0;
+      const all = Array.from({ length: TIMES }, (_, n) =>
+        PLACES.map((place) => signUp(world, place, person(`${place}-${n}@example.com`))),
+      );
+      await Promise.all(all.flat());
+      for (const place of PLACES) {
+        const users = await world.rowsIn(place, "user");
+        const own = users.filter(({ email }) => String(email).startsWith(`${place}-`));
+        expect([users.length, own.length]).toEqual([TIMES, TIMES]);
+        const here = ([where, tenant]: (typeof seen)[number]) =>
+          where === "after user" && tenant === world.ids[place];
+        expect(seen.filter(here)).toHaveLength(TIMES);
+      }
+      for (const table of ["session", "account"]) {
+        const wrong = `"tenantId" <> (select u."tenantId" from "user" u where u.id = "userId")`;
+        expect([await world.rows(table, wrong), await world.rows(table)]).toEqual([0, 3 * TIMES]);
+      }
+    },
+    60_000,
+  );
+});

@@ -1,0 +1,173 @@
+import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import { bearer, customSession } from "better-auth/plugins";
+import { beforeAll, describe, expect, it } from "vitest";
+import type { TenantAuthOptions } from "../../src/index";
+import type { Browser } from "../support/browser";
+import { PASSWORD } from "../support/instance";
+import { combine } from "../support/matrix";
+import { createStorage, SORTS, type Store } from "../support/stores";
+import { EMAIL, type Place, shareWorld } from "../support/world";
+
+/** No request here needs a fraction of this. Whoever asks themselves goes on for ever. */
+const BOUND = 30;
+
+/** Asks who is there, or for the sessions of whoever it is. */
+type Ask = (headers: Headers | undefined, path?: string, list?: true) => Promise<void>;
+
+/** The places an application asks from who is there. */
+interface Asking {
+  auth?: Partial<BetterAuthOptions>;
+  tenant?: TenantAuthOptions;
+  plugins?: BetterAuthPlugin[];
+}
+
+const hook = (ask: Ask) => createAuthMiddleware(async ({ headers, path }) => ask(headers, path));
+const plugin = (parts: Partial<BetterAuthPlugin>): Asking => ({
+  plugins: [{ id: "asks", ...parts }],
+});
+
+const ASKING: Record<string, (ask: Ask) => Asking> = {
+  "hooks.before": (ask) => ({ auth: { hooks: { before: hook(ask) } } }),
+  "hooks.after": (ask) => ({ auth: { hooks: { after: hook(ask) } } }),
+  "a plugin's before-hook": (ask) =>
+    plugin({ hooks: { before: [{ matcher: () => true, handler: hook(ask) }] } }),
+  "a plugin's onRequest": (ask) =>
+    plugin({ onRequest: async ({ headers }) => void (await ask(headers)) }),
+  resolveTenantId: (ask) => ({
+    tenant: {
+      resolveTenantId: async ({ headers, request }) =>
+        ask(headers ?? request?.headers).then(() => undefined),
+    },
+  }),
+  canManageTenants: (ask) => ({
+    tenant: { canManageTenants: async ({ headers }) => ask(headers).then(() => true) },
+  }),
+  trustedOrigins: (ask) => ({
+    auth: { trustedOrigins: async (request) => ask(request?.headers).then(() => []) },
+  }),
+  "a database hook": (ask) => {
+    const before = async (_: unknown, ctx: { headers?: Headers | undefined } | null) =>
+      ask(ctx?.headers);
+    return {
+      auth: { databaseHooks: { user: { update: { before } }, session: { create: { before } } } },
+    };
+  },
+  "a mail sender": (ask) => {
+    const sendResetPassword = async (_: unknown, request?: Request) => ask(request?.headers);
+    return { auth: { emailAndPassword: { enabled: true, sendResetPassword } } };
+  },
+  // It is what answers who is there, so it asks for something else.
+  customSession: (ask) => ({
+    plugins: [
+      customSession(async (session, { headers, path }) =>
+        ask(headers, path, true).then(() => session),
+      ),
+    ],
+  }),
+};
+
+const REQUESTS: [path: string, body?: object][] = [
+  ["/get-session"],
+  ["/update-user", { name: "Changed" }],
+  ["/list-sessions"],
+  ["/sign-in/email", { email: EMAIL, password: PASSWORD }],
+  ["/request-password-reset", { email: EMAIL }],
+];
+
+/** A world that asks from somewhere who is there, and is kept from asking for ever. */
+function shareAsking(create: (ask: Ask) => Asking, store: Store) {
+  // Bounded only once everybody is there.
+  const counts = { reads: Number.NEGATIVE_INFINITY, depth: Number.NEGATIVE_INFINITY };
+  const asked: (string | null)[] = [];
+  const ask: Ask = async (headers, path, list) => {
+    // The application knows better than to ask in a hook of the question itself.
+    if (counts.reads < 0 || !headers || (path === "/get-session" && !list)) return;
+    if (++counts.depth > BOUND) throw new Error("asks itself for ever");
+    const session = list
+      ? (await world.api.listSessions({ headers }))[0]
+      : (await world.api.getSession({ headers }))?.session;
+    asked.push(session?.userId ?? null);
+  };
+  const inner = createStorage();
+  const get = async (key: string) => {
+    if (++counts.reads > BOUND) throw new Error("reads from the storage for ever");
+    return inner.get(key);
+  };
+  const { auth, tenant = {}, plugins = [] } = create(ask);
+  const world = shareWorld({
+    store: { ...store, ...(store.storage && { storage: () => ({ ...inner, get }) }) },
+    tenant,
+    plugins: [bearer(), ...plugins],
+    ...(auth && { auth }),
+  });
+  beforeAll(async () => {
+    await world.janes();
+    const { statements } = world.database;
+    statements.push = (...added) => {
+      if (statements.length > BOUND) throw new Error("queries for ever");
+      return Array.prototype.push.apply(statements, added);
+    };
+  });
+
+  return {
+    world,
+    asked,
+    /** Runs a request: it has to answer, with a bounded number of queries. */
+    async send(browser: Browser, path: string, body?: object) {
+      const { statements } = world.database;
+      [statements.length, counts.reads, counts.depth, asked.length] = [0, 0, 0, 0];
+      try {
+        const answer = await (body ? browser.post(path, body) : browser.get(path));
+        expect(statements.length + counts.reads).toBeLessThanOrEqual(BOUND);
+        return answer;
+      } finally {
+        [statements.length, counts.reads] = [0, Number.NEGATIVE_INFINITY];
+      }
+    },
+  };
+}
+
+const CASES = combine(Object.entries(ASKING), SORTS.slice(0, 3)).map(([[from, create], store]) => ({
+  from,
+  create,
+  store,
+}));
+
+describe.each(CASES)("asking who is there from $from, sessions in $store.name", (options) => {
+  const { from, create, store } = options;
+  const { world, asked, send } = shareAsking(create, store);
+
+  it.each(["acme", "platform"] as const)(
+    "R4: requests that name no tenant are answered, to somebody of %s",
+    async (place: Place) => {
+      const jane = await world.as("jane", place);
+      const paths =
+        from === "canManageTenants" ? [...REQUESTS, ["/tenant/list"] as const] : REQUESTS;
+      let questions = 0;
+      for (const [path, body] of paths) {
+        const answer = await send(world.at("platform", jane), path, body);
+        expect(answer.status, `${path}: ${JSON.stringify(answer.data)}`).toBe(200);
+        // Whoever asks is told the one who is there, and nobody else.
+        expect(new Set([...asked, jane.id]), path).toEqual(new Set([jane.id]));
+        if (path === "/tenant/list") expect(asked).toHaveLength(1);
+        questions += asked.length;
+      }
+      expect(questions).toBeGreaterThan(0);
+      // By cookie and by bearer token, the answer is the person's own.
+      const byToken = world.browser({ authorization: `Bearer ${jane.token}` });
+      for (const window of [world.at("platform", jane), byToken]) {
+        const { data } = await send(window, "/get-session");
+        expect(data.user).toMatchObject({ id: jane.id });
+        expect((await send(window, "/update-user", { name: "New" })).status).toBe(200);
+      }
+    },
+  );
+
+  it("R5: naming Globex, somebody of Acme is nobody, to those who ask too", async () => {
+    const window = world.at("globex", await world.as("jane", "acme"));
+    expect((await send(window, "/update-user", {})).status).toBe(401);
+    // A resolver asks before anybody has said where the request belongs.
+    if (from !== "resolveTenantId") expect(asked.filter((id) => id !== null)).toEqual([]);
+  });
+});

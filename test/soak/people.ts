@@ -1,0 +1,682 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import type { TestDatabase } from "../support/database";
+import {
+  ALLOWED_MS,
+  type Answer,
+  type Call,
+  type Credential,
+  idsIn,
+  type Member,
+  type Place,
+  type Random,
+  type Session,
+  type World,
+} from "./world";
+
+type Attempt = (person: Person, account: Account, other: Place, twin?: Account) => Promise<void>;
+
+/** Tries, with what is somebody's own, what must not work elsewhere. */
+async function tryElsewhere(person: Person, account: Account): Promise<void> {
+  const found = person.elsewhere(account);
+  if (!found) return;
+  const attempt = person.random.pick([
+    sessionElsewhere,
+    sessionElsewhere,
+    passwordElsewhere,
+    resetTokenElsewhere,
+    codeElsewhere,
+    manageTenants,
+    sessionsOfStrangers,
+  ]);
+  await attempt(person, account, found.other, found.twin);
+}
+
+/** A request in which nothing of another place may show, and which must not be granted. */
+async function refused(
+  person: Person,
+  what: string,
+  other: Place,
+  call: Call,
+  isRefused = ({ status }: Answer) => status >= 400,
+): Promise<void> {
+  const { world, random } = person;
+  const answer = await world.ask({ home: other, ...call }, random);
+  if (!answer) return;
+  world.ledger.count(`tried: ${what}`);
+  if (!isRefused(answer) && !answer.crossed)
+    world.ledger.fail("crossing", `${what} worked: ${answer.text}`);
+}
+
+/** The session of one tenant at another, which is named by header or query. */
+const sessionElsewhere: Attempt = async (person, { sessions }, other) => {
+  const { random } = person;
+  const session = random.pick(sessions);
+  const by = random.pick(["cookie", "bearer"] as const);
+  const named = random.oneIn(2) ? { at: other } : { query: { tenantId: other.id ?? "" } };
+  const call = { session, by, ...named };
+  const isNobody = ({ status, data }: Answer) => status >= 400 || data === null;
+  await refused(person, "a session elsewhere", other, { path: "/get-session", ...call }, isNobody);
+  const [path, body] = random.pick([
+    ["/list-sessions", undefined],
+    ["/update-user", { name: "somebody of elsewhere" }],
+    ["/revoke-sessions", {}],
+  ] as const);
+  const request: Call = { path, ...call, ...(body ? { body } : {}) };
+  await refused(person, `${path} elsewhere`, other, request);
+};
+
+/** The same e-mail is somebody else there, or nobody. */
+const passwordElsewhere: Attempt = async (person, { email, password }, other) => {
+  const body = { email, password, tenantId: other.id };
+  await refused(person, "a password elsewhere", other, { path: "/tenant/sign-in/email", body });
+};
+
+const resetTokenElsewhere: Attempt = async (person, account, other, twin) => {
+  const token = await person.askForReset(account);
+  if (!token) return;
+  const body = { token, newPassword: person.newPassword() };
+  const call = { path: "/reset-password", at: other, body };
+  await refused(person, "a reset token elsewhere", other, call);
+  // It is still good where it belongs, and has changed nothing for the other one.
+  await person.finishReset(account, token);
+  if (twin) await person.confirmPassword(twin);
+};
+
+const codeElsewhere: Attempt = async (person, account, other) => {
+  const otp = await person.askForCode(account);
+  if (!otp) return;
+  const body = { email: account.email, otp };
+  const call = { path: "/sign-in/email-otp", at: other, body };
+  await refused(person, "a code elsewhere", other, call);
+};
+
+/** Also a tenant's own admin manages no tenants: not this one, and not another. */
+const manageTenants: Attempt = async (person, { place, email, sessions }, other) => {
+  // On the platform an admin is an operator.
+  if (place.id === null && email.startsWith("boss-")) return;
+  const session = person.random.pick(sessions);
+  const tenantId = person.random.pick([other.id, place.id ?? other.id]);
+  const [path, body] = person.random.pick([
+    ["/tenant/delete", { tenantId }],
+    ["/tenant/update", { tenantId, name: "Taken over" }],
+    ["/tenant/oauth-config/delete", { tenantId, providerId: "google" }],
+  ] as const);
+  await refused(person, "to manage a tenant", place, { path, body, session });
+};
+
+/** A tenant's admin asks for the sessions of somebody else's user. */
+const sessionsOfStrangers: Attempt = async (person, { place, email, sessions }, other) => {
+  if (place.id === null || !email.startsWith("boss-")) return;
+  const { world, random } = person;
+  const strangers = world.sessions.filter((one) => one.place === other || one.place.id === null);
+  if (strangers.length === 0) return;
+  const { userId } = random.pick(strangers);
+  const session = random.pick(sessions);
+  const call = { path: "/admin/list-user-sessions", body: { userId }, session };
+  const isEmpty = ({ status, data }: Answer) =>
+    status >= 400 || (Array.isArray(data?.sessions) && data.sessions.length === 0);
+  await refused(person, "an admin looks at sessions elsewhere", place, call, isEmpty);
+};
+
+/** Somebody's account at a place. The same e-mail elsewhere is another account. */
+export interface Account {
+  place: Place;
+  email: string;
+  password: string;
+  userId: string;
+  sessions: Session[];
+  hasTwoFactor: boolean;
+}
+
+const EMAILS = 2;
+const FEW = 3;
+const MANY = 8;
+
+/** One of the people: always does one thing after the other, now here, now there. */
+export class Person {
+  private readonly emails: string[] = [];
+  private accounts: Account[] = [];
+  private serial = 0;
+
+  constructor(
+    readonly world: World,
+    readonly random: Random,
+    private readonly name: string,
+  ) {
+    while (this.emails.length < EMAILS) this.emails.push(this.newEmail());
+  }
+
+  async live(goesOn: () => boolean): Promise<void> {
+    while (goesOn()) {
+      await this.step();
+      // People think, and three servers have to do with two cores.
+      await sleep(20 + this.random.below(120));
+    }
+  }
+
+  private async step(): Promise<void> {
+    const { random, world } = this;
+    this.accounts = this.accounts.filter(({ place }) => place.state !== "gone");
+    const account = this.choose();
+    if (!account) return this.signUp(random.pick(world.places), random.pick(this.emails));
+    if (account.sessions.length === 0) return this.signIn(account);
+    if (random.oneIn(3)) return tryElsewhere(this, account);
+    const steps = [
+      this.signIn,
+      this.signInManyTimes,
+      this.signInWithCode,
+      this.askWhoIAm,
+      this.askWhoIAm,
+      this.rename,
+      this.changePassword,
+      this.resetPassword,
+      this.enableTwoFactor,
+      this.lookAround,
+      this.signOut,
+    ];
+    return random.pick(steps).call(this, account);
+  }
+
+  /** One of the accounts; none where it is time for another one. */
+  private choose(): Account | undefined {
+    const { accounts, random } = this;
+    if (accounts.length < FEW || (accounts.length < MANY && random.oneIn(10))) return undefined;
+    return random.pick(accounts);
+  }
+
+  /** A place other than this one; and the account of the same e-mail there, if there is one. */
+  elsewhere({ place, email }: Account): { other: Place; twin: Account | undefined } | undefined {
+    const others = this.world.places.filter((one) => one !== place && one.id !== null);
+    if (others.length === 0) return undefined;
+    const other = this.random.pick(others);
+    return { other, twin: this.accountAt(other, email) };
+  }
+
+  /** A request that has to be answered with 200 while the place is there. */
+  async ordinary(what: string, place: Place, call: Call): Promise<Answer | undefined> {
+    const answer = await this.world.ask({ home: place, ...call }, this.random);
+    if (!answer) return undefined;
+    if (answer.status === 200) {
+      this.world.ledger.count(`done: ${what}`);
+      return answer;
+    }
+    if (place.state === "there") this.world.ledger.fail("refused", `${what}: ${answer.text}`);
+    return undefined;
+  }
+
+  /** The mail that leads to a new password. */
+  askForReset({ place, email }: Account): Promise<string | undefined> {
+    const call = { path: "/request-password-reset", at: place, body: { email } };
+    return this.world.mailAfter("reset", place, email, () =>
+      this.ordinary("ask for a reset", place, call),
+    );
+  }
+
+  /** The mail with a code to sign in with. */
+  askForCode({ place, email }: Account): Promise<string | undefined> {
+    const body = { email, type: "sign-in" };
+    const call = { path: "/email-otp/send-verification-otp", at: place, body };
+    return this.world.mailAfter("code", place, email, () =>
+      this.ordinary("ask for a code", place, call),
+    );
+  }
+
+  /** Nobody knows what became of a request that was cut off: this e-mail is left alone from now on. */
+  giveUp({ place, email }: Account): void {
+    if (place.state === "gone") return;
+    this.accounts = this.accounts.filter((account) => account.email !== email);
+    const index = this.emails.indexOf(email);
+    if (index >= 0) this.emails[index] = this.newEmail();
+  }
+
+  newPassword(): string {
+    return `password ${this.name} ${++this.serial}`;
+  }
+
+  private accountAt(place: Place, email: string): Account | undefined {
+    return this.accounts.find((account) => account.place === place && account.email === email);
+  }
+
+  private newEmail(): string {
+    const role = this.random.oneIn(4) ? "boss" : "user";
+    return `${role}-${this.name}-${++this.serial}@example.com`;
+  }
+
+  /** By this plugin's endpoint or by better-auth's own, which does the same inside a tenant. */
+  private entrance(place: Place, path: string, body: Record<string, unknown>): Call {
+    return place.id !== null && this.random.oneIn(2)
+      ? { path: `/tenant${path}`, body: { ...body, tenantId: place.id } }
+      : { path, body, at: place };
+  }
+
+  /** A name that says where it belongs: wherever else it shows, something has crossed. */
+  private nameAt({ id }: Place): string {
+    return `${this.name} of ${id ?? "the platform"} ${++this.serial}`;
+  }
+
+  private async signUp(place: Place, email: string): Promise<void> {
+    if (this.accountAt(place, email)) return;
+    const password = this.newPassword();
+    const body = { name: this.nameAt(place), email, password };
+    const answer = await this.ordinary(
+      "sign up",
+      place,
+      this.entrance(place, "/sign-up/email", body),
+    );
+    const account: Account = {
+      place,
+      email,
+      password,
+      userId: "",
+      sessions: [],
+      hasTwoFactor: false,
+    };
+    if (!answer || !this.keep(account, answer, "sign-up")) return this.giveUp(account);
+    this.accounts.push(account);
+  }
+
+  private async signIn(account: Account, origin = "sign-in"): Promise<void> {
+    const { place, email, password } = account;
+    const call = this.entrance(place, "/sign-in/email", { email, password });
+    const answer = await this.ordinary("sign in", place, call);
+    if (answer) this.keep(account, answer, origin);
+  }
+
+  /** Several devices at the same moment, at whichever process. */
+  private async signInManyTimes(account: Account): Promise<void> {
+    const devices = Array.from({ length: 4 }, () => this.signIn(account, "4 sign-ins at once"));
+    await Promise.all(devices);
+  }
+
+  private async signInWithCode(account: Account): Promise<void> {
+    const otp = await this.askForCode(account);
+    if (!otp) return;
+    const { place, email } = account;
+    const call = { path: "/sign-in/email-otp", at: place, body: { email, otp } };
+    const answer = await this.ordinary("sign in with a code", place, call);
+    if (answer) this.keep(account, answer, "sign-in with a code");
+  }
+
+  /** Whether there is a session in the answer; it has to be that of the right person. */
+  private keep(account: Account, answer: Answer, origin: string): boolean {
+    const { place, email } = account;
+    const session = this.world.remember(answer, place, email, origin);
+    if (!session) {
+      this.world.ledger.fail("refused", `no session: ${answer.text}`);
+      return false;
+    }
+    account.userId ||= session.userId;
+    this.expectPerson(account, answer);
+    account.sessions.push(session);
+    return true;
+  }
+
+  private expectPerson({ place, email, userId }: Account, answer: Answer): void {
+    const { user } = answer.data as { user: Record<string, unknown> };
+    const { id, tenantId = null } = user;
+    if (id === userId && tenantId === place.id && user.email === email) return;
+    this.world.ledger.fail("crossing", `not ${email} at ${place.id}: ${answer.text}`);
+  }
+
+  /** A request with one of the sessions, by cookie or token; the session names the tenant as well. */
+  private withSession({ place, sessions }: Account): {
+    session: Session;
+    by: Credential;
+    at?: Place;
+  } {
+    const { random } = this;
+    const by = random.pick(["cookie", "bearer"] as const);
+    const named = random.oneIn(2) ? { at: place } : {};
+    return { session: random.pick(sessions), by, ...named };
+  }
+
+  private async askWhoIAm(account: Account): Promise<void> {
+    const { place } = account;
+    const call = { path: "/get-session", ...this.withSession(account) };
+    const answer = await this.ordinary("get the session", place, call);
+    if (answer?.data) return this.expectPerson(account, answer);
+    if (answer && place.state === "there") {
+      this.world.ledger.fail("refused", `a session got lost: ${answer.text}`);
+    }
+  }
+
+  private async rename(account: Account): Promise<void> {
+    const { place } = account;
+    const body = { name: this.nameAt(place) };
+    const call = { path: "/update-user", body, ...this.withSession(account) };
+    await this.ordinary("change the name", place, call);
+  }
+
+  private async changePassword(account: Account): Promise<void> {
+    const { place, password: currentPassword } = account;
+    const newPassword = this.newPassword();
+    const body = { currentPassword, newPassword };
+    const call = { path: "/change-password", body, ...this.withSession(account) };
+    if (!(await this.ordinary("change the password", place, call))) return this.giveUp(account);
+    account.password = newPassword;
+  }
+
+  private async resetPassword(account: Account): Promise<void> {
+    const token = await this.askForReset(account);
+    if (token) await this.finishReset(account, token);
+  }
+
+  async finishReset(account: Account, token: string): Promise<void> {
+    const newPassword = this.newPassword();
+    const { place } = account;
+    const call = { path: "/reset-password", at: place, body: { token, newPassword } };
+    if (!(await this.ordinary("reset the password", place, call))) return this.giveUp(account);
+    account.password = newPassword;
+  }
+
+  /** Nobody but this person has changed the password. */
+  confirmPassword(account: Account): Promise<void> {
+    return this.signIn(account);
+  }
+
+  private async enableTwoFactor(account: Account): Promise<void> {
+    if (account.hasTwoFactor) return this.askWhoIAm(account);
+    account.hasTwoFactor = true;
+    const { place, password } = account;
+    const call = { path: "/two-factor/enable", body: { password }, ...this.withSession(account) };
+    await this.ordinary("enable two factors", place, call);
+  }
+
+  /** Lists that must show nobody of elsewhere. */
+  private async lookAround(account: Account): Promise<void> {
+    const { place, email } = account;
+    const paths = ["/list-sessions", "/list-accounts"];
+    // On the platform an admin is an operator, who sees everybody.
+    const isBoss = email.startsWith("boss-") && place.id !== null;
+    const path = isBoss ? "/admin/list-users" : this.random.pick(paths);
+    const query = isBoss ? { query: { limit: "100" } } : {};
+    await this.ordinary(`look at ${path}`, place, { path, ...query, ...this.withSession(account) });
+  }
+
+  private async signOut(account: Account): Promise<void> {
+    const session = this.random.pick(account.sessions);
+    account.sessions = account.sessions.filter((one) => one !== session);
+    const call = { path: "/sign-out", body: {}, session, at: account.place };
+    await this.ordinary("sign out", account.place, call);
+  }
+}
+
+/** Half a second more than is allowed, for a busy machine. */
+const GRACE_MS = ALLOWED_MS + 500;
+const AT_ONCE = 8;
+const CHECKED = "sessions checked after the deletion";
+const WAYS = [
+  { by: "cookie", named: true },
+  { by: "bearer", named: false },
+  { by: "cookie", named: false },
+  { by: "bearer", named: true },
+] as const;
+
+/** Comes back with the sessions of tenants that are gone. None of them may answer anywhere. */
+export class LateComers {
+  /** Tokens that answered and should not. */
+  private readonly alive = new Set<string>();
+
+  constructor(
+    private readonly world: World,
+    private readonly random: Random,
+  ) {}
+
+  async comeBack(goesOn: () => boolean): Promise<void> {
+    while (goesOn()) {
+      await this.checkDue();
+      await sleep(200);
+    }
+  }
+
+  /** Every session, the newest of them when they are due. */
+  async checkAll(): Promise<void> {
+    const latest = Math.max(0, ...this.world.tenants.map(({ goneAt }) => goneAt));
+    await sleep(Math.max(0, latest + GRACE_MS + 1 - Date.now()));
+    await this.checkDue();
+  }
+
+  /** What was found lying around: good for nothing, or at least for nobody's session in a tenant. */
+  async checkTokens(tokens: string[]): Promise<void> {
+    const { platform } = this.world;
+    await sideBySide(tokens, async (token) => {
+      if (this.alive.has(token)) return;
+      this.world.ledger.count("tokens found in Redis and tried");
+      const session = { token, cookie: "", place: platform, email: "whoever reads Redis" };
+      const answers = await this.askEverywhere({ path: "/get-session", session, by: "bearer" });
+      const found = answers.find(
+        ({ data }) => data && this.world.mentionsTenant(JSON.stringify(data)),
+      );
+      if (found) this.world.ledger.fail("late session", `found in Redis: ${found.text}`);
+    });
+  }
+
+  private async checkDue(): Promise<void> {
+    const due = this.world.sessions.filter(({ checked, place }) => {
+      return !checked && place.state === "gone" && Date.now() > place.goneAt + GRACE_MS;
+    });
+    await sideBySide(due, (session) => this.check(session));
+  }
+
+  private async check(session: Session): Promise<void> {
+    session.checked = true;
+    const { ledger } = this.world;
+    const number = ledger.counted(CHECKED);
+    ledger.count(CHECKED);
+    const { place, origin, token, since } = session;
+    // Each process is asked for each session, in another way each time; now and then in all ways.
+    const ways = number % 4 === 0 ? WAYS : [WAYS[(number >> 2) % WAYS.length] ?? WAYS[0]];
+    const asked = ways.map(({ by, named }) =>
+      this.askEverywhere({ path: "/get-session", session, by, ...(named ? { at: place } : {}) }),
+    );
+    const answers = (await Promise.all(asked)).flat();
+    const alive = answers.filter(({ status, data }) => status === 200 && data !== null);
+    if (alive.length === 0) return;
+    this.alive.add(token);
+    const seconds = (time: number) => `${((time - place.goneAt) / 1000).toFixed(1)} s`;
+    const story = `from ${origin} at ${seconds(since)}, asked ${seconds(Date.now())} after the deletion`;
+    const share = `good for ${alive.length} of ${answers.length} requests`;
+    ledger.count(`late sessions from ${origin}`);
+    ledger.fail("late session", `${story}, ${share}: ${alive[0]?.text}`);
+  }
+
+  private askEverywhere(call: Call): Promise<Answer[]> {
+    const { members } = this.world.fleet;
+    return Promise.all(members.map(({ number }) => this.askOne(number, call)));
+  }
+
+  /** Until it answers: the process may be killed once more. */
+  private async askOne(number: number, call: Call): Promise<Answer> {
+    for (;;) {
+      const on = await this.world.fleet.member(number);
+      const answer = await this.world.ask({ ...call, on }, this.random);
+      if (answer) return answer;
+    }
+  }
+}
+
+/** A few at a time. */
+async function sideBySide<T>(items: T[], run: (item: T) => Promise<void>): Promise<void> {
+  const rest = [...items];
+  const lanes = Array.from({ length: AT_ONCE }, async () => {
+    for (let next = rest.shift(); next !== undefined; next = rest.shift()) await run(next);
+  });
+  await Promise.all(lanes);
+}
+
+const MOST = 8;
+const FEWEST = 4;
+const TRIES = 50;
+
+/** Whoever runs the platform: creates and deletes tenants all the while. */
+export class Operator {
+  private serial = 0;
+
+  private constructor(
+    private readonly world: World,
+    private readonly random: Random,
+    private readonly session: Session,
+  ) {}
+
+  static async arrive(world: World, random: Random): Promise<Operator> {
+    const email = "boss-operator@example.com";
+    const body = { name: "Operator", email, password: "password of the operator" };
+    const answer = await world.ask({ path: "/sign-up/email", body }, random);
+    const session = answer && world.remember(answer, world.platform, email, "sign-up");
+    if (!session) throw new Error(`no operator: ${answer?.text}`);
+    return new Operator(world, random, session);
+  }
+
+  async work(goesOn: () => boolean): Promise<void> {
+    while (goesOn()) {
+      const there = this.there();
+      const creates = there.length < FEWEST || (there.length < MOST && this.random.oneIn(2));
+      if (creates) await this.createTenant();
+      else await this.deleteTenant(this.random.pick(there));
+      await sleep(100 + this.random.below(400));
+    }
+  }
+
+  async createTenant(): Promise<void> {
+    const slug = `tenant-${++this.serial}-${this.random.below(2 ** 31)}`;
+    // Where the process is killed meanwhile, nobody is told of the tenant until the last round.
+    const answer = await this.manage("/tenant/create", { name: slug, slug });
+    if (answer?.status !== 200) return;
+    const place = this.world.addTenant(String(answer.data?.id));
+    this.world.ledger.count("tenants created");
+    await this.manage("/tenant/oauth-config/register", {
+      tenantId: place.id,
+      providerId: "google",
+      clientId: `client of ${place.id}`,
+      clientSecret: `secret of ${place.id}`,
+    });
+  }
+
+  /** Asks again, as an operator would, until the tenant is gone for sure. */
+  async deleteTenant(place: Place): Promise<void> {
+    place.state = "leaving";
+    for (let tries = 0; tries < TRIES; tries++) {
+      const on = this.random.pick(this.world.fleet.running);
+      const answer = await this.manage("/tenant/delete", { tenantId: place.id }, on);
+      // Where it is gone already, one that was killed meanwhile has deleted it.
+      if (answer?.status !== 404) place.deleters.push(on);
+      if (answer?.status === 200 || answer?.status === 404) {
+        Object.assign(place, { state: "gone", goneAt: Date.now() });
+        this.world.ledger.count("tenants deleted");
+        return;
+      }
+    }
+    this.world.ledger.fail("left behind", `tenant ${place.id} cannot be deleted`);
+  }
+
+  /** The last round: every tenant that the servers know of. */
+  async deleteAll(): Promise<void> {
+    for (const id of await this.listTenants()) {
+      const known = this.world.tenants.find((place) => place.id === id);
+      await this.deleteTenant(known ?? this.world.addTenant(id));
+    }
+  }
+
+  async listTenants(): Promise<string[]> {
+    const answer = await this.ask({ path: "/tenant/list" });
+    if (!answer) return this.listTenants();
+    return (answer.data as unknown as { id: string }[]).map(({ id }) => id);
+  }
+
+  private there(): Place[] {
+    return this.world.tenants.filter(({ state }) => state === "there");
+  }
+
+  private async manage(path: string, body: Record<string, unknown>, on?: Member) {
+    const answer = await this.ask({ path, body, ...(on && { on }) });
+    const isExpected = answer && (answer.status < 400 || answer.status === 404);
+    if (answer && !isExpected && answer.status < 500) {
+      this.world.ledger.fail("refused", answer.text);
+    }
+    return answer;
+  }
+
+  private ask(call: Call): Promise<Answer | undefined> {
+    return this.world.ask({ ...call, session: this.session }, this.random);
+  }
+}
+
+type Row = Record<string, unknown>;
+
+/** How long after a deletion the process that did it sweeps for the last time, and a little more. */
+const SWEPT_MS = 12_000;
+
+/** Every table with a tenant in it: what belongs to one has to be gone with it. */
+export async function findRows(world: World, database: TestDatabase): Promise<void> {
+  if ((await leftIn(database)).length > 0) await sleep(SWEPT_MS);
+  for (const { table, row } of await leftIn(database)) {
+    // A sign-up that was cut off halfway is for the one that deleted the tenant to undo, and that
+    // one was killed as well. Nobody can use such rows, and checkDeployment() finds them.
+    if (nobodyWasLeft(world, row)) {
+      world.ledger.count("rows that nobody was left to take away");
+      continue;
+    }
+    world.ledger.fail("left behind", `${table}, ${storyOf(world, row)}: ${JSON.stringify(row)}`);
+  }
+}
+
+async function leftIn(database: TestDatabase) {
+  const columns = await database.query(
+    "select table_name as name, column_name as column from information_schema.columns where table_schema = 'public'",
+  );
+  const withColumn = (column: string) =>
+    columns.filter((one) => one.column === column).map(({ name }) => String(name));
+  const rows = async (table: string, where: string) =>
+    (await database.query(`select * from "${table}" where ${where}`)).map((row) => ({
+      table,
+      row,
+    }));
+  const found = [
+    ...withColumn("tenantId").map((table) => rows(table, `coalesce("tenantId", '') <> ''`)),
+    ...withColumn("userId").map((table) => rows(table, `"userId" not in (select id from "user")`)),
+    rows("tenant", "true"),
+  ];
+  return (await Promise.all(found)).flat();
+}
+
+function nobodyWasLeft({ tenants, kills }: World, row: Row): boolean {
+  const { deleters = [], goneAt = 0 } = tenants.find(({ id }) => id === row.tenantId) ?? {};
+  const isCutOff = kills.some((time) => time >= madeAt(row) && time < madeAt(row) + SWEPT_MS);
+  return isCutOff && deleters.every(({ killedAt = Infinity }) => killedAt < goneAt + SWEPT_MS);
+}
+
+const madeAt = ({ createdAt }: Row) =>
+  createdAt instanceof Date ? createdAt.getTime() : Number.NaN;
+
+/** What happened around the time at which a row was made: that tells whose fault it is. */
+function storyOf({ tenants, kills }: World, row: Row) {
+  const made = madeAt(row);
+  const after = (time: number | undefined) =>
+    time ? `${((time - made) / 1000).toFixed(2)} s later` : "never";
+  const goneAt = tenants.find(({ id }) => id === row.tenantId)?.goneAt;
+  const killed = kills.find((time) => time >= made);
+  return `deletion answered ${after(goneAt)}, next kill ${after(killed)}`;
+}
+
+/**
+ * What is left in Redis may wait there for its end, but must be of no use. How the plugin marks
+ * what is whose is its own affair, so everything that looks like a token is tried as one.
+ */
+export async function findKeys(world: World, late: LateComers, redis: Redis, prefix: string) {
+  const tokens = new Set<string>();
+  for (const key of await redis.keys(`${prefix}*`)) {
+    const entry = `${key.slice(prefix.length)} ${await redis.get(key)}`;
+    if (!world.mentionsTenant(entry)) continue;
+    world.ledger.count("left in Redis of tenants");
+    world.ledger.count(`left in Redis of tenants, as ${formOf(entry)}`);
+    for (const id of idsIn(entry)) tokens.add(id);
+  }
+  await late.checkTokens([...tokens]);
+}
+
+/** The key without what is random in it. */
+function formOf(entry: string): string {
+  const [key = ""] = entry.split(" ");
+  return key.replace(/[A-Za-z0-9]{24,}/g, "*").replace(/(user|boss)-\S+@example.com/, "e-mail");
+}

@@ -1,0 +1,102 @@
+import type { BetterAuthPlugin } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import { beforeEach, describe, expect, it } from "vitest";
+import { findLeaks, listenTo } from "./secret-spy";
+import { createWorld, type OAuthTenant, shareWorld } from "./world";
+
+const SECRET = 'a client secret with "quotes" & more';
+const GOOGLE = { providerId: "google", clientId: "acme-client", clientSecret: SECRET };
+const IN_OK = "a secret in the answer of /api/auth/ok";
+
+/** What a plugin tells that it should not, after every request. */
+let leak: { body?: string; header?: string } = {};
+const leaking: BetterAuthPlugin = {
+  id: "leaking",
+  hooks: {
+    after: [
+      {
+        matcher: () => leak.body !== undefined || leak.header !== undefined,
+        handler: createAuthMiddleware(async (ctx) => {
+          if (leak.header) ctx.setHeader("x-told", leak.header);
+          return leak.body ? ctx.json({ told: leak.body }) : undefined;
+        }),
+      },
+    ],
+  },
+};
+
+describe("the spy that every test runs under", () => {
+  const world = shareWorld({ plugins: [leaking] });
+  let acme: OAuthTenant;
+  const cipher = async () => String((await acme.stored())[0]?.clientSecret);
+  const list = () => world.api.listTenantOAuthConfigs({ query: { tenantId: acme.id } });
+
+  beforeEach(async () => {
+    leak = {};
+    acme = await world.oauthTenant();
+    await acme.register(GOOGLE);
+  });
+
+  it("is silent while nothing leaks", async () => {
+    await list();
+    expect(await findLeaks()).toEqual([]);
+  });
+
+  it("hears a secret in an answer and in a header, of requests and of calls", async () => {
+    leak = { body: `it is ${SECRET}` };
+    await world.browser().get("/ok");
+    expect(await findLeaks()).toEqual([IN_OK]);
+    // A body that nobody reads.
+    await world.auth.handler(new Request("http://localhost:3000/api/auth/ok"));
+    expect(await findLeaks()).toEqual([IN_OK]);
+    await list();
+    expect(await findLeaks()).toContain("a secret in the answer of listTenantOAuthConfigs");
+    leak = { header: encodeURIComponent(SECRET) };
+    await world.browser().get("/ok");
+    expect(await findLeaks()).toEqual([IN_OK]);
+    leak = { body: await cipher() };
+    await world.browser().get("/ok");
+    expect(await findLeaks()).toEqual(["cipher text in the answer of /api/auth/ok"]);
+  });
+
+  it("hears the logger, however deep it is told, and the console", async () => {
+    const { logger } = world.context;
+    const error = Object.assign(new Error("broken"), { row: { clientSecret: await cipher() } });
+    logger.error("it broke", { cause: { error } });
+    expect(await findLeaks()).toEqual(["cipher text in the log"]);
+    logger.debug(`with ${SECRET}`);
+    expect(await findLeaks()).toEqual(["a secret in the log"]);
+    const silent = { ...console, error: (..._: unknown[]) => {} };
+    listenTo(silent);
+    silent.error("it broke", new Error(SECRET));
+    expect(await findLeaks()).toEqual(["a secret in the console"]);
+    expect(console.error.name).toBe("listening");
+  });
+
+  it("knows the secrets of updates, of checks, of refusals, and of calls of the server", async () => {
+    const told = (clientSecret: string) => ({ ...GOOGLE, tenantId: acme.id, clientSecret });
+    const nobody = { providerId: "nobody" };
+    await acme.register({ ...told("a refused secret"), ...nobody });
+    await world.api.registerTenantOAuthConfig({ body: told("a called secret") });
+    await acme.update({ providerId: "google", clientSecret: "an updated secret" });
+    await world.api.checkTenantOAuthConfig({ body: { ...told("a checked secret"), ...nobody } });
+    for (const word of ["refused", "called", "updated", "checked"]) {
+      world.context.logger.info(`a${word === "updated" ? "n" : ""} ${word} secret`);
+      expect([word, await findLeaks()]).toEqual([word, ["a secret in the log"]]);
+    }
+  });
+
+  it("does not take a client id for a secret, nor a word", async () => {
+    await acme.register({ ...GOOGLE, clientId: "both of them", clientSecret: "both of them" });
+    await acme.register({ ...GOOGLE, clientSecret: "secret" });
+    world.context.logger.info("both of them, and a secret");
+    expect(await findLeaks()).toEqual([]);
+  });
+
+  it("listens to a world of one test as well", async () => {
+    const own = await createWorld();
+    await (await own.oauthTenant()).register({ ...GOOGLE, clientSecret: "another client secret" });
+    own.context.logger.warn("another client secret");
+    expect(await findLeaks()).toEqual(["a secret in the log"]);
+  });
+});

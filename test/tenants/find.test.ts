@@ -1,0 +1,256 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { bySlug, bySubdomain } from "../../src/index";
+import { createInstance, type Instance, type InstanceOptions, PASSWORD } from "../support/instance";
+import { createWorld, EMAIL, gate, outcome } from "../support/world";
+
+const KEPT_MS = 10_000;
+const later = (ms: number) => vi.setSystemTime(Date.now() + ms);
+const person = { name: "Somebody", email: EMAIL, password: PASSWORD };
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date"], now: new Date() });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** A world is one, too. */
+type Server = Pick<Instance, "api" | "browser" | "context" | "database">;
+
+/** A world, and another server on its database. */
+async function createServers(options: InstanceOptions = {}) {
+  const here = await createWorld(options as object);
+  const { database } = here;
+  const elsewhere = await createInstance({ ...options, database, migrate: false });
+  return { here, elsewhere, tenantId: here.ids.acme };
+}
+
+const lookUps = ({ database: { statements } }: Server) =>
+  statements.splice(0).filter((sql) => /from\s+"tenant"/i.test(sql)).length;
+
+/** The next look at a tenant has its answer, and waits with it. */
+function slowLook({ context: { adapter } }: Server, meanwhile: () => Promise<unknown>) {
+  const { findOne } = adapter;
+  adapter.findOne = async (input) => {
+    const row = await findOne<never>(input);
+    if (input.model !== "tenant") return row;
+    adapter.findOne = findOne;
+    await meanwhile();
+    return row;
+  };
+}
+
+describe("a tenant that was there a moment ago", () => {
+  async function createSeen() {
+    const servers = await createServers();
+    const at = (server: Server) => server.browser(servers.here.naming("acme"));
+    const signIn = async (server: Server) => (await at(server).post("/sign-in/email", person)).code;
+    const signUp = async (server: Server) => at(server).post("/sign-up/email", person);
+    for (const server of [servers.here, servers.elsewhere]) await signIn(server);
+    return { ...servers, signIn, signUp };
+  }
+
+  it("is not looked up again, until it is ten seconds later", async () => {
+    const { here, signIn } = await createSeen();
+    lookUps(here);
+    await signIn(here);
+    expect(lookUps(here)).toBe(0);
+    later(KEPT_MS + 1);
+    await signIn(here);
+    await signIn(here);
+    expect(lookUps(here)).toBe(1);
+    const stranger = here.browser({ "x-tenant-id": "nobody" });
+    expect((await stranger.post("/sign-in/email", person)).code).toBe("TENANT_NOT_FOUND");
+  });
+
+  it("is gone at once on the server that deletes it", async () => {
+    const { here, tenantId, signIn, signUp } = await createSeen();
+    await here.api.deleteTenant({ body: { tenantId } });
+    expect(await signIn(here)).toBe("TENANT_NOT_FOUND");
+    expect(outcome(await signUp(here))).toEqual([404, "TENANT_NOT_FOUND"]);
+  });
+
+  it("stays gone when it was being looked up while it was deleted", async () => {
+    const { here, tenantId, signIn } = await createSeen();
+    later(KEPT_MS + 1);
+    slowLook(here, () => here.api.deleteTenant({ body: { tenantId } }));
+    await signIn(here);
+    expect(await signIn(here)).toBe("TENANT_NOT_FOUND");
+  });
+
+  it("has nobody in it where it was deleted elsewhere, and nobody gets in", async () => {
+    const { here, elsewhere, tenantId, signIn, signUp } = await createSeen();
+    const jane = await here.as("jane", "acme");
+    await elsewhere.api.deleteTenant({ body: { tenantId } });
+    expect(await here.whoIs(jane)).toBeNull();
+    expect(await signIn(here)).toBe("INVALID_EMAIL_OR_PASSWORD");
+    const late = await signUp(here);
+    expect(outcome(late)).toEqual([404, "TENANT_NOT_FOUND"]);
+    expect(late.headers.getSetCookie()).toEqual([]);
+    for (const table of ["user", "account", "session"]) expect(await here.rows(table)).toBe(0);
+    later(KEPT_MS + 1);
+    expect(await signIn(here)).toBe("TENANT_NOT_FOUND");
+  });
+
+  it("counts with its policy: at once in this process, within ten seconds in another", async () => {
+    const { here, elsewhere, signIn, signUp } = await createSeen();
+    await signUp(here);
+    await here.change("acme", { policy: { signUp: "closed", emailDomains: ["acme.com"] } });
+    const signUpCode = async (server: Server) => (await signUp(server)).code;
+    expect(await signUpCode(here)).toBe("SIGN_UP_CLOSED");
+    expect(await signUpCode(elsewhere)).not.toBe("SIGN_UP_CLOSED");
+    expect(await signIn(elsewhere)).toBeUndefined();
+    later(KEPT_MS + 1);
+    expect(await signUpCode(elsewhere)).toBe("SIGN_UP_CLOSED");
+  });
+
+  it("can come back under the number of one that was deleted, and begins empty", async () => {
+    const { at, createTenant, api, ids, database, rows } = await createWorld({
+      auth: { advanced: { database: { generateId: "serial" } } },
+    });
+    const { globex: tenantId } = ids;
+    const signUp = async () => outcome(await at(tenantId).post("/sign-up/email", person));
+    expect(await signUp()).toEqual([200, undefined]);
+    await api.deleteTenant({ body: { tenantId } });
+    expect(await signUp()).toEqual([404, "TENANT_NOT_FOUND"]);
+    expect((await createTenant()).id).toBe(tenantId);
+    expect(await signUp()).toEqual([200, undefined]);
+    // A process that was killed has left something.
+    await database.query(`delete from "tenant" where id = ?`, [tenantId]);
+    expect(await rows("user")).toBe(1);
+    expect((await createTenant()).id).toBe(tenantId);
+    expect(await rows("user")).toBe(0);
+    const { code } = await at(tenantId).post("/sign-in/email", person);
+    expect(code).toBe("INVALID_EMAIL_OR_PASSWORD");
+  });
+});
+
+/** The ways to say a slug, all of which share what is remembered. */
+describe.each([
+  ["bySlug()", bySlug(), () => "localhost:3000"],
+  [
+    "bySubdomain()",
+    bySubdomain({ baseDomain: "example.com" }),
+    (slug: string) => `${slug}.example.com`,
+  ],
+])("a slug by %s", (_, resolveTenantId, hostOf) => {
+  const allowedHosts = ["localhost:3000", "*.example.com"];
+  const baseURL = { allowedHosts, protocol: "http" as const, fallback: "http://example.com" };
+  const options = { tenant: { resolveTenantId }, auth: { baseURL } };
+
+  const ask = (server: Server, slug: string, path: string) =>
+    server
+      .browser({ "x-tenant-slug": slug })
+      .get<{ tenant: { name: string } }>(`http://${hostOf(slug)}/api/auth${path}`);
+  const session = (server: Server, slug = "acme") => ask(server, slug, "/get-session");
+  /** Which tenant a slug leads to: the sign-in page says its name. */
+  async function landing(server: Server, slug = "acme"): Promise<string> {
+    const { data, code } = await ask(server, slug, "/tenant/sign-in-methods");
+    return code ?? data.tenant.name;
+  }
+
+  async function createSeen() {
+    const servers = await createServers(options);
+    const { here, elsewhere } = servers;
+    for (const server of [here, elsewhere]) expect(await landing(server)).toBe("ACME");
+    /** Acme gives its slug to somebody else. */
+    const giveAway = async () => {
+      await here.change("acme", { slug: "acme-corp" });
+      await here.api.createTenant({ body: { name: "Impostor", slug: "acme" } });
+    };
+    return { ...servers, giveAway };
+  }
+
+  it("is looked up once in ten seconds, and each time where nobody has it", async () => {
+    const { here, elsewhere } = await createSeen();
+    lookUps(here);
+    for (let times = 0; times < 5; times++) expect((await session(here)).status).toBe(200);
+    expect(lookUps(here)).toBe(0);
+    later(KEPT_MS + 1);
+    await session(here);
+    await session(here);
+    expect(lookUps(here)).toBe(1);
+    await landing(here, "new");
+    lookUps(here);
+    expect(await landing(here, "new")).toBe("TENANT_NOT_FOUND");
+    // The second look is for the log: it may be an id.
+    expect(lookUps(here)).toBe(2);
+    await elsewhere.createTenant("new");
+    expect(await landing(here, "new")).toBe("NEW");
+  });
+
+  it("that is changed counts here at once, and elsewhere when it is read again", async () => {
+    const { here, elsewhere } = await createSeen();
+    await here.change("acme", { slug: "acme-corp" });
+    expect(await landing(here)).toBe("TENANT_NOT_FOUND");
+    for (const server of [here, elsewhere]) expect(await landing(server, "acme-corp")).toBe("ACME");
+    // It has been read again under its new slug: the old one is forgotten with that.
+    expect(await landing(elsewhere)).toBe("TENANT_NOT_FOUND");
+  });
+
+  it("that is given to another tenant leads there, here at once and elsewhere within ten seconds", async () => {
+    const { here, elsewhere, giveAway } = await createSeen();
+    await giveAway();
+    expect(await landing(here)).toBe("Impostor");
+    later(KEPT_MS - 1);
+    // Whoever goes there all the time does not prolong it.
+    expect(await landing(elsewhere)).toBe("ACME");
+    later(2);
+    expect(await landing(elsewhere)).toBe("Impostor");
+  });
+
+  it("that another process has freed and this one gives away leads to the new tenant at once", async () => {
+    const { here, elsewhere } = await createSeen();
+    await here.change("acme", { slug: "acme-corp" });
+    await elsewhere.api.createTenant({ body: { name: "New", slug: "acme" } });
+    expect(await landing(elsewhere)).toBe("New");
+    const { id: third } = await elsewhere.createTenant("third");
+    await here.change(third, { slug: "fourth" });
+    expect(await landing(here, "fourth")).toBe("THIRD");
+  });
+
+  it("of a tenant that is deleted leads nowhere, here at once and elsewhere within ten seconds", async () => {
+    const { here, elsewhere, tenantId } = await createSeen();
+    await here.api.deleteTenant({ body: { tenantId } });
+    expect(await landing(here)).toBe("TENANT_NOT_FOUND");
+    expect((await session(elsewhere)).data).toBeNull();
+    later(KEPT_MS + 1);
+    expect(await landing(elsewhere)).toBe("TENANT_NOT_FOUND");
+  });
+
+  it("that is looked up while it is given away is not remembered, nor for longer elsewhere", async () => {
+    const { here, elsewhere, giveAway } = await createSeen();
+    later(KEPT_MS + 1);
+    const answered = [gate(), gate()];
+    const slow = [here, elsewhere].map((server, index) => {
+      slowLook(server, () => answered[index]?.pass() ?? Promise.resolve());
+      return session(server);
+    });
+    await Promise.all(answered.map(({ reached }) => reached));
+    await giveAway();
+    answered[0]?.open();
+    await slow[0];
+    expect(await landing(here)).toBe("Impostor");
+    later(KEPT_MS + 1);
+    answered[1]?.open();
+    await slow[1];
+    expect(await landing(elsewhere)).toBe("Impostor");
+  });
+
+  it("is right under everybody at once who looks while it changes hands", async () => {
+    const { here } = await createSeen();
+    later(KEPT_MS + 1);
+    const looks: Promise<unknown>[] = [];
+    const look = () => looks.push(...Array.from({ length: 20 }, () => session(here)));
+    look();
+    const changed = here.change("acme", { slug: "acme-corp" });
+    look();
+    await changed;
+    look();
+    await here.api.createTenant({ body: { name: "Impostor", slug: "acme" } });
+    look();
+    expect(await landing(here)).toBe("Impostor");
+    await Promise.all(looks);
+    expect(await landing(here)).toBe("Impostor");
+  });
+});

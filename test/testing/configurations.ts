@@ -1,0 +1,426 @@
+import { apiKey } from "@better-auth/api-key";
+import { passkey } from "@better-auth/passkey";
+import { scim } from "@better-auth/scim";
+import { sso } from "@better-auth/sso";
+import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
+import { nextCookies } from "better-auth/next-js";
+import {
+  anonymous,
+  bearer,
+  captcha,
+  customSession,
+  deviceAuthorization,
+  emailOTP,
+  genericOAuth,
+  haveIBeenPwned,
+  jwt,
+  lastLoginMethod,
+  magicLink,
+  multiSession,
+  oneTap,
+  oneTimeToken,
+  openAPI,
+  organization,
+  phoneNumber,
+  siwe,
+  twoFactor,
+  username,
+} from "better-auth/plugins";
+import { byDomain, bySlug, bySubdomain, type TenantAuthOptions } from "../../src/index";
+import { tenantInvitations } from "../../src/invitations/index";
+import type { Address, Extent } from "../../src/testing/index";
+import { createInstance, type InstanceOptions } from "../support/instance";
+import { createRandom, everyCase, ORDERS, SHUFFLED } from "../support/matrix";
+import { createMemory, createStorage, STORAGE_KINDS } from "../support/stores";
+
+/** A part of what the kit can try: small in `npm test`, all of it or most where every case is tried. */
+export const oneOf = (fast: number, full: number, offset = 0): Extent => ({
+  oneOf: everyCase ? full : fast,
+  offset,
+});
+
+/** What an application may have that the border has to hold with: one value of each axis. */
+export const AXES = {
+  plugins: ["none", "groups", "codes", "keys", "others"],
+  order: ["first", "last", "in between", "shuffled, seed 1"],
+  sessions: [
+    "database",
+    "storage",
+    "reordering storage",
+    "both",
+    "compact",
+    "jwt",
+    "jwe",
+    "stateless",
+  ],
+  naming: ["header", "own header", "slug", "subdomain", "domain", "resolver"],
+  cookies: ["shared", "per-tenant"],
+  ids: ["text", "serial", "uuid"],
+  joins: ["off", "on"],
+  state: ["database", "cookie"],
+  names: ["plain", "renamed"],
+  database: ["sqlite", "memory", "postgres", "mysql"],
+  hooks: ["none", "database hooks", "nextCookies"],
+} as const;
+
+type Axes = typeof AXES;
+export type Configuration = {
+  [Axis in Exclude<keyof Axes, "plugins">]: Axes[Axis][number];
+} & { plugins: keyof typeof PLUGIN_SETS };
+
+export const PLAIN: Configuration = {
+  plugins: "all",
+  order: "first",
+  sessions: "database",
+  naming: "header",
+  cookies: "shared",
+  ids: "text",
+  joins: "off",
+  state: "database",
+  names: "plain",
+  database: "sqlite",
+  hooks: "none",
+};
+
+const BASE_DOMAIN = "example.com";
+
+/** better-auth answers on every host. */
+const manyHosts: BetterAuthOptions["baseURL"] = {
+  allowedHosts: [BASE_DOMAIN, `*.${BASE_DOMAIN}`, "*.example.org"],
+  protocol: "http",
+  fallback: `http://${BASE_DOMAIN}`,
+};
+
+/**
+ * better-auth writes renamed models into the schemas of its plugins, which are shared by all
+ * instances of a process, and so by all tests of a worker.
+ */
+function withSchemaOfItsOwn(plugin: BetterAuthPlugin): BetterAuthPlugin {
+  const tables = Object.entries(plugin.schema ?? {}).map(([model, table]) => {
+    const fields = Object.entries(table.fields).map(([name, field]) => [
+      name,
+      field.references ? { ...field, references: { ...field.references } } : field,
+    ]);
+    return [model, { ...table, fields: Object.fromEntries(fields) }];
+  });
+  return plugin.schema ? { ...plugin, schema: Object.fromEntries(tables) } : plugin;
+}
+
+/** What an application would write. */
+export async function createConfigured(configuration: Configuration) {
+  const { database, order, cookies } = configuration;
+  const entries = new Map<string, string>();
+  const { plugins, scopedModels } = PLUGIN_SETS[configuration.plugins](usesStorage(configuration));
+  const memory = configuration.sessions === "stateless" || database === "memory";
+  const extra: BetterAuthPlugin[] = configuration.hooks === "nextCookies" ? [nextCookies()] : [];
+  const instance = await createInstance({
+    plugins: [...plugins.map(withSchemaOfItsOwn), ...extra],
+    tenant: {
+      scopedModels,
+      sessionCookies: cookies,
+      ...naming(configuration),
+      ...names(configuration),
+    },
+    auth: { ...authOptions(configuration), ...sessions(configuration, entries) },
+    arrange: new Map([...ORDERS, ...SHUFFLED]).get(order),
+    ...(memory ? { database: createMemory().database, migrate: false } : { database }),
+  } as InstanceOptions);
+  const address = addresses(configuration);
+  return { ...instance, entries, options: address ? { address } : {} };
+}
+
+const usesStorage = ({ sessions }: Configuration) => /storage|both/.test(sessions);
+
+function naming({ naming: kind }: Configuration): TenantAuthOptions {
+  if (kind === "own header") return { tenantHeader: "x-organisation" };
+  if (kind === "slug") return { resolveTenantId: bySlug() };
+  if (kind === "subdomain") return { resolveTenantId: bySubdomain({ baseDomain: BASE_DOMAIN }) };
+  if (kind === "domain") {
+    const suffix = ".example.org";
+    const find = (host: string) =>
+      host.endsWith(suffix) ? { slug: host.slice(0, -suffix.length) } : false;
+    return { resolveTenantId: byDomain(find) };
+  }
+  if (kind === "resolver") {
+    return {
+      resolveTenantId: ({ headers, request }) =>
+        (headers ?? request?.headers)?.get("x-resolved-tenant"),
+    };
+  }
+  return {};
+}
+
+function addresses({ naming: kind }: Configuration): Address | undefined {
+  if (kind === "domain") {
+    return (tenant) => `http://${tenant ? `${tenant.slug}.example.org` : BASE_DOMAIN}`;
+  }
+  if (kind !== "resolver") return undefined;
+  return (tenant) => (tenant ? { headers: { "x-resolved-tenant": tenant.id } } : {});
+}
+
+function names({ names: kind }: Configuration): TenantAuthOptions {
+  if (kind === "plain") return {};
+  const column = { fields: { tenantId: "organisation_id" } };
+  return {
+    schema: {
+      tenant: { modelName: "organisations", fields: { slug: "handle" } },
+      tenantOauthConfig: { modelName: "providers", fields: { tenantId: "organisation_id" } },
+      user: { fields: { tenantId: "organisation_id", email: "email_address" } },
+      session: column,
+      account: { fields: { tenantId: "organisation_id", accountId: "provider_key" } },
+      verification: column,
+    },
+  };
+}
+
+const nowhere = async () => {
+  throw new Error("the kit was to stand in for this sender");
+};
+
+function authOptions(configuration: Configuration): Partial<BetterAuthOptions> {
+  const { ids, joins, state, hooks, names: kind, naming: by } = configuration;
+  const renamed = kind === "renamed";
+  return {
+    ...(/domain/.test(by) && { baseURL: manyHosts }),
+    emailAndPassword: { enabled: true, sendResetPassword: nowhere },
+    emailVerification: { autoSignInAfterVerification: true, sendVerificationEmail: nowhere },
+    user: {
+      changeEmail: { enabled: true },
+      deleteUser: { enabled: true, sendDeleteAccountVerification: nowhere },
+      ...(renamed && { modelName: "people", fields: { email: "email_address" } }),
+    },
+    account: {
+      storeStateStrategy: state,
+      ...(renamed && { modelName: "people_accounts", fields: { accountId: "provider_key" } }),
+    },
+    ...(renamed && { verification: { modelName: "people_tokens" } }),
+    socialProviders: { google: { clientId: "google-platform", clientSecret: "secret-platform" } },
+    advanced: {
+      database: { ...(ids !== "text" && { generateId: ids }) },
+    },
+    ...(joins === "on" && JOINS),
+    ...(hooks === "database hooks" && { databaseHooks }),
+  };
+}
+
+/** Not in the types of this version any more, and still looked at. */
+const JOINS = { experimental: { joins: true } } as Partial<BetterAuthOptions>;
+
+const databaseHooks: BetterAuthOptions["databaseHooks"] = {
+  user: {
+    create: { before: async (user) => ({ data: { ...user, image: "https://example.com/i" } }) },
+  },
+  session: {
+    create: { before: async (session) => ({ data: { ...session, userAgent: "hooked" } }) },
+  },
+};
+
+function sessions(
+  { sessions: kind, names: named }: Configuration,
+  entries: Map<string, string>,
+): Partial<BetterAuthOptions> {
+  const model = named === "renamed" ? { modelName: "people_sessions" } : {};
+  if (kind === "database") return { session: model };
+  if (kind === "stateless") {
+    const cookieCache = {
+      enabled: true,
+      strategy: "jwe",
+      maxAge: 3600,
+      refreshCache: true,
+    } as const;
+    return {
+      session: { ...model, cookieCache },
+      account: { storeAccountCookie: true, storeStateStrategy: "cookie" },
+    };
+  }
+  if (usesStorage({ sessions: kind } as Configuration)) {
+    const habit =
+      kind === "reordering storage" ? "orders keys and adds blanks" : "gives back what it got";
+    const storage = STORAGE_KINDS.find(({ name }) => name === habit);
+    if (!storage) throw new Error(`no storage that ${habit}`);
+    return {
+      session: { ...model, storeSessionInDatabase: kind === "both" },
+      secondaryStorage: createStorage(storage, entries),
+    };
+  }
+  const strategy = kind as "compact" | "jwt" | "jwe";
+  return { session: { ...model, cookieCache: { enabled: true, strategy, maxAge: 3600 } } };
+}
+
+interface PluginSet {
+  plugins: BetterAuthPlugin[];
+  scopedModels: string[];
+}
+
+/** On a slow machine a run takes longer than most codes are good for. */
+const HOUR = 3600;
+
+const never = async () => {
+  throw new Error("the kit was to stand in for this sender");
+};
+
+/** Organizations and teams, and our own invitations beside theirs. */
+const groups = (): PluginSet => ({
+  plugins: [
+    organization({ teams: { enabled: true } }),
+    bearer(),
+    tenantInvitations({ sendInvitationEmail: never }),
+  ],
+  scopedModels: ["organization", "member", "team", "teamMember", "invitation"],
+});
+
+/** Everything that is sent to people. */
+const codes = (): PluginSet => ({
+  plugins: [
+    twoFactor({
+      otpOptions: { period: HOUR / 60, sendOTP: never },
+      twoFactorCookieMaxAge: HOUR,
+    }),
+    emailOTP({
+      expiresIn: HOUR,
+      changeEmail: { enabled: true },
+      sendVerificationOTP: async () => {},
+    }),
+    magicLink({ expiresIn: HOUR, sendMagicLink: never }),
+    phoneNumber({
+      expiresIn: HOUR,
+      sendOTP: async () => {},
+      sendPasswordResetOTP: async () => {},
+    }),
+    oneTimeToken({ expiresIn: HOUR / 60 }),
+  ],
+  scopedModels: ["twoFactor"],
+});
+
+/** Everything that people and machines keep. */
+const keys = (inStorage: boolean): PluginSet => ({
+  plugins: [
+    passkey(),
+    apiKey({
+      enableSessionForAPIKeys: true,
+      rateLimit: { enabled: false },
+      storage: inStorage ? "secondary-storage" : "database",
+    }),
+    deviceAuthorization({ interval: "1s", expiresIn: "1h" }),
+    siwe({ domain: "localhost:3000", getNonce: nonce, verifyMessage: async () => false }),
+    jwt(),
+    bearer(),
+    multiSession(),
+  ],
+  scopedModels: ["passkey", "apikey", "deviceCode", "walletAddress"],
+});
+
+const nonce = async () => `nonce${Math.random().toString(36).slice(2)}`;
+
+/** Those that have little to do with tenants, or so one would think. */
+const others = (): PluginSet => ({
+  plugins: [
+    username(),
+    anonymous(),
+    captcha({ provider: "cloudflare-turnstile", secretKey: "key" }),
+    customSession(async ({ user, session }) => ({ user, session, custom: true })),
+    genericOAuth({ config: [] }),
+    haveIBeenPwned(),
+    lastLoginMethod(),
+    oneTap(),
+    openAPI(),
+  ],
+  scopedModels: [],
+});
+
+const PLUGIN_SETS = {
+  none: (): PluginSet => ({ plugins: [], scopedModels: [] }),
+  groups,
+  codes,
+  keys,
+  others,
+  /** With the admin plugin, which every test instance has, all 23 official ones that we know of, and ours. */
+  all: (inStorage: boolean): PluginSet => {
+    const sets = [groups(), codes(), keys(inStorage), others()];
+    const plugins = new Map(sets.flatMap(({ plugins }) => plugins.map((one) => [one.id, one])));
+    return {
+      plugins: [...plugins.values()],
+      scopedModels: sets.flatMap(({ scopedModels }) => scopedModels),
+    };
+  },
+} satisfies Record<string, (inStorage: boolean) => PluginSet>;
+
+type AnyAxes = Record<string, readonly string[]>;
+type RowOf<A extends AnyAxes> = { [Axis in keyof A]: A[Axis][number] };
+
+/** Every pair of values of two axes. */
+function pairsOf(axes: AnyAxes): Set<string> {
+  const names = Object.keys(axes);
+  const pairs = new Set<string>();
+  for (const [index, one] of names.entries()) {
+    for (const other of names.slice(index + 1)) {
+      for (const a of axes[one] ?? []) {
+        for (const b of axes[other] ?? []) pairs.add(`${one}=${a} ${other}=${b}`);
+      }
+    }
+  }
+  return pairs;
+}
+
+/** The pairs that a row has. */
+export function pairsIn(row: Record<string, string>): string[] {
+  const entries = Object.entries(row).map(([axis, value]) => `${axis}=${value}`);
+  return entries.flatMap((one, index) =>
+    entries.slice(index + 1).map((other) => `${one} ${other}`),
+  );
+}
+
+const valuesIn = (pair: string): Record<string, string> =>
+  Object.fromEntries(
+    [...pair.matchAll(/(\w+)=(.*?)(?= \w+=|$)/g)].map(([, axis = "", value = ""]) => [axis, value]),
+  );
+
+const CANDIDATES = 60;
+
+/**
+ * Rows in which every pair of values occurs at least once, at least so many of them. Greedy: of a
+ * few rows that have a pair which is still missing, the one that has most of those comes next.
+ */
+export function coveringSet<A extends AnyAxes>(
+  axes: A,
+  least: number,
+  isImpossible: (row: Record<string, string>) => boolean,
+): RowOf<A>[] {
+  const random = createRandom(7);
+  const names = Object.keys(axes);
+  const missing = pairsOf(axes);
+  for (const pair of missing) if (isImpossible(valuesIn(pair))) missing.delete(pair);
+  const rows: Record<string, string>[] = [];
+  const pick = () =>
+    Object.fromEntries(
+      names.map((name) => [
+        name,
+        axes[name]?.[Math.floor(random() * (axes[name]?.length ?? 0))] ?? "",
+      ]),
+    );
+  while (missing.size > 0 || rows.length < least) {
+    const [first = ""] = missing;
+    const fixed = valuesIn(first);
+    const candidates = Array.from({ length: CANDIDATES }, () => ({ ...pick(), ...fixed })).filter(
+      (row) => !isImpossible(row),
+    );
+    const gain = (row: Record<string, string>) =>
+      pairsIn(row).filter((pair) => missing.has(pair)).length;
+    const [best] = candidates
+      .map((row) => ({ row, gain: gain(row) }))
+      .sort((one, other) => other.gain - one.gain);
+    if (!best) throw new Error("no candidates");
+    for (const pair of pairsIn(best.row)) missing.delete(pair);
+    rows.push(best.row);
+  }
+  return rows as RowOf<A>[];
+}
+
+/** Single sign-on and directories, with everything switched on. */
+export const enterprisePlugins = () => [
+  sso({ domainVerification: { enabled: true }, saml: { enableSingleLogout: true } }),
+  scim({
+    connections: [],
+    managedConnections: { credentialHashSecret: "a secret that hashes the tokens of directories" },
+  }),
+];

@@ -1,0 +1,192 @@
+import type { BetterAuthOptions } from "better-auth";
+import { drizzleAdapter } from "better-auth/adapters/drizzle";
+import { organization } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
+import { bySubdomain } from "../../src/index";
+import { checkDeployment, type DeploymentReport } from "../../src/testing/index";
+import type { DatabaseKind } from "../support/database";
+import { databases } from "../support/database";
+import { createInstance, type Instance, type InstanceOptions } from "../support/instance";
+
+async function inUse(kind: DatabaseKind, options: InstanceOptions = {}) {
+  const instance = await createInstance({ database: kind, ...options });
+  if (kind === "sqlite") await instance.database.query("analyze");
+  const a = await instance.createTenant("aa");
+  const b = await instance.createTenant("bb");
+  if (!options.tenant?.resolveTenantId) await instance.signUp(a.id);
+  return { ...instance, a: a.id, b: b.id };
+}
+
+const idsOf = ({ findings }: DeploymentReport) => findings.map(({ id }) => id);
+
+/** Runs the statements that a finding gives, and looks again. */
+async function mended(
+  { auth, database }: Pick<Instance, "auth" | "database">,
+  report: DeploymentReport,
+) {
+  for (const { mend } of report.findings) {
+    for (const statement of mend.split(";")) {
+      if (statement.trim()) await database.query(statement);
+    }
+  }
+  return checkDeployment(auth);
+}
+
+describe.each(databases)("a deployment on %s", (kind) => {
+  it("has nothing to mend when all is well", async () => {
+    const { auth } = await inUse(kind, {
+      plugins: [organization()],
+      tenant: { scopedModels: ["organization", "member", "invitation"] },
+    });
+    const report = await checkDeployment(auth);
+    expect(report.findings).toEqual([]);
+    expect(report.skipped).toEqual([]);
+    expect(String(report)).toBe("Nothing to mend.");
+  });
+
+  it("finds the old unique index on the e-mail, and the statement that drops it", async () => {
+    const app = await inUse(kind);
+    const { quote, query } = app.database;
+    const table = quote("user");
+    await query(`create unique index ${quote("user_email_key")} on ${table} (${quote("email")})`);
+    const report = await checkDeployment(app.auth);
+    expect(idsOf(report)).toEqual(["email-index"]);
+    expect(String(report)).toContain("cannot sign up at another");
+    expect(idsOf(await mended(app, report))).toEqual([]);
+  });
+
+  it("finds indexes that are missing", async () => {
+    const app = await inUse(kind);
+    const { quote, query } = app.database;
+    const name = quote("user_tenantId_email_uidx");
+    await query(kind === "mysql" ? `drop index ${name} on ${quote("user")}` : `drop index ${name}`);
+    const report = await checkDeployment(app.auth);
+    expect(idsOf(report)).toEqual(["missing-index"]);
+    expect(report.findings[0]?.found).toContain("user (tenantId, email)");
+    expect(idsOf(await mended(app, report))).toEqual([]);
+  });
+
+  it("finds rows whose tenant is gone", async () => {
+    const app = await inUse(kind);
+    const { quote, query } = app.database;
+    await query(`delete from ${quote("tenant")} where id = ?`, [app.a]);
+    const report = await checkDeployment(app.auth);
+    expect(new Set(idsOf(report))).toEqual(new Set(["orphans"]));
+    expect(report.findings.map(({ found }) => found).join("\n")).toMatch(/1 rows of .user./);
+    const again = await mended(app, { ...report, findings: report.findings.toReversed() });
+    expect(idsOf(again)).toEqual([]);
+    expect(await app.rows("user")).toBe(0);
+  });
+
+  it("finds sessions of another tenant than their user, and rows that are", async () => {
+    const app = await inUse(kind);
+    const { quote, query } = app.database;
+    const set = (table: string) =>
+      query(`update ${quote(table)} set ${quote("tenantId")} = ?`, [app.b]);
+    await set("session");
+    await set("account");
+    const report = await checkDeployment(app.auth);
+    expect(idsOf(report)).toEqual(["stray-sessions", "stray-rows"]);
+    expect(idsOf(await mended(app, report))).toEqual([]);
+    expect(await app.rows("session")).toBe(0);
+    expect(await app.rows("account", `${quote("tenantId")} = ?`, [app.a])).toBe(1);
+  });
+
+  it("finds configs that cannot be decrypted", async () => {
+    const app = await inUse(kind);
+    const config = { providerId: "google", clientId: "id", clientSecret: "a-client-secret" };
+    await app.api.registerTenantOAuthConfig({ body: { tenantId: app.a, ...config } });
+    expect(idsOf(await checkDeployment(app.auth))).toEqual([]);
+    const { quote, query } = app.database;
+    await query(`update ${quote("tenantOauthConfig")} set ${quote("clientSecret")} = 'nonsense'`);
+    const report = await checkDeployment(app.auth);
+    expect(idsOf(report)).toEqual(["unreadable-configs"]);
+    expect(report.findings[0]?.found).toContain("google of");
+    expect(app.logs.join("\n")).not.toContain("cannot be decrypted");
+  });
+
+  it("finds hosts that two tenants claim", async () => {
+    const resolveTenantId = bySubdomain({ baseDomain: "example.com" });
+    const { auth, api, database, a, b } = await inUse(kind, {
+      tenant: { resolveTenantId },
+      auth: { trustedOrigins: ["https://*.example.com"] },
+    });
+    const redirectURI = "https://bb.example.com/callback";
+    const config = { providerId: "google", clientId: "id", clientSecret: "a-client-secret" };
+    await api.registerTenantOAuthConfig({ body: { tenantId: a, ...config } });
+    // Registering it would be refused, unless the host was not the other tenant's then.
+    const { query, quote } = database;
+    await query(`update ${quote("tenantOauthConfig")} set ${quote("redirectURI")} = ?`, [
+      redirectURI,
+    ]);
+    for (const tenantId of [a, b]) {
+      await api.updateTenant({ body: { tenantId, metadata: { domain: "login.acme.com" } } });
+    }
+    const report = await checkDeployment(auth);
+    expect(report.findings.map(({ id, found }) => `${id} ${found.split(" ")[0]}`)).toEqual([
+      "shared-host login.acme.com",
+      "shared-host bb.example.com",
+    ]);
+  });
+
+  it("finds that the migrations have not run", async () => {
+    const { auth } = await createInstance({ database: kind, migrate: false });
+    const report = await checkDeployment(auth);
+    expect(idsOf(report)).toContain("missing-column");
+    expect(report.skipped).toEqual(["rows: the migrations come first"]);
+  });
+});
+
+describe("what only some databases have", () => {
+  it.runIf(databases.includes("sqlite"))("finds that SQLite has no statistics", async () => {
+    const app = await createInstance();
+    const report = await checkDeployment(app.auth);
+    expect(idsOf(report)).toEqual(["no-statistics"]);
+  });
+
+  it.runIf(databases.includes("sqlite"))(
+    "finds an index of a constraint, which SQLite cannot drop",
+    async () => {
+      const { auth, database } = await inUse("sqlite");
+      await database.query('drop index "user_tenantId_email_uidx"');
+      await database.query('alter table "user" rename to "old"');
+      const [row] = await database.query("select sql from sqlite_master where name = 'old'");
+      const sql = String(row?.sql).replace('"old"', '"user"').replace(/\)$/, ', unique ("email"))');
+      await database.query(sql);
+      const report = await checkDeployment(auth);
+      const found = report.findings.find(({ id }) => id === "email-index");
+      expect(found?.mend).toContain("docs/adding.md");
+    },
+  );
+
+  it("finds that Drizzle runs without transactions", async () => {
+    const option = (transaction: boolean): BetterAuthOptions["database"] =>
+      drizzleAdapter({}, { provider: "sqlite", schema: {}, transaction });
+    for (const transaction of [false, true]) {
+      const { auth } = await createInstance({
+        database: {
+          kind: "sqlite",
+          option: option(transaction),
+          statements: [],
+          quote: String,
+          query: async () => [],
+          close: async () => {},
+        },
+        migrate: false,
+      });
+      const { raw } = await rowsOf(auth);
+      raw.findMany = async () => [];
+      const report = await checkDeployment(auth);
+      expect(idsOf(report)).toEqual(transaction ? [] : ["no-transactions"]);
+      expect(report.skipped[0]).toContain("give `query`");
+    }
+  });
+});
+
+async function rowsOf(auth: { $context: Promise<unknown> }) {
+  const { borderOf } = await import("../../src/border/border");
+  const { adapter } = (await auth.$context) as { adapter: object };
+  const border = borderOf(adapter);
+  if (!border) throw new Error("there is no border");
+  return border;
+}

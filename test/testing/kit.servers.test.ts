@@ -1,0 +1,93 @@
+import { bearer, magicLink, organization } from "better-auth/plugins";
+import { describe, expect, it, vi } from "vitest";
+import { checkIsolation, type IsolationOptions } from "../../src/testing/index";
+import { createInstance, createPlainInstance, PASSWORD } from "../support/instance";
+import { oneOf } from "./configurations";
+
+async function ordinary() {
+  const sendMagicLink = vi.fn(async () => {});
+  const sendResetPassword = vi.fn(async () => {});
+  const instance = await createInstance({
+    plugins: [organization(), bearer(), magicLink({ sendMagicLink })],
+    tenant: { scopedModels: ["organization", "member", "invitation"] },
+    auth: { emailAndPassword: { enabled: true, sendResetPassword } },
+  });
+  return { ...instance, sendMagicLink, sendResetPassword };
+}
+
+const few: IsolationOptions = { extent: { paths: ["/get-session", "/magic-link"] } };
+
+describe("checkIsolation", () => {
+  it("tries all of an ordinary application", { timeout: 600_000 }, async () => {
+    const { auth } = await ordinary();
+    const report = await checkIsolation(auth, { extent: oneOf(27, 1) });
+    expect(report.leaks).toEqual([]);
+    expect(report.failures).toEqual([]);
+    expect(report.untried).toEqual([]);
+    expect(report.counts.endpoints).toBeGreaterThan(80);
+    expect(String(report)).toMatch(/^Nothing crosses the border\.\n {2}endpoints +\d+\n/);
+    expect(report.toMarkdown()).toContain("### Isolation of tenants: holds");
+  });
+
+  it("leaves nothing behind, and nothing changed", async () => {
+    const { auth, rows, browser, context, sendMagicLink, sendResetPassword } = await ordinary();
+    const { fetch } = globalThis;
+    const { hash } = context.password;
+    const report = await checkIsolation(auth, few);
+    expect(report.leaks).toEqual([]);
+    for (const table of Object.values(context.tables)) expect(await rows(table.modelName)).toBe(0);
+    expect(globalThis.fetch).toBe(fetch);
+    expect(context.password.hash).toBe(hash);
+    expect(sendMagicLink).not.toHaveBeenCalled();
+    const person = { name: "S", email: "s@example.com", password: PASSWORD };
+    expect((await browser().post("/sign-up/email", person)).status).toBe(200);
+    await browser().post("/request-password-reset", { email: person.email });
+    await browser().post("/sign-in/magic-link", { email: person.email });
+    expect(sendResetPassword).toHaveBeenCalledOnce();
+    expect(sendMagicLink).toHaveBeenCalledOnce();
+  });
+
+  it("leaves nothing behind when it fails midway", async () => {
+    const { auth, rows } = await ordinary();
+    const routes = [async () => Promise.reject(new Error("the route is not there"))];
+    await expect(checkIsolation(auth, { ...few, routes })).rejects.toThrow("is not there");
+    for (const table of ["tenant", "user", "session", "account", "organization"]) {
+      expect(await rows(table)).toBe(0);
+    }
+  });
+
+  it("refuses a database that has tenants, unless it is told otherwise", async () => {
+    const { auth, createTenant, signUp, rows } = await ordinary();
+    const { id } = await createTenant("there-already");
+    await signUp(id);
+    await expect(checkIsolation(auth)).rejects.toThrow("allowExistingTenants: true");
+    const report = await checkIsolation(auth, { ...few, allowExistingTenants: true });
+    expect(report.leaks).toEqual([]);
+    expect([await rows("tenant"), await rows("user"), await rows("session")]).toEqual([1, 1, 1]);
+  });
+
+  it("refuses an instance without the plugin", async () => {
+    const { database } = await createInstance();
+    const { auth } = await createPlainInstance(database);
+    await expect(checkIsolation(auth)).rejects.toThrow("tenantAuth() is not among the plugins");
+  });
+
+  it("says what could not be tried, and what to give", async () => {
+    const { auth } = await ordinary();
+    const report = await checkIsolation(auth, {
+      extent: { paths: ["/organization/update"] },
+      endpoints: { "/organization/update": { body: { organizationId: "of nobody" } } },
+    });
+    expect(report.untried.map(({ what }) => what)).toEqual(["POST /organization/update"]);
+    expect(report.untried[0]?.reason).toMatch(/^it does nothing at home either: 400 /);
+    expect(report.untried[0]?.give).toContain('endpoints: { "/organization/update"');
+    expect(report.toMarkdown()).toContain("| POST /organization/update |");
+  });
+
+  it("leaves everything in place when it is to be kept", async () => {
+    const { auth, rows } = await ordinary();
+    await checkIsolation(auth, { ...few, keep: true });
+    expect(await rows("tenant")).toBe(2);
+    expect(await rows("user")).toBeGreaterThan(6);
+  });
+});
