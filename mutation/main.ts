@@ -13,6 +13,8 @@ const { values, positionals } = parseArgs({
     minutes: { type: "string" },
     /** Without paths: mutants on lines changed since then. */
     base: { type: "string" },
+    /** One mutant of so many, spread evenly: a score of a whole room in minutes. */
+    every: { type: "string", default: "1" },
     /** Test files, instead of the room's own. */
     tests: { type: "string", multiple: true },
     /** Seconds for one mutant. */
@@ -41,7 +43,11 @@ async function tryRoom(
   const files = [...lines.keys()].filter((file) => roomOf(file) === room);
   const sources = prepare(files);
   const isWanted = ({ file, line }: Mutant) => lines.get(file)?.has(line) ?? true;
-  const mutants = sources.flatMap((source) => source.mutants).filter(isWanted);
+  const isSampled = (_: Mutant, index: number) => index % Number(values.every) === 0;
+  const mutants = sources
+    .flatMap((source) => source.mutants)
+    .filter(isWanted)
+    .filter(isSampled);
   if (mutants.length === 0) return [];
   const said = await tryMutants(sources, values.tests ?? testsOf(room, files), {
     mutants: mutants.map(({ id, atLoad }) => ({ id, atLoad })),

@@ -58,8 +58,11 @@ export async function newVisitor({ expects, ...options }: VisitorOptions = {}) {
   });
   context.setDefaultTimeout(20_000);
   const errors: string[] = [];
-  const note = (error: string) => expects?.test(error) || errors.push(error);
-  context.on("console", (message) => message.type() === "error" && note(message.text()));
+  const note = (error: string, where = "") =>
+    expects?.test(error) || errors.push(`${error} ${where}`);
+  context.on("console", (message) => {
+    if (message.type() === "error") note(message.text(), message.location().url);
+  });
   context.on("weberror", (error) => note(String(error.error())));
   onTestFinished(async () => {
     await context.close();
