@@ -1,9 +1,8 @@
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { createTenant, deleteTenantsAfterwards, followMail, invite } from "./support/console";
+import { inEachLook } from "./support/looks";
 import { checkSSO, fillOIDC, openSSOForm, samlOffer, setUpSSO, typeAddress } from "./support/sso";
 import {
   ACME,
@@ -21,19 +20,6 @@ import {
 
 closeBrowserAfterwards();
 deleteTenantsAfterwards();
-
-/** Screenshots are kept, as CI's output too, and looked at. */
-const OUTPUT = process.env.SCREENSHOTS ?? join(import.meta.dirname, "output");
-mkdirSync(OUTPUT, { recursive: true });
-
-const SIZES = {
-  desktop: { width: 1280, height: 860 },
-  phone: { width: 390, height: 844 },
-};
-
-const LOOKS = (["light", "dark"] as const).flatMap((colorScheme) =>
-  Object.entries(SIZES).map(([size, viewport]) => ({ colorScheme, size, viewport })),
-);
 
 /** Every kind of page, and how to get there. */
 const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
@@ -173,15 +159,11 @@ test("axe has nothing to say about any page, large or small, light or dark", asy
   for (const [name, open] of Object.entries(PAGES)) {
     await open(page);
     await page.evaluate(axe.source);
-    for (const { colorScheme, size, viewport } of LOOKS) {
-      await page.emulateMedia({ colorScheme });
-      await page.setViewportSize(viewport);
-      const look = `${name}-${colorScheme}-${size}`;
-      await page.screenshot({ path: join(OUTPUT, `${look}.png`), fullPage: true });
+    await inEachLook(page, name, async (look, room) => {
       found.push(...(await findings(page)).map((finding) => `${look}: ${finding}`));
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
-      if (width > viewport.width) found.push(`${look}: something sticks out to the side`);
-    }
+      if (width > room) found.push(`${look}: something sticks out to the side`);
+    });
   }
   expect(found).toEqual([]);
 }, 400_000);

@@ -1,8 +1,7 @@
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { fillAccount, followMail, invite, post } from "./support/console";
+import { inEachLook, photograph } from "./support/looks";
 import {
   ACME,
   APP,
@@ -16,15 +15,6 @@ import {
 } from "./support/visitor";
 
 closeBrowserAfterwards();
-
-const OUTPUT = process.env.SCREENSHOTS ?? join(import.meta.dirname, "output");
-mkdirSync(OUTPUT, { recursive: true });
-
-const LOOKS = [
-  { look: "desktop", colorScheme: "light", viewport: { width: 1280, height: 860 } },
-  { look: "phone", colorScheme: "light", viewport: { width: 390, height: 844 } },
-  { look: "phone-dark", colorScheme: "dark", viewport: { width: 390, height: 844 } },
-] as const;
 
 /** What sticks out of its card, or of the page. */
 const sticksOut = (page: Page) =>
@@ -42,19 +32,15 @@ const sticksOut = (page: Page) =>
     });
   });
 
-async function expectInShape(page: Page, name: string) {
-  for (const { look, colorScheme, viewport } of LOOKS) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize(viewport);
-    await page.screenshot({ path: join(OUTPUT, `${name}-${look}.png`), fullPage: true });
-    expect([name, look, await sticksOut(page)]).toEqual([name, look, []]);
+const expectInShape = (page: Page, name: string) =>
+  inEachLook(page, name, async (look) => {
+    expect([look, await sticksOut(page)]).toEqual([look, []]);
     // A table that scrolls hides what is in it.
     const tables = await page
       .locator(".table")
       .evaluateAll((all) => all.map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth));
-    expect([name, look, ...tables.filter((hidden) => hidden > 1)]).toEqual([name, look]);
-  }
-}
+    expect([look, ...tables.filter((hidden) => hidden > 1)]).toEqual([look]);
+  });
 
 async function signUp(page: Page, address: string, name: string, email: string) {
   await page.goto(`${address}/sign-up`);
@@ -195,7 +181,7 @@ test.each([
   expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe(
     "We could not sign you in",
   );
-  await page.screenshot({ path: join(OUTPUT, `sign-in-problem-${new URL(address).hostname}.png`) });
+  await photograph(page, `sign-in-problem-${new URL(address).hostname}`);
   await page.getByRole("link", { name }).click();
   await page.waitForURL(target);
 });
