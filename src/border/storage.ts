@@ -7,7 +7,7 @@ import type { SessionRow } from "../scope/scope";
 import { notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { type Border, borderOf, isState, type Row, type StoredSession, setBorder } from "./border";
-import { mayUse } from "./sessions";
+import { isImpersonator, mayUse } from "./sessions";
 
 /**
  * R10: what a tenant keeps in secondary storage carries a label of ours around the value, whatever
@@ -28,9 +28,17 @@ interface Opened {
 
 const LABEL = "tenantAuth";
 
+/** What is kept of somebody's sessions, under their id; the second by newer better-auth. */
+const OF_USER = ["active-sessions-", "revoked-sessions-before-"];
+
 /** Keys that are never a session's token. Any other may be one, and is looked up as one first. */
-const NAMESPACES = ["verification:", "active-sessions-", "api-key:"];
+const NAMESPACES = ["verification:", "api-key:", ...OF_USER];
 const mayBeSession = (key: string) => !NAMESPACES.some((prefix) => key.startsWith(prefix));
+
+function userIn(key: string): string | undefined {
+  const prefix = OF_USER.find((start) => key.startsWith(start));
+  return prefix && key.slice(prefix.length);
+}
 
 const PREFIX = "tenant:";
 
@@ -77,12 +85,17 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
   const currentBorder = () =>
     borderOf(currentEndpoint()?.context.adapter ?? storage) ?? (borderOf(storage) as Border);
   const scopeOfRequest = async () => settledScope() ?? settle(currentBorder().readSession);
-  /** The session of an operator who visits a tenant stays on the platform, and so does its index. */
+  /**
+   * The session of an operator who visits a tenant, or has acted as one of its users, stays on the
+   * platform, and so does what is kept of it: no tenant can say that it has ended.
+   */
   const scopeOf = async (key: string) => {
-    const { token, userId } = notes().visitor ?? {};
-    const isVisitors =
-      token !== undefined && (key === token || key === `active-sessions-${userId}`);
-    return isVisitors ? settled(null) : scopeOfRequest();
+    const { visitor } = notes();
+    const userId = userIn(key);
+    const isOperators = userId
+      ? userId === visitor?.userId || isImpersonator(userId)
+      : key === visitor?.token;
+    return isOperators ? settled(null) : scopeOfRequest();
   };
 
   /** Where a key leads to from here, and what is there. */
