@@ -165,8 +165,7 @@ function onSqlite(dialect: Dialect, pass: Pass) {
   };
 }
 
-export const CORE_TABLES = ["user", "session", "account", "verification"];
-export const TABLES = ["tenant", "tenantOauthConfig", ...CORE_TABLES];
+export const TABLES = ["tenant", "tenantOauthConfig", "user", "session", "account", "verification"];
 
 type Row = Record<string, unknown>;
 

@@ -45,17 +45,6 @@ describe.each(ACTORS)("sessions at %s, named by %s", (place, way) => {
     return { people, mine, more, tokens, me: people.window(place, way) };
   }
 
-  it("get-session and list-sessions: the person's own, and nobody else's", async () => {
-    const { me, people, mine, more } = await open();
-    expect(await world.whoIs(me)).toEqual({
-      id: people[place].id,
-      email: people.email,
-      tenantId: world.ids[place],
-    });
-    const { data } = await me.get<{ token: string }[]>("/list-sessions");
-    expect(data.map(({ token }) => token).sort()).toEqual([mine, ...more].sort());
-  });
-
   it.each([
     ["/sign-out", [1, 2]],
     ["/revoke-session", [0, 2]],
@@ -111,23 +100,6 @@ describe.each(ACTORS)("the account at %s, named by %s", (place, way) => {
     const { data } = await change(back);
     expect(await people.rowsOf(place, "session")).toMatchObject([{ token: data.token }]);
     expect(await world.whoIs(me)).toMatchObject({ tenantId: world.ids[place] });
-  });
-
-  it("set-password, a call of the server's own code", async () => {
-    const { people, me } = await open();
-    const setPassword = () =>
-      world.api.setPassword({
-        body: { newPassword: NEW_PASSWORD },
-        headers: new Headers({ ...me.headers, cookie: me.cookieHeader() }),
-      });
-    await world.unchanged(async () => {
-      await expect(setPassword()).rejects.toMatchObject({ body: { code: "PASSWORD_ALREADY_SET" } });
-    });
-    // As somebody who came by a social provider: no password yet.
-    await world.database.query(`delete from account where "userId" = ?`, [people[place].id]);
-    expect(await world.touchesOnly(place, setPassword)).toEqual({ status: true });
-    expect(await people.rowsOf(place, "account")).toHaveLength(1);
-    await people.expectSignsIn(place, NEW_PASSWORD);
   });
 
   it("R3: verify-password, change-password and delete-user take no namesake's password", async () => {

@@ -150,17 +150,6 @@ describe.each(databases)("oauth-provider on the platform, %s", (database) => {
     expect(info.data).toMatchObject({ sub: jane.id, email: EMAIL });
   });
 
-  it("R5: a session of a tenant is no session there, and stays alive", async () => {
-    const client = await register();
-    const jane = await world.as("jane", "acme");
-    const unnamed = world.at("platform", jane);
-    const { answer } = await world.unchanged(() => send(unnamed, client));
-    expect([answer.status, answer.location]).toEqual([302, expect.stringMatching(/^\/login/)]);
-    expect(await world.whoIs(unnamed, "acme")).toMatchObject({ id: jane.id });
-    const body = { redirect_uris: ["https://evil.example/back"] };
-    expect((await unnamed.post("/oauth2/create-client", body)).status).toBe(401);
-  });
-
   it.each(["nobody", "somebody of a tenant"])("goes on from the login page as %s", async (who) => {
     const client = await register();
     const { id } = await world.as("jane", "platform");

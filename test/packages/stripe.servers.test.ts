@@ -178,14 +178,6 @@ describe.each(databases)("stripe, %s", (kind) => {
     expect(await shops.list(await shops.as("ida", "acme"))).toEqual([]);
   });
 
-  it("one that was made by hand at Stripe goes to the tenant of its customer", async () => {
-    const bob = await shops.as("bob", "globex");
-    const made = shops.fake.subscription("sub_by_hand", shops.customerOf(bob));
-    await shops.tell("customer.subscription.created", made);
-    expect(await shops.list(bob)).toEqual(["sub_by_hand active"]);
-    expect(await shops.stored("sub_by_hand")).toMatchObject({ tenantId: shops.ids.globex });
-  });
-
   it("an event that Stripe has not signed enters no tenant, and changes nothing", async () => {
     const { paid } = await shops.checkOut(await shops.as("cy", "acme"));
     for (const place of PLACES) {
