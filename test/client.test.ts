@@ -1,202 +1,75 @@
-import { type BetterAuthClientOptions, createAuthClient } from "better-auth/client";
-import { createAuthClient as createForReact } from "better-auth/react";
-import { createAuthClient as createForSolid } from "better-auth/solid";
-import { createAuthClient as createForSvelte } from "better-auth/svelte";
-import { createAuthClient as createForVue } from "better-auth/vue";
-import { createElement } from "react";
-import { act, create, type ReactTestRenderer } from "react-test-renderer";
-import { createRoot } from "solid-js";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { effectScope, watchEffect } from "vue";
 import {
   TENANT_AUTH_ERROR_CODES,
   type TenantAuthClientOptions,
   tenantAuthClient,
 } from "../src/client";
-import {
-  bySlug,
-  TENANT_AUTH_ERROR_CODES as SERVER_ERROR_CODES,
-  type SignInMethods,
-} from "../src/index";
-import type { Browser } from "./support/browser";
+import { bySlug, TENANT_AUTH_ERROR_CODES as SERVER_ERROR_CODES } from "../src/index";
+import { asOperator, connect, google, somebody } from "./support/client";
 import { PASSWORD } from "./support/instance";
-import { interceptFetch } from "./support/providers";
-import { createWorld, EMAIL, shareWorld, type World } from "./support/world";
+import { createWorld, EMAIL, shareWorld } from "./support/world";
 
 /** The machine that runs the tests may be busy. */
 const PATIENT = { timeout: 10_000 };
 
-/** A request of the client, as it left. */
-interface Sent {
-  method: string;
-  path: string;
-  query: Record<string, string>;
-  body: unknown;
-  headers: Headers;
-}
-
-interface ConnectOptions {
-  tenant?: TenantAuthClientOptions;
-  /** Whose cookies the client has: nobody's unless told. */
-  browser?: Browser;
-  /** Sent by the application with every request. */
-  headers?: Record<string, string>;
-}
-
-/** better-auth's client with the plugin, talking to the handler, with a list of what it sent. */
-function connect(world: Pick<World, "browser">, options: ConnectOptions = {}) {
-  const { browser = world.browser(), headers } = options;
-  const sent: Sent[] = [];
-  const fetchOptions: BetterAuthClientOptions["fetchOptions"] = {
-    customFetchImpl: async (url, init) => {
-      const request = new Request(url, init);
-      const { pathname, searchParams } = new URL(request.url);
-      const text = await request.clone().text();
-      sent.push({
-        method: request.method,
-        path: pathname.replace("/api/auth", ""),
-        query: Object.fromEntries(searchParams),
-        body: text ? JSON.parse(text) : undefined,
-        headers: request.headers,
-      });
-      return browser.fetch(request);
-    },
-    ...(headers ? { headers } : {}),
-  };
-  const authClient = createAuthClient({
-    baseURL: "http://localhost:3000",
-    plugins: [tenantAuthClient(options.tenant)],
-    fetchOptions,
-  });
-  const last = () => {
-    const request = sent.at(-1);
-    if (!request) throw new Error("nothing was sent");
-    return request;
-  };
-  return { authClient, browser, sent, last };
-}
-
-/** A client whose user may manage tenants. */
-async function asOperator(world: World, tenant: TenantAuthClientOptions = {}) {
-  return connect(world, { browser: world.at("platform", await world.operator()), tenant });
-}
-
-/** What somebody signs up with. */
-const somebody = (email: string) => ({ name: "Somebody", email, password: PASSWORD });
-
-/** A global provider; nothing is ever sent to it. */
-const google = { clientId: "global-client-id", clientSecret: "global-client-secret" };
-
 const world = shareWorld({ auth: { socialProviders: { google } } });
 
-type Connected = ReturnType<typeof connect>;
+type Client = ReturnType<typeof connect>["authClient"];
 
-/** A call that works: what was sent for it, and the answer. */
-async function expectSent<T>(
-  { last }: Connected,
-  call: Promise<{ data: T | null; error: unknown }>,
-  request: string,
-  sent: object,
-): Promise<T> {
-  const { data, error } = await call;
-  const { method, path, body, query } = last();
-  expect(error).toBeNull();
-  expect(`${method} ${path}`).toBe(request);
-  expect({ body, query }).toEqual(
-    method === "GET" ? { body: undefined, query: sent } : { body: sent, query: {} },
-  );
-  if (!data) throw new Error("no data");
-  return data;
-}
+describe("calls", () => {
+  const acme = { name: "Acme", slug: "acme", metadata: { plan: "pro" } };
+  const tenantId = "a-tenant";
+  const person = { ...somebody(EMAIL), tenantId, rememberMe: true };
+  const social = { provider: "google", tenantId, callbackURL: "/welcome" };
+  const config = { tenantId, providerId: "google", clientId: "id", clientSecret: "a secret" };
+  const change = { tenantId, providerId: "google", enabled: false };
+  const part = { limit: 2, offset: 1, search: "shop", sort: "-slug" } as const;
 
-describe("calls about tenants", () => {
-  test("create, get by id and by slug, update, delete", async () => {
-    const client = await asOperator(world);
-    const { tenant } = client.authClient;
-    const input = { name: "Initech", slug: "initech", metadata: { plan: "pro", seats: 5 } };
-    const made = await expectSent(client, tenant.create(input), "POST /tenant/create", input);
-    expect(made).toMatchObject(input);
-    // better-auth's client turns dates back into dates, as the types say.
-    expect(made.createdAt).toBeInstanceOf(Date);
-    for (const query of [{ id: made.id }, { slug: "initech" }]) {
-      expect(await expectSent(client, tenant.get({ query }), "GET /tenant/get", query)).toEqual(
-        made,
-      );
-    }
-    const change = { tenantId: made.id, name: "Initrode", slug: "initrode", metadata: null };
-    const changed = tenant.update(change);
-    expect(await expectSent(client, changed, "POST /tenant/update", change)).toMatchObject({
-      id: made.id,
-      name: "Initrode",
-      slug: "initrode",
-    });
-    const body = { tenantId: made.id };
-    const deleted = await expectSent(client, tenant.delete(body), "POST /tenant/delete", body);
-    expect(deleted).toEqual({ success: true });
-    expect(await world.rows("tenant", "id = ?", [made.id])).toBe(0);
+  test.each<[request: string, call: (client: Client) => Promise<unknown>, sent: object]>([
+    ["POST /tenant/create", ({ tenant }) => tenant.create(acme), acme],
+    ["GET /tenant/get", ({ tenant }) => tenant.get({ query: { slug: "a" } }), { slug: "a" }],
+    ["GET /tenant/list", ({ tenant }) => tenant.list(), {}],
+    [
+      "GET /tenant/list",
+      ({ tenant }) => tenant.list({ query: part }),
+      { ...part, limit: "2", offset: "1" },
+    ],
+    ["POST /tenant/update", ({ tenant }) => tenant.update({ tenantId }), { tenantId }],
+    ["POST /tenant/delete", ({ tenant }) => tenant.delete({ tenantId }), { tenantId }],
+    ["POST /tenant/sign-up/email", ({ tenant }) => tenant.signUp.email(person), person],
+    ["POST /tenant/sign-in/email", ({ tenant }) => tenant.signIn.email(person), person],
+    ["POST /tenant/sign-in/social", ({ tenant }) => tenant.signIn.social(social), social],
+    ["GET /tenant/sign-in-methods", ({ tenant }) => tenant.signInMethods(), {}],
+    ["POST /tenant/oauth-config/register", (c) => c.tenant.oauthConfig.register(config), config],
+    ["GET /tenant/oauth-config/list", (c) => c.tenant.oauthConfig.list(), {}],
+    ["POST /tenant/oauth-config/update", (c) => c.tenant.oauthConfig.update(change), change],
+    ["POST /tenant/oauth-config/check", (c) => c.tenant.oauthConfig.check(config), config],
+    ["POST /tenant/oauth-config/delete", (c) => c.tenant.oauthConfig.delete(change), change],
+  ])("%s", async (request, call, expected) => {
+    const { authClient, last } = connect(world);
+    await call(authClient);
+    const { method, path, body, query } = last();
+    expect([`${method} ${path}`, method === "GET" ? query : body]).toEqual([request, expected]);
   });
-});
 
-describe("calls to sign in", () => {
-  test("signUp.email and signIn.email, with the tenant in the body, and the session of it", async () => {
-    const { id: tenantId } = await world.createTenant();
-    const client = connect(world);
-    const { tenant, getSession } = client.authClient;
-    const input = { ...somebody(EMAIL), tenantId, rememberMe: true };
-    const path = "POST /tenant/sign-up/email";
-    const signedUp = await expectSent(client, tenant.signUp.email(input), path, input);
-    expect(signedUp.user).toMatchObject({ email: EMAIL, tenantId });
-    expect(signedUp.session).toMatchObject({ tenantId, token: signedUp.token });
-    expect(await world.rowsIn(tenantId, "user")).toHaveLength(1);
-
-    const person = { tenantId, email: EMAIL, password: PASSWORD };
-    const signIn = tenant.signIn.email(person);
-    const { token, ...rest } = await expectSent(
-      client,
-      signIn,
-      "POST /tenant/sign-in/email",
-      person,
-    );
-    expect(rest).toMatchObject({ redirect: false, user: { email: EMAIL }, session: { tenantId } });
-    const { data } = await getSession();
-    expect(data).toMatchObject({ session: { token, tenantId }, user: { tenantId } });
+  test("data comes as the types say: dates are dates", async () => {
+    const { authClient } = await asOperator(world);
+    const input = { name: "Initech", slug: "initech", metadata: { seats: 5 } };
+    const { data, error } = await authClient.tenant.create(input);
+    expect([error, data]).toMatchObject([null, { ...input, createdAt: expect.any(Date) }]);
   });
-});
 
-test("calls about OAuth configs: register, list, update, check, delete", async () => {
-  interceptFetch({});
-  const { id: tenantId } = await world.createTenant();
-  const client = await asOperator(world);
-  const { oauthConfig } = client.authClient.tenant;
-  const path = (name: string) => `POST /tenant/oauth-config/${name}`;
-  const config = { providerId: "google", clientId: "acme-id", clientSecret: "acme-secret" };
-  const input = { ...config, tenantId, scopes: ["email"], enabled: false };
-  const made = await expectSent(client, oauthConfig.register(input), path("register"), input);
-  const { clientSecret, ...answered } = input;
-  expect(made).toMatchObject(answered);
-  expect(JSON.stringify(made)).not.toContain(clientSecret);
-
-  const query = { tenantId };
-  const list = "GET /tenant/oauth-config/list";
-  const byQuery = await expectSent(client, oauthConfig.list({ query }), list, query);
-  expect(byQuery).toEqual([made]);
-  const ofTenant = await asOperator(world, { tenantId });
-  const byHeader = ofTenant.authClient.tenant.oauthConfig.list();
-  expect(await expectSent(ofTenant, byHeader, list, {})).toEqual(byQuery);
-
-  const change = { tenantId, providerId: "google", options: { hd: "acme.example" }, enabled: true };
-  const changed = await expectSent(client, oauthConfig.update(change), path("update"), change);
-  expect(changed).toMatchObject({ ...change, clientId: "acme-id" });
-
-  const tried = { ...config, tenantId };
-  const checked = await expectSent(client, oauthConfig.check(tried), path("check"), tried);
-  const redirectURI = "http://localhost:3000/api/auth/tenant/callback/google";
-  expect(checked).toMatchObject({ providerId: "google", ok: false, redirectURI });
-
-  const body = { tenantId, providerId: "google" };
-  const deleted = await expectSent(client, oauthConfig.delete(body), path("delete"), body);
-  expect(deleted).toEqual({ success: true });
-  expect(await world.rowsIn(tenantId, "tenantOauthConfig")).toEqual([]);
+  test("signUp.email and signIn.email answer with the session of their tenant", async () => {
+    const { authClient } = connect(world);
+    const { id } = await world.createTenant();
+    const input = { ...somebody(EMAIL), tenantId: id };
+    const signedUp = await authClient.tenant.signUp.email(input);
+    expect(signedUp.data).toMatchObject({ user: { tenantId: id }, session: { tenantId: id } });
+    const { data } = await authClient.tenant.signIn.email({ ...input, rememberMe: false });
+    expect(data).toMatchObject({ redirect: false, session: { tenantId: id } });
+    const { token } = (await authClient.getSession()).data?.session ?? {};
+    expect(token).toBe(data?.token);
+  });
 });
 
 describe("errors", () => {
@@ -440,147 +313,30 @@ describe("the slug on every request", () => {
   });
 });
 
-/** What the hook answers, in all frameworks. */
-interface Query {
-  data: SignInMethods | null;
-  error: { code?: string; status: number } | null;
-  isPending: boolean;
-  refetch(): Promise<void>;
-}
-
-/** Watches the sign-in methods as a component of a framework does, until the test is over. */
-type Watch = (options: Options) => { seen: Query[]; latest(): Query };
-
-const clientOptions = (tenantId: () => string, fetch: typeof globalThis.fetch) =>
-  ({
-    baseURL: "http://localhost:3000",
-    plugins: [tenantAuthClient({ tenantId })],
-    fetchOptions: { customFetchImpl: fetch },
-  }) satisfies BetterAuthClientOptions;
-type Options = ReturnType<typeof clientOptions>;
-
-function record() {
-  const seen: Query[] = [];
-  const latest = () => {
-    const query = seen.at(-1);
-    if (!query) throw new Error("nothing was seen");
-    return query;
-  };
-  return { seen, latest };
-}
-
-const inVue: Watch = (options) => {
-  const recorded = record();
-  const authClient = createForVue(options);
-  const component = effectScope();
-  component.run(() => {
-    const methods = authClient.useSignInMethods();
-    watchEffect(() => void recorded.seen.push(methods.value as Query), { flush: "sync" });
-  });
-  onTestFinished(() => component.stop());
-  return recorded;
-};
-
-const inSvelte: Watch = (options) => {
-  const recorded = record();
-  const store = createForSvelte(options).useSignInMethods();
-  onTestFinished(store.subscribe((query) => void recorded.seen.push(query as Query)));
-  return recorded;
-};
-
-/** Solid's accessor is asked, as an effect would; outside of a browser Solid runs no effects. */
-const inSolid: Watch = (options) => {
-  const recorded = record();
-  const authClient = createForSolid(options);
-  const [methods, dispose] = createRoot((dispose) => [authClient.useSignInMethods(), dispose]);
-  onTestFinished(dispose);
-  return {
-    ...recorded,
-    get seen() {
-      recorded.seen.push({ ...methods() } as Query);
-      return recorded.seen;
-    },
-    latest: () => methods() as Query,
-  };
-};
-
-const inReact: Watch = (options) => {
-  const recorded = record();
-  const authClient = createForReact(options);
-  const Component = () => {
-    recorded.seen.push(authClient.useSignInMethods() as Query);
-    return null;
-  };
-  const tree = render(createElement(Component));
-  onTestFinished(() => tree.unmount());
-  return recorded;
-};
-
-/** React itself, without a page. It says at each start that there are other ways to test. */
-function render(element: ReturnType<typeof createElement>) {
-  const silenced = vi.spyOn(console, "error").mockImplementation(() => {});
-  vi.stubGlobal("IS_REACT_ACT_ENVIRONMENT", true);
-  let tree: ReactTestRenderer | undefined;
-  act(() => {
-    tree = create(element);
-  });
-  // From here on React works when it likes, as in a page.
-  vi.stubGlobal("IS_REACT_ACT_ENVIRONMENT", false);
-  silenced.mockRestore();
-  if (!tree) throw new Error("nothing was rendered");
-  return tree;
-}
-
-/** better-auth's stores ask the server only where there is a window. */
-function openWindow() {
+// React, Vue, Svelte and Solid make a hook, a ref, a store or an accessor of it: test/types.test.ts.
+test("useSignInMethods is pending, then has what the page offers, and asks again with refetch", async () => {
+  // better-auth's stores ask the server only where there is a window.
   const listeners = { addEventListener() {}, removeEventListener() {} };
   vi.stubGlobal("window", { ...listeners, location: { href: "http://localhost:3000/" } });
   onTestFinished(() => void vi.unstubAllGlobals());
-}
-
-async function setUp() {
-  openWindow();
-  const { id, name, slug } = await world.createTenant();
-  const browser = world.browser();
-  const page = { tenantId: id, sent: 0 };
-  const options = clientOptions(
-    () => page.tenantId,
-    (input, init) => {
-      page.sent++;
-      return browser.fetch(input as Request, init);
-    },
-  );
-  const addProvider = () =>
-    world.api.registerTenantOAuthConfig({
-      body: { tenantId: id, providerId: "github", clientId: "i", clientSecret: "s" },
-    });
-  return { tenant: { id, name, slug }, page, options, addProvider };
-}
-
-describe.each([
-  ["React", inReact],
-  ["Vue", inVue],
-  ["Svelte", inSvelte],
-  ["Solid", inSolid],
-])("useSignInMethods in %s", (_, watch) => {
-  test("is pending, then has what the sign-in page offers, and asks again with refetch", async () => {
-    const { tenant, page, options, addProvider } = await setUp();
-    const methods = watch(options);
-    expect(methods.seen[0]).toMatchObject({ data: null, error: null, isPending: true });
-    await vi.waitFor(() => expect(methods.latest().isPending).toBe(false), PATIENT);
-    expect(methods.latest()).toMatchObject({
-      error: null,
-      data: {
-        tenant,
-        emailAndPassword: { enabled: true, signUp: true },
-        providers: [{ id: "google", name: "Google" }],
-      },
-    });
-    expect(page.sent).toBe(1);
-    await addProvider();
-    await methods.latest().refetch();
-    const providers = () => methods.latest().data?.providers.map(({ id }) => id);
-    await vi.waitFor(() => expect(providers()).toEqual(["google", "github"]), PATIENT);
-    expect(methods.latest()).toMatchObject({ error: null, isPending: false });
-  });
+  const { id: tenantId, name, slug } = await world.createTenant();
+  const page = { tenantId };
+  const { authClient, sent } = connect(world, { tenant: { tenantId: () => page.tenantId } });
+  const { useSignInMethods } = authClient;
+  const latest = () => useSignInMethods.get();
+  const providers = () => latest().data?.providers.map(({ id }) => id);
+  onTestFinished(useSignInMethods.subscribe(() => {}));
+  expect(latest()).toMatchObject({ data: null, error: null, isPending: true });
+  await vi.waitFor(() => expect(providers()).toEqual(["google"]), PATIENT);
+  const tenant = { id: tenantId, name, slug };
+  expect(latest()).toMatchObject({ error: null, isPending: false, data: { tenant } });
+  expect(sent).toHaveLength(1);
+  const config = { providerId: "github", clientId: "i", clientSecret: "s" };
+  await world.api.registerTenantOAuthConfig({ body: { tenantId, ...config } });
+  await latest().refetch();
+  await vi.waitFor(() => expect(providers()).toEqual(["google", "github"]), PATIENT);
+  page.tenantId = "nobody";
+  await latest().refetch();
+  const error = { code: "TENANT_NOT_FOUND", status: 404 };
+  await vi.waitFor(() => expect(latest().error).toMatchObject(error), PATIENT);
 });

@@ -236,7 +236,8 @@ beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"], now: new Date() });
   // A second after a one-time code its tenant is looked at again: on a slow machine in mid flow.
   const wait = globalThis.setTimeout;
-  const patiently = (run: () => void, ms?: number) => wait(run, ms === 1_000 ? 600_000 : ms);
+  const patiently = (run: () => void, ms?: number, ...args: []) =>
+    wait(run, ms === 1_000 ? 600_000 : ms, ...args);
   vi.spyOn(globalThis, "setTimeout").mockImplementation(patiently as typeof setTimeout);
 });
 

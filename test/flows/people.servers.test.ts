@@ -45,26 +45,6 @@ describe.each(ACTORS)("sessions at %s, named by %s", (place, way) => {
     return { people, mine, more, tokens, me: people.window(place, way) };
   }
 
-  it.each([
-    ["/sign-out", [1, 2]],
-    ["/revoke-session", [0, 2]],
-    ["/revoke-other-sessions", [0]],
-    ["/revoke-sessions", []],
-  ])("%s ends what it says, here", async (path, left) => {
-    const { me, people, mine, more, tokens } = await open();
-    const all = [mine, ...more];
-    await world.touchesOnly(place, async () => {
-      // A session of a namesake is left alone.
-      for (const other of PLACES.filter((candidate) => candidate !== place)) {
-        await me.post("/revoke-session", { token: people[other].token });
-      }
-      expect((await me.post(path, { token: all[1] })).status).toBe(200);
-    });
-    expect(await tokens()).toEqual(left.map((index) => all[index]).sort());
-    expect((await world.whoIs(me))?.id).toBe(left.includes(0) ? people[place].id : undefined);
-    await people.expectSignsIn(place);
-  });
-
   it("update-session: an additional field on this session alone, and no other tenant (R3)", async () => {
     const { me, mine, people } = await open();
     const tenantId = world.ids.globex;
@@ -100,29 +80,5 @@ describe.each(ACTORS)("the account at %s, named by %s", (place, way) => {
     const { data } = await change(back);
     expect(await people.rowsOf(place, "session")).toMatchObject([{ token: data.token }]);
     expect(await world.whoIs(me)).toMatchObject({ tenantId: world.ids[place] });
-  });
-
-  it("R3: verify-password, change-password and delete-user take no namesake's password", async () => {
-    const { me } = await open();
-    const password = passwordOf("globex");
-    const change = { currentPassword: password, newPassword: NEW_PASSWORD };
-    await world.unchanged(async () => {
-      expect((await me.post("/verify-password", { password: mine })).status).toBe(200);
-      for (const path of ["/verify-password", "/change-password", "/delete-user"]) {
-        const answer = await me.post(path, { password, ...change });
-        expect([path, ...outcome(answer)]).toEqual([path, 400, "INVALID_PASSWORD"]);
-      }
-    });
-  });
-
-  it("delete-user with the password: one of the three goes", async () => {
-    const { people, me } = await open();
-    const leave = () => me.post("/delete-user", { password: mine });
-    expect((await world.touchesOnly(place, leave)).data.message).toBe("User deleted");
-    for (const model of ["user", "session", "account"]) {
-      expect(await people.rowsOf(place, model)).toEqual([]);
-    }
-    expect(await world.whoIs(me)).toBeNull();
-    await people.expectLockedOut(place);
   });
 });

@@ -243,14 +243,6 @@ describe.each([
     }
     expect(await app.rows("session")).toBe(0);
   });
-
-  it("works on the platform as without tenants", async () => {
-    const app = await createApp(state, { sessionCookies });
-    const { browser, client, back } = await app.start("platform");
-    expect(client).toBe(GLOBAL.clientId);
-    const { location } = await browser.get(back.href);
-    expect(await app.whoHas(location, "platform")).toMatchObject({ tenantId: null });
-  });
 });
 
 const PREVIEW = "http://localhost:3000";

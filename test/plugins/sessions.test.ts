@@ -142,14 +142,6 @@ async function createKey(at: World, where: Where) {
 }
 
 describe("apiKey", () => {
-  it("R3: is a session in its tenant, and nothing elsewhere, where nothing counts it", async () => {
-    const { person, withKey } = await createKey(scoped, "acme");
-    const { data } = await scoped.at("acme").get<SessionAnswer>("/get-session", withKey);
-    expect(data.user).toMatchObject({ id: person.id, tenantId: scoped.ids.acme });
-    const use = (browser: Browser) => browser.get("/list-sessions", withKey);
-    await scoped.goodAtAcmeOnly(use, 401, "INVALID_API_KEY");
-  });
-
   it("is verified by the server inside its tenant only, and goes with it", async () => {
     const { id } = await scoped.createTenant();
     const { verify } = await createKey(scoped, id);
@@ -188,24 +180,6 @@ describe("deviceAuthorization", () => {
     await browser.get("/device", { query: { user_code } });
     return browser.post<{ error?: string }>("/device/approve", { userCode: user_code });
   }
-
-  it("R6: signs a device in inside its tenant, after others have tried in vain", async () => {
-    const { acme, ...others } = await scoped.janes();
-    const codes = await ask(scoped);
-    for (const place of ELSEWHERE) {
-      const refused = await scoped.unchanged(() => approve(others[place], codes));
-      expect([refused.status, refused.data.error]).toEqual([400, "invalid_request"]);
-    }
-    expect((await approve(acme, codes)).status).toBe(200);
-    for (const place of ELSEWHERE) {
-      const refused = await scoped.unchanged(() => redeem(scoped, place, codes));
-      expect([refused.status, refused.data.error]).toEqual([400, "invalid_grant"]);
-    }
-    const { data } = await redeem(scoped, "acme", codes);
-    const sessions = await scoped.rowsIn("acme", "session");
-    const made = sessions.find(({ token }) => token === data.access_token);
-    expect(made).toMatchObject({ userId: acme.id });
-  });
 
   it.each([
     ["acme", "globex"],
@@ -247,16 +221,6 @@ describe("passkey", () => {
     }
     return { person, signIn, id: data.id };
   }
-
-  it("R3: signs in inside its tenant, and is unknown elsewhere", async () => {
-    const { person, signIn } = await createPasskey(scoped);
-    for (const place of ELSEWHERE) {
-      expectRefused(await signIn(scoped.at(place)), 401, "PASSKEY_NOT_FOUND");
-    }
-    const browser = scoped.at("acme");
-    expect((await signIn(browser)).status).toBe(200);
-    expect(await scoped.whoIs(browser)).toMatchObject({ id: person.id });
-  });
 
   // Found by its credential wherever it is used; the border still keeps its user apart.
   it("R8: shared, it signs nobody in elsewhere, and cannot be seen or touched", async () => {

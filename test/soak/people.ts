@@ -11,7 +11,7 @@ import {
   type World,
 } from "./world";
 
-type Attempt = (person: Person, account: Account, other: Place, twin?: Account) => Promise<void>;
+type Attempt = (person: Person, account: Account, other: Place) => Promise<void>;
 
 /** A request that must not be granted; `World` sees to it that nothing of another place shows. */
 async function refused(
@@ -47,26 +47,7 @@ const passwordElsewhere: Attempt = async (person, { email, password }, other) =>
   await refused(person, "a password elsewhere", other, { path: "/tenant/sign-in/email", body });
 };
 
-const resetTokenElsewhere: Attempt = async (person, account, other, twin) => {
-  const token = await person.askForReset(account);
-  if (!token) return;
-  const body = { token, newPassword: person.newPassword() };
-  const call = { path: "/reset-password", at: other, body };
-  await refused(person, "a reset token elsewhere", other, call);
-  // It is still good where it belongs, and has changed nothing for the other one.
-  await person.finishReset(account, token);
-  if (twin) await person.signIn(twin);
-};
-
-const codeElsewhere: Attempt = async (person, account, other) => {
-  const otp = await person.askForCode(account);
-  if (!otp) return;
-  const body = { email: account.email, otp };
-  const call = { path: "/sign-in/email-otp", at: other, body };
-  await refused(person, "a code elsewhere", other, call);
-};
-
-const ATTEMPTS = [sessionElsewhere, passwordElsewhere, resetTokenElsewhere, codeElsewhere];
+const ATTEMPTS = [sessionElsewhere, passwordElsewhere];
 
 /** Somebody's account at a place. The same e-mail elsewhere is another account. */
 interface Account {
@@ -112,11 +93,9 @@ export class Person {
     const steps = [
       this.signIn,
       this.signInManyTimes,
-      this.signInWithCode,
       this.askWhoIAm,
       this.askWhoIAm,
       this.rename,
-      this.resetPassword,
       this.signOut,
     ];
     return random.pick(steps).call(this, account);
@@ -134,9 +113,7 @@ export class Person {
     const { world, random } = this;
     const others = world.places.filter((one) => one !== account.place && one.id !== null);
     if (others.length === 0) return;
-    const other = random.pick(others);
-    const attempt = random.pick(ATTEMPTS);
-    await attempt(this, account, other, this.accountAt(other, account.email));
+    await random.pick(ATTEMPTS)(this, account, random.pick(others));
   }
 
   /** A request that has to be answered with 200 while the place is there. */
@@ -151,31 +128,12 @@ export class Person {
     return undefined;
   }
 
-  /** The mail that leads to a new password. */
-  askForReset({ place, email }: Account): Promise<string | undefined> {
-    const call = { path: "/request-password-reset", at: place, body: { email } };
-    const ask = () => this.ordinary("ask for a reset", place, call);
-    return this.world.mailAfter("reset", place, email, ask);
-  }
-
-  /** The mail with a code to sign in with. */
-  askForCode({ place, email }: Account): Promise<string | undefined> {
-    const body = { email, type: "sign-in" };
-    const call = { path: "/email-otp/send-verification-otp", at: place, body };
-    const ask = () => this.ordinary("ask for a code", place, call);
-    return this.world.mailAfter("code", place, email, ask);
-  }
-
   /** Nobody knows what became of a request that was cut off: this e-mail is left alone from now on. */
   private giveUp({ place, email }: Account): void {
     if (place.state === "gone") return;
     this.accounts = this.accounts.filter((account) => account.email !== email);
     const index = this.emails.indexOf(email);
     if (index >= 0) this.emails[index] = this.newEmail();
-  }
-
-  newPassword(): string {
-    return `password ${this.name} ${++this.serial}`;
   }
 
   private accountAt(place: Place, email: string): Account | undefined {
@@ -195,7 +153,7 @@ export class Person {
 
   private async signUp(place: Place, email: string): Promise<void> {
     if (this.accountAt(place, email)) return;
-    const password = this.newPassword();
+    const password = `password ${this.name} ${++this.serial}`;
     const call = this.entrance(place, "/sign-up/email", { name: this.name, email, password });
     const answer = await this.ordinary("sign up", place, call);
     const account: Account = { place, email, password, userId: "", sessions: [] };
@@ -203,7 +161,7 @@ export class Person {
     this.accounts.push(account);
   }
 
-  async signIn(account: Account, origin = "sign-in"): Promise<void> {
+  private async signIn(account: Account, origin = "sign-in"): Promise<void> {
     const { place, email, password } = account;
     const call = this.entrance(place, "/sign-in/email", { email, password });
     const answer = await this.ordinary("sign in", place, call);
@@ -214,15 +172,6 @@ export class Person {
   private async signInManyTimes(account: Account): Promise<void> {
     const devices = Array.from({ length: 4 }, () => this.signIn(account, "4 sign-ins at once"));
     await Promise.all(devices);
-  }
-
-  private async signInWithCode(account: Account): Promise<void> {
-    const otp = await this.askForCode(account);
-    if (!otp) return;
-    const { place, email } = account;
-    const call = { path: "/sign-in/email-otp", at: place, body: { email, otp } };
-    const answer = await this.ordinary("sign in with a code", place, call);
-    if (answer) this.keep(account, answer, "sign-in with a code");
   }
 
   /** Whether there is a session in the answer; it has to be that of the right person. */
@@ -266,19 +215,6 @@ export class Person {
     const body = { name: `${this.name} ${++this.serial}` };
     const call = { path: "/update-user", body, ...this.withSession(account) };
     await this.ordinary("change the name", account.place, call);
-  }
-
-  private async resetPassword(account: Account): Promise<void> {
-    const token = await this.askForReset(account);
-    if (token) await this.finishReset(account, token);
-  }
-
-  async finishReset(account: Account, token: string): Promise<void> {
-    const newPassword = this.newPassword();
-    const { place } = account;
-    const call = { path: "/reset-password", at: place, body: { token, newPassword } };
-    if (!(await this.ordinary("reset the password", place, call))) return this.giveUp(account);
-    account.password = newPassword;
   }
 
   private async signOut(account: Account): Promise<void> {

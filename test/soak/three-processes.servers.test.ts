@@ -46,7 +46,6 @@ async function createWorld(sessionsIn: "PostgreSQL" | "Redis") {
       secret: randomBytes(32).toString("hex"),
       ...(sessionsIn === "Redis" ? { redisPrefix: prefix } : {}),
     },
-    onMail: (mail) => world.deliver(mail),
     onDeath: ({ number, log }) =>
       world.ledger.fail("server error", `process ${number} died: ${log.slice(-5).join(" ")}`),
   });

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Mail, Message, Order } from "./worker";
+import type { Message, Order } from "./worker";
 
 /** Chance that comes out the same for the same seed. */
 export type Random = ReturnType<typeof createRandom>;
@@ -69,7 +69,6 @@ export interface Member {
 interface FleetOptions {
   script: string;
   order: Omit<Order, "migrate">;
-  onMail(mail: Mail): void;
   /** A process that ended without being killed. */
   onDeath(member: Member): void;
 }
@@ -142,14 +141,11 @@ export class Fleet {
     return member;
   }
 
-  /** Answers the port, once the process says it; mails may come from then on. */
+  /** Answers the port, once the process says it. */
   private listenTo({ child, log }: Member): Promise<number> {
     return new Promise((resolve, reject) => {
       child.once("exit", () => reject(new Error(`no start: ${log.join("\n")}`)));
-      child.on("message", (message: Message) => {
-        if ("port" in message) resolve(message.port);
-        else this.options.onMail(message.mail);
-      });
+      child.once("message", ({ port }: Message) => resolve(port));
     });
   }
 }
@@ -203,7 +199,6 @@ export interface Answer {
 
 const ORIGIN = "http://localhost:3000";
 const PATIENCE_MS = 30_000;
-const MAIL_MS = 3_000;
 /** How long a process may take to notice that another one has deleted a tenant. */
 export const ALLOWED_MS = 10_000;
 
@@ -216,8 +211,6 @@ export class World {
   readonly kills: number[] = [];
   /** Ids of tenants and users and tokens of sessions, and where they belong. */
   private readonly owners = new Map<string, Place>();
-  private readonly mails = new Map<string, string>();
-  private readonly asked = new Set<string>();
   fleet!: Fleet;
 
   constructor(readonly ledger: Ledger) {}
@@ -285,36 +278,7 @@ export class World {
     const owner = this.owners.get(foreign)?.id ?? "the platform";
     this.ledger.fail("crossing", `${foreign} belongs to ${owner}, seen in ${text}`);
   }
-
-  /** Called for every mail that a process sends. */
-  deliver({ kind, email, tenantId, secret }: Mail): void {
-    const key = mailKey(kind, tenantId, email);
-    this.mails.set(key, secret);
-    if (!this.asked.has(key)) this.ledger.fail("crossing", `a mail that nobody wanted: ${key}`);
-  }
-
-  /** What is in the mail that a request causes. */
-  async mailAfter(
-    kind: Mail["kind"],
-    { id }: Place,
-    email: string,
-    request: () => Promise<unknown>,
-  ): Promise<string | undefined> {
-    const key = mailKey(kind, id, email);
-    this.mails.delete(key);
-    this.asked.add(key);
-    if (!(await request())) return undefined;
-    for (const end = Date.now() + MAIL_MS; Date.now() < end; await sleep(10)) {
-      const secret = this.mails.get(key);
-      if (secret) return secret;
-    }
-    this.ledger.count("mails that never came");
-    return undefined;
-  }
 }
-
-const mailKey = (kind: string, tenantId: string | null, email: string) =>
-  `${kind} for ${email} at ${tenantId ?? "the platform"}`;
 
 /** Whether the request is about a tenant that is on its way out, or has just left. */
 function isOvertaken({ at, home, session }: Call): boolean {
