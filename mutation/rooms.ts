@@ -8,7 +8,7 @@ import { basename } from "node:path";
 const ROOMS: Record<string, string[]> = {
   "src/border/": ["start", "scope", "tenants", "plugins/admin", "flows"],
   "src/naming/": ["scope", "routes/sign-in", "border", "flows/social"],
-  "src/scope/": ["naming", "border", "flows/run-in-tenant"],
+  "src/scope/": ["naming", "border", "flows/server-code"],
   "src/oauth/": ["routes/oauth-configs", "routes/sign-in", "flows/social"],
   "src/tenants/": ["routes", "flows/deletion"],
   "src/routes/management.ts": ["routes", "tenants", "invitations"],

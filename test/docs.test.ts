@@ -67,9 +67,6 @@ const TYPED = {
   "authClient.tenant.oauthConfig.": scratch("typed/oauth-config.ts"),
   "auth.api.": scratch("typed/api.ts"),
   'authClient.tenant.oauthConfig.register({ providerId: "': scratch("typed/register.ts"),
-  'authClient.tenant.oauthConfig.update({ providerId: "': scratch("typed/update.ts"),
-  'authClient.tenant.oauthConfig.check({ providerId: "': scratch("typed/check.ts"),
-  'authClient.tenant.oauthConfig.delete({ providerId: "': scratch("typed/delete.ts"),
   'auth.api.registerTenantOAuthConfig({ body: { providerId: "': scratch("typed/api-register.ts"),
 };
 const typedWith = (name: string) =>
@@ -138,7 +135,7 @@ const COMMANDS: Record<string, string> = {
   "npx tsx --env-file=.env scripts/migrate.mts": "test/guides/readme.registry.test.ts",
   "npx tsx --env-file=.env scripts/seed.mts": "test/guides/readme.registry.test.ts",
   "npx auth@latest migrate":
-    "test/guides/cli.registry.test.ts, with the version that goes with our better-auth",
+    "test/package.registry.test.ts, with the version that goes with our better-auth",
 };
 
 describe("commands in the guides", () => {

@@ -16,25 +16,18 @@ describe("mistakes in the options show when the plugin is built", () => {
   it.each<[string, Record<string, unknown>]>([
     ["resolveTenantId", { resolveTenantId: "acme" }],
     ["canManageTenants", { canManageTenants: true }],
-    ["tenantHeader", { tenantHeader: 1 }],
     ["tenantHeader", { tenantHeader: "" }],
     ["tenantHeader", { tenantHeader: "x tenant" }],
-    ["tenantHeader", { tenantHeader: "x-tenant:" }],
-    ["tenantHeader", { tenantHeader: "x-tenant\n" }],
     ["tenantHeader", { tenantHeader: "x-mieter-ä" }],
     ["adminUserIds", { adminUserIds: "somebody" }],
-    ["adminUserIds", { adminUserIds: [1] }],
     ["adminUserIds", { adminUserIds: [""] }],
     ["adminRoles", { adminRoles: "admin" }],
     ["adminRoles", { adminRoles: [""] }],
-    ["adminRoles", { adminRoles: [null] }],
     ["reservedSlugs", { reservedSlugs: "www" }],
-    ["reservedSlugs", { reservedSlugs: [1] }],
     ["keepEmailGloballyUnique", { keepEmailGloballyUnique: "yes" }],
     ["scopedModels", { scopedModels: "organization" }],
     ["scopedModels", { scopedModels: [""] }],
     ["sharedModels", { sharedModels: "organization" }],
-    ["sharedModels", { sharedModels: [1] }],
     ["sharedModels", { scopedModels: ["passkey"], sharedModels: ["passkey"] }],
     ["schema", { schema: "tenant" }],
     ["schema", { schema: { tenant: "organisations" } }],
@@ -46,7 +39,6 @@ describe("mistakes in the options show when the plugin is built", () => {
     // Tables of better-auth are renamed by its own options; here the name would do nothing.
     ["schema", { schema: { user: { modelName: "people" } } }],
     ["header", { header: "x-org" }],
-    ["tenantheader", { tenantheader: "x-org" }],
   ])("%s: %j", (name, options) => {
     expect(() => build(options)).toThrow(/^tenantAuth\(\)/);
     expect(() => build(options)).toThrow(name);

@@ -9,6 +9,7 @@ import { resolveInvitationOptions } from "../src/invitations/options";
 import { resolveOptions } from "../src/options";
 import { createInstance } from "./support/instance";
 import { allRowsUnder, type DocumentedEndpoint, endpoints, root, rowsUnder } from "./support/pages";
+import { shareMade } from "./support/world";
 
 type Schema = z.core.JSONSchema.JSONSchema;
 interface Endpoint {
@@ -86,25 +87,27 @@ describe("who may call, in docs/reference.md", () => {
   const overHttp = endpoints.filter(({ path }) => path && !path.includes(":"));
   const isManagement = ({ who }: DocumentedEndpoint) => who.startsWith("managers");
 
+  let asked: string[] = [];
+  const shared = shareMade(async (database) => {
+    const canManageTenants: server.TenantAuthOptions["canManageTenants"] = (_, { action }) => {
+      asked.push(action);
+      return false;
+    };
+    const plugins = [tenantInvitations({ sendInvitationEmail })];
+    const instance = await createInstance({ database, plugins, tenant: { canManageTenants } });
+    const { id: tenantId } = await instance.createTenant("acme");
+    const body = { tenantId, email: "ada@example.com", send: false };
+    const api = instance.api as unknown as Inviting;
+    const { id: invitationId } = await api.createTenantInvitation({ body });
+    return { ...instance, tenantId, invitationId };
+  });
+
   it.each(overHttp.map((endpoint) => [endpoint.title, endpoint] as const))(
     "%s",
     async (_, endpoint) => {
-      const asked: string[] = [];
-      const instance = await createInstance({
-        plugins: [tenantInvitations({ sendInvitationEmail })],
-        tenant: {
-          canManageTenants: (_, { action }) => {
-            asked.push(action);
-            return false;
-          },
-        },
-      });
-      const { id } = await instance.createTenant("acme");
-      const invited = { tenantId: id, email: "ada@example.com", send: false };
-      const api = instance.api as unknown as Inviting;
-      const invitation = await api.createTenantInvitation({ body: invited });
-      const values = samples(id);
-      if (endpoint.path?.includes("/invitation/")) values.id = invitation.id;
+      asked = [];
+      const values = samples(shared.tenantId);
+      if (endpoint.path?.includes("/invitation/")) values.id = shared.invitationId;
       const input = Object.fromEntries(
         Object.entries(endpoint.parameters)
           .filter(([name, type]) => type.endsWith("required") || name.endsWith("tenantId"))
@@ -112,8 +115,8 @@ describe("who may call, in docs/reference.md", () => {
           .map((name) => [name, values[name] ?? ""]),
       );
       const { status, data } = await (endpoint.methods[0] === "GET"
-        ? instance.browser().get(endpoint.path ?? "", { query: input })
-        : instance.browser().post(endpoint.path ?? "", input));
+        ? shared.browser().get(endpoint.path ?? "", { query: input })
+        : shared.browser().post(endpoint.path ?? "", input));
       if (isManagement(endpoint)) {
         expect([status, data]).toMatchObject([403, { code: "TENANT_MANAGEMENT_NOT_ALLOWED" }]);
         const [, action] = /^managers, `([\w:-]+)`/.exec(endpoint.who) ?? [];

@@ -1,7 +1,18 @@
 import { type BetterAuthPlugin, betterAuth } from "better-auth";
+import { type BetterAuthClientPlugin, createAuthClient } from "better-auth/client";
+import { adminClient, inferAdditionalFields, organizationClient } from "better-auth/client/plugins";
 import { admin, organization } from "better-auth/plugins";
+import type { createAuthClient as createForReact } from "better-auth/react";
+import type { createAuthClient as createForSolid } from "better-auth/solid";
+import type { createAuthClient as createForSvelte } from "better-auth/svelte";
 import type { Session, User } from "better-auth/types";
+import type { createAuthClient as createForVue } from "better-auth/vue";
 import { expectTypeOf, test } from "vitest";
+import {
+  type TENANT_AUTH_ERROR_CODES,
+  type TenantAuthClientOptions,
+  tenantAuthClient,
+} from "../src/client";
 import {
   getTenantId,
   type OAuthConfigCheck,
@@ -23,6 +34,43 @@ const createAuth = () =>
 declare const auth: ReturnType<typeof createAuth>;
 declare const api: (typeof auth)["api"];
 
+const clientOptions = () => ({
+  plugins: [
+    tenantAuthClient(),
+    adminClient(),
+    organizationClient(),
+    inferAdditionalFields({ user: { nickname: { type: "string", required: false } } }),
+  ],
+});
+const createClient = () => createAuthClient(clientOptions());
+// The frameworks themselves are not needed to look at the types of their clients.
+const createReactClient = (create: typeof createForReact) => create(clientOptions());
+const createVueClient = (create: typeof createForVue) => create(clientOptions());
+const createSvelteClient = (create: typeof createForSvelte) => create(clientOptions());
+const createSolidClient = (create: typeof createForSolid) => create(clientOptions());
+declare const authClient: ReturnType<typeof createClient>;
+declare const tenant: (typeof authClient)["tenant"];
+declare const reactClient: ReturnType<typeof createReactClient>;
+declare const vueClient: ReturnType<typeof createVueClient>;
+declare const svelteClient: ReturnType<typeof createSvelteClient>;
+declare const solidClient: ReturnType<typeof createSolidClient>;
+
+const createTeams = () =>
+  betterAuth({
+    user: {
+      additionalFields: {
+        team: { type: "string" },
+        level: { type: "number", required: false },
+        score: { type: "number", required: false, input: false },
+      },
+    },
+    session: { additionalFields: { device: { type: "string", required: false } } },
+    plugins: [tenantAuth()],
+  });
+const createTeamClient = () =>
+  createAuthClient({ plugins: [tenantAuthClient<ReturnType<typeof createTeams>>()] });
+declare const teamClient: ReturnType<typeof createTeamClient>;
+
 type TenantOf = string | null | undefined;
 const person = { name: "Al", email: "al@example.com", password: "secret" };
 const { name: _name, ...credential } = person;
@@ -30,6 +78,8 @@ const { email: _email, ...nameless } = person;
 const config = { providerId: "google", clientId: "id", clientSecret: "secret" };
 const { clientSecret: _secret, ...secretless } = config;
 const acme = { name: "Acme", slug: "acme" };
+const tenantId = "1";
+const providerId = "google";
 
 test("HasAny finds any", () => {
   // biome-ignore lint/suspicious/noExplicitAny: this is what it looks for
@@ -74,80 +124,77 @@ test("the types that are exported", () => {
   expectTypeOf<HasAny<[Tenant, TenantOAuthConfig, OAuthConfigCheck]>>().toEqualTypeOf<false>();
 });
 
-test("creating, getting and listing tenants", () => {
+test("tenants, on the server", () => {
   compiles(async () => {
-    expectTypeOf(await api.createTenant({ body: acme })).toEqualTypeOf<Tenant>();
-    api.createTenant({ body: { ...acme, metadata: { a: [1, {}] } } });
-    api.createTenant({ body: { ...acme, metadata: null } });
-    // @ts-expect-error: no name
-    api.createTenant({ body: { slug: "acme" } });
-    // @ts-expect-error: no slug
-    api.createTenant({ body: { name: "Acme" } });
-    // @ts-expect-error: no body
-    api.createTenant({});
-    // @ts-expect-error: no such field
-    api.createTenant({ body: { ...acme, id: "mine" } });
-    // @ts-expect-error: the name is a string
-    api.createTenant({ body: { ...acme, name: 1 } });
-    // @ts-expect-error: metadata is an object
-    api.createTenant({ body: { ...acme, metadata: "pro" } });
-    // @ts-expect-error: an array is not
-    api.createTenant({ body: { ...acme, metadata: ["pro"] } });
-
-    expectTypeOf(await api.getTenant({ query: { id: "1" } })).toEqualTypeOf<Tenant>();
-    expectTypeOf(await api.getTenant({ query: { slug: "a" } })).toEqualTypeOf<Tenant>();
-    // @ts-expect-error: no query
-    api.getTenant({});
-    // @ts-expect-error: no such field
-    api.getTenant({ query: { tenantId: "1" } });
-    // @ts-expect-error: the id is a string
-    api.getTenant({ query: { id: 1 } });
-
-    expectTypeOf(await api.listTenants()).toEqualTypeOf<Tenant[]>();
-    expectTypeOf(await api.listTenants({ headers: {} })).toEqualTypeOf<Tenant[]>();
-  });
-});
-
-test("changing and deleting tenants", () => {
-  compiles(async () => {
-    const tenantId = "1";
-    expectTypeOf(await api.updateTenant({ body: { tenantId } })).toEqualTypeOf<Tenant>();
-    api.updateTenant({ body: { tenantId, name: "A", slug: "a", metadata: {} } });
-    api.updateTenant({ body: { tenantId, metadata: null } });
-    // A tenant's own administrator need not name it.
-    api.updateTenant({ body: { name: "Acme" } });
-    api.updateTenant({ body: { tenantId, policy: null, endSessions: true } });
     const policy: TenantPolicy = {
       signUp: "closed",
       emailDomains: ["acme.com"],
       methods: ["password", "social:google", "passkey"],
     };
-    api.updateTenant({ body: { tenantId, policy } });
-    api.createTenant({ body: { ...acme, policy } });
+    expectTypeOf(await api.createTenant({ body: { ...acme, policy } })).toEqualTypeOf<Tenant>();
+    api.createTenant({ body: { ...acme, metadata: { a: [1, {}] } } });
+    // @ts-expect-error: no slug
+    api.createTenant({ body: { name: "Acme" } });
+    // @ts-expect-error: no such field
+    api.createTenant({ body: { ...acme, id: "mine" } });
+    // @ts-expect-error: metadata is an object
+    api.createTenant({ body: { ...acme, metadata: ["pro"] } });
+    expectTypeOf(await api.getTenant({ query: { slug: "a" } })).toEqualTypeOf<Tenant>();
+    // @ts-expect-error: no such field
+    api.getTenant({ query: { tenantId } });
+    expectTypeOf(await api.listTenants()).toEqualTypeOf<Tenant[]>();
+
+    // A tenant's own administrator need not name it.
+    expectTypeOf(await api.updateTenant({ body: { name: "A" } })).toEqualTypeOf<Tenant>();
+    api.updateTenant({ body: { tenantId, policy: null, metadata: null, endSessions: true } });
     // @ts-expect-error: no such method
     api.updateTenant({ body: { tenantId, policy: { methods: ["passwort"] } } });
     // @ts-expect-error: no such key
     api.updateTenant({ body: { tenantId, policy: { signup: "closed" } } });
     // @ts-expect-error: the name cannot be cleared
     api.updateTenant({ body: { tenantId, name: null } });
-    // @ts-expect-error: no such field
-    api.updateTenant({ body: { tenantId, createdAt: new Date() } });
-    // @ts-expect-error: metadata is an object
-    api.updateTenant({ body: { tenantId, metadata: 1 } });
 
     type Deleted = { dryRun?: true; rows?: Record<string, number>; deleteAt?: Date };
     const deleted = await api.deleteTenant({ body: { tenantId, after: 60 } });
     expectTypeOf(deleted).branded.toEqualTypeOf<{ success: true } & Deleted>();
     // @ts-expect-error: no tenant
     api.deleteTenant({ body: {} });
-    // @ts-expect-error: no such field
-    api.deleteTenant({ body: { tenantId, force: true } });
   });
 });
 
-test("signing up and in with a password", () => {
+test("tenants, on the client", () => {
   compiles(async () => {
-    const answer = await api.signUpEmailTenant({ body: { ...person, tenantId: "1" } });
+    const { data, error } = await tenant.create({ ...acme, fetchOptions: { headers: {} } });
+    expectTypeOf(data).toEqualTypeOf<Tenant | null>();
+    expectTypeOf(error?.code).toEqualTypeOf<string | undefined>();
+    expectTypeOf(error?.status).toEqualTypeOf<number | undefined>();
+    const thrown = await tenant.create({ ...acme, fetchOptions: { throw: true } });
+    expectTypeOf(thrown).toEqualTypeOf<Tenant>();
+    // @ts-expect-error: no slug
+    tenant.create({ name: "Acme" });
+    const got = await tenant.get({ query: { id: "1" } });
+    expectTypeOf(got.data).toEqualTypeOf<Tenant | null>();
+    // @ts-expect-error: it is a query
+    tenant.get({ id: "1" });
+    const query = { limit: 20, offset: 40, search: "acme", sort: "-createdAt" } as const;
+    expectTypeOf((await tenant.list()).data).toEqualTypeOf<Tenant[] | null>();
+    tenant.list({ query });
+    // @ts-expect-error: a tenant has no age
+    tenant.list({ query: { sort: "age" } });
+    const changed = await tenant.update({ tenantId, status: "suspended" });
+    expectTypeOf(changed.data).toEqualTypeOf<Tenant | null>();
+    // @ts-expect-error: that has a time, and goes through delete
+    tenant.update({ tenantId, status: "deleting" });
+    const deleted = await tenant.delete({ tenantId, dryRun: true });
+    expectTypeOf(deleted.data?.rows).toEqualTypeOf<Record<string, number> | undefined>();
+    // @ts-expect-error: seconds are a number
+    tenant.delete({ tenantId, after: "3600" });
+  });
+});
+
+test("signing up and in, on the server", () => {
+  compiles(async () => {
+    const answer = await api.signUpEmailTenant({ body: { ...person, tenantId } });
     expectTypeOf(answer.token).toEqualTypeOf<string | null>();
     expectTypeOf(answer.user).toExtend<User>();
     expectTypeOf(answer.user.tenantId).toEqualTypeOf<TenantOf>();
@@ -155,7 +202,6 @@ test("signing up and in with a password", () => {
     expectTypeOf(answer.session?.tenantId).toEqualTypeOf<TenantOf>();
     const { headers, response } = await api.signUpEmailTenant({
       body: { ...person, image: "https://example.com/al.png", rememberMe: false },
-      headers: { "x-tenant-id": "1" },
       returnHeaders: true,
     });
     expectTypeOf(headers).toEqualTypeOf<Headers>();
@@ -166,155 +212,202 @@ test("signing up and in with a password", () => {
     api.signUpEmailTenant({ body: nameless });
     // @ts-expect-error: rememberMe is a boolean
     api.signUpEmailTenant({ body: { ...person, rememberMe: "yes" } });
-    // @ts-expect-error: the tenant is a string
-    api.signUpEmailTenant({ body: { ...person, tenantId: 1 } });
 
-    const more = { tenantId: "1", callbackURL: "/", rememberMe: false };
-    const signedIn = await api.signInEmailTenant({ body: { ...credential, ...more } });
-    expectTypeOf(signedIn.redirect).toEqualTypeOf<boolean>();
+    const signedIn = await api.signInEmailTenant({ body: { ...credential, callbackURL: "/" } });
     expectTypeOf(signedIn.token).toEqualTypeOf<string>();
     expectTypeOf(signedIn.url).toEqualTypeOf<string | undefined>();
     expectTypeOf(signedIn.user).toExtend<User>();
-    expectTypeOf(signedIn.user.tenantId).toEqualTypeOf<TenantOf>();
-    expectTypeOf(signedIn.session).toExtend<Session | null>();
     expectTypeOf(signedIn.session?.tenantId).toEqualTypeOf<TenantOf>();
     expectTypeOf<HasAny<[typeof answer, typeof signedIn]>>().toEqualTypeOf<false>();
-    // @ts-expect-error: no password
-    api.signInEmailTenant({ body: { email: "al@example.com" } });
     // @ts-expect-error: no such field
     api.signInEmailTenant({ body: { ...credential, tenant: "1" } });
   });
-});
-
-test("signing in at a provider", () => {
   compiles(async () => {
-    const answer = await api.signInSocialTenant({ body: { provider: "google" } });
-    expectTypeOf(answer.redirect).toEqualTypeOf<boolean>();
+    // A provider of another plugin has a name that is not built in.
+    const body = { provider: "my-own", idToken: { token: "token", nonce: "nonce" } };
+    const answer = await api.signInSocialTenant({ body });
     expectTypeOf<HasAny<typeof answer>>().toEqualTypeOf<false>();
     // Either somewhere to go, or somebody who is signed in.
     if (answer.url !== undefined) expectTypeOf(answer.url).toEqualTypeOf<string>();
     else expectTypeOf(answer.user.tenantId).toEqualTypeOf<TenantOf>();
-    api.signInSocialTenant({
-      body: {
-        // A provider of another plugin has a name that is not built in.
-        provider: "my-own",
-        tenantId: "1",
-        callbackURL: "/",
-        errorCallbackURL: "/",
-        newUserCallbackURL: "/",
-        disableRedirect: true,
-        scopes: ["email"],
-        requestSignUp: true,
-        loginHint: "al@example.com",
-        additionalParams: { prompt: "consent" },
-        additionalData: { from: "campaign" },
-        idToken: { token: "token", nonce: "nonce" },
-      },
-    });
     // @ts-expect-error: no provider
     api.signInSocialTenant({ body: { callbackURL: "/" } });
-    // @ts-expect-error: the provider is a string
-    api.signInSocialTenant({ body: { provider: 1 } });
-    // @ts-expect-error: no such field
-    api.signInSocialTenant({ body: { provider: "google", providerId: "google" } });
-  });
-  compiles(async () => {
     const [query, params] = [{ code: "code", state: "state" }, { id: "google" }];
     // It always answers with a redirect, which a call of the server gets as an error.
     const called = api.callbackTenantOAuth({ method: "GET", params, query });
     expectTypeOf(called).resolves.toBeNever();
-    // @ts-expect-error: no provider
-    api.callbackTenantOAuth({ method: "GET", query });
-    // @ts-expect-error: no such field
-    api.callbackTenantOAuth({ method: "GET", params, query: { a: "b" } });
+    const methods = await api.getTenantSignInMethods({ query: { tenantId } });
+    expectTypeOf(methods).toEqualTypeOf<SignInMethods>();
   });
+});
+
+test("signing up and in, on the client", () => {
+  compiles(async () => {
+    const body = { ...person, tenantId, rememberMe: false, fetchOptions: { headers: {} } };
+    const { data } = await tenant.signUp.email(body);
+    expectTypeOf(data?.token).toEqualTypeOf<string | null | undefined>();
+    expectTypeOf(data?.user.tenantId).toEqualTypeOf<TenantOf>();
+    expectTypeOf(data?.user.nickname).toEqualTypeOf<TenantOf>();
+    expectTypeOf(data?.session?.tenantId).toEqualTypeOf<TenantOf>();
+    expectTypeOf<NonNullable<typeof data>["user"]>().toExtend<User>();
+    // The application's own fields pass through.
+    tenant.signUp.email({ ...person, nickname: "Ally" });
+    // @ts-expect-error: no e-mail
+    tenant.signUp.email(nameless);
+
+    const signedIn = await tenant.signIn.email({ ...credential, rememberMe: false });
+    expectTypeOf(signedIn.data?.url).toEqualTypeOf<string | undefined>();
+    expectTypeOf(signedIn.data?.session?.tenantId).toEqualTypeOf<TenantOf>();
+    // @ts-expect-error: no such field
+    tenant.signIn.email({ ...credential, tenant: "1" });
+    const social = await tenant.signIn.social({ provider: "my-own", disableRedirect: true });
+    expectTypeOf(social.data?.url).toEqualTypeOf<string | undefined>();
+    type All = [typeof data, typeof signedIn.data, typeof social.data];
+    expectTypeOf<HasAny<All>>().toEqualTypeOf<false>();
+    // @ts-expect-error: no provider
+    tenant.signIn.social({ callbackURL: "/" });
+    const methods = await tenant.signInMethods();
+    expectTypeOf(methods.data).toEqualTypeOf<SignInMethods | null>();
+    // @ts-expect-error: no such field
+    tenant.signInMethods({ query: { slug: "acme" } });
+  });
+});
+
+test("signing up at an application whose fields are known", () => {
+  compiles(async () => {
+    const { email } = teamClient.tenant.signUp;
+    const { data } = await email({ ...person, team: "blue", level: 1 });
+    expectTypeOf(data?.user.team).toEqualTypeOf<string | undefined>();
+    expectTypeOf(data?.user.level).toEqualTypeOf<number | null | undefined>();
+    expectTypeOf(data?.session?.device).toEqualTypeOf<TenantOf>();
+    expectTypeOf<HasAny<typeof data>>().toEqualTypeOf<false>();
+    email({ ...person, team: "blue" }, { headers: {} });
+    // @ts-expect-error: no team
+    email(person);
+    // @ts-expect-error: misspelt
+    email({ ...person, team: "blue", levle: 1 });
+    // @ts-expect-error: the server sets it
+    email({ ...person, team: "blue", score: 1 });
+  });
+  // It takes the same fields as better-auth's own.
+  type Own = Parameters<typeof teamClient.signUp.email>[0];
+  type Ours = Parameters<typeof teamClient.tenant.signUp.email>[0];
+  expectTypeOf<Pick<Ours, "team" | "level">>().toEqualTypeOf<Pick<Own, "team" | "level">>();
 });
 
 test("OAuth configs", () => {
   compiles(async () => {
-    const full = { ...config, tenantId: "1", scopes: ["email"], redirectURI: "https://a.b/c" };
+    const full = { ...config, tenantId, scopes: ["email"], redirectURI: "https://a.b/c" };
     const made = await api.registerTenantOAuthConfig({ body: { ...full, enabled: false } });
     expectTypeOf(made).toEqualTypeOf<TenantOAuthConfig>();
     // @ts-expect-error: no secret
     api.registerTenantOAuthConfig({ body: secretless });
-    // @ts-expect-error: no such field
-    api.registerTenantOAuthConfig({ body: { ...config, issuer: "https://a.b" } });
-    // @ts-expect-error: scopes are a list
-    api.registerTenantOAuthConfig({ body: { ...config, scopes: "email" } });
-    // @ts-expect-error: enabled is a boolean
-    api.registerTenantOAuthConfig({ body: { ...config, enabled: "no" } });
-
-    const list = await api.listTenantOAuthConfigs({ query: { tenantId: "1" } });
+    const list = await api.listTenantOAuthConfigs({ query: { tenantId } });
     expectTypeOf(list).toEqualTypeOf<TenantOAuthConfig[]>();
-    api.listTenantOAuthConfigs({ headers: { "x-tenant-id": "1" } });
-    // @ts-expect-error: no such field
-    api.listTenantOAuthConfigs({ query: { id: "1" } });
-  });
-  compiles(async () => {
-    const providerId = "google";
+    api.listTenantOAuthConfigs({ headers: { "x-tenant-id": tenantId } });
     const change = { providerId, enabled: false, options: { hd: "a.b" }, scopes: null };
     const changed = await api.updateTenantOAuthConfig({ body: change });
     expectTypeOf(changed).toEqualTypeOf<TenantOAuthConfig>();
     // @ts-expect-error: the client id is who the client is
     api.updateTenantOAuthConfig({ body: { providerId, clientId: "id" } });
-
     const check = await api.checkTenantOAuthConfig({ body: { providerId } });
     expectTypeOf(check).toEqualTypeOf<OAuthConfigCheck>();
-    // @ts-expect-error: no provider
-    api.checkTenantOAuthConfig({ body: {} });
-
     type Rotated = { rotated: number; upToDate: number; unreadable: number };
     expectTypeOf(await api.rotateTenantOAuthSecrets()).toEqualTypeOf<Rotated>();
-    const methods = await api.getTenantSignInMethods({ query: { tenantId: "1" } });
-    expectTypeOf(methods).toEqualTypeOf<SignInMethods>();
-
-    const deleted = await api.deleteTenantOAuthConfig({ body: { tenantId: "1", providerId } });
+    const deleted = await api.deleteTenantOAuthConfig({ body: { tenantId, providerId } });
     expectTypeOf(deleted).toEqualTypeOf<{ success: true }>();
-    // @ts-expect-error: no provider
-    api.deleteTenantOAuthConfig({ body: { tenantId: "1" } });
-    // @ts-expect-error: no such field
-    api.deleteTenantOAuthConfig({ body: { providerId, clientId: "id" } });
+  });
+  compiles(async () => {
+    const { register, list, update, check, delete: remove } = tenant.oauthConfig;
+    expectTypeOf((await register(config)).data).toEqualTypeOf<TenantOAuthConfig | null>();
+    // @ts-expect-error: no secret
+    register(secretless);
+    expectTypeOf((await list()).data).toEqualTypeOf<TenantOAuthConfig[] | null>();
+    const changed = await update({ providerId, options: { hd: "a.b" } });
+    expectTypeOf(changed.data).toEqualTypeOf<TenantOAuthConfig | null>();
+    expectTypeOf((await check({ providerId })).data).toEqualTypeOf<OAuthConfigCheck | null>();
+    expectTypeOf((await remove({ providerId })).data).toEqualTypeOf<{ success: true } | null>();
   });
 });
 
+test("what is no call of the client", () => {
+  expectTypeOf<typeof tenant>().not.toHaveProperty("callback");
+  expectTypeOf<typeof tenant>().not.toHaveProperty("rotate");
+  expectTypeOf<typeof authClient>().not.toHaveProperty("rotateTenantOAuthSecrets");
+  // @ts-expect-error: no such call
+  compiles(() => tenant.rename);
+});
+
 test("users and sessions have a tenant, and everybody else's fields", () => {
-  type Inferred = typeof auth.$Infer.Session;
-  expectTypeOf<Inferred["session"]["tenantId"]>().toEqualTypeOf<TenantOf>();
-  expectTypeOf<Inferred["user"]["tenantId"]>().toEqualTypeOf<TenantOf>();
-  expectTypeOf<Inferred["session"]["activeOrganizationId"]>().toEqualTypeOf<TenantOf>();
-  expectTypeOf<Inferred["user"]["role"]>().toEqualTypeOf<TenantOf>();
-  expectTypeOf<Inferred["user"]["nickname"]>().toEqualTypeOf<string>();
-  expectTypeOf<Inferred["user"]["email"]>().toEqualTypeOf<string>();
-  expectTypeOf<HasAny<Inferred>>().toEqualTypeOf<false>();
+  type OnServer = typeof auth.$Infer.Session;
+  type OnClient = typeof authClient.$Infer.Session;
+  for (const inferred of [{} as OnServer, {} as OnClient]) {
+    compiles(() => {
+      expectTypeOf(inferred.session.tenantId).toEqualTypeOf<TenantOf>();
+      expectTypeOf(inferred.user.tenantId).toEqualTypeOf<TenantOf>();
+      expectTypeOf(inferred.session.activeOrganizationId).toEqualTypeOf<TenantOf>();
+      expectTypeOf(inferred.user.role).toEqualTypeOf<TenantOf>();
+    });
+  }
+  expectTypeOf<OnServer["user"]["nickname"]>().toEqualTypeOf<string>();
+  expectTypeOf<HasAny<[OnServer, OnClient]>>().toEqualTypeOf<false>();
   compiles(async () => {
     const answer = await api.getSession({ headers: new Headers() });
     expectTypeOf(answer?.session.tenantId).toEqualTypeOf<TenantOf>();
-    expectTypeOf(answer?.user.tenantId).toEqualTypeOf<TenantOf>();
-    expectTypeOf<HasAny<typeof answer>>().toEqualTypeOf<false>();
-
     // Nobody chooses a tenant by better-auth's own sign-up.
     const body = { ...person, nickname: "Ally" };
-    const signedUp = await api.signUpEmail({ body });
-    expectTypeOf(signedUp.user.tenantId).toEqualTypeOf<TenantOf>();
+    expectTypeOf((await api.signUpEmail({ body })).user.tenantId).toEqualTypeOf<TenantOf>();
     // @ts-expect-error: it is not an input
-    api.signUpEmail({ body: { ...body, tenantId: "1" } });
-    // @ts-expect-error: nickname is required
-    api.signUpEmail({ body: person });
-
+    api.signUpEmail({ body: { ...body, tenantId } });
     // The other plugins keep their endpoints.
-    const users = await api.listUsers({ query: {}, headers: {} });
-    expectTypeOf(users.total).toEqualTypeOf<number>();
     const org = await api.createOrganization({ body: { name: "Org", slug: "org" }, headers: {} });
-    expectTypeOf(org).not.toBeAny();
     expectTypeOf(org.slug).toEqualTypeOf<string>();
     // @ts-expect-error: no such endpoint
     api.createTenants;
   });
-  type Codes = typeof auth.$ERROR_CODES;
-  expectTypeOf<Codes["TENANT_NOT_FOUND"]["code"]>().toEqualTypeOf<"TENANT_NOT_FOUND">();
-  expectTypeOf<Codes>().toHaveProperty("USER_NOT_FOUND");
+  compiles(async () => {
+    const { data } = await authClient.getSession();
+    expectTypeOf<HasAny<typeof data>>().toEqualTypeOf<false>();
+    expectTypeOf(data?.session.tenantId).toEqualTypeOf<TenantOf>();
+    const state = authClient.useSession.get().data;
+    const inReact = reactClient.useSession().data;
+    expectTypeOf([state?.session.tenantId, state?.user.tenantId]).toEqualTypeOf<TenantOf[]>();
+    expectTypeOf([inReact?.session.tenantId, inReact?.user.tenantId]).toEqualTypeOf<TenantOf[]>();
+    // The other plugins keep their calls.
+    const created = await authClient.organization.create({ name: "Org", slug: "org" });
+    expectTypeOf(created.data?.slug).toEqualTypeOf<string | undefined>();
+  });
+});
+
+test("error codes", () => {
+  type OnServer = typeof auth.$ERROR_CODES;
+  type OnClient = typeof authClient.$ERROR_CODES;
+  expectTypeOf<OnServer["TENANT_NOT_FOUND"]["code"]>().toEqualTypeOf<"TENANT_NOT_FOUND">();
+  expectTypeOf<OnClient["TENANT_NOT_FOUND"]["code"]>().toEqualTypeOf<"TENANT_NOT_FOUND">();
+  expectTypeOf<OnServer>().toHaveProperty("USER_NOT_FOUND");
+  expectTypeOf<keyof typeof TENANT_AUTH_ERROR_CODES>().toExtend<keyof OnClient>();
   // @ts-expect-error: no such code
-  expectTypeOf<Codes["TENANT_NOT_THERE"]>();
+  expectTypeOf<OnServer["TENANT_NOT_THERE"]>();
+});
+
+test("useSignInMethods answers with them, as a hook, a ref, a store or an accessor", () => {
+  expectTypeOf<typeof reactClient.tenant>().toEqualTypeOf<typeof authClient.tenant>();
+  compiles(() => {
+    const inReact = reactClient.useSignInMethods();
+    expectTypeOf(inReact.data).toEqualTypeOf<SignInMethods | null>();
+    expectTypeOf(inReact.isPending).toEqualTypeOf<boolean>();
+    expectTypeOf(inReact.error?.status).toEqualTypeOf<number | undefined>();
+    expectTypeOf(inReact.refetch).returns.toEqualTypeOf<Promise<void>>();
+    expectTypeOf<HasAny<typeof inReact.data>>().toEqualTypeOf<false>();
+    const inVue = vueClient.useSignInMethods().value;
+    expectTypeOf(inVue.data?.tenant.name).toEqualTypeOf<string | undefined>();
+    const inSvelte = svelteClient.useSignInMethods().get();
+    expectTypeOf(inSvelte.data).toEqualTypeOf<SignInMethods | null>();
+    const inSolid = solidClient.useSignInMethods()();
+    expectTypeOf(inSolid.data).toEqualTypeOf<SignInMethods | null>();
+    const plain = authClient.useSignInMethods.get();
+    expectTypeOf(plain.data).toEqualTypeOf<SignInMethods | null>();
+  });
 });
 
 test("the plugin is one, is known to the context, and runs code in a tenant", () => {
@@ -333,10 +426,8 @@ test("the plugin is one, is known to the context, and runs code in a tenant", ()
   });
 });
 
-test("options", () => {
+test("options of the server", () => {
   compiles(() => {
-    tenantAuth();
-    tenantAuth({});
     tenantAuth({
       resolveTenantId: ({ headers, request, path, context }) => {
         expectTypeOf(headers).toEqualTypeOf<Headers | undefined>();
@@ -354,39 +445,37 @@ test("options", () => {
         if (action === "tenant:rename") return false;
         return action === "tenant:list";
       },
-      tenantHeader: "x-organisation",
-      adminUserIds: ["1"],
       adminRoles: ["owner"],
-      reservedSlugs: ["www"],
-      keepEmailGloballyUnique: true,
       sessionCookies: "per-tenant",
-      scopedModels: ["organization"],
-      sharedModels: ["passkey"],
-    });
-  });
-  compiles(() => {
-    tenantAuth({
       schema: {
         tenant: { modelName: "organisations", fields: { slug: "handle" } },
-        tenantOauthConfig: { fields: { clientSecret: "client_secret" } },
         user: { fields: { tenantId: "tenant_id" } },
         organization: { fields: { tenantId: "tenant_id" } },
       },
     });
-    tenantAuth({ resolveTenantId: async () => null });
     // @ts-expect-error: no such option
     tenantAuth({ header: "x-organisation" });
-    // @ts-expect-error: a list
-    tenantAuth({ adminRoles: "admin" });
     // @ts-expect-error: a string
     tenantAuth({ resolveTenantId: () => 1 });
     // @ts-expect-error: an answer
     tenantAuth({ canManageTenants: () => undefined });
-    // @ts-expect-error: shared or per-tenant
-    tenantAuth({ sessionCookies: "both" });
     // @ts-expect-error: no such model
     tenantAuth({ schema: { tenants: { modelName: "organisations" } } });
     // @ts-expect-error: no such field
     tenantAuth({ schema: { tenant: { fields: { title: "name" } } } });
+  });
+});
+
+test("options of the client", () => {
+  expectTypeOf(tenantAuthClient()).toExtend<BetterAuthClientPlugin>();
+  expectTypeOf(tenantAuthClient).parameters.toEqualTypeOf<[TenantAuthClientOptions?]>();
+  compiles(() => {
+    tenantAuthClient({ tenantId: "1", tenantHeader: "x-organisation" });
+    tenantAuthClient({ tenantId: () => null });
+    tenantAuthClient({ tenantId: () => undefined });
+    // @ts-expect-error: the header has to be set at once
+    tenantAuthClient({ tenantId: async () => "1" });
+    // @ts-expect-error: no such option
+    tenantAuthClient({ header: "x-organisation" });
   });
 });

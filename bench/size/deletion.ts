@@ -3,12 +3,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Pool } from "pg";
-import { HOT, tenantId } from "../../test/size/population";
 import { type Handler, request, send } from "../instance";
 import { quantile } from "../measure";
 import { createAuth } from "./auth";
 import { signInRequest } from "./flows";
 import { acrossTenants, type Instance } from "./place";
+import { HOT, tenantId } from "./population";
 
 /** Milliseconds that sign-ins in other tenants took. */
 export interface SignIns {

@@ -1,7 +1,7 @@
-import { tenantId, tenantSlug } from "../../test/size/population";
 import { cookiesOf, PASSWORD, request, send } from "../instance";
 import type { Side } from "../measure";
 import type { Person, Place } from "./place";
+import { tenantId, tenantSlug } from "./population";
 
 const VISITORS = 200;
 

@@ -1,12 +1,12 @@
 import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
-import { type Size, userEmail } from "../../test/size/population";
 import { fakeGoogle } from "../identity-provider";
 import { compare, type Effort, type Ratio } from "../measure";
 import { deleteHotTenant, measureDeletion } from "./deletion";
 import { FLOWS_OF_TENANTS, FLOWS_OF_USERS } from "./flows";
 import { acrossTenants, inHotTenant, openInstance } from "./place";
+import { type Size, userEmail } from "./population";
 import { print, type Report } from "./report";
 
 const { values: flags } = parseArgs({

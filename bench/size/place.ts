@@ -1,7 +1,7 @@
-import { HOT, populate, type Size, tenantId, userEmail, userOf } from "../../test/size/population";
 import { createDatabase } from "../database";
 import { type Handler, PASSWORD } from "../instance";
 import { createAuth, type Pool } from "./auth";
+import { HOT, populate, type Size, tenantId, userEmail, userOf } from "./population";
 
 /** An instance on a PostgreSQL of the given size. */
 export async function openInstance(size: Size) {

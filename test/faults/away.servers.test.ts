@@ -97,32 +97,6 @@ describe.runIf(servers.asked).each(servers.kinds)(
       }
     });
 
-    it("cuts off whoever is signing up, and leaves them signed up or not", async () => {
-      const { app, on, off } = await start(kind);
-      const { id: tenantId } = await app.createTenant();
-      const person = (index: number) => ({
-        name: "S",
-        email: `s-${index}@example.com`,
-        password: PASSWORD,
-      });
-      const signUp = (index: number) =>
-        app.browser().post("/tenant/sign-up/email", { tenantId, ...person(index) });
-      const signUps = Array.from({ length: 60 }, (_, index) => signUp(index));
-      await Promise.any(signUps);
-      await off();
-      const answers = await Promise.all(signUps);
-      await on();
-      expect(answers.filter(({ status }) => status !== 200).length).toBeGreaterThan(0);
-      for (const { status, code } of answers) {
-        if (status !== 200) expect([status >= 400, typeof code]).toEqual([true, "string"]);
-      }
-      const users = await app.rows("user");
-      expect([await app.rows("account"), await app.rows("session")]).toEqual([users, users]);
-      const again = await Promise.all(signUps.map((_, index) => signUp(index)));
-      expect(again.filter(({ status }) => status === 200).length).toBe(60 - users);
-      expect(await app.rows("user")).toBe(60);
-    });
-
     it("when an instance starts is no reason to start it again", async () => {
       const { app, on, off } = await start(kind);
       const { id } = await app.createTenant();

@@ -2,6 +2,7 @@ import type { BetterAuthOptions } from "better-auth";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createDatabase } from "../support/database";
 import { createInstance } from "../support/instance";
+import { everyCase } from "../support/matrix";
 import { mapStorage } from "../support/stores";
 import { injectFaults, leftOf } from "./faults";
 
@@ -36,14 +37,22 @@ function faultyStorage() {
 }
 
 describe("a deletion that stumbles is finished by the next one", () => {
-  async function start({ transaction = true, secondaryStorage = undefined as unknown } = {}) {
+  async function start({
+    transaction = true,
+    inStorage = false,
+    storage = inStorage ? mapStorage().storage : undefined,
+  }: {
+    transaction?: boolean;
+    inStorage?: boolean;
+    storage?: SecondaryStorage;
+  } = {}) {
     const database = await createDatabase("sqlite");
     onTestFinished(() => database.close());
     database.option.transaction = transaction;
     const faults = injectFaults(database);
     const app = await createInstance({
       database,
-      auth: secondaryStorage ? { secondaryStorage: secondaryStorage as SecondaryStorage } : {},
+      auth: storage ? { secondaryStorage: storage } : {},
     });
     const { id: otherId } = await app.createTenant();
     const neighbour = await app.signUp(otherId);
@@ -95,25 +104,20 @@ describe("a deletion that stumbles is finished by the next one", () => {
     return { stumble, everyStatement };
   }
 
-  it("where the adapter has no transactions", async () => {
-    const { everyStatement } = await start({ transaction: false });
-    expect(await everyStatement()).toEqual([]);
-  });
-
-  it("where sessions are in secondary storage", async () => {
-    const { everyStatement } = await start({ secondaryStorage: mapStorage().storage });
-    expect(await everyStatement()).toEqual([]);
-  });
-
-  it("where sessions are in secondary storage and the adapter has no transactions", async () => {
-    const { storage: secondaryStorage } = mapStorage();
-    const { everyStatement } = await start({ transaction: false, secondaryStorage });
+  const PLACES: [name: string, options: Parameters<typeof start>[0]][] = [
+    ["the adapter has no transactions", { transaction: false }],
+    ["sessions are in secondary storage", { inStorage: true }],
+    ["there are no transactions, and a storage", { transaction: false, inStorage: true }],
+  ];
+  // The last of them has the conditions of both others.
+  it.each(everyCase ? PLACES : PLACES.slice(2))("where %s", async (_, options) => {
+    const { everyStatement } = await start(options);
     expect(await everyStatement()).toEqual([]);
   });
 
   it("where it is the secondary storage that fails", async () => {
-    const { storage: secondaryStorage, during } = faultyStorage();
-    const { stumble } = await start({ secondaryStorage });
+    const { storage, during } = faultyStorage();
+    const { stumble } = await start({ storage });
     const problems: string[] = [];
     for (let n = 1; ; n++) {
       const found = await stumble(async (run) => (await during(n, run)) && `call ${n}`);

@@ -12,7 +12,7 @@ import type { Instance } from "../support/instance";
  * deadlock. "not sent": the connection breaks before the statement reaches the server. "answer
  * lost": it breaks after the server has done it, so that nobody can know.
  */
-export type Fault = "refused" | "not sent" | "answer lost";
+type Fault = "refused" | "not sent" | "answer lost";
 
 /** What can be done to a statement on its way through a driver. */
 interface Way<Result> {
@@ -165,8 +165,7 @@ function onSqlite(dialect: Dialect, pass: Pass) {
   };
 }
 
-export const CORE_TABLES = ["user", "session", "account", "verification"];
-export const TABLES = ["tenant", "tenantOauthConfig", ...CORE_TABLES];
+export const TABLES = ["tenant", "tenantOauthConfig", "user", "session", "account", "verification"];
 
 type Row = Record<string, unknown>;
 

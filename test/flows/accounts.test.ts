@@ -103,46 +103,6 @@ describe.each(ACTORS)("accounts at %s, named by %s", (place, way) => {
     expect(accounts.map(({ accountId }) => accountId)).toContain(sub);
   });
 
-  it("sign-in/social on better-auth's own path: the place's credentials and callback", async () => {
-    const { people, username } = await open();
-    // By its session alone it is a sign-in by somebody who is signed in already.
-    const browser = way === "its header" ? shared.at(place) : people.window(place);
-    await shared.touchesOnly(place, async () => {
-      const body = { provider: "gitlab", callbackURL: "/welcome" };
-      const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
-      expect(queryOf(data.url)).toMatchObject(sent);
-      const back = await browser.fork({}).get(await shared.idp.authorize(data.url, username));
-      expect([back.status, back.location]).toEqual([302, "/welcome"]);
-      expect(back.headers.getSetCookie().join()).toMatch(/session_token=[^;]/);
-      expect(clientsSent()).toEqual([credentials[place]]);
-    });
-    expect(await people.rowsOf(place, "session")).toHaveLength(2);
-  });
-
-  it("list-accounts, get-access-token, refresh-token and account-info: the person's own", async () => {
-    const { people, username, linkAll } = await open();
-    const accountId = (await linkAll())[place];
-    const me = people.window(place, way);
-    await shared.touchesOnly(place, async () => {
-      const { data } = await me.get<{ id: string; userId: string }[]>("/list-accounts");
-      expect(data.map(({ userId }) => userId)).toEqual([people[place].id, people[place].id]);
-      expect(data.map(({ id }) => id)).toContain(accountId);
-
-      const tokens = await me.post<{ accessToken: string }>("/get-access-token", { accountId });
-      expect(shared.idp.requests).toEqual([]);
-      const headers = { authorization: `Bearer ${tokens.data.accessToken}` };
-      const profile = await fetch(`${shared.idp.issuer}/api/v4/user`, { headers });
-      expect(await profile.json()).toMatchObject({ username });
-
-      expect((await me.post("/refresh-token", { accountId })).status).toBe(200);
-      expect(clientsSent()).toEqual([credentials[place]]);
-
-      const info = await me.get("/account-info", { query: { accountId } });
-      const account = { id: accountId, providerId: "gitlab" };
-      expect(info.data).toMatchObject({ user: { email: people.email }, account });
-    });
-  });
-
   it("threat: object ownership: a namesake's account gives nothing, and is not unlinked", async () => {
     const { people, username, linkAll } = await open();
     const accounts = await linkAll();

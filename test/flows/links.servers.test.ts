@@ -147,7 +147,7 @@ describe.each(databases)("on %s", (database) => {
     const browserOf = (people: Namesakes, place: Place, headers = {}) =>
       link.needsSession ? people[place].fork(headers) : world.browser(headers);
 
-    it.each(CASES)(
+    it.each(turnOf(CASES, 2, turn))(
       "R6: of %s, asked for by %s, opened where nothing is named",
       async (place, way) => {
         const people = await open(world, link);
@@ -168,15 +168,6 @@ describe.each(databases)("on %s", (database) => {
         ]);
       },
     );
-
-    it("is good at home by its name as well, sent as a token", async () => {
-      const people = await open(world, link);
-      const { token } = await askFor(world, link, people, "acme");
-      const home = link.needsSession ? people.acme.fork() : world.at("acme");
-      await world.touchesOnly("acme", () => link.use(home, token));
-      if (link.kind === "change") await world.browser().get(world.lastMail("verification").url);
-      await link.expectDone(people, "acme");
-    });
 
     it("threat: R6: is refused with any part of it altered, or elsewhere, and good as it is", async () => {
       const people = await open(world, link);
@@ -257,28 +248,6 @@ describe.each(databases)("on %s", (database) => {
         expect((await world.whoIs(visitor))?.id).toBe(now.id);
       },
     );
-
-    it("dies with its tenant", async () => {
-      const { id } = await world.createTenant();
-      const person = await world.signUp(id, `${crypto.randomUUID()}@example.com`);
-      world.mails.length = 0;
-      await link.ask(person, person.email);
-      const { url, token } = world.mails[0] ?? {};
-      await world.api.deleteTenant({ body: { tenantId: id } });
-      await world.unchanged(async () => {
-        const gone = [404, "TENANT_NOT_FOUND"];
-        expect(outcome(await world.browser().get(url ?? ""))).toEqual(gone);
-        expect(outcome(await link.use(world.browser(), token ?? ""))).toEqual(gone);
-      });
-    });
-  });
-
-  it("a password reset is good once, also for many at a time", async () => {
-    const link = LINKS["password reset"] as Link;
-    const { token } = await askFor(world, link, await world.namesakes(), "acme");
-    const many = Array.from({ length: 20 }, () => link.use(world.browser(), token));
-    const answers = await Promise.all(many);
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
   });
 
   it("R3: an address that is taken elsewhere is free here, and one taken here is not", async () => {
@@ -313,58 +282,18 @@ describe.each(databases)("on %s", (database) => {
     }
     await follow(world, LINKS.deletion as Link, people.window("acme"), world.lastMail("deletion"));
   });
-
-  const changeEmail = { enabled: true, updateEmailWithoutVerification: true };
-  const hasty = shareWorld({ auth: { user: { changeEmail } } }, database);
-
-  it.each(ACTORS)("updateEmailWithoutVerification at %s by %s: at once", async (place, way) => {
-    const people = await hasty.namesakes();
-    await hasty.touchesOnly(place, async () => {
-      await change.ask(people.window(place, way), people.email);
-      await change.expectDone(people, place);
-      // The mail that follows verifies.
-      await hasty.browser().get(hasty.lastMail("verification").url);
-    });
-    const [user] = await people.rowsOf(place, "user");
-    expect(Boolean(user?.emailVerified)).toBe(true);
-  });
 });
 
-describe("options of better-auth", () => {
-  it("revokeSessionsOnPasswordReset ends the sessions of that person only", async () => {
-    const emailAndPassword = { enabled: true, revokeSessionsOnPasswordReset: true };
-    const world = await createWorld({ auth: { emailAndPassword } });
-    const link = LINKS["password reset"] as Link;
-    const people = await world.namesakes();
-    const { token } = await askFor(world, link, people, "acme");
-    await world.touchesOnly("acme", () => link.use(world.browser(), token));
-    expect(await people.rowsOf("acme", "session")).toEqual([]);
-  });
-
-  it("autoSignInAfterVerification signs in there, whoever clicks, and once", async () => {
-    const emailVerification = { autoSignInAfterVerification: true };
-    const world = await createWorld({ auth: { emailVerification } });
-    const people = await world.namesakes();
-    const { url } = await askFor(world, LINKS.verification as Link, people, "acme");
-    const [browser, again] = [world.browser(), world.browser()];
-    await world.touchesOnly("acme", () => browser.get(url));
-    const { id } = people.acme;
-    expect(await world.whoIs(browser)).toMatchObject({ id, tenantId: world.ids.acme });
-    await world.unchanged(() => again.get(url));
-    expect([...again.cookies.keys()]).toEqual([]);
-  });
-
-  it("a deletion finds the tenant's own cookie with sessionCookies per-tenant", async () => {
-    const tenant = { sessionCookies: "per-tenant" } as const;
-    const world = await createWorld({ deletionByMail: true, tenant });
-    const people = await world.namesakes();
-    const link = LINKS.deletion as Link;
-    const mail = await askFor(world, link, people, "acme", "its header");
-    const tab = people.window("acme");
-    await world.touchesOnly("acme", () => follow(world, link, tab, mail));
-    await link.expectDone(people, "acme");
-    expect(tab.cookies.size).toBe(0);
-  });
+it("a deletion finds the tenant's own cookie with sessionCookies per-tenant", async () => {
+  const tenant = { sessionCookies: "per-tenant" } as const;
+  const world = await createWorld({ deletionByMail: true, tenant });
+  const people = await world.namesakes();
+  const link = LINKS.deletion as Link;
+  const mail = await askFor(world, link, people, "acme", "its header");
+  const tab = people.window("acme");
+  await world.touchesOnly("acme", () => follow(world, link, tab, mail));
+  await link.expectDone(people, "acme");
+  expect(tab.cookies.size).toBe(0);
 });
 
 /** Another character of the same kind, in the middle, where every bit of it counts. */

@@ -1,7 +1,9 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type { BetterAuthPlugin } from "better-auth";
 import { organization } from "better-auth/plugins";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { bySlug, bySubdomain } from "../../src/index";
-import { createInstance, type InstanceOptions, PASSWORD } from "../support/instance";
+import { createInstance, type Instance, type InstanceOptions, PASSWORD } from "../support/instance";
 import { readPage } from "../support/pages";
 import { createSocialInstance } from "../support/social";
 
@@ -167,4 +169,63 @@ describe("docs/troubleshooting.md", () => {
     const found = messages.filter((message) => pattern.test(message));
     expect(found, `${row.message}\nis not among\n${messages.join("\n")}`).toHaveLength(1);
   });
+});
+
+const outbox = () =>
+  ({
+    id: "outbox",
+    schema: {
+      mail: {
+        fields: {
+          to: { type: "string", required: true },
+          text: { type: "string", required: true },
+        },
+      },
+    },
+  }) satisfies BetterAuthPlugin;
+
+type ChooseAdapter = (
+  instance: Instance,
+) => Promise<Pick<Instance["context"]["adapter"], "create">>;
+
+/** An application that keeps its mails in better-auth's database, through the adapter it is told. */
+async function createOutbox(adapterOf: ChooseAdapter) {
+  const instance: Instance = await createInstance({
+    tenant: { scopedModels: ["mail"] },
+    plugins: [outbox()],
+    auth: {
+      emailVerification: {
+        sendOnSignUp: true,
+        sendVerificationEmail: async ({ user, url }) => {
+          const adapter = await adapterOf(instance);
+          await adapter.create({ model: "mail", data: { to: user.email, text: url } });
+        },
+      },
+    },
+  });
+  const acme = await instance.createTenant("acme");
+  return { instance, acme };
+}
+
+it("a sender that uses better-auth's connection writes into the tenant it works for", async () => {
+  const { instance, acme } = await createOutbox(({ context }) =>
+    getCurrentAdapter(context.adapter),
+  );
+  await instance.signUp(acme.id, "al@example.com");
+  const rows = await instance.database.query(
+    `select ${instance.database.quote("to")}, ${instance.database.quote("tenantId")} from mail`,
+  );
+  expect(rows).toEqual([{ to: "al@example.com", tenantId: acme.id }]);
+});
+
+it("on SQLite, one that does not waits for the sign-up that waits for it", async () => {
+  let signedUp = false;
+  const asked = vi.fn<ChooseAdapter>(async ({ context }) => context.adapter);
+  const { instance, acme } = await createOutbox(asked);
+  void instance.signUp(acme.id).then(() => {
+    signedUp = true;
+  });
+  await vi.waitFor(() => expect(asked).toHaveBeenCalled(), 10_000);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(signedUp).toBe(false);
 });

@@ -150,17 +150,6 @@ describe.each(databases)("oauth-provider on the platform, %s", (database) => {
     expect(info.data).toMatchObject({ sub: jane.id, email: EMAIL });
   });
 
-  it("R5: a session of a tenant is no session there, and stays alive", async () => {
-    const client = await register();
-    const jane = await world.as("jane", "acme");
-    const unnamed = world.at("platform", jane);
-    const { answer } = await world.unchanged(() => send(unnamed, client));
-    expect([answer.status, answer.location]).toEqual([302, expect.stringMatching(/^\/login/)]);
-    expect(await world.whoIs(unnamed, "acme")).toMatchObject({ id: jane.id });
-    const body = { redirect_uris: ["https://evil.example/back"] };
-    expect((await unnamed.post("/oauth2/create-client", body)).status).toBe(401);
-  });
-
   it.each(["nobody", "somebody of a tenant"])("goes on from the login page as %s", async (who) => {
     const client = await register();
     const { id } = await world.as("jane", "platform");
@@ -189,48 +178,17 @@ describe.each(databases)("oauth-provider on the platform, %s", (database) => {
     });
   });
 
-  it("threat: a tenant's administrator makes up an address that no application believes", async () => {
-    const client = await register();
-    const admin = await world.as("admin", "acme");
-    const victim = { name: "V", email: "victim@example.com", password: PASSWORD };
-    const body = { ...victim, data: { emailVerified: true } };
-    expect((await admin.post("/admin/create-user", body)).status).toBe(200);
-    const login = await send(world.at("platform"), client);
-    const answer = await signInFor(world.at("acme"), login.answer, victim.email);
-    expectRefused(answer, 403, "PLATFORM_ONLY");
-    const { person } = await world.signIn("acme", victim.email);
-    for (const visitor of [person, world.at("platform", person)]) {
-      const sent = await send(visitor, client);
-      expect(codeIn(sent.answer.location)).toBeUndefined();
-    }
-  });
-
   it("threat: a tenant's people register no clients, and see none", async () => {
     const { client_id } = await register();
     const jane = await world.as("jane", "acme");
     const client = { redirect_uris: ["https://evil.example/back"] };
     for (const call of [
-      () => jane.post("/oauth2/create-client", client),
       () => jane.post("/oauth2/register", client),
-      () => jane.post("/oauth2/update-client", { client_id, update: client }),
       () => jane.post("/oauth2/delete-client", { client_id }),
-      () => jane.get("/oauth2/get-clients"),
-      () => jane.get("/oauth2/get-client", { query: { client_id } }),
       () => jane.get("/oauth2/public-client", { query: { client_id } }),
-      () => jane.get("/oauth2/get-consents"),
     ]) {
       expectRefused(await world.unchanged(call), 403, "PLATFORM_ONLY");
     }
-  });
-
-  it("threat: a token that jwt() makes inside a tenant is no access token", async () => {
-    const jane = await world.as("jane", "acme");
-    const { data } = await jane.get<{ token: string }>("/token");
-    expect(data.token).toMatch(/^ey/);
-    const info = await userInfo(data.token);
-    // better-auth breaks down at a token of another issuer, on the platform as well.
-    expect(info.status).toBeGreaterThanOrEqual(400);
-    expect(JSON.stringify(info.data)).not.toContain(EMAIL);
   });
 
   it("server code inside a tenant meets an empty table, and makes nothing", async () => {
@@ -274,7 +232,6 @@ describe.each(["shared", "per-tenant"] as const)("oauth-provider, %s cookies", (
     () => browser.post("/oauth2/authorize", form(query), FORM),
     () => browser.post("/oauth2/consent", { accept: true, oauth_query }),
     () => browser.post("/oauth2/continue", { selected: true, oauth_query }),
-    () => browser.get("/oauth2/get-clients"),
     () => browser.get("/oauth2/get-consents"),
     () => browser.post("/update-user", { name: "Changed", oauth_query }),
   ];
@@ -377,29 +334,21 @@ describe("mcp", () => {
     return { ...world, ...serverOf(world), call };
   }
 
-  it("lets an assistant in for somebody of the platform", async () => {
-    const { register, send, redeem, as, call } = await createMcpServer();
+  it("threat: lets an assistant in for people of the platform, and for nobody of a tenant", async () => {
+    const { register, send, redeem, as, at, call } = await createMcpServer();
     const client = await register();
-    const jane = await as("jane", "platform");
-    const { answer, verifier } = await send(jane, client, { resource: RESOURCE });
+    const platforms = await as("jane", "platform");
+    const { answer, verifier } = await send(platforms, client, { resource: RESOURCE });
     const code = codeIn(answer.location) ?? "";
-    const { data } = await redeem(client, code, verifier, { resource: RESOURCE });
-    const answered = await call(data.access_token);
-    expect([answered.status, await answered.json()]).toEqual([200, { sub: jane.id }]);
-    expect((await call()).status).toBe(401);
-  });
+    const redeemed = await redeem(client, code, verifier, { resource: RESOURCE });
+    const answered = await call(redeemed.data.access_token);
+    expect([answered.status, await answered.json()]).toEqual([200, { sub: platforms.id }]);
 
-  it("threat: lets no assistant in for somebody of a tenant, by code or by a token of jwt()", async () => {
-    const { register, send, as, at, call } = await createMcpServer();
-    const client = await register();
     const jane = await as("jane", "acme");
     const named = await send(jane, client, { resource: RESOURCE });
     expectRefused(named.answer, 403, "PLATFORM_ONLY");
     const bare = await send(at("platform", jane), client, { resource: RESOURCE });
     expect(bare.answer.location).toContain("/login");
-    const registration = { redirect_uris: ["https://assistant.example/back"] };
-    const refused = await at("acme").post("/oauth2/register", registration);
-    expectRefused(refused, 403, "PLATFORM_ONLY");
     const { data } = await jane.get<{ token: string }>("/token");
     expect(data.token).toMatch(/^ey/);
     expect((await call(data.token)).status).toBe(401);

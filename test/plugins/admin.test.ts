@@ -5,7 +5,6 @@ import {
   ELSEWHERE,
   expectRefused,
   type Place,
-  type SessionAnswer,
   shareWorld,
   type Where,
 } from "../support/world";
@@ -98,30 +97,5 @@ describe("an admin of the platform", () => {
         expectRefused(refused, 404, "USER_NOT_FOUND");
       }
     }
-  });
-
-  it.each([
-    ["acme", "acme"],
-    ["acme", "platform"],
-    ["platform", "acme"],
-    ["platform", "platform"],
-  ] as const)("impersonates a user from %s, and stops from %s", async (from, to) => {
-    const operator = await world.operator();
-    const { id: userId } = (await peopleOf("acme")).user;
-    const browser = world.at(from, operator);
-    const answer = await browser.post<SessionAnswer>("/admin/impersonate-user", { userId });
-    expect(answer.data.session).toMatchObject({ userId, tenantId: world.ids.acme });
-    // R4: unnamed it is Acme's as well; R5: elsewhere it is none.
-    const somebody = { id: userId, tenantId: world.ids.acme };
-    expect(await world.whoIs(browser, "acme")).toMatchObject(somebody);
-    expect(await world.whoIs(browser, "platform")).toMatchObject(somebody);
-    expect(await world.whoIs(browser, "globex")).toBe(null);
-    // The border of a session that is Acme's: no admin of anything.
-    expect((await browser.get("/admin/list-users")).status).toBe(403);
-    const back = world.at(to, browser);
-    expect((await back.post("/admin/stop-impersonating")).status).toBe(200);
-    expect(await world.whoIs(back, "platform")).toMatchObject({ id: operator.id, tenantId: null });
-    expect(await world.whoIs(back, "acme")).toBe(null);
-    expect(await world.rows("session", '"impersonatedBy" is not null')).toBe(0);
   });
 });

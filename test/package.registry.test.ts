@@ -6,13 +6,24 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from "vitest";
 import manifest from "../package.json" with { type: "json" };
-import { root } from "./support/pages";
+import { PASSWORD } from "./support/instance";
+import { blocksIn, createEditor, root, SCRATCH } from "./support/pages";
 import { packPackage, run } from "./support/processes";
 
 /*
@@ -165,6 +176,71 @@ describe("the packed package", () => {
     },
   );
 
+  describe("what editors say about the built types", () => {
+    const TYPED = join(SCRATCH, "hover.ts");
+    const CODE = `
+import { betterAuth } from "better-auth";
+import { createAuthClient } from "better-auth/react";
+import { bySlug, tenantAuth } from "better-auth-tenant";
+import { tenantAuthClient } from "better-auth-tenant/client";
+const auth = betterAuth({ plugins: [tenantAuth({ resolveTenantId: bySlug() })] });
+const client = createAuthClient({ plugins: [tenantAuthClient({ tenantSlug: "acme" })] });
+const known = createAuthClient({ plugins: [tenantAuthClient<typeof auth>()] });
+const person = { name: "Al", email: "al@example.com", password: "a long password" };
+auth.api.createTenant;
+auth.api.getTenantSignInMethods;
+auth.api.signUpEmailTenant;
+client.tenant.list();
+client.tenant.signIn.email(person);
+client.tenant.oauthConfig.check({ providerId: "google" });
+client.tenant.signUp.email;
+client.tenant.signUp.email({ ...person, team: "blue" });
+auth.api.signUpEmailTenant({ body: { ...person, email: "" } });
+known.tenant.signUp.email({ ...person, email: "" });
+`;
+    let editor: ReturnType<typeof createEditor>;
+
+    beforeAll(() => {
+      const dist = join(checkout, "dist");
+      // As if they were installed: below the repository, where their own imports are found.
+      const names = readdirSync(dist).filter((name) => name.endsWith(".d.ts"));
+      const files = new Map(
+        names.map((name) => [join(SCRATCH, "built", name), readFileSync(join(dist, name), "utf8")]),
+      );
+      const entry = (name: string) => [join(SCRATCH, "built", name)];
+      editor = createEditor(files.set(TYPED, CODE), {
+        "better-auth-tenant": entry("index.d.ts"),
+        "better-auth-tenant/client": entry("client.d.ts"),
+      });
+    }, 120_000);
+
+    test("they compile as an application uses them", { timeout: 120_000 }, () => {
+      expect(editor.problemsIn(TYPED)).toEqual([]);
+    });
+
+    test.each([
+      ["{ resolveTenantId: ", "bySlug", /^Names the tenant by a slug/],
+      ["tenantAuth({ ", "resolveTenantId", /^Names the tenant of a request/],
+      ["tenantAuthClient({ ", "tenantSlug", /^The same by the tenant's slug/],
+      ["auth.api.createTenant", "createTenant", /^Creates a tenant\./],
+      [
+        "auth.api.getTenantSignInMethods",
+        "getTenantSignInMethods",
+        /^What a tenant's sign-in page/,
+      ],
+      ["auth.api.signUpEmailTenant", "signUpEmailTenant", /^Signs somebody up under a tenant/],
+      ["client.tenant.list", "list", /^Lists tenants\./],
+      ["client.tenant.signIn.email", "email", /^Signs in with e-mail and password\./],
+      ["client.tenant.oauthConfig.check", "check", /^Tries a config/],
+      ["client.tenant.signUp.email", "signUp", /^Sign-up under a tenant\./],
+      ["client.tenant.signUp.email", "email", /^Signs up with e-mail and password/],
+      ["auth.api.signUpEmailTenant({", "email:", /^Another person in every tenant/],
+      ["known.tenant.signUp.email", "email", /^Signs up with e-mail and password/],
+    ] as const)("at %s%s", { timeout: 120_000 }, (before, word, documentation) => {
+      expect(editor.quickInfo(TYPED, before, word)).toMatch(documentation);
+    });
+  });
+
   const probes = new Map<string, Promise<boolean>>();
 
   /** By itself: some versions ask for packages that the registry does not have. */
@@ -214,3 +290,60 @@ async function compile(project: string, resolution: string): Promise<string[]> {
   const errors = said.split("\n").filter((line) => line.includes("error TS"));
   return errors.filter((line) => /better-auth-tenant\/dist|^main\.ts/.test(line));
 }
+
+// What creates the tables, as the README says. It takes a while to start, and the second way asks
+// the registry for tsx, so it runs with the package: npm run test:package.
+describe("migrating", () => {
+  let directory: string;
+
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "better-auth-tenant-cli-"));
+    vi.resetModules();
+    vi.stubEnv("DATABASE_FILE", join(directory, "auth.db"));
+    onTestFinished(() => {
+      rmSync(directory, { recursive: true });
+      vi.unstubAllEnvs();
+    });
+  });
+
+  async function expectTables() {
+    const { auth } = await import("./guides/cli-auth");
+    const { id } = await auth.api.createTenant({ body: { name: "Acme", slug: "acme" } });
+    const person = { name: "Al", email: "al@example.com", password: PASSWORD };
+    const { user } = await auth.api.signUpEmailTenant({ body: { ...person, tenantId: id } });
+    expect(user.tenantId).toBe(id);
+  }
+
+  test("the CLI creates the tables, and once is enough", async () => {
+    // In the version that goes with our better-auth.
+    const cli = join(root, "node_modules/auth/dist/index.mjs");
+    const args = [cli, "migrate", "--yes", "--config", "test/guides/cli-auth.ts"];
+    const migrate = () => run({ cwd: root }, process.execPath, ...args);
+    expect(await migrate()).toContain("migration was completed successfully");
+    expect(await migrate()).toContain("No migrations needed");
+    await expectTables();
+  }, 120_000);
+
+  // A fresh Next.js project has no type, which makes its files CommonJS.
+  test.each([{}, { type: "module" }])(
+    "the script for Node 20 does so too, in a project with %j",
+    async (manifest) => {
+      const script = blocksIn("README.md").find(({ code }) => code.includes("runMigrations"));
+      const [, path = ""] = /^\/\/ (\S+)\n/.exec(script?.code ?? "") ?? [];
+      const write = (name: string, text: string) => {
+        mkdirSync(join(directory, name, ".."), { recursive: true });
+        writeFileSync(join(directory, name), text);
+      };
+      write("package.json", JSON.stringify({ private: true, ...manifest }));
+      const application = JSON.stringify(join(root, "test/guides/cli-auth"));
+      write("lib/auth.ts", `export { auth } from ${application};`);
+      write(path, script?.code ?? "");
+      symlinkSync(join(root, "node_modules"), join(directory, "node_modules"));
+      const migrate = () => run({ cwd: directory }, "npx", "--yes", "tsx@4.23.15", path);
+      await migrate();
+      await migrate();
+      await expectTables();
+    },
+    120_000,
+  );
+});

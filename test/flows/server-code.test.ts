@@ -1,6 +1,7 @@
+import type { BetterAuthOptions } from "better-auth";
 import { describe, expect, it } from "vitest";
 import { getTenantId, runInTenant } from "../../src/index";
-import { ELSEWHERE, PLACES, passwordOf, queryOf, shareWorld } from "../support/world";
+import { createWorld, PLACES, passwordOf, shareWorld, type World } from "../support/world";
 
 const NEW_PASSWORD = "a brand new password";
 const world = shareWorld();
@@ -25,29 +26,6 @@ describe("runInTenant()", () => {
     expect(user).toMatchObject({ email: body.email, tenantId: world.ids.acme });
     expect((await world.signIn("acme", body.email, PASSWORD)).status).toBe(200);
     expect((await world.signIn("platform", body.email, PASSWORD)).status).toBe(401);
-  });
-
-  it("auth.api.signInEmail knows the person there, by that password only", async () => {
-    const { email, acme } = await world.namesakes();
-    const signIn = (password: string) =>
-      inAcme(() => world.api.signInEmail({ body: { email, password } }));
-    expect((await signIn(passwordOf("acme"))).user.id).toBe(acme.id);
-    for (const other of ELSEWHERE) {
-      await expectRejected(signIn(passwordOf(other)), "INVALID_EMAIL_OR_PASSWORD");
-    }
-  });
-
-  it("auth.api.requestPasswordReset mails the person there a link that leads back", async () => {
-    const people = await world.namesakes();
-    const body = { email: people.email, redirectTo: "/page" };
-    await world.touchesOnly("acme", async () => {
-      await inAcme(() => world.api.requestPasswordReset({ body }));
-      const mail = world.lastMail("reset");
-      expect(mail).toMatchObject({ userId: people.acme.id, sentIn: world.ids.acme });
-      const { token } = queryOf((await world.browser().get(mail.url)).location);
-      await world.browser().post("/reset-password", { token, newPassword: NEW_PASSWORD });
-    });
-    await people.expectSignsIn("acme", NEW_PASSWORD);
   });
 
   it("R3: the internal adapter sees that tenant only", async () => {
@@ -132,28 +110,6 @@ describe("runInTenant()", () => {
     await world.unchanged(() => expectRejected(call(), "TENANT_SCOPE_CONFLICT"));
   });
 
-  it("server calls open the sealed token of a link, and enter its tenant", async () => {
-    const { email, rowsOf, expectSignsIn, window } = await world.namesakes();
-    await window("acme").post("/send-verification-email", { email });
-    const { token } = world.lastMail("verification");
-    await world.touchesOnly("acme", () => world.api.verifyEmail({ query: { token } }));
-    expect(await rowsOf("acme", "user")).toMatchObject([{ emailVerified: 1 }]);
-    await window("acme").post("/request-password-reset", { email });
-    const body = { token: world.lastMail("reset").token, newPassword: NEW_PASSWORD };
-    await world.touchesOnly("acme", () => world.api.resetPassword({ body }));
-    await expectSignsIn("acme", NEW_PASSWORD);
-  });
-
-  it("R6: a token of elsewhere is refused there", async () => {
-    const { email, window } = await world.namesakes();
-    for (const place of ["acme", "platform"] as const) {
-      await window(place).post("/send-verification-email", { email });
-      const { token } = world.lastMail("verification");
-      const verify = () => inGlobex(() => world.api.verifyEmail({ query: { token } }));
-      await world.unchanged(() => expectRejected(verify(), "INVALID_TOKEN"));
-    }
-  });
-
   it("R2: leaves nothing behind in a tenant that does not exist", async () => {
     const { email, ...people } = await world.namesakes();
     const { createUser, findUserById } = world.context.internalAdapter;
@@ -172,4 +128,109 @@ describe("runInTenant()", () => {
       }
     });
   });
+});
+
+/** Callbacks of the application, which write down where they run. */
+const called: [name: string, tenantId: string | null][] = [];
+const note = (name: string) => async () => void called.push([name, getTenantId()]);
+const auth = {
+  emailAndPassword: {
+    enabled: true,
+    onPasswordReset: note("onPasswordReset"),
+    onExistingUserSignUp: note("onExistingUserSignUp"),
+  },
+  emailVerification: {
+    sendOnSignUp: true,
+    beforeEmailVerification: note("beforeEmailVerification"),
+    afterEmailVerification: note("afterEmailVerification"),
+  },
+  user: {
+    deleteUser: {
+      enabled: true,
+      beforeDelete: note("beforeDelete"),
+      afterDelete: note("afterDelete"),
+    },
+  },
+} satisfies Partial<BetterAuthOptions>;
+
+describe.each(["acme", "platform"] as const)("getTenantId() at %s, in callbacks", (place) => {
+  const calling = shareWorld({ auth });
+  const mailing = shareWorld({ auth, deletionByMail: true });
+
+  /** Runs a step and answers which callbacks ran, each of which has to have run in the place. */
+  async function observe({ mails, ids }: World, step: () => Promise<unknown>) {
+    called.length = 0;
+    mails.length = 0;
+    await step();
+    const sent = mails.map(({ kind, sentIn }) => [kind, sentIn] as const);
+    const all = [...sent, ...called];
+    expect(all.map(([, tenantId]) => tenantId)).toEqual(all.map(() => ids[place]));
+    return all.map(([name]) => name);
+  }
+
+  it("of a sign-up, also of somebody who is there already", async () => {
+    const emailAndPassword = { ...auth.emailAndPassword, requireEmailVerification: true };
+    const verifying = await createWorld({ auth: { ...auth, emailAndPassword } });
+    const body = newcomer();
+    const signUp = () => observe(verifying, () => verifying.at(place).post("/sign-up/email", body));
+    expect(await signUp()).toEqual(["verification"]);
+    expect(await verifying.unchanged(signUp)).toEqual(["onExistingUserSignUp"]);
+  });
+
+  it("of a verification, by the link alone", async () => {
+    const { email, window } = await calling.namesakes();
+    await window(place).post("/send-verification-email", { email });
+    const { url } = calling.lastMail("verification");
+    const both = ["beforeEmailVerification", "afterEmailVerification"];
+    expect(await observe(calling, () => calling.browser().get(url))).toEqual(both);
+  });
+
+  it("of a change of the address, behind the first link and behind the second", async () => {
+    const { email, window } = await calling.namesakes();
+    await calling.database.query(`update "user" set "emailVerified" = 1 where email = ?`, [email]);
+    const ask = () => window(place).post("/change-email", { newEmail: `new-${email}` });
+    expect(await observe(calling, ask)).toEqual(["change"]);
+    const first = calling.lastMail("change").url;
+    expect(await observe(calling, () => calling.browser().get(first))).toEqual(["verification"]);
+    const { url } = calling.lastMail("verification");
+    const click = () => calling.browser().get(url);
+    expect(await observe(calling, click)).toEqual(["afterEmailVerification"]);
+  });
+
+  it("of a deletion, by password and by link", async () => {
+    const both = ["beforeDelete", "afterDelete"];
+    const me = (await calling.namesakes()).window(place);
+    const leave = () => me.post("/delete-user", { password: passwordOf(place) });
+    expect(await observe(calling, leave)).toEqual(both);
+
+    const other = (await mailing.namesakes()).window(place);
+    expect(await observe(mailing, () => other.post("/delete-user"))).toEqual(["deletion"]);
+    const { url } = mailing.lastMail("deletion");
+    expect(await observe(mailing, () => other.get(url))).toEqual(both);
+  });
+
+  it("of a password reset, by the token alone", async () => {
+    const { email } = await calling.namesakes();
+    const ask = () => calling.at(place).post("/request-password-reset", { email });
+    expect(await observe(calling, ask)).toEqual(["reset"]);
+    const body = { token: calling.lastMail("reset").token, newPassword: NEW_PASSWORD };
+    const reset = () => calling.browser().post("/reset-password", body);
+    expect(await observe(calling, reset)).toEqual(["onPasswordReset"]);
+  });
+});
+
+it("senders can look the tenant up: a call from the server's own code is trusted", async () => {
+  const names: string[] = [];
+  const sendResetPassword = async () => {
+    const id = getTenantId();
+    const tenant = id ? await world.api.getTenant({ query: { id } }) : null;
+    names.push(tenant?.name ?? "the platform");
+  };
+  const options = { emailAndPassword: { enabled: true, sendResetPassword } };
+  const world: World = await createWorld({ auth: options });
+  for (const place of ["acme", "platform"] as const) {
+    const { email } = await world.as("jane", place);
+    await world.at(place).post("/request-password-reset", { email });
+  }
+  expect(names).toEqual(["ACME", "the platform"]);
 });

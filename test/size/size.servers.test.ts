@@ -1,226 +1,36 @@
-import { createHash } from "node:crypto";
 import type { CompiledQuery, Dialect } from "kysely";
+import { describe, expect, it, onTestFinished } from "vitest";
+import {
+  type Credentials,
+  HOT,
+  populate,
+  type Size,
+  TABLES,
+  tenantId,
+  tenantSlug,
+  userEmail,
+  userId,
+  userOf,
+} from "../../bench/size/population";
 import type { Answer } from "../support/browser";
-import type { TestDatabase } from "../support/database";
-import { PASSWORD } from "../support/instance";
+import {
+  createDatabase,
+  type DatabaseKind,
+  databases,
+  type TestDatabase,
+} from "../support/database";
+import { createInstance, PASSWORD } from "../support/instance";
 import { createSocialInstance, type SocialOptions } from "../support/social";
 import { gate } from "../support/world";
 
-/** How many of each. Tenant 0 comes on top: the hot one, with users of its own. */
-export interface Size {
-  tenants: number;
-  users: number;
-  hotUsers: number;
-}
-
-/** What they sign in with. */
-export interface Credentials {
-  /** As it is stored. */
-  password: string;
-  /** Where every tenth of them has an account. */
-  provider: string;
-}
-
-type Database = Pick<TestDatabase, "kind" | "option" | "query" | "quote">;
-
-export const HOT = 0;
-export const TABLES = [
-  "tenant",
-  "tenantOauthConfig",
-  "user",
-  "session",
-  "account",
-  "verification",
-] as const;
-
-// Ids lie scattered over the indexes, as better-auth's own do.
-const md5 = (text: string) => createHash("md5").update(text).digest("hex");
-export const tenantId = (n: number) => md5(`tenant-${n}`);
-export const tenantSlug = (n: number) => `tenant-${n}`;
-const userId = (n: number) => md5(`user-${n}`);
-export const userEmail = (n: number) => `member-${n}@example.com`;
-
-/** Users of a tenant, for k from 1 on. Those with a round number have an account at the provider. */
-export const userOf = (tenant: number, k: number, { tenants, users }: Size) =>
-  tenant === HOT ? users + 10 * k : tenant - 1 + k * tenants;
-
-/**
- * Fills the tables past better-auth. Users have a password, a session and perhaps a social account;
- * there are reset tokens, and OAuth configs, which are copies of the ones that are there already.
- */
-export async function populate(
-  database: Database,
-  { tenants, users, hotUsers }: Size,
-  { password, provider }: Credentials,
-): Promise<void> {
-  const { numbers, inSeconds, md5Of } = WORDS[database.kind];
-  const q = database.quote;
-  const hash = (prefix: string, n = "n") => md5Of(`concat('${prefix}-', ${n})`);
-  const tenant = hash("tenant", `case when n > ${users} then ${HOT} else 1 + n % ${tenants} end`);
-  const everybody = numbers(1, users + hotUsers);
-  const times = { createdAt: inSeconds("-n"), updatedAt: inSeconds("-n") };
-  const owned = { tenantId: tenant, userId: hash("user"), ...times };
-  const expiresAt = inSeconds("604800");
-
-  if (database.kind === "sqlite") await writeHashes(database, users + hotUsers, provider);
-  await inBulk(database, async (run) => {
-    const insert = (table: string, columns: Record<string, string>, from: string) => {
-      const names = Object.keys(columns).map(q).join(", ");
-      const values = Object.values(columns).join(", ");
-      return run(`insert into ${q(table)} (${names}) select ${values} from ${from}`);
-    };
-    await insert(
-      "tenant",
-      {
-        id: hash("tenant"),
-        name: "concat('Tenant ', n)",
-        slug: "concat('tenant-', n)",
-        status: "'active'",
-        ...times,
-      },
-      numbers(0, tenants),
-    );
-    await insert(
-      "user",
-      {
-        id: hash("user"),
-        tenantId: tenant,
-        name: "concat('User ', n)",
-        email: "concat('member-', n, '@example.com')",
-        emailVerified: "true",
-        ...times,
-      },
-      everybody,
-    );
-    await insert(
-      "session",
-      { id: hash("session"), token: hash("token"), expiresAt, ...owned },
-      everybody,
-    );
-    await insert(
-      "account",
-      {
-        id: hash("account", "concat(provider, n)"),
-        providerId: "provider",
-        accountId: `case provider when 'credential' then ${hash("user")} else concat(n, '') end`,
-        password: `case provider when 'credential' then '${password}' end`,
-        ...owned,
-      },
-      `${everybody}, (select 'credential' as provider union all select '${provider}') p
-       where provider = 'credential' or n % 10 = 0`,
-    );
-    await insert(
-      "verification",
-      {
-        id: hash("verification"),
-        tenantId: tenant,
-        identifier: `concat('reset-password:', ${hash("reset")})`,
-        value: hash("user"),
-        expiresAt,
-        ...times,
-      },
-      `${everybody} where n % 10 = 0 or n > ${users}`,
-    );
-    const copied = ["providerId", "clientId", "clientSecret", "enabled", "createdAt", "updatedAt"];
-    await insert(
-      "tenantOauthConfig",
-      {
-        id: hash("config"),
-        tenantId: hash("tenant"),
-        ...Object.fromEntries(copied.map((column) => [column, q(column)])),
-      },
-      `${q("tenantOauthConfig")}, ${numbers(0, tenants)} where n % 10 < 2`,
-    );
-  });
-}
-
-interface Words {
-  /** A table of numbers, in a column n. */
-  numbers(from: number, to: number): string;
-  inSeconds(seconds: string): string;
-  md5Of(text: string): string;
-}
-
-/** What each database has another word for. */
-const WORDS: Record<TestDatabase["kind"], Words> = {
-  postgres: {
-    numbers: (from, to) => `generate_series(${from}, ${to}) n`,
-    inSeconds: (seconds) => `date_trunc('second', now()) + (${seconds}) * interval '1 second'`,
-    md5Of: (text) => `md5(${text})`,
-  },
-  mysql: {
-    numbers: (from, to) => `(select seq as n from seq_${from}_to_${to}) s`,
-    inSeconds: (seconds) => `date_add(now(3), interval ${seconds} second)`,
-    md5Of: (text) => `md5(${text})`,
-  },
-  sqlite: {
-    numbers: (from, to) =>
-      `(with recursive s(n) as (select ${from} union all select n + 1 from s where n < ${to})
-        select n from s) s`,
-    inSeconds: (seconds) => `strftime('%Y-%m-%dT%H:%M:%fZ', 'now', concat(${seconds}, ' seconds'))`,
-    md5Of: (text) => `(select hash from temp.hashes where text = ${text})`,
-  },
-};
-
-/** SQLite cannot count them itself. */
-async function writeHashes({ query }: Database, last: number, provider: string): Promise<void> {
-  await query("create temp table hashes (text text primary key, hash text)");
-  const things = ["tenant", "user", "session", "token", "verification", "reset", "config"];
-  const accounts = ["credential", provider].map((name) => `account-${name}`);
-  for (let n = 0; n <= last; n++) {
-    const texts = [...things.map((thing) => `${thing}-${n}`), ...accounts.map((it) => it + n)];
-    const rows = texts.map((text) => `('${text}', '${md5(text)}')`);
-    await query(`insert into temp.hashes values ${rows}`);
-  }
-}
-
-type Run = (sql: string) => Promise<unknown>;
-
-/** Loads into tables without keys, and builds the keys at the end: that is several times faster. */
-async function inBulk(database: Database, load: (run: Run) => Promise<void>) {
-  if (database.kind === "mysql") {
-    // One connection, and it builds the keys of an empty table in one go by itself.
-    const connection = await database.option.getConnection();
-    const run: Run = (sql) => connection.query(sql);
-    await run("set unique_checks = 0, foreign_key_checks = 0");
-    await load(run);
-    connection.destroy();
-    await database.query(`analyze table ${TABLES.map(database.quote).join(", ")}`);
-    return;
-  }
-  const { query } = database;
-  if (database.kind === "sqlite") {
-    await load(query);
-    await query("drop table temp.hashes");
-    await query("analyze");
-    return;
-  }
-  await query("set synchronous_commit = off");
-  await query("set maintenance_work_mem = '512MB'");
-  const constraints = await query(`
-    select format('alter table %s drop constraint %I', conrelid::regclass, conname) as drop,
-      format('alter table %s add constraint %I %s', conrelid::regclass, conname,
-        pg_get_constraintdef(oid)) as make
-    from pg_constraint where connamespace = 'public'::regnamespace order by contype <> 'f'`);
-  const indexes = await query(`
-    select format('drop index %s', indexrelid::regclass) as drop, pg_get_indexdef(indexrelid) as make
-    from pg_index join pg_class on pg_class.oid = indrelid
-    where relnamespace = 'public'::regnamespace
-      and not exists (select from pg_constraint where conindid = indexrelid)`);
-  for (const { drop } of [...constraints, ...indexes]) await query(String(drop));
-  await load(query);
-  for (const { make } of [...constraints.reverse(), ...indexes]) await query(String(make));
-  await query(`vacuum analyze ${TABLES.map(database.quote).join(", ")}`);
-}
-
 /** A statement as it reached the database. */
-export interface Query {
+interface Query {
   sql: string;
   params: unknown[];
 }
 
 /** What a statement costs, whatever the tables hold. */
-export interface Plan extends Query {
+interface Plan extends Query {
   /** Tables that are read from end to end. */
   scans: string[];
   /** The largest number of rows, or of entries of an index, that one step of the plan reads. */
@@ -261,7 +71,7 @@ function listenToSqlite(dialect: Dialect, listener: Listener): void {
 }
 
 /** Every statement from now on that reads or writes rows, with its parameters. */
-export function recordQueries(database: TestDatabase): Query[] {
+function recordQueries(database: TestDatabase): Query[] {
   const queries: Query[] = [];
   listen(database, (_, sql, run, params) => {
     if (/^(select|insert|update|delete)\b/i.test(sql)) {
@@ -272,7 +82,7 @@ export function recordQueries(database: TestDatabase): Query[] {
   return queries;
 }
 
-export async function explain(database: TestDatabase, { sql, params }: Query): Promise<Plan> {
+async function explain(database: TestDatabase, { sql, params }: Query): Promise<Plan> {
   const explainOn = { postgres: explainPostgres, mysql: explainMysql, sqlite: explainSqlite };
   const { scans, rows } = await explainOn[database.kind](database, sql, params);
   return { sql, params, scans, rows };
@@ -359,10 +169,10 @@ async function explainSqlite({ query, quote }: TestDatabase, sql: string, params
 const CLIENT = { clientId: "size-client", clientSecret: "size-secret" };
 
 /** What generated users sign in with. */
-export const CREDENTIALS: Credentials = { password: `hashed:${PASSWORD}`, provider: "gitlab" };
+const CREDENTIALS: Credentials = { password: `hashed:${PASSWORD}`, provider: "gitlab" };
 
 /** An instance whose tenants are about to be generated, and what it mails. */
-export async function createSizeInstance(options: SocialOptions) {
+async function createSizeInstance(options: SocialOptions) {
   const resetTokens: string[] = [];
   const app = await createSocialInstance({
     ...options,
@@ -379,23 +189,23 @@ export async function createSizeInstance(options: SocialOptions) {
   return { ...app, resetTokens };
 }
 
-export type SizeInstance = Awaited<ReturnType<typeof createSizeInstance>>;
+type SizeInstance = Awaited<ReturnType<typeof createSizeInstance>>;
 
 /** Looks inside of names and slugs, where no index leads: goes through the tenants until it has enough. */
-export const SEARCH = "search tenants";
+const SEARCH = "search tenants";
 
 /** Runs one request that has to go well. */
-export async function succeed<T>(name: string, run: () => Promise<Answer<T>>): Promise<T> {
+async function succeed<T>(name: string, run: () => Promise<Answer<T>>): Promise<T> {
   const { status, data, location } = await run();
   if (status < 400 && !location?.includes("error")) return data;
   throw new Error(`${name}: ${status} ${location ?? ""} ${JSON.stringify(data)}`);
 }
 
 /** Runs one request; its name says what for. */
-export type Step = <T>(name: string, run: () => Promise<Answer<T>>) => Promise<T>;
+type Step = <T>(name: string, run: () => Promise<Answer<T>>) => Promise<T>;
 
 /** Walks through the flows of one generated tenant, request by request. */
-export async function walk(app: SizeInstance, size: Size, tenant: number, step: Step) {
+async function walk(app: SizeInstance, size: Size, tenant: number, step: Step) {
   const id = tenantId(tenant);
   const named = { "x-tenant-id": id };
   const n = userOf(tenant, 1, size);
@@ -461,7 +271,7 @@ export async function walk(app: SizeInstance, size: Size, tenant: number, step: 
 }
 
 /** Stops the transaction that deletes a tenant right before its commit, with all that it locks. */
-export function holdDeletion(database: TestDatabase) {
+function holdDeletion(database: TestDatabase) {
   const commit = gate();
   const deleting = new WeakSet<object>();
   listen(database, (connection, sql, run) => {
@@ -477,7 +287,7 @@ export function holdDeletion(database: TestDatabase) {
 }
 
 /** One of the other tenants' people signs in, signs up, or starts with a provider. */
-export function otherTenantsRequest(app: SizeInstance, size: Size, index: number) {
+function otherTenantsRequest(app: SizeInstance, size: Size, index: number) {
   const n = 1 + ((index * 7919) % size.users);
   const named = { tenantId: tenantId(1 + (n % size.tenants)) };
   const person = { ...named, email: userEmail(n), password: PASSWORD };
@@ -487,3 +297,186 @@ export function otherTenantsRequest(app: SizeInstance, size: Size, index: number
   if (index % 3 === 1) return app.browser().post("/tenant/sign-in/social", social);
   return app.browser().post("/tenant/sign-in/email", person);
 }
+
+const WALKED: [DatabaseKind, Size][] = [
+  ["postgres", { tenants: 20_000, users: 100_000, hotUsers: 10_000 }],
+  ["mysql", { tenants: 20_000, users: 40_000, hotUsers: 5_000 }],
+  // It knows its tables by their statistics alone.
+  ["sqlite", { tenants: 100, users: 1_000, hotUsers: 500 }],
+];
+
+/** More than any flow needs, and far less than the hot tenant has. */
+const FEW = 50;
+
+describe("queries of a large database", () => {
+  it.each(WALKED.filter(([kind]) => databases.includes(kind)))(
+    "on %s: no flow scans a table, or reads more rows in a tenant with many users",
+    async (kind, size) => {
+      const database = await createDatabase(kind);
+      onTestFinished(() => database.close());
+      const queries = recordQueries(database);
+      const app = await createSizeInstance({ database });
+      await populate(database, size, CREDENTIALS);
+
+      const problems: string[] = [];
+      let seen = 0;
+      for (const place of [1, HOT]) {
+        await walk(app, size, place, async (name, run) => {
+          queries.length = 0;
+          const data = await succeed(name, run);
+          expect(queries, name).not.toHaveLength(0);
+          for (const query of queries.splice(0)) {
+            const { scans, rows } = await explain(database, query);
+            // better-auth counts the users of a list, and those are as many as they are.
+            const tooMany = rows > FEW && !query.sql.startsWith("select count(");
+            const isSearch = name === SEARCH && / from .tenant. where /.test(query.sql);
+            if ((scans.length || tooMany) && !isSearch) {
+              problems.push(`${name}: ${rows} rows: ${query.sql}`);
+            }
+            seen++;
+          }
+          return data;
+        });
+      }
+      expect(problems).toEqual([]);
+      expect(seen).toBeGreaterThan(200);
+
+      // What is looked for would be found.
+      const sql = `select * from ${database.quote("user")} where name = 'nobody'`;
+      const { scans, rows } = await explain(database, { sql, params: [] });
+      expect(scans).toEqual(["user"]);
+      expect(rows).toBeGreaterThan(FEW);
+    },
+    // A few seconds on a machine of its own.
+    120_000,
+  );
+
+  it("on SQLite without statistics: what one user has is found by the user", async () => {
+    const database = await createDatabase("sqlite");
+    onTestFinished(() => database.close());
+    const queries = recordQueries(database);
+    const app = await createSizeInstance({ database });
+    const statistics = await database.query(
+      "select name from sqlite_master where name like '%stat1'",
+    );
+    expect(statistics).toEqual([]);
+    const { id: tenantId } = await app.createTenant("acme");
+    const person = { tenantId, email: "jane@acme.com", password: PASSWORD, name: "Jane" };
+    const me = app.browser();
+    await succeed("sign-up", () => me.post("/tenant/sign-up/email", person));
+    queries.length = 0;
+    await succeed("list-sessions", () => me.get("/list-sessions"));
+    await succeed("list-accounts", () => me.get("/list-accounts"));
+    const lists = queries.filter(({ sql }) => /from "(session|account)".*"userId" = \?/.test(sql));
+    expect(lists).toHaveLength(2);
+    for (const { sql, params } of lists) {
+      const [plan] = await database.query(`explain query plan ${sql}`, params);
+      expect(plan?.detail).toMatch(/USING INDEX \S+ \(userId=\?\)/);
+    }
+  });
+
+  it.runIf(databases.includes("postgres"))(
+    "every column that refers to another table has an index, so that deletions find their rows",
+    async () => {
+      const { database } = await createInstance({ database: "postgres" });
+      const references = await database.query(`
+        select conrelid::regclass as "table", pg_get_constraintdef(pg_constraint.oid) as reference,
+          exists (select from pg_index where indrelid = conrelid and indkey[0] = conkey[1]) as indexed
+        from pg_constraint where contype = 'f' and connamespace = 'public'::regnamespace`);
+      expect(references).toHaveLength(3);
+      expect(references.filter(({ indexed }) => !indexed)).toEqual([]);
+    },
+  );
+});
+
+const DELETED: [DatabaseKind, Size][] = [
+  ["postgres", { tenants: 2_000, users: 20_000, hotUsers: 20_000 }],
+  ["mysql", { tenants: 2_000, users: 20_000, hotUsers: 6_000 }],
+];
+
+/** As docs/databases.md advises for MySQL and MariaDB. */
+function readCommitted({ option }: TestDatabase) {
+  option.pool.on("connection", (connection: { query(sql: string): void }) =>
+    connection.query("set session transaction isolation level read committed"),
+  );
+}
+
+async function largeTenant(
+  kind: DatabaseKind,
+  size: Size,
+  prepare: (database: TestDatabase) => void,
+) {
+  const database = await createDatabase(kind);
+  onTestFinished(() => database.close());
+  prepare(database);
+  const app = await createSizeInstance({ database });
+  await populate(database, size, CREDENTIALS);
+  const id = tenantId(HOT);
+  const rows = async () => {
+    const column = database.quote("tenantId");
+    const counts = [await app.rows("tenant", "id = ?", [id])];
+    for (const table of TABLES.slice(1)) counts.push(await app.rows(table, `${column} = ?`, [id]));
+    return counts;
+  };
+  const remove = () => app.api.deleteTenant({ body: { tenantId: id } });
+  return { app, rows, remove };
+}
+
+describe.each(DELETED.filter(([kind]) => databases.includes(kind)))(
+  "deleting a tenant with many users on %s",
+  (kind, size) => {
+    it("keeps nobody else from signing in, takes little memory, and happens at one moment", async () => {
+      let held = { reached: Promise.resolve(), release: () => {} };
+      let queries: ReturnType<typeof recordQueries> = [];
+      const { app, rows, remove } = await largeTenant(kind, size, (database) => {
+        if (kind === "mysql") readCommitted(database);
+        held = holdDeletion(database);
+        onTestFinished(held.release);
+        queries = recordQueries(database);
+      });
+      const before = await rows();
+      expect(Math.min(...before.slice(2))).toBe(size.hotUsers);
+
+      queries.length = 0;
+      const removed = remove();
+      await held.reached;
+      for (const { sql, params } of queries) {
+        expect(params.length, "parameters of a statement").toBeLessThanOrEqual(100);
+        const read = / limit (\?|\$\d)/.test(sql) ? Number(params.at(-1)) : 1;
+        expect(read, "rows at a time").toBeLessThanOrEqual(5000);
+      }
+      expect(await rows()).toEqual(before);
+
+      const requests = Array.from({ length: 150 }, (_, index) =>
+        otherTenantsRequest(app, size, index),
+      );
+      const patience = new Promise((resolve) => setTimeout(resolve, 30_000, "they wait"));
+      const statuses = Promise.all(requests).then((answers) => answers.map(({ status }) => status));
+      expect(await Promise.race([statuses, patience])).toEqual(requests.map(() => 200));
+      held.release();
+      expect(await removed).toEqual({ success: true });
+      expect(await rows()).toEqual([0, 0, 0, 0, 0, 0]);
+    }, 120_000);
+  },
+);
+
+it.runIf(databases.includes("mysql"))(
+  "with MariaDB's default isolation, others may wait for the deletion, and none of them fails",
+  async () => {
+    const [, size] = DELETED[1] ?? [];
+    if (!size) throw new Error("no size");
+    const { app, remove } = await largeTenant("mysql", size, () => {});
+    let removing = true;
+    let count = 0;
+    const statuses: number[] = [];
+    const people = [1, 2, 3, 4].map(async () => {
+      while (removing) statuses.push((await otherTenantsRequest(app, size, count++)).status);
+    });
+    await remove();
+    removing = false;
+    await Promise.all(people);
+    expect(statuses.length).toBeGreaterThan(10);
+    expect(new Set(statuses)).toEqual(new Set([200]));
+  },
+  120_000,
+);

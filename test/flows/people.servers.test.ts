@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { databases } from "../support/database";
 import { ACTORS, outcome, PLACES, passwordOf, shareWorld } from "../support/world";
 
+const NEW_PASSWORD = "a brand new password";
 describe.each(databases)("better-auth's own sign-up and sign-in on %s", (database) => {
   const world = shareWorld({}, database);
 
@@ -44,37 +45,6 @@ describe.each(ACTORS)("sessions at %s, named by %s", (place, way) => {
     return { people, mine, more, tokens, me: people.window(place, way) };
   }
 
-  it("get-session and list-sessions: the person's own, and nobody else's", async () => {
-    const { me, people, mine, more } = await open();
-    expect(await world.whoIs(me)).toEqual({
-      id: people[place].id,
-      email: people.email,
-      tenantId: world.ids[place],
-    });
-    const { data } = await me.get<{ token: string }[]>("/list-sessions");
-    expect(data.map(({ token }) => token).sort()).toEqual([mine, ...more].sort());
-  });
-
-  it.each([
-    ["/sign-out", [1, 2]],
-    ["/revoke-session", [0, 2]],
-    ["/revoke-other-sessions", [0]],
-    ["/revoke-sessions", []],
-  ])("%s ends what it says, here", async (path, left) => {
-    const { me, people, mine, more, tokens } = await open();
-    const all = [mine, ...more];
-    await world.touchesOnly(place, async () => {
-      // A session of a namesake is left alone.
-      for (const other of PLACES.filter((candidate) => candidate !== place)) {
-        await me.post("/revoke-session", { token: people[other].token });
-      }
-      expect((await me.post(path, { token: all[1] })).status).toBe(200);
-    });
-    expect(await tokens()).toEqual(left.map((index) => all[index]).sort());
-    expect((await world.whoIs(me))?.id).toBe(left.includes(0) ? people[place].id : undefined);
-    await people.expectSignsIn(place);
-  });
-
   it("update-session: an additional field on this session alone, and no other tenant (R3)", async () => {
     const { me, mine, people } = await open();
     const tenantId = world.ids.globex;
@@ -88,5 +58,27 @@ describe.each(ACTORS)("sessions at %s, named by %s", (place, way) => {
     const dark = sessions.filter((row) => row.theme === "dark");
     expect(dark.map(({ token }) => token)).toEqual([mine]);
     expect((await me.get("/get-session")).data.session).toMatchObject(session);
+  });
+});
+
+describe.each(ACTORS)("the account at %s, named by %s", (place, way) => {
+  const mine = passwordOf(place);
+  const open = async () => {
+    const people = await world.namesakes();
+    return { people, me: people.window(place, way) };
+  };
+
+  it("change-password, with revokeOtherSessions: a new session in the same place", async () => {
+    const { people, me } = await open();
+    const change = (more: object) =>
+      world.touchesOnly(place, () => me.post("/change-password", more));
+    const first = { currentPassword: mine, newPassword: NEW_PASSWORD };
+    expect((await change(first)).status).toBe(200);
+    await people.expectSignsIn(place, NEW_PASSWORD);
+    await people.expectLockedOut(place);
+    const back = { currentPassword: NEW_PASSWORD, newPassword: mine, revokeOtherSessions: true };
+    const { data } = await change(back);
+    expect(await people.rowsOf(place, "session")).toMatchObject([{ token: data.token }]);
+    expect(await world.whoIs(me)).toMatchObject({ tenantId: world.ids[place] });
   });
 });

@@ -1,0 +1,231 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer, type IncomingMessage, request as send } from "node:http";
+import type { AddressInfo, Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { EdgeVM } from "@edge-runtime/vm";
+import { build } from "tsup";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { Browser } from "./support/browser";
+import { PASSWORD } from "./support/instance";
+
+// Hono's server puts its own classes into the global scope: they go again with this file.
+vi.stubGlobal("Request", Request);
+vi.stubGlobal("Response", Response);
+afterAll(() => {
+  vi.unstubAllGlobals();
+});
+
+/** What an example is started with: a free port, and a secret. */
+function stubEnvironment() {
+  vi.stubEnv("PORT", "0");
+  vi.stubEnv("BETTER_AUTH_SECRET", "a test secret that is long enough for everybody");
+  onTestFinished(() => void vi.unstubAllEnvs());
+}
+
+async function portOf(server: Server) {
+  if (!server.listening) await new Promise((resolve) => server.once("listening", resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+const close = (server: Server) => new Promise((resolve) => server.close(resolve));
+
+/**
+ * A browser that talks to a server on this machine over real HTTP, whatever host it asks for: names
+ * below localhost are not known everywhere.
+ */
+function browse(port: number, origin: string, headers?: Record<string, string>) {
+  const handler = async (request: Request) => {
+    const body = Buffer.from(await request.arrayBuffer());
+    return new Promise<Response>((resolve, reject) => {
+      const { method, url } = request;
+      const { host, pathname, search } = new URL(url);
+      const outgoing = send(
+        {
+          host: "127.0.0.1",
+          port,
+          method,
+          path: pathname + search,
+          headers: { ...Object.fromEntries(request.headers), host, "content-length": body.length },
+        },
+        async (answer) => {
+          const chunks: Buffer[] = [];
+          for await (const chunk of answer) chunks.push(chunk);
+          const { rawHeaders, statusCode = 0 } = answer;
+          const received = new Headers();
+          for (let i = 0; i < rawHeaders.length; i += 2) {
+            received.append(rawHeaders[i] ?? "", rawHeaders[i + 1] ?? "");
+          }
+          resolve(new Response(Buffer.concat(chunks), { status: statusCode, headers: received }));
+        },
+      );
+      outgoing.once("error", reject).end(body);
+    });
+  };
+  return new Browser(handler, `${origin}/api/auth`, headers);
+}
+
+interface Place {
+  /** A browser that has not been here before. */
+  visit(): Browser;
+  /** Where the example says who is signed in. */
+  me: string;
+}
+
+type Me = { email?: string; tenantId?: string };
+type Signed = { user: { id: string; tenantId: string | null } };
+
+/** The same person signs up and in at two tenants, and is somebody else at each of them. */
+async function expectTwoTenants(acme: Place, globex: Place) {
+  const person = { name: "Al", email: "al@example.com", password: PASSWORD };
+  const signed: Signed["user"][] = [];
+  for (const [here, there] of [
+    [acme, globex],
+    [globex, acme],
+  ] as const) {
+    const newcomer = await here.visit().post<Signed>("/sign-up/email", person);
+    expect(newcomer.status, JSON.stringify(newcomer.data)).toBe(200);
+
+    const browser = here.visit();
+    const again = await browser.post<Signed>("/sign-in/email", person);
+    expect([again.status, again.data.user.id]).toEqual([200, newcomer.data.user.id]);
+    const { tenantId } = again.data.user;
+    expect(tenantId).toEqual(expect.any(String));
+    expect((await browser.get<Me>(here.me)).data).toEqual({ email: person.email, tenantId });
+    expect((await browser.get<Me>(there.me)).data).toEqual({});
+    signed.push(again.data.user);
+  }
+  expect(signed[0]?.id).not.toBe(signed[1]?.id);
+  expect(signed[0]?.tenantId).not.toBe(signed[1]?.tenantId);
+}
+
+test("Hono: each subdomain is a tenant", async () => {
+  stubEnvironment();
+  const { server } = await import("../examples/hono/server");
+  const port = await portOf(server);
+  const at = (host: string) => {
+    const origin = `http://${host}:${port}`;
+    return { visit: () => browse(port, origin), me: `${origin}/me` };
+  };
+  await expectTwoTenants(at("acme.localhost"), at("globex.localhost"));
+  const unknown = await at("nobody.localhost").visit().get("/get-session");
+  expect([unknown.status, unknown.code]).toEqual([404, "TENANT_NOT_FOUND"]);
+  await close(server);
+});
+
+test("Express: each path is a tenant, and one browser has a session at several", async () => {
+  stubEnvironment();
+  const { server } = await import("../examples/express/server");
+  const port = await portOf(server);
+  const origin = `http://localhost:${port}`;
+  const visit = (slug: string) => browse(port, origin, { "x-tenant-slug": slug });
+  const at = (slug: string) => ({ visit: () => visit(slug), me: `${origin}/t/${slug}/me` });
+  await expectTwoTenants(at("acme"), at("globex"));
+
+  const person = { email: "al@example.com", password: PASSWORD };
+  const window = visit("acme");
+  await window.post("/sign-in/email", person);
+  const other = window.fork({ "x-tenant-slug": "globex" });
+  await other.post("/sign-in/email", person);
+  for (const { me } of [at("acme"), at("globex")]) {
+    expect((await other.get(me)).data.email).toBe(person.email);
+  }
+  await close(server);
+});
+
+const root = join(import.meta.dirname, "..");
+const out = mkdtempSync(join(tmpdir(), "better-auth-tenant-edge-"));
+let bundle: string;
+
+beforeAll(async () => {
+  await build({
+    entry: { handler: join(root, "examples/edge/handler.ts") },
+    outDir: out,
+    format: "iife",
+    globalName: "edge",
+    platform: "neutral",
+    noExternal: [/.*/],
+    // What better-auth itself loads only where it is there.
+    external: ["node:async_hooks", "@opentelemetry/api"],
+    outExtension: () => ({ js: ".js" }),
+    esbuildOptions(options) {
+      options.mainFields = ["module", "main"];
+      // Here better-auth has a stand-in for AsyncLocalStorage, which it takes where there is none.
+      options.conditions = ["edge", "import"];
+      options.alias = { "better-auth-tenant": join(root, "src/index.ts") };
+      // esbuild forgets to start a module that is both imported and loaded late.
+      options.ignoreAnnotations = true;
+    },
+    config: false,
+    silent: true,
+    clean: false,
+    treeshake: false,
+  });
+  bundle = readFileSync(join(out, "handler.js"), "utf8");
+}, 120_000);
+
+afterAll(() => rmSync(out, { recursive: true }));
+
+type Example = typeof import("../examples/edge/handler");
+
+/** A context with the web's globals, the storage for requests, and nothing of Node. */
+function createIsolate(globals: object = { AsyncLocalStorage }) {
+  const isolate = new EdgeVM({ extend: (context) => Object.assign(context, globals) });
+  isolate.evaluate(bundle);
+  return isolate;
+}
+
+test("the edge: nothing of Node is there, and each domain is a tenant", async () => {
+  const isolate = createIsolate();
+  const missing = "[typeof process, typeof require, typeof Buffer, typeof module]";
+  expect([...isolate.evaluate(missing)]).toEqual(Array(4).fill("undefined"));
+  const { auth }: Example = isolate.evaluate("edge");
+  for (const slug of ["acme", "globex"]) {
+    await auth.api.createTenant({ body: { name: slug.toUpperCase(), slug } });
+  }
+
+  const handle: (url: string, init: object) => Promise<Response> = isolate.evaluate(
+    "(url, init) => edge.default.fetch(new Request(url, init))",
+  );
+  const server = createServer(async (request, answer) => {
+    const response = await handle(`https://${request.headers.host}${request.url}`, {
+      method: request.method,
+      headers: headersOf(request),
+      body: await bodyOf(request),
+    });
+    answer.writeHead(response.status, [...response.headers].flat());
+    answer.end(await response.text());
+  }).listen(0, "127.0.0.1");
+  const port = await portOf(server);
+  const at = (host: string) => ({
+    visit: () => browse(port, `https://${host}`),
+    me: `https://${host}/me`,
+  });
+  await expectTwoTenants(at("login.acme.test"), at("login.globex.test"));
+  const platform = at("example.test").visit();
+  const answer = await platform.post("/tenant/sign-in/email", {
+    email: "al@example.com",
+    password: "any",
+    tenantId: "any",
+  });
+  expect([answer.status, answer.code]).toEqual([400, "TENANT_ID_REQUIRED"]);
+  await close(server);
+  // Passwords are hashed in plain JavaScript there.
+}, 60_000);
+
+test("where requests cannot be kept apart, it does not start", async () => {
+  const { auth }: Example = createIsolate({}).evaluate("edge");
+  const creating = auth.api.createTenant({ body: { name: "Acme", slug: "acme" } });
+  await expect(creating).rejects.toThrow("tenantAuth() requires AsyncLocalStorage");
+});
+
+function headersOf({ rawHeaders }: IncomingMessage): string[][] {
+  return rawHeaders.flatMap((name, i) => (i % 2 ? [] : [[name, rawHeaders[i + 1] ?? ""]]));
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
+  let body = "";
+  for await (const chunk of request) body += chunk;
+  return body || undefined;
+}

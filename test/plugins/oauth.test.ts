@@ -1,0 +1,175 @@
+import { bearer, genericOAuth, oauthPopup, oneTap } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
+import type { Answer, Browser } from "../support/browser";
+import { startIdentityProvider } from "../support/identity-provider";
+import { fakeGoogleAndGitHub } from "../support/providers";
+import { GLOBAL, shareSocialWorld } from "../support/social";
+import { createWorld, outcome, PLACES, type Place, queryOf, type Where } from "../support/world";
+
+describe("genericOAuth", () => {
+  async function createGenericWorld() {
+    const idp = await startIdentityProvider();
+    idp.registerClient("corp-client", "corp-secret");
+    idp.addPerson("alice");
+    // One of them has the name of a built-in provider.
+    const config = ["corp", "slack"].map((providerId) => ({
+      providerId,
+      clientId: "corp-client",
+      clientSecret: "corp-secret",
+      authorizationUrl: `${idp.issuer}/oauth/authorize`,
+      tokenUrl: `${idp.issuer}/oauth/token`,
+      userInfoUrl: `${idp.issuer}/api/v4/user`,
+      accountSubject: ({ profile }: { profile: { id?: unknown } }) => String(profile.id),
+    }));
+    const world = await createWorld({ plugins: [genericOAuth({ config })] });
+    /** Starts at a place and agrees at the provider; the address that leads back, and its path. */
+    async function authorize(browser: Browser, provider = "corp", path = "/sign-in/social") {
+      const body = { provider, callbackURL: "/in", errorCallbackURL: "/failed" };
+      const { data } = await browser.post<{ url: string }>(path, body);
+      const back = await idp.authorize(data.url, "alice");
+      return { back, path: new URL(back).pathname.replace("/api/auth", "") };
+    }
+    return { ...world, idp, authorize };
+  }
+
+  it("threat: the same provider account is three people in three places, each time", async () => {
+    const world = await createGenericWorld();
+    for (const [place, provider, path, wayBack] of [
+      ["acme", "corp", "/sign-in/social", "/tenant/callback/corp"],
+      ["acme", "corp", "/tenant/sign-in/social", "/tenant/callback/corp"],
+      ["globex", "slack", "/sign-in/social", "/tenant/callback/slack"],
+      ["platform", "corp", "/sign-in/social", "/callback/corp"],
+    ] as const) {
+      const started = world.at(place);
+      const authorized = await world.authorize(started, provider, path);
+      expect(authorized.path).toBe(wayBack);
+      // The way back names no tenant.
+      const browser = world.at("platform", started);
+      expect((await browser.get(authorized.back)).location).toBe("/in");
+      const person = { email: "alice@example.com", tenantId: world.ids[place] };
+      expect(await world.whoIs(browser, place)).toMatchObject(person);
+      expect(await world.rowsIn(place, "account")).toMatchObject([{ providerId: provider }]);
+    }
+    expect(await world.rows("user")).toBe(3);
+  });
+
+  it("threat: a state of a tenant is refused at better-auth's own callback", async () => {
+    const world = await createGenericWorld();
+    const browser = world.at("acme");
+    const { back } = await world.authorize(browser);
+    const refused = await browser.get(back.replace("/tenant/callback/", "/callback/"));
+    expect(queryOf(refused.location)).toHaveProperty("error");
+    expect(world.idp.exchanges()).toEqual([]);
+    expect(await world.rows("user")).toBe(0);
+  });
+
+  it("cannot be configured by a tenant: it is not built in", async () => {
+    const world = await createGenericWorld();
+    const operator = await world.operator();
+    const config = { providerId: "corp", clientId: "x", clientSecret: "y" };
+    const body = { tenantId: world.ids.acme, ...config };
+    const answer = await operator.post("/tenant/oauth-config/register", body);
+    expect(outcome(answer)).toEqual([400, "UNSUPPORTED_PROVIDER"]);
+  });
+});
+
+describe.each(["database", "cookie"] as const)("oauthPopup, state in the %s", (stateStrategy) => {
+  const ORIGIN = "http://localhost:3000";
+  const world = shareSocialWorld({ stateStrategy, plugins: [bearer(), oauthPopup()] });
+
+  /** What the page of a popup hands to the window that opened it. */
+  function messageIn({ data }: Answer): Record<string, unknown> {
+    const { text = "" } = data as { text?: string };
+    const script = /<script type="application\/json"[^>]*>(.*?)<\/script>/s;
+    return JSON.parse(script.exec(text)?.[1] ?? "{}");
+  }
+
+  /** Opens a popup at a place, which a navigation can name in its query only, and agrees. */
+  async function open(browser: Browser, place: Place) {
+    if (place === "acme") await world.configure("acme");
+    const named = { ...(world.ids[place] && { tenantId: world.ids[place] }) };
+    const page = { popupOrigin: ORIGIN, popupNonce: "a-nonce", callbackURL: "/in" };
+    const query = { provider: "gitlab", ...page, ...named };
+    const started = await browser.get("/oauth-popup/start", { query });
+    expect(started.status, JSON.stringify(started.data)).toBe(302);
+    const { client_id } = queryOf(started.location);
+    return { client_id, back: await world.idp.authorize(started.location ?? "", "alice") };
+  }
+
+  it.each([
+    ["acme", "its own client", "/tenant/callback/gitlab"],
+    ["globex", "the application's client", "/tenant/callback/gitlab"],
+    ["platform", "the application's client", "/callback/gitlab"],
+  ] as const)("at %s goes to %s, and hands over a token of there", async (place, _, path) => {
+    const browser = world.at(null);
+    const { client_id, back } = await open(browser, place);
+    expect(new URL(back).pathname).toBe(`/api/auth${path}`);
+    expect(client_id).toBe(place === "acme" ? `client-${world.ids.acme}` : GLOBAL.clientId);
+    const page = await browser.get(back);
+    expect([page.status, page.headers.get("content-type")]).toEqual([
+      200,
+      expect.stringContaining("text/html"),
+    ]);
+    const message = messageIn(page);
+    const expected = { targetOrigin: ORIGIN, nonce: "a-nonce", redirectTo: "/in" };
+    expect(message).toMatchObject({ ...expected, token: expect.any(String) });
+    expect(world.idp.exchanges().at(-1)?.params.client_id).toBe(client_id);
+    const embedded = world.browser({ authorization: `Bearer ${message.token}` });
+    for (const window of [browser, embedded]) {
+      expect(await world.whoIs(window)).toMatchObject({ tenantId: world.ids[place] });
+    }
+  });
+
+  it("hands over what went wrong", async () => {
+    const browser = world.at(null);
+    const { state = "" } = queryOf((await open(browser, "acme")).back);
+    const query = { state, error: "access_denied" };
+    const page = await browser.get("/tenant/callback/gitlab", { query });
+    expect(messageIn(page)).toMatchObject({ nonce: "a-nonce", error: { code: "access_denied" } });
+  });
+
+  it.each([
+    ["acme", "/callback/gitlab"],
+    ["platform", "/tenant/callback/gitlab"],
+  ] as const)("R6: a popup of %s is refused at %s", async (place, path) => {
+    const browser = world.at(null);
+    const { back } = await open(browser, place);
+    const named = { ...(place === "platform" && { tenantId: world.ids.acme }) };
+    const [users, sessions] = [await world.rows("user"), await world.rows("session")];
+    const page = await browser.get(path, { query: { ...queryOf(back), ...named } });
+    expect(messageIn(page)).not.toHaveProperty("token");
+    expect(page.headers.getSetCookie().join()).not.toMatch(/session_token=[^;]/);
+    expect([await world.rows("user"), await world.rows("session")]).toEqual([users, sessions]);
+  });
+});
+
+it("threat: oneTap: a Google account is three people, and each place takes its own client", async () => {
+  const { googleIdToken } = fakeGoogleAndGitHub();
+  const auth = { socialProviders: { google: GLOBAL } };
+  const world = await createWorld({ plugins: [oneTap()], auth });
+  const tap = async (where: Where, aud: string) => {
+    const browser = world.at(where);
+    const answer = await browser.post("/one-tap/callback", { idToken: googleIdToken({ aud }) });
+    return { ...answer, browser };
+  };
+  const expectSignsIn = async (place: Place, aud: string) => {
+    const person = { email: "alice@example.com", tenantId: world.ids[place] };
+    expect(await world.whoIs((await tap(place, aud)).browser)).toMatchObject(person);
+  };
+  for (const place of PLACES) await expectSignsIn(place, GLOBAL.clientId);
+  expect(await world.rows("user")).toBe(3);
+
+  const config = { providerId: "google", clientId: "client-acme", clientSecret: "secret" };
+  const body = { tenantId: String(world.ids.acme), ...config };
+  await world.api.registerTenantOAuthConfig({ body });
+  for (const [where, audience] of [
+    ["globex", "client-acme"],
+    ["platform", "client-acme"],
+    ["acme", GLOBAL.clientId],
+  ] as const) {
+    const refused = await world.unchanged(() => tap(where, audience));
+    expect([where, audience, refused.status]).toEqual([where, audience, 400]);
+    expect(refused.headers.getSetCookie()).toEqual([]);
+  }
+  await expectSignsIn("acme", "client-acme");
+});
