@@ -183,7 +183,10 @@ describe("what can be wrong", () => {
     const pull = (stream: ReadableStreamDefaultController) =>
       stream.enqueue(new TextEncoder().encode("x".repeat(1024)));
     google({ authorization: () => new Response(new ReadableStream({ pull, cancel })) });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
     expect((await check()).ok).toBe(true);
+    expect(vi.getTimerCount()).toBe(0);
     expect([timeouts.length, cancel.mock.calls.length]).toEqual([2, 1]);
   });
 

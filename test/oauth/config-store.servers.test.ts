@@ -246,8 +246,11 @@ const register = ({ api }: Instance, tenantId: string, config: object = {}) => {
 };
 const update = ({ api }: Instance, tenantId: string, changes: object) =>
   api.updateTenantOAuthConfig({ body: { tenantId, providerId: "google", ...changes } });
-const list = ({ api }: Instance, tenantId: string) =>
-  api.listTenantOAuthConfigs({ query: { tenantId } });
+/** By their names: copies are of the same age. */
+const list = async ({ api }: Instance, tenantId: string) => {
+  const configs = await api.listTenantOAuthConfigs({ query: { tenantId } });
+  return configs.sort((a, b) => (a.providerId < b.providerId ? -1 : 1));
+};
 const rotate = ({ api }: Instance) => api.rotateTenantOAuthSecrets();
 
 const PROVIDERS = ["google", "github", "gitlab", "discord", "slack", "zoom"];

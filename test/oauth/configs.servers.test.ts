@@ -278,7 +278,7 @@ describe.each(databases)("on %s", (kind) => {
 
     it("a tenant deleted while configs are registered keeps none of them", async () => {
       const operator = await world.operator();
-      const providers = ["google", "github", "gitlab"];
+      const providers = ["google", "github", "gitlab", "discord", "slack", "twitch"];
       const [deleted, ...answers] = await Promise.all([
         operator.post("/tenant/delete", { tenantId: acme.id }),
         ...[...providers, ...providers].map((providerId) =>

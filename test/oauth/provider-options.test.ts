@@ -1,7 +1,12 @@
 import type { ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { describe, expect, it } from "vitest";
-import { certainIssuerOf, mergeOptions, parseOwnOptions } from "../../src/oauth/provider-options";
+import {
+  certainIssuerOf,
+  issuerOf,
+  mergeOptions,
+  parseOwnOptions,
+} from "../../src/oauth/provider-options";
 import { entryOf, shared } from "../../src/oauth/provider-table";
 import { expectRefused, queryOf, shareWorld } from "../support/world";
 
@@ -223,4 +228,23 @@ describe("the issuer that is expected to come back with a code (RFC 9207)", () =
   ])("is written as providers do: %s", (issuer, expected) => {
     expect(certainIssuerOf("gitlab", { issuer })).toBe(expected);
   });
+});
+
+it.each<[string, object, string | undefined]>([
+  ["github", {}, undefined],
+  ["facebook", {}, "https://www.facebook.com"],
+  ["linkedin", {}, "https://www.linkedin.com/oauth"],
+  ["roblox", {}, "https://apis.roblox.com/oauth"],
+  ["cognito", POOL, "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_App"],
+  ["microsoft", {}, "https://login.microsoftonline.com/common/v2.0"],
+  [
+    "microsoft",
+    { authority: "https://a.ciamlogin.com", tenantId: "b" },
+    "https://a.ciamlogin.com/b/v2.0",
+  ],
+  ["salesforce", {}, "https://login.salesforce.com"],
+  ["salesforce", { environment: "sandbox" }, "https://test.salesforce.com"],
+  ["salesforce", { loginUrl: "a.my.salesforce.com" }, "https://a.my.salesforce.com"],
+])("%s with %j describes itself at %s", (id, options, expected) => {
+  expect(issuerOf(id, { ...options })).toBe(expected);
 });

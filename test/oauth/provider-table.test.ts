@@ -32,6 +32,8 @@ const GOOD: [provider: string, options: object, stored?: object][] = [
   ["google", { accessType: "online", hd: "*", includeGrantedScopes: false }],
   ...["page", "popup", "touch", "wap"].map((display): Row => ["google", { display }]),
   ["microsoft", { tenantId: "72f988bf-86f1-41af-91ab-2d7cd011db47", profilePhotoSize: 48 }],
+  ["microsoft", { authority: "https://login.microsoftonline.us" }],
+  ["microsoft", { authority: "https://login.partner.microsoftonline.cn" }],
   [
     "microsoft",
     { authority: "https://acme.ciamlogin.com/" },
@@ -55,6 +57,7 @@ const GOOD: [provider: string, options: object, stored?: object][] = [
   ["salesforce", { environment: "production" }],
   ["twitch", { claims: ["picture", "updated_at"] }],
   ["vk", { scheme: "dark" }],
+  ["vk", { scheme: "light" }],
   ["wechat", { platformType: "WebsiteApp", lang: "cn" }],
   ["wechat", { lang: "en" }],
 ];

@@ -116,6 +116,11 @@ describe("configs that cannot be read", () => {
     expect(await ask()).toEqual({ access: 200, refresh, info: 200 });
     await spoil();
     expect(await ask()).toEqual({ access: 200, refresh, info: 200 });
+    // One query serves all the providers that an endpoint asks for.
+    world.database.statements.length = 0;
+    await browser.post("/get-access-token", { accountId });
+    const asked = world.database.statements.filter((sql) => sql.includes("tenantOauthConfig"));
+    expect(asked).toHaveLength(1);
     if (provider === "github") return;
     // They stop the sign-in that would need them, and no other.
     expect((await world.signInAtProvider(world.at(null), "acme")).location).toBe("/welcome");

@@ -247,7 +247,7 @@ describe("trustedProviderHosts", () => {
     https://167772167 https://0x0a000007 https://10.7 https://10.0.0.007 http://localhost
     http://localhost:3002 http://localhost.:3001 http://127.0.0.1 http://127.1:9000
     http://2130706433:9000 http://[::ffff:127.0.0.1]:9000 http://[0:0:0:0:0:0:0:1]:8080
-    http://[::1] http://gitlab.com ftp://localhost:3001
+    http://[::1] http://gitlab.com ftp://localhost:3001 https://xn--a.corp.example
     https://gitlab.com/evil https://GitLab.com/evil https://gitlab.com/a/b https://b2c.example
     https://evil.b2c.example.evil.example/directory`),
   )("%s is not", (address) => {
