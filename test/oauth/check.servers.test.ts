@@ -115,48 +115,43 @@ describe("a good config", () => {
 });
 
 describe("what can be wrong", () => {
+  const CLIENT_UNKNOWN = "The provider does not know this client id and secret";
+  const tokenSays = (status: number, error?: string) => ({
+    token: () => {
+      const told = { error, error_description: `no such secret: ${GOOGLE.clientSecret}` };
+      return Response.json(told, { status });
+    },
+  });
+  const broken = () => new Response("out of order", { status: 500 });
+
+  it.each<[string, Parameters<typeof google>[0], bad: Address, message?: string]>([
+    ["invalid_client", tokenSays(401, "invalid_client"), "token", CLIENT_UNKNOWN],
+    ["it with another status", tokenSays(400, "invalid_client"), "token", CLIENT_UNKNOWN],
+    ["unauthorized_client", tokenSays(400, "unauthorized_client"), "token", CLIENT_UNKNOWN],
+    ["401 without a word", tokenSays(401), "token", CLIENT_UNKNOWN],
+    ["another address", tokenSays(404), "token", "The address answers with 404"],
+    ["no tokens today", { token: broken }, "token"],
+    ["nobody to give tokens", { token: unreachable }, "token"],
+    ["a broken page", { authorization: broken }, "authorization"],
+    ["no page", { authorization: unreachable }, "authorization"],
+    ["a broken discovery", { discovery: broken }, "discovery"],
+    ["a page for a discovery", { discovery: () => new Response("<html></html>") }, "discovery"],
+    ["no issuer in it", { discovery: () => Response.json({ issuer: 1 }) }, "discovery"],
+    ["nothing in it", { discovery: () => Response.json(null) }, "discovery"],
+    ["one elsewhere", { discovery: () => Response.redirect("https://else.example") }, "discovery"],
+  ])("%s", async (_, answers, bad, message) => {
+    google(answers);
+    const data = await check();
+    expect([data.ok, badIn(data)]).toEqual([false, [bad]]);
+    if (message) expect(data.findings[2]?.message).toBe(message);
+  });
+
   it("nobody is there", async () => {
     fakeNetwork();
-    const data = await check();
-    expect([data.ok, badIn(data)]).toEqual([false, ["authorization", "token", "discovery"]]);
-    expect(data.findings.map(({ message }) => message)).toEqual([
+    expect((await check()).findings.map(({ message }) => message)).toEqual([
       "The options are complete",
       ...Array.from({ length: 4 }, () => "The provider cannot be reached"),
     ]);
-  });
-
-  it.each(Object.keys(ADDRESSES) as Address[])("only %s is out of order", async (address) => {
-    google({ [address]: () => new Response("out of order", { status: 500 }) });
-    expect(badIn(await check())).toEqual([address]);
-    google({ [address]: unreachable });
-    expect(badIn(await check())).toEqual([address]);
-  });
-
-  it.each<[string, number, object]>([
-    ["invalid_client", 401, { error: "invalid_client" }],
-    ["invalid_client with another status", 400, { error: "invalid_client" }],
-    ["unauthorized_client", 400, { error: "unauthorized_client" }],
-    ["no word at all", 401, {}],
-    ["the address is another", 404, {}],
-  ])("the provider does not take the client: %s", async (_, status, body) => {
-    const told = { ...body, error_description: `no such secret: ${GOOGLE.clientSecret}` };
-    google({ token: () => Response.json(told, { status }) });
-    const data = await check();
-    expect(badIn(data)).toEqual(["token"]);
-    const unknown = "The provider does not know this client id and secret";
-    const expected = status > 401 ? `The address answers with ${status}` : unknown;
-    expect(data.findings[2]?.message).toBe(expected);
-  });
-
-  it.each<[string, () => Response]>([
-    ["a page", () => new Response("<html>welcome</html>")],
-    ["no issuer", () => Response.json({ token_endpoint: ADDRESSES.token })],
-    ["a number for an issuer", () => Response.json({ issuer: 1 })],
-    ["null", () => Response.json(null)],
-    ["elsewhere", () => Response.redirect("https://elsewhere.example")],
-  ])("there is no discovery document: %s", async (_, discovery) => {
-    google({ discovery });
-    expect(badIn(await check())).toEqual(["discovery"]);
   });
 
   it("the provider takes its time", async () => {

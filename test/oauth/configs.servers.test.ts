@@ -8,7 +8,6 @@ import {
   createWorld,
   type OAuthTenant,
   outcome,
-  queryOf,
   shareWorld,
 } from "../support/world";
 
@@ -324,27 +323,6 @@ describe("sign-ins", () => {
     const update = (changes: object) => acme.update({ providerId: "gitlab", ...changes });
     return { ...acme, ...client, update };
   }
-
-  it("go by what was changed, with the secret that was kept, and a new one at once", async () => {
-    const { id, clientId, clientSecret, update } = await createClient();
-    const started = async () => queryOf((await world.start(browser(), id)).data.url);
-    const comeBack = async () => (await world.signInAtProvider(browser(), id)).location;
-    const usedSecret = () => world.idp.exchanges().at(-1)?.params.client_secret;
-    await update({ scopes: ["api"], options: { disableSignUp: true } });
-    expect(await started()).toMatchObject({ client_id: clientId, scope: "read_user api" });
-    expect(await comeBack()).toBe("/failed?error=signup_disabled");
-    expect(usedSecret()).toBe(clientSecret);
-    await update({ options: null });
-    expect(await comeBack()).toBe("/welcome");
-    await update({ enabled: false });
-    expect((await started()).client_id).toBe("global-client");
-
-    await update({ enabled: true });
-    world.idp.registerClient(clientId, "the-next-secret");
-    expect(await comeBack()).toMatch(/^\/failed\?error=/);
-    await update({ clientSecret: "the-next-secret" });
-    expect([await comeBack(), usedSecret()]).toEqual(["/welcome", "the-next-secret"]);
-  });
 
   it.each<[string, object, refused?: true]>([
     ["after a change of the scopes", { scopes: ["api"] }, true],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PASSWORD } from "../support/instance";
-import { createWorld, outcome, shareWorld } from "../support/world";
+import { outcome, shareWorld } from "../support/world";
 
 const GOOGLE = { providerId: "google", clientId: "id", clientSecret: "secret" };
 
@@ -80,26 +80,6 @@ describe.each([false, true])("threat: path tricks, with skipTrailingSlashes: %s"
     const list = await world.at(null).get("/tenant/list/");
     expect([signIn.status, list.status]).toEqual(skips ? [200, 401] : [404, 404]);
   });
-
-  it.each(["/tenant/sign-up/email", "/sign-in/email"])(
-    "R12: disabledPaths: %s closes a tenant's as well, however written",
-    async (path) => {
-      const closed = await createWorld({ auth: { ...auth, disabledPaths: [path] } });
-      const { email } = await closed.as("jane", "acme");
-      const isSignUp = path.includes("sign-up");
-      const ours = isSignUp ? path : `/tenant${path}`;
-      const open = isSignUp ? "/tenant/sign-in/email" : "/tenant/sign-up/email";
-      const post = (endpoint: string) => {
-        const address = endpoint.includes("sign-up") ? "new@example.com" : email;
-        const body = { name: "New", email: address, password: PASSWORD };
-        return closed.at("acme").post(endpoint, body);
-      };
-      await closed.unchanged(async () => {
-        for (const trick of tricks(ours)) isOneOf(trick, (await post(trick)).status, 404);
-      });
-      expect((await post(open)).status).toBe(200);
-    },
-  );
 });
 
 describe("requests forged by another site", () => {

@@ -306,22 +306,6 @@ describe("options of the application", () => {
     },
   );
 
-  it("additional user fields are taken or refused, filled in and answered", async () => {
-    const additionalFields = {
-      department: { type: "string", required: true },
-      plan: { type: "string", required: false, defaultValue: "free", input: false },
-      secretNote: { type: "string", required: false, returned: false },
-    } as const;
-    const world = await createWorld({ auth: { user: { additionalFields } } });
-    const missing = await world.unchanged(() => world.at("acme").post(SIGN_UP, somebody()));
-    expect(outcome(missing)).toEqual([400, "MISSING_FIELD"]);
-    const sent = { ...somebody(), department: "sales", secretNote: "hush" };
-    const { data } = await world.at("acme").post(SIGN_UP, sent);
-    expect(data.user).toMatchObject({ department: "sales", plan: "free" });
-    expect(data.user).not.toHaveProperty("secretNote");
-    expect(await world.rows("user", `"secretNote" = 'hush'`)).toBe(1);
-  });
-
   it("two-factor: a user with it on gets twoFactorRedirect and no session", async () => {
     const plugins = [multiSession(), twoFactor({ skipVerificationOnEnable: true })];
     const world = await createWorld({ plugins });
