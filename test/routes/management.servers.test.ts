@@ -13,10 +13,7 @@ import {
 } from "../support/world";
 
 // A check of a config asks the provider.
-let atProviders: ReturnType<typeof interceptFetch>;
-beforeEach(() => {
-  atProviders = interceptFetch({});
-});
+beforeEach(() => void interceptFetch({}));
 
 type Action = TenantManagementRequest["action"];
 
@@ -355,45 +352,37 @@ describe("canManageTenants", () => {
 });
 
 describe("threat: checked one id, acted on another", () => {
-  it.each(CALLS.filter(({ header }) => header))(
-    "R1: four names on $path, and the one that is asked about is the one acted on",
-    async (call) => {
-      let resolved: string | undefined;
-      const resolveTenantId = () => resolved;
-      const own = await createAsking(() => true, { tenant: { resolveTenantId } });
-      const ids: string[] = [];
-      for (let count = 0; count < 4; count++) ids.push(await createManaged(own));
-      const [body = "", query = "", header = "", host = ""] = ids;
-      const browser = await own.as("jane", "platform");
-      const names = { query: { tenantId: query }, headers: { "x-tenant-id": header } };
-      /** Who has got, lost or switched off a config, or whose client was tried at the provider. */
-      const touched = async () => {
-        const tried = atProviders.map(({ params }) => params.get("client_id"));
-        const found = ids.map(async (id) => {
-          const configs = await own.api.listTenantOAuthConfigs({ query: { tenantId: id } });
-          const isSame = configs.length === 1 && configs[0]?.enabled;
-          return isSame && !tried.includes(`client-${id}`) ? [] : [id];
-        });
-        return (await Promise.all(found)).flat();
-      };
-      const acted: string[] = [];
-      const expectActedOn = async (id: string, target: string | undefined, rest: Rest) => {
-        if (call.body) acted.push(id);
-        expect((await manage(browser, call, target, rest)).status).toBe(200);
-        expect(own.asked.splice(0).map(({ tenantId }) => tenantId)).toEqual([id]);
-        expect((await touched()).sort()).toEqual(acted.toSorted());
-      };
-      await expectActedOn(header, undefined, { headers: names.headers });
-      await expectActedOn(query, undefined, names);
-      if (call.body) await expectActedOn(body, body, names);
-      resolved = host;
-      await expectActedOn(host, undefined, { headers: names.headers });
-      // R7: the resolver names one tenant, the body or the query another.
-      const refused = await manage(browser, call, body, names);
-      expect(outcome(refused)).toEqual([409, "TENANT_SCOPE_CONFLICT"]);
-      expect((await touched()).sort()).toEqual(acted.toSorted());
-    },
-  );
+  it("R1: four names, and the one that is asked about is the one acted on", async () => {
+    let resolved: string | undefined;
+    const resolveTenantId = () => resolved;
+    const own = await createAsking(() => true, { tenant: { resolveTenantId } });
+    const ids: string[] = [];
+    for (let count = 0; count < 4; count++) ids.push((await own.createTenant()).id);
+    const [body = "", query = "", header = "", host = ""] = ids;
+    const browser = await own.as("jane", "platform");
+    const names = { query: { tenantId: query }, headers: { "x-tenant-id": header } };
+    const register = CALLS.find(({ action }) => action === "oauth-config:register") as Call;
+    const touched: string[] = [];
+    const expectActedOn = async (id: string, target: string | undefined, rest: Rest) => {
+      expect((await manage(browser, register, target, rest)).status).toBe(200);
+      expect(own.asked.splice(0).map(({ tenantId }) => tenantId)).toEqual([id]);
+      touched.push(id);
+      const configs = (await own.everything()).tenantOauthConfig as { tenantId: string }[];
+      expect(configs.map(({ tenantId }) => tenantId).sort()).toEqual(touched.toSorted());
+    };
+    await expectActedOn(header, undefined, { headers: names.headers });
+    await expectActedOn(query, undefined, names);
+    await expectActedOn(body, body, names);
+    resolved = host;
+    await expectActedOn(host, undefined, { headers: names.headers });
+    // R7: the resolver names one tenant, the body or the query another.
+    await own.unchanged(async () => {
+      for (const call of CALLS.filter(({ header }) => header)) {
+        const refused = await manage(browser, call, body, { headers: names.headers });
+        expect(outcome(refused)).toEqual([409, "TENANT_SCOPE_CONFLICT"]);
+      }
+    });
+  });
 
   // MariaDB compares text without regard to case and to spaces at the end.
   it.each(databases)(
@@ -463,9 +452,8 @@ describe("calls of the server API", () => {
     ];
     await world.unchanged(async () => {
       for (const [headers, [statusCode, code]] of cases) {
-        for (const call of serverCalls(world, world.ids.acme, headers)) {
-          await expect(call()).rejects.toMatchObject({ statusCode, body: { code } });
-        }
+        const call = world.api.listTenants({ headers });
+        await expect(call).rejects.toMatchObject({ statusCode, body: { code } });
       }
       const url = "http://localhost:3000/api/auth/tenant/create";
       const request = new Request(url, { method: "POST" });
