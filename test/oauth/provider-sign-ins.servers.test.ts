@@ -120,11 +120,13 @@ function playProvider(number: number, aud: string) {
   });
 }
 
+/** Asked for besides the provider's own. */
+const SCOPES = ["one.more", "and.another"];
+
 /** Somebody signs in, looks at their account, and has its tokens refreshed. */
 async function travel(browser: Browser, row: Row, whose: string) {
-  const scopes = ["one.more", "and.another"];
   const pages = { callbackURL: "/welcome", errorCallbackURL: "/failed" };
-  const body = { provider: row.provider, scopes, ...pages };
+  const body = { provider: row.provider, ...pages };
   const start = await browser.post<{ url: string }>("/sign-in/social", body);
   expect(outcome(start)).toEqual([200, undefined]);
   const { origin, pathname, searchParams } = new URL(start.data.url);
@@ -168,7 +170,7 @@ function configured(who: string, chosen: Row[], more: object = {}) {
   const entries = chosen.map(({ provider, options }) => {
     const { clientId, clientSecret } = clientOf(who, provider);
     const id = provider === "tiktok" ? { clientKey: clientId } : { clientId };
-    return [provider, { ...id, clientSecret, ...options, ...more }];
+    return [provider, { ...id, clientSecret, scope: SCOPES, ...options, ...more }];
   });
   return Object.fromEntries(entries) as NonNullable<BetterAuthOptions["socialProviders"]>;
 }
@@ -203,7 +205,7 @@ afterAll(() => Promise.all(opened.map((database) => database.close())));
 /** A new tenant with a client of its own. */
 async function settle({ api, createTenant }: World, { provider, options }: Row, more = {}) {
   const { id: tenantId } = await createTenant();
-  const config = { providerId: provider, options: { ...options, ...more } };
+  const config = { providerId: provider, scopes: SCOPES, options: { ...options, ...more } };
   const body = { tenantId, ...clientOf("own", provider), ...config };
   await api.registerTenantOAuthConfig({ body });
   return tenantId;
@@ -216,7 +218,11 @@ const isTurn = (row: Row) => everyCase || rows.indexOf(row) % 5 === 0;
 const tried = rows.filter((row) => row.round > 0 || isTurn(row) || row.provider === "tiktok");
 
 describe.each(tried)("$name", (row) => {
-  const plainly = () => travel(plain.get(row.round)?.browser() as Browser, row, "plain");
+  let seen: Promise<string> | undefined;
+  const plainly = () => {
+    seen ??= travel(plain.get(row.round)?.browser() as Browser, row, "plain");
+    return seen;
+  };
 
   it("is asked as better-auth asks it, with the tenant's own client", async () => {
     expect(await visit(alone, row)).toBe(await plainly());
