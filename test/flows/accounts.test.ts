@@ -69,7 +69,7 @@ const clientsSent = (world = shared) =>
     clientSecret: client_secret,
   }));
 
-/* Tokens and their refresh, at every kind of provider: test/oauth/provider-tokens.servers.test.ts. */
+/* Tokens and their refresh, at every kind of provider: test/oauth/provider-sign-ins.servers.test.ts. */
 describe.each(ACTORS)("accounts at %s, named by %s", (place, way) => {
   const others = PLACES.filter((other) => other !== place);
   const sent = {

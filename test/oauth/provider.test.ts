@@ -1,18 +1,20 @@
 import { symmetricEncrypt } from "better-auth/crypto";
 import { createAuthorizationURL, validateAuthorizationCode } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { arrivedAt, build, callbackPath } from "../../src/oauth/provider";
-import { createDatabase } from "../support/database";
+import { isAtForeignHost } from "../../src/oauth/provider-options";
+import { assertNamesTenant } from "../../src/oauth/trusted-addresses";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
-import { fakeNetwork } from "../support/providers";
+import { fakeNetwork, googleIdToken } from "../support/providers";
 import {
   createWorld,
   expectRefused,
   type OAuthTenant,
   outcome,
   queryOf,
+  shareMade,
   shareWorld,
   type World,
 } from "../support/world";
@@ -42,11 +44,12 @@ const offeredAt = async ({ browser }: Pick<World, "browser">, tenantId: string) 
 };
 
 describe("a provider on a host that the tenant brought", () => {
-  const POOL = { region: "eu-west-1", userPoolId: "eu-west-1_Acme" };
+  const usual = `${BASE_URL}/tenant/callback/gitlab`;
 
   /** Every place that tells the redirect URI of a config, and where a sign-in sends it. */
-  async function redirectURIs(providerId: string, options?: object, redirectURI?: string) {
+  async function redirectURIs(options?: object, redirectURI?: string) {
     fakeNetwork();
+    const providerId = "gitlab";
     const registered = await register({ providerId, options, redirectURI });
     const [listed] = await acme.list();
     const checked = await acme.check({ providerId });
@@ -56,36 +59,32 @@ describe("a provider on a host that the tenant brought", () => {
     return new Set([...told, unsaved.data.redirectURI, queryOf(data.url).redirect_uri]);
   }
 
-  it.each<[string, Record<string, unknown>]>([
-    ["gitlab", { issuer: "https://gitlab.acme.example" }],
-    ["gitlab", { issuer: "https://gitlab.acme.example/git/" }],
-    ["paybin", { issuer: "https://idp.acme.example" }],
-    ["microsoft", { authority: "https://login.acme.example/adfs", tenantId: "acme" }],
-    ["cognito", { domain: "login.acme.example", ...POOL }],
-    ["salesforce", { loginUrl: "https://login.acme.example/" }],
-  ])("%s with %j has a redirect URI of its own", async (providerId, options) => {
-    const own = `${BASE_URL}/tenant/callback/${providerId}?tenant=${acme.id}`;
-    expect(await redirectURIs(providerId, options)).toEqual(new Set([own]));
+  it("has a redirect URI of its own; control: others have the one that tenants share", async () => {
+    expect(await redirectURIs(GITLAB.options)).toEqual(new Set([`${usual}?tenant=${acme.id}`]));
+    expect(await redirectURIs({ issuer: "https://gitlab.com/" })).toEqual(new Set([usual]));
+    // The application's own choice of a host, which no tenant brought.
+    await register({ providerId: "paybin", options: { prompt: "login" } });
+    const { redirect_uri } = queryOf((await acme.start("paybin")).data.url);
+    expect(redirect_uri).toBe(`${BASE_URL}/tenant/callback/paybin`);
   });
 
-  it.each<[string, Record<string, unknown> | undefined]>([
-    ["gitlab", undefined],
-    ["gitlab", { issuer: "https://gitlab.com/" }],
-    ["google", { hd: "acme.example" }],
-    ["microsoft", { authority: "https://acme.ciamlogin.com", tenantId: "acme" }],
-    ["microsoft", { authority: "https://acme.b2clogin.com/acme.example", tenantId: "policy" }],
-    ["cognito", { domain: "acme.auth.eu-west-1.amazoncognito.com", ...POOL }],
-    ["salesforce", { loginUrl: "acme.my.salesforce.com" }],
-    // The application's own choice of a host, which no tenant brought.
-    ["paybin", undefined],
-    ["paybin", { prompt: "login" }],
-  ])("control: %s with %j has the one that tenants share", async (providerId, options) => {
-    const usual = `${BASE_URL}/tenant/callback/${providerId}`;
-    expect(await redirectURIs(providerId, options)).toEqual(new Set([usual]));
+  it.each<[isForeign: boolean, string, ...options: Record<string, unknown>[]]>([
+    [true, "gitlab", { issuer: "https://gitlab.acme.example" }],
+    [true, "paybin", { issuer: "https://idp.acme.example" }],
+    [true, "microsoft", { authority: "https://login.acme.example/adfs", tenantId: "acme" }],
+    [true, "cognito", { domain: "login.acme.example" }],
+    [true, "salesforce", { loginUrl: "login.acme.example" }],
+    [false, "gitlab", {}, { issuer: "https://gitlab.com/" }, { issuer: undefined }],
+    [false, "google", { hd: "acme.example" }],
+    [false, "microsoft", { authority: "https://acme.ciamlogin.com", tenantId: "acme" }],
+    [false, "microsoft", { authority: "https://acme.b2clogin.com/acme.example" }],
+    [false, "cognito", { domain: "acme.auth.eu-west-1.amazoncognito.com" }],
+    [false, "salesforce", { loginUrl: "acme.my.salesforce.com" }],
+  ])("is not where it usually is: %s for %s with %j", (expected, id, ...given) => {
+    for (const options of given) expect(isAtForeignHost(id, options)).toBe(expected);
   });
 
   it("update tells when the address changes, and check whatever else is wrong", async () => {
-    const usual = `${BASE_URL}/tenant/callback/gitlab`;
     const { clientSecret } = CLIENT;
     await register({ providerId: "gitlab" });
     const own = await acme.update({ ...GITLAB, clientSecret });
@@ -97,24 +96,26 @@ describe("a provider on a host that the tenant brought", () => {
     expect([data.ok, data.redirectURI]).toEqual([false, usual]);
   });
 
-  it.each<[string, (id: string) => string]>([
-    ["names nobody", () => "https://proxy.example/back"],
-    ["is the address that tenants share", () => `${BASE_URL}/tenant/callback/gitlab`],
-    ["names another tenant", () => `${BASE_URL}/tenant/callback/gitlab?tenant=another`],
-    ["names another tenant as well", (id) => `https://proxy.example/?tenant=${id}&tenant=another`],
-    ["names another tenant before", (id) => `https://proxy.example/?tenant=another&tenant=${id}`],
-    ["names it twice", (id) => `https://proxy.example/?tenant=${id}&tenant=${id}`],
-    ["names more than the tenant", (id) => `https://proxy.example/?tenant=${id}0`],
-    ["names it in other letters", (id) => `https://proxy.example/?Tenant=${id}`],
-    ["names it in its path", (id) => `https://proxy.example/tenant=${id}`],
-    ["names it as a request would", (id) => `https://proxy.example/?tenantId=${id}`],
-  ])("threat: mix-up: has no overriding redirect URI that %s", async (_, uri) => {
-    const redirectURI = uri(acme.id);
+  it.each([
+    ["names nobody", ""],
+    ["names another tenant", "?tenant=another"],
+    ["names another tenant as well", "?tenant=acme&tenant=another"],
+    ["names another tenant before", "?tenant=another&tenant=acme"],
+    ["names it twice", "?tenant=acme&tenant=acme"],
+    ["names more than the tenant", "?tenant=acme0"],
+    ["names it in other letters", "?Tenant=acme"],
+    ["names it in its path", "tenant=acme"],
+    ["names it as a request would", "?tenantId=acme"],
+  ])("threat: mix-up: has no overriding redirect URI that %s", (_, rest) => {
+    const assert = () => assertNamesTenant(`https://proxy.example/${rest}`, "acme");
+    expect(assert).toThrow(/add tenant=acme to the query/);
+  });
+
+  it("threat: mix-up: is told so by register, update and check", async () => {
+    const redirectURI = usual;
     const { clientSecret } = CLIENT;
     const sent = fakeNetwork();
-    const refused = await register({ ...GITLAB, redirectURI });
-    expectRefused(refused, 400, "INVALID_REDIRECT_URI");
-    expect(refused.data.message).toContain(`tenant=${acme.id}`);
+    expectRefused(await register({ ...GITLAB, redirectURI }), 400, "INVALID_REDIRECT_URI");
     expect(await acme.list()).toEqual([]);
     const { data: before } = await register(GITLAB);
     expectRefused(await acme.update({ ...GITLAB, redirectURI }), 400, "INVALID_REDIRECT_URI");
@@ -123,7 +124,6 @@ describe("a provider on a host that the tenant brought", () => {
     expect([data.ok, data.redirectURI]).toEqual([false, redirectURI]);
     expect(data.findings).toMatchObject([{ subject: "options", code: "INVALID_REDIRECT_URI" }]);
     expect(sent).toEqual([]);
-
     // Control: on the public host it is good, and cannot move away with it.
     const good = await register({ providerId: "gitlab", redirectURI });
     expect([good.status, good.data.callbackURL]).toEqual([200, redirectURI]);
@@ -132,7 +132,7 @@ describe("a provider on a host that the tenant brought", () => {
 
   it("has one with exactly the tenant's id, which is what a sign-in sends", async () => {
     const uri = `https://proxy.example/back?from=gitlab&tenant=${acme.id}`;
-    expect(await redirectURIs("gitlab", GITLAB.options, uri)).toEqual(new Set([uri]));
+    expect(await redirectURIs(GITLAB.options, uri)).toEqual(new Set([uri]));
     const redirectURI = `https://other.example/?tenant=${acme.id}`;
     const changed = await acme.update({ providerId: "gitlab", redirectURI });
     expect([changed.status, changed.data.callbackURL]).toEqual([200, redirectURI]);
@@ -166,51 +166,25 @@ describe("a config that was stored while its host was trusted", () => {
     await acme.spoil("options", await symmetricEncrypt({ key, data }));
   }
 
-  it("starts no sign-in on any path, is not offered, and the global provider does not stand in", async () => {
+  it("starts no sign-in, ends those on their way, and the global one does not stand in", async () => {
     await register(GITLAB);
     expect(await offeredAt(world, acme.id)).toContainEqual({ id: "gitlab", name: "Gitlab" });
-    await forget();
-    const sent = fakeNetwork();
-    const before = await world.rows("verification");
-    const person = await world.signUp(acme.id);
-    const body = { provider: "gitlab" };
-    const answers = [
-      await acme.start("gitlab"),
-      await world.at(acme.id).post("/sign-in/social", body),
-      await person.post("/link-social", body),
-    ];
-    for (const answer of answers) {
-      expectRefused(answer, 400, UNTRUSTED);
-      expect(answer.location).toBeNull();
-      expect(JSON.stringify(answer.data)).not.toMatch(/forgotten|global/);
-    }
-    expect(JSON.stringify(await offeredAt(world, acme.id))).not.toContain("gitlab");
-    expect(await world.rows("verification")).toBe(before);
-    expect(sent).toEqual([]);
-  });
-
-  it("ends a sign-in that is on its way, before a code leaves", async () => {
-    await register(GITLAB);
     const { data, browser } = await acme.start("gitlab");
+    const before = await world.rows("verification");
     await forget();
     const sent = fakeNetwork();
-    const { state = "" } = queryOf(data.url);
-    const query = { code: "good", state, tenant: acme.id };
+    const answer = await acme.start("gitlab");
+    expectRefused(answer, 400, UNTRUSTED);
+    expect(JSON.stringify(answer.data)).not.toMatch(/forgotten|global/);
+    expect(await world.rows("verification")).toBe(before);
+    expect(JSON.stringify(await offeredAt(world, acme.id))).not.toContain("gitlab");
+    const query = { code: "good", state: queryOf(data.url).state ?? "", tenant: acme.id };
     const back = await browser.get("/tenant/callback/gitlab", { query });
     expect([back.status, back.location]).toEqual([302, "/failed?error=untrusted_provider_host"]);
-    expect(sent).toEqual([]);
-    expect(await world.rowsIn(acme.id, "user")).toEqual([]);
-  });
-
-  it("is listed, says what is wrong when it is checked, and can be mended", async () => {
-    await register(GITLAB);
-    await forget();
-    const sent = fakeNetwork();
-    const options = { issuer: FORGOTTEN };
-    expect(await acme.list()).toMatchObject([{ readable: true, options }]);
-    const { data } = await acme.check({ providerId: "gitlab" });
-    const finding = { subject: "options", ok: false, code: UNTRUSTED };
-    expect(data).toMatchObject({ ok: false, findings: [finding] });
+    // It is listed, says what is wrong when it is checked, and can be mended.
+    expect(await acme.list()).toMatchObject([{ readable: true, options: { issuer: FORGOTTEN } }]);
+    const { data: checked } = await acme.check({ providerId: "gitlab" });
+    expect(checked.findings).toMatchObject([{ subject: "options", ok: false, code: UNTRUSTED }]);
     expect(sent).toEqual([]);
     await acme.update({ ...GITLAB, clientSecret: CLIENT.clientSecret });
     expect(new URL((await acme.start("gitlab")).data.url).host).toBe("gitlab.acme.example");
@@ -249,6 +223,65 @@ describe("whether a callback arrived where its flow was told to", () => {
   });
 });
 
+/** An internet where every code is good, and belongs to somebody. */
+const playPerson = (profile: object, id_token?: string) =>
+  fakeNetwork(({ url }) =>
+    Response.json(
+      url.includes("token") ? { access_token: "t", token_type: "Bearer", id_token } : profile,
+    ),
+  );
+
+/** Somebody comes back from a provider. */
+async function comeBack(tenant: OAuthTenant, provider: string, start: object = {}) {
+  const { data, browser } = await tenant.start(provider, start);
+  const { state = "", redirect_uri = "" } = queryOf(data.url);
+  const { location } = await browser.get(redirect_uri, { query: { code: "good", state } });
+  return { location, browser };
+}
+
+// Google says who somebody is in a token, and Zoom hides its options.
+it.each(["google", "zoom"])("a config says who may sign up with %s", async (providerId) => {
+  const profile = { id: "1", email: "new@example.com", display_name: "New", verified: 1 };
+  playPerson(
+    profile,
+    providerId === "google" ? googleIdToken({ aud: CLIENT.clientId }) : undefined,
+  );
+  const comeAsNewPerson = async (options: object, start: object = {}) => {
+    const tenant = await world.oauthTenant();
+    await tenant.register({ providerId, ...CLIENT, options });
+    const { location } = await comeBack(tenant, providerId, start);
+    return [location, (await world.rowsIn(tenant.id, "user")).length];
+  };
+  const keptOut = ["/failed?error=signup_disabled", 0];
+  const asked = { requestSignUp: true };
+  expect(await comeAsNewPerson({})).toEqual(["/welcome", 1]);
+  expect(await comeAsNewPerson({ disableSignUp: true })).toEqual(keptOut);
+  expect(await comeAsNewPerson({ disableImplicitSignUp: true })).toEqual(keptOut);
+  expect(await comeAsNewPerson({ disableImplicitSignUp: true }, asked)).toEqual(["/welcome", 1]);
+});
+
+it.each<[string, () => Promise<unknown>]>([
+  ["deleted", () => acme.remove("gitlab")],
+  ["moved to gitlab.com", () => register({ providerId: "gitlab" })],
+])(
+  "threat: issuer confusion: a namesake's number opens nothing after a config was %s",
+  async (_, move) => {
+    const alice = { id: 7, name: "Alice", email: "alice@example.com", state: "active" };
+    await register(GITLAB);
+    playPerson(alice);
+    expect((await comeBack(acme, "gitlab")).location).toBe("/welcome");
+    const [atHome] = await world.rowsIn(acme.id, "account");
+    expect(atHome?.accountId).toBe(`${GITLAB.options.issuer}#7`);
+    await move();
+    playPerson({ ...alice, email: "namesake@example.com" });
+    const { browser } = await comeBack(acme, "gitlab");
+    expect(await world.whoIs(browser, acme.id)).toMatchObject({ email: "namesake@example.com" });
+    const accounts = await world.rowsIn(acme.id, "account");
+    expect(accounts.map(({ accountId }) => accountId)).toContain("7");
+    expect(accounts.find(({ id }) => id === atHome?.id)?.userId).toBe(atHome?.userId);
+  },
+);
+
 type Home = "a host of its own" | "the application's host";
 
 /** Acme, whose provider is honest, and a tenant whose provider is not; the victim is Acme's. */
@@ -275,50 +308,47 @@ async function createTwoProviders(home: Home, storeStateStrategy: "database" | "
   return { honest, evil, good, hostile, users };
 }
 
-describe.each<Home>(["a host of its own", "the application's host"])(
-  "threat: mix-up: Acme's provider is on %s",
-  (home) => {
-    it.each(["database", "cookie"] as const)(
-      "a hostile provider that sends people on to it does not get their code (state in the %s)",
-      async (strategy) => {
-        const { honest, evil, good, hostile, users } = await createTwoProviders(home, strategy);
-        // The attacker's own sign-in at Acme has the challenge that the stolen code shall fit.
-        const attackers = new URL((await good.start("gitlab")).data.url);
-        const { data, browser: victim } = await hostile.start("gitlab");
-        // Where the hostile provider sends the victim, who has a session at the honest one.
-        attackers.searchParams.set("state", queryOf(data.url).state ?? "");
-        const back = await victim.get(await honest.authorize(attackers.href, "victim"));
-        expect(evil.exchanges()).toEqual([]);
-        expect(back.location).toBe("/failed?error=state_mismatch");
-        expect(await users()).toBe(0);
-      },
-    );
+describe.each([
+  ["a host of its own", "database"],
+  ["the application's host", "cookie"],
+] as const)("threat: mix-up: Acme's provider is on %s, its state in the %s:", (home, strategy) => {
+  it("a hostile provider that sends people on to it does not get their code", async () => {
+    const { honest, evil, good, hostile, users } = await createTwoProviders(home, strategy);
+    // The attacker's own sign-in at Acme has the challenge that the stolen code shall fit.
+    const attackers = new URL((await good.start("gitlab")).data.url);
+    const { data, browser: victim } = await hostile.start("gitlab");
+    // Where the hostile provider sends the victim, who has a session at the honest one.
+    attackers.searchParams.set("state", queryOf(data.url).state ?? "");
+    const back = await victim.get(await honest.authorize(attackers.href, "victim"));
+    expect(evil.exchanges()).toEqual([]);
+    expect(back.location).toBe("/failed?error=state_mismatch");
+    expect(await users()).toBe(0);
+  });
 
-    it("nor does a way back that was bent sign anybody in; control: both tenants' people do", async () => {
-      const { honest, evil, good, hostile } = await createTwoProviders(home, "database");
-      for (const bend of ["another tenant", "nobody"]) {
-        const { data, browser } = await good.start("gitlab");
-        const way = new URL(await honest.authorize(data.url, "victim"));
-        if (bend === "another tenant") way.searchParams.set("tenant", hostile.id);
-        else if (way.searchParams.has("tenant")) way.searchParams.delete("tenant");
-        else way.searchParams.set("tenant", "");
-        expect((await browser.get(way.href)).location).toBe("/failed?error=state_mismatch");
-      }
-      expect(honest.exchanges()).toEqual([]);
-      for (const [idp, tenant, name] of [
-        [honest, good, "victim"],
-        [evil, hostile, "somebody"],
-      ] as const) {
-        const { data, browser } = await tenant.start("gitlab");
-        const back = await browser.get(await idp.authorize(data.url, name));
-        expect(back.location).toBe("/welcome");
-        const [config] = await tenant.list();
-        const used = idp.exchanges().map(({ params }) => params.redirect_uri);
-        expect(used).toEqual([config?.callbackURL]);
-      }
-    });
-  },
-);
+  it("nor does a way back that was bent sign anybody in; control: both tenants' people do", async () => {
+    const { honest, evil, good, hostile } = await createTwoProviders(home, strategy);
+    for (const bend of ["another tenant", "nobody"]) {
+      const { data, browser } = await good.start("gitlab");
+      const way = new URL(await honest.authorize(data.url, "victim"));
+      if (bend === "another tenant") way.searchParams.set("tenant", hostile.id);
+      else if (way.searchParams.has("tenant")) way.searchParams.delete("tenant");
+      else way.searchParams.set("tenant", "");
+      expect((await browser.get(way.href)).location).toBe("/failed?error=state_mismatch");
+    }
+    expect(honest.exchanges()).toEqual([]);
+    for (const [idp, tenant, name] of [
+      [honest, good, "victim"],
+      [evil, hostile, "somebody"],
+    ] as const) {
+      const { data, browser } = await tenant.start("gitlab");
+      const back = await browser.get(await idp.authorize(data.url, name));
+      expect(back.location).toBe("/welcome");
+      const [config] = await tenant.list();
+      const used = idp.exchanges().map(({ params }) => params.redirect_uri);
+      expect(used).toEqual([config?.callbackURL]);
+    }
+  });
+});
 
 it("threat: mix-up: another issuer that comes back with a code is refused (RFC 9207)", async () => {
   const { honest, good } = await createTwoProviders("a host of its own", "database");
@@ -340,111 +370,79 @@ describe("a provider that better-auth adds or drops", () => {
   const tomorrow = { providerId: "tomorrow", ...CLIENT };
   const list = socialProviderList as unknown as string[];
   const factories = socialProviders as unknown as Record<string, unknown>;
-  let future: World;
+  const future = shareMade(async (database) => {
+    list.push("tomorrow");
+    factories.tomorrow = plain;
+    return createWorld({ database });
+  });
   let tenant: OAuthTenant;
 
-  type Options = typeof CLIENT;
-  type Flow = { state: string; codeVerifier: string; redirectURI: string };
-  type Code = { code: string; codeVerifier?: string; redirectURI: string };
-
   /** A provider as better-auth writes them, which needs a client id and a secret. */
-  const plain = (options: Options) => ({
+  const plain = (options: typeof CLIENT) => ({
     id: "tomorrow",
     name: "Tomorrow",
     accountSubject: ({ profile }: { profile: { id: string } }) => profile.id,
-    createAuthorizationURL: (flow: Flow) => {
+    createAuthorizationURL: (flow: {
+      state: string;
+      codeVerifier: string;
+      redirectURI: string;
+    }) => {
       const authorizationEndpoint = `${PROVIDER}/authorize`;
       return createAuthorizationURL({ id: "tomorrow", options, authorizationEndpoint, ...flow });
     },
-    validateAuthorizationCode: (code: Code) =>
+    validateAuthorizationCode: (code: { code: string; redirectURI: string }) =>
       validateAuthorizationCode({ ...code, options, tokenEndpoint: `${PROVIDER}/token` }),
-    async getUserInfo({ accessToken }: { accessToken?: string }) {
-      const headers = { authorization: `Bearer ${accessToken}` };
-      const profile = await (await fetch(`${PROVIDER}/me`, { headers })).json();
+    async getUserInfo() {
+      const profile = await (await fetch(`${PROVIDER}/me`)).json();
       return { user: { ...profile, emailVerified: true }, data: profile };
     },
     options,
   });
-
-  /** One that cannot even be made without more, and one that notices when somebody signs in. */
   const strict = () => {
     throw new Error("REALM_REQUIRED");
   };
-  const late = (options: Options) => ({ ...plain(options), createAuthorizationURL: strict });
-
   const forget = () => {
     if (list.includes("tomorrow")) list.splice(list.indexOf("tomorrow"), 1);
     delete factories.tomorrow;
   };
 
-  beforeAll(async () => {
-    list.push("tomorrow");
-    factories.tomorrow = plain;
-    future = await createWorld({ database: await createDatabase("sqlite") });
-  });
-
   beforeEach(async () => {
     tenant = await future.oauthTenant();
   });
-
-  afterAll(async () => {
-    forget();
-    await future.database.close();
-  });
+  afterAll(forget);
 
   it("works with a client id and a secret", async () => {
-    expect((await tenant.register(tomorrow)).status).toBe(200);
-    const sent = fakeNetwork(({ url }) =>
-      Response.json(
-        url.endsWith("/token")
-          ? { access_token: "good", token_type: "Bearer" }
-          : { id: "alice", name: "Alice", email: "alice@example.com" },
-      ),
-    );
-    const { data, browser } = await tenant.start("tomorrow");
-    const redirect_uri = `${BASE_URL}/tenant/callback/tomorrow`;
-    const { state = "", ...query } = queryOf(data.url);
-    expect(new URL(data.url).origin).toBe(PROVIDER);
-    expect(query).toMatchObject({ client_id: CLIENT.clientId, redirect_uri });
-    const back = await browser.get("/tenant/callback/tomorrow", { query: { code: "c", state } });
-    expect(back.location).toBe("/welcome");
+    const refused = await tenant.register({ ...tomorrow, options: { realm: "acme" } });
+    expectRefused(refused, 400, "INVALID_PROVIDER_OPTIONS");
+    const options = { prompt: "login" };
+    expect((await tenant.register({ ...tomorrow, options })).status).toBe(200);
+    const sent = playPerson({ id: "alice", name: "Alice", email: "alice@example.com" });
+    const { location, browser } = await comeBack(tenant, "tomorrow");
+    expect(location).toBe("/welcome");
     expect(sent.map((request) => request.url)).toEqual([`${PROVIDER}/token`, `${PROVIDER}/me`]);
-    const client = { client_id: CLIENT.clientId, client_secret: CLIENT.clientSecret };
-    const form = Object.fromEntries(new URLSearchParams(sent[0]?.body));
-    expect(form).toMatchObject({ ...client, redirect_uri });
-    const alice = { email: "alice@example.com", tenantId: tenant.id };
-    expect(await future.whoIs(browser, tenant.id)).toMatchObject(alice);
+    expect(Object.fromEntries(new URLSearchParams(sent[0]?.body))).toMatchObject({
+      client_id: CLIENT.clientId,
+      client_secret: CLIENT.clientSecret,
+      redirect_uri: `${BASE_URL}/tenant/callback/tomorrow`,
+    });
+    expect(await future.whoIs(browser, tenant.id)).toMatchObject({ tenantId: tenant.id });
     const offered = await offeredAt(future, tenant.id);
     expect(offered).toEqual([{ id: "tomorrow", name: "Tomorrow" }]);
-    const check = await tenant.check({ providerId: "tomorrow" });
-    expect(check.data).toMatchObject({ ok: true, redirectURI: redirect_uri });
-  });
-
-  it("takes the options that all providers share, and no others", async () => {
-    for (const [name, value] of Object.entries({ realm: "acme", additionalClientIds: ["other"] })) {
-      const refused = await tenant.register({ ...tomorrow, options: { [name]: value } });
-      expectRefused(refused, 400, "INVALID_PROVIDER_OPTIONS");
-      expect(refused.data.message).toContain(`options.${name}`);
-    }
-    expect(await tenant.list()).toEqual([]);
-    const options = { disableSignUp: true };
-    expect((await tenant.register({ ...tomorrow, options })).data.options).toEqual(options);
+    expect((await tenant.check({ providerId: "tomorrow" })).data.ok).toBe(true);
   });
 
   it.each([
     ["when it is made", strict],
-    ["when somebody wants to sign in", late],
+    [
+      "when somebody wants to sign in",
+      (options: typeof CLIENT) => ({ ...plain(options), createAuthorizationURL: strict }),
+    ],
   ])("is refused where it needs more, and says so %s", async (_, factory) => {
     factories.tomorrow = factory;
-    const sent = fakeNetwork();
     const answer = await tenant.register(tomorrow);
     expectRefused(answer, 400, "INVALID_PROVIDER_OPTIONS");
     expect(JSON.stringify(answer.data)).not.toMatch(/acme-client|REALM/);
     expect(await tenant.list()).toEqual([]);
-    const { data } = await tenant.check(tomorrow);
-    const finding = { subject: "options", ok: false, code: "INVALID_PROVIDER_OPTIONS" };
-    expect(data).toMatchObject({ ok: false, findings: [finding] });
-    expect(sent).toEqual([]);
     factories.tomorrow = plain;
   });
 

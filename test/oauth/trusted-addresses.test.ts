@@ -7,9 +7,8 @@ import {
   isTrustedAddress,
   isTrustedHost,
 } from "../../src/oauth/trusted-addresses";
-import { providerAnswers } from "../support/provider-answers";
 import { fakeNetwork } from "../support/providers";
-import { expectRefused, outcome, shareWorld } from "../support/world";
+import { expectRefused, shareWorld } from "../support/world";
 
 const world = shareWorld();
 const CLIENT = { clientId: "acme-client", clientSecret: "acme-secret" };
@@ -27,124 +26,79 @@ function refusal(call: () => unknown): string | undefined {
   }
 }
 
-/** An option that says where a provider is, and a good host for it. */
-interface Target {
-  providerId: "gitlab" | "paybin" | "microsoft" | "cognito" | "salesforce";
-  option: string;
-  own: string;
-}
-
-const targets: Target[] = [
-  { providerId: "gitlab", option: "issuer", own: "gitlab.com" },
-  { providerId: "paybin", option: "issuer", own: "idp.paybin.io" },
-  { providerId: "microsoft", option: "authority", own: "login.microsoftonline.com" },
-  { providerId: "cognito", option: "domain", own: "acme.auth.eu-west-1.amazoncognito.com" },
-  { providerId: "salesforce", option: "loginUrl", own: "acme.my.salesforce.com" },
+/** An option that is an address, and one that is a bare host. */
+const TARGETS = [
+  { providerId: "gitlab", option: "issuer", own: "gitlab.com", domain: "gitlab.com" },
+  {
+    providerId: "salesforce",
+    option: "loginUrl",
+    own: "a.salesforce.com",
+    domain: "salesforce.com",
+  },
 ];
-/** Whether the option is a bare host, and not an address. */
-const isBare = ({ option }: Target) => option === "domain" || option === "loginUrl";
-const domainOf = ({ own }: Target) => own.split(".").slice(-2).join(".");
 
 /** Loopback, in all its spellings; private networks, and what clouds keep there. */
 const INSIDE = words(`
-  localhost LOCALHOST localhost. localhost.localdomain localtest.me 127.0.0.1.nip.io
-  127.0.0.1 127.0.0.1. 127.1 127.0.1 127.000.000.001 127.255.255.254 127-0-0-1.sslip.io
-  2130706433 0x7f000001 0X7F000001 0x7f.0.0.1 0x7f.1 017700000001 0177.0.0.1 0177.1
-  00000177.0x0.0.1 0 0.0.0.0 [::1] [::] [0:0:0:0:0:0:0:1] [0000::0001] ::1
-  [::ffff:127.0.0.1] [::ffff:7f00:1] [::FFFF:7F00:1] [::127.0.0.1] [64:ff9b::7f00:1]
-  [fe80::1] [fe80::1%25eth0] [fe80::1%eth0] [fc00::1]
-  10.0.0.1 10.1 172.16.0.1 192.168.0.1 192.168.1 3232235521 0xc0a80001 100.64.0.1
-  169.254.169.254 2852039166 0xa9fea9fe 0251.0376.0251.0376 0xa9.0xfe.0xa9.0xfe 169.254.43518
-  [::ffff:169.254.169.254] [::ffff:a9fe:a9fe] [fd00:ec2::254]
-  metadata.google.internal metadata kubernetes.default.svc redis`);
+  localhost LOCALHOST localhost. localtest.me 127.0.0.1 127.1 127.000.000.001 2130706433
+  0x7f000001 0x7f.1 017700000001 0177.1 0 0.0.0.0 [::1] [::] [0:0:0:0:0:0:0:1] ::1
+  [::ffff:127.0.0.1] [::ffff:7f00:1] [64:ff9b::7f00:1] [fe80::1%25eth0] 10.0.0.1 192.168.1
+  3232235521 169.254.169.254 2852039166 0xa9fea9fe 0251.0376.0251.0376 [::ffff:a9fe:a9fe]
+  metadata.google.internal kubernetes.default.svc redis`);
 
 /** Hosts that lead elsewhere, or that only a forgiving parser takes for the provider's own. */
 const hostileHosts = (own: string, domain: string): string[] => [
   ...INSIDE,
   // Credentials, backslashes, dots and ports.
   ...words(`
-    user@${own} user:password@${own} @${own} :@${own} ${own}@evil.example
-    ${own}:443@evil.example ${own}%40evil.example evil.example%40${own}
-    evil.example\\@${own} evil.example\\${own} ${own}\\.evil.example ${own}\\@evil.example
-    \\\\evil.example\\${own}
-    ${own}. ${own}.. .${domain} a..${domain} ..${domain} .
-    ${own}:22 ${own}:80 ${own}:443 ${own}:0443 ${own}:0 ${own}: ${own}:99999 ${own}:-1
-    ${own}:+443 ${own}:443:443 ${own}:\uff14\uff14\uff13`),
-  // What a parser throws away.
-  ` ${own}`,
-  `${own} `,
-  `${own}\t`,
-  `${own}\n`,
-  `\n${own}`,
-  `${own.slice(0, 2)}\t${own.slice(2)}`,
-  `${own}\r\nhost: evil.example`,
-  `evil.example\t.${own}`,
-  `${own}\u0000`,
-  `${own}\u0000.evil.example`,
-  `${own.slice(0, 2)}\u00ad${own.slice(2)}`,
-  `${own.slice(0, 2)}\u200b${own.slice(2)}`,
-  `${own}\ufeff`,
-  // Letters that look like others, or become them.
+    user@${own} user:password@${own} @${own} ${own}@evil.example ${own}%40evil.example
+    evil.example\\@${own} evil.example\\${own} ${own}\\.evil.example \\\\evil.example\\${own}
+    ${own}. ${own}.. .${domain} a..${domain} ${own}:22 ${own}:443 ${own}:0443 ${own}: ${own}:99999
+    ${own}:443:443 ${own}:\uff14\uff14\uff13`),
+  // What a parser throws away, and letters that look like others, or become them.
+  ...[" ", "\t", "\n", "\u0000", "\u00ad", "\u200b", "\ufeff"].flatMap((odd) => [
+    `${odd}${own}`,
+    `${own}${odd}`,
+    `${own.slice(0, 2)}${odd}${own.slice(2)}`,
+    `${own}${odd}.evil.example`,
+  ]),
   ...["\u3002", "\uff0e", "\uff61"].map((dot) => own.replaceAll(".", dot)),
-  own.replace("o", "\u043e"),
-  own.replace(/[aey]/, "\u0430"),
+  own.replace(/[aeyo]/, "\u0430"),
   own.replace(/[a-z]/, (letter) => String.fromCharCode(letter.charCodeAt(0) + 0xfee0)),
+  // Whatever else an address may have; encoded, and near misses.
   ...words(`
-    \u2460\u2461\u2466.\u24ea.\u24ea.\u2460 \uff4cocalhost
-    xn--${domain.split(".")[0]}-9za.com xn--80ak6aa92e.com xn--`),
-  // Whatever else an address may have.
-  ...words(`
-    ${own}# ${own}#@evil.example ${own}? ${own}?a=b evil.example#${own} evil.example#.${own}
-    evil.example?.${own} evil.example/${own} evil.example/.${own} evil.example;.${own}
-    ${own}// ${own}//evil.example ${own}/.. ${own}/../evil ${own}/./ ${own}/a/../../b
-    ${own}/..;/admin ${own}/%2e%2e/evil ${own}/%2F ${own}/a%00 ${own}/.git ${own}/@evil.example
-    ${own}/a\\b ${own}/\u202eb`),
-  `${own}/a b`,
-  // Encoded, and near misses.
-  ...words(`
-    %6c%6f%63%61%6c%68%6f%73%74 127%2e0%2e0%2e1 ${own}%2eevil.example ${own}%00.evil.example
-    %00${own} ${own}.evil.example ${own}-evil.example evil-${domain} evil${domain}
-    ${domain}.evil.example ${domain}.co *.${domain} * ${own},evil.example ${own};evil.example
-    <${own}> "${own}" {${own}} evil.example`),
+    ${own}# ${own}? ${own}?a=b evil.example#${own} evil.example?.${own} evil.example/${own}
+    evil.example;.${own} ${own}// ${own}/.. ${own}/./ ${own}/a/../../b ${own}/%2e%2e/evil
+    ${own}/a%00 ${own}/.git ${own}/@evil.example ${own}/a\\b xn-- xn--80ak6aa92e.com
+    %6c%6f%63%61%6c%68%6f%73%74 127%2e0%2e0%2e1 ${own}%2eevil.example %00${own}
+    ${own}.evil.example ${own}-evil.example evil-${domain} evil${domain} ${domain}.co *.${domain}
+    * ${own},evil.example <${own}> "${own}" evil.example`),
   "",
 ];
 
 /** Addresses that are none, or of the wrong kind. */
 const hostileAddresses = (own: string, bare: boolean): string[] => [
   ...words(`
-    http://${own} HTTP://${own} http://localhost http://127.0.0.1 HTTPS://evil.example
-    http://169.254.169.254/latest/meta-data HtTpS://127.0.0.1
-    https:${own} https:/${own} https:///${own} https:////${own} https:\\\\${own}
-    https://https://${own} https://http://${own} https:https://${own} http:https://${own}
-    //${own} ///${own} https\u003a\u200b//${own} https%3a//${own} https%3A%2F%2F${own}
-    ftp://${own} ws://${own} wss://${own} gopher://${own}:70/_ dict://${own}:11211/ ldap://${own}
-    file:///etc/passwd file://${own}/etc/passwd blob:https://${own} view-source:https://${own}
-    jar:https://${own}!/ data:text/html,hello javascript:alert(1) javascript://${own}/%0aalert(1)
-    about:blank https:// https: https / /oauth ../oauth \\\\`),
+    http://${own} HTTP://${own} http://localhost http://169.254.169.254/latest/meta-data
+    https:${own} https:/${own} https:///${own} https:\\\\${own} https://https://${own}
+    https:https://${own} //${own} https%3a//${own} ftp://${own} wss://${own} gopher://${own}:70/_
+    file:///etc/passwd blob:https://${own} data:text/html,hello javascript://${own}/%0aalert(1)
+    https:// https: https / ../oauth \\\\`),
   ` https://${own}`,
-  `https://${own} `,
-  `\thttps://${own}`,
   `ht\ntps://${own}`,
   ...(bare ? [`${own}/oauth2`, `https://${own}/oauth2`] : [own, `${own}:443`, `${own}/oauth`]),
 ];
 
-describe.each(targets)("$providerId's $option", (target) => {
-  const { providerId, option, own } = target;
-  const bare = isBare(target);
-  const beside = providerAnswers[providerId].options;
-  const hosts = hostileHosts(own, domainOf(target));
+describe.each(TARGETS)("$providerId's $option", ({ providerId, option, own, domain }) => {
+  const bare = option === "loginUrl";
+  const hosts = hostileHosts(own, domain);
   const asAddresses = hosts.map((host) => `https://${host}`);
   const spellings = [...new Set([...(bare ? hosts : asAddresses), ...hostileAddresses(own, bare)])];
-  const given = (value: string) => ({
-    providerId,
-    ...CLIENT,
-    options: { ...beside, [option]: value },
-  });
+  const given = (value: string) => ({ providerId, ...CLIENT, options: { [option]: value } });
 
   it(`threat: into the network: refuses ${spellings.length} spellings of other hosts`, () => {
-    expect(spellings.length).toBeGreaterThan(180);
+    expect(spellings.length).toBeGreaterThan(100);
     const taken = [...spellings, ...asAddresses].filter((value) => {
-      const parse = () => parseOwnOptions(providerId, { ...beside, [option]: value }, []);
+      const parse = () => parseOwnOptions(providerId, { [option]: value }, []);
       return refusal(parse) !== "UNTRUSTED_PROVIDER_HOST";
     });
     expect(taken).toEqual([]);
@@ -153,26 +107,29 @@ describe.each(targets)("$providerId's $option", (target) => {
   it("threat: into the network: refuses them in requests, update and check as well", async () => {
     const sent = fakeNetwork();
     const acme = await world.oauthTenant();
-    // A few go the whole way, each option with others.
-    const first = targets.indexOf(target);
-    for (const spelling of spellings.filter((_, index) => index % 16 === first)) {
-      const answer = await acme.register(given(spelling));
-      expect([spelling, ...outcome(answer)]).toEqual([spelling, 400, "UNTRUSTED_PROVIDER_HOST"]);
-      expect(answer.data.message).toContain(`options.${option}`);
-    }
-    expect(await acme.list()).toEqual([]);
-
     for (const good of [`https://${own}`, `https://${own}/`, ...(bare ? [own] : [])]) {
       expect([good, (await acme.register(given(good))).status]).toEqual([good, 200]);
     }
-    const { options } = given("https://169.254.169.254");
-    const update = await acme.update({ providerId, options });
-    expectRefused(update, 400, "UNTRUSTED_PROVIDER_HOST");
-    const { data } = await acme.check({ providerId, ...CLIENT, options });
+    const evil = given("https://169.254.169.254");
+    const { clientId: _, ...changes } = evil;
+    for (const answer of [await acme.register(evil), await acme.update(changes)]) {
+      expectRefused(answer, 400, "UNTRUSTED_PROVIDER_HOST");
+      expect(answer.data.message).toContain(`options.${option}`);
+    }
+    const { data } = await acme.check(evil);
     expect(data.findings).toMatchObject([{ ok: false, code: "UNTRUSTED_PROVIDER_HOST" }]);
     expect(sent).toEqual([]);
     expect(JSON.stringify((await acme.list())[0]?.options)).toContain(own);
   });
+});
+
+it.each([
+  ["paybin", { issuer: "https://evil.example" }],
+  ["microsoft", { authority: "https://login.microsoftonline.com.evil.example" }],
+  ["cognito", { domain: "amazoncognito.com", region: "eu-west-1", userPoolId: "eu-west-1_A" }],
+])("threat: into the network: %s is not at %j", (providerId, options) => {
+  const parse = () => parseOwnOptions(providerId, options, []);
+  expect(refusal(parse)).toBe("UNTRUSTED_PROVIDER_HOST");
 });
 
 it.each([
@@ -258,7 +215,7 @@ describe("trustedProviderHosts", () => {
     https://167772167 https://0x0a000007 https://10.7 https://10.0.0.007 http://localhost
     http://localhost:3002 http://localhost.:3001 http://127.0.0.1 http://127.1:9000
     http://2130706433:9000 http://[::ffff:127.0.0.1]:9000 http://[0:0:0:0:0:0:0:1]:8080
-    http://[::1] http://gitlab.com ftp://localhost:3001
+    http://[::1] http://gitlab.com ftp://localhost:3001 https://xn--a.corp.example
     https://gitlab.com/evil https://GitLab.com/evil https://gitlab.com/a/b https://b2c.example
     https://evil.b2c.example.evil.example/directory`),
   )("%s is not", (address) => {
@@ -307,42 +264,27 @@ describe("a redirect URI", () => {
   });
 
   it.each([
-    // Without https, and what only begins like loopback.
+    // Without https, and what only begins like loopback; with credentials or a fragment.
     ...words(`
     http://app.example.com/back http://192.168.0.1/back http://localhost.evil.com/back
-    http://127.0.0.1.evil.com/back http://localhost:3000@evil.com/back`),
-    // With credentials or a fragment.
+    http://localhost:3000@evil.com/back https://somebody:password@app.example.com/back
+    https://@app.example.com/back https://app.example.com/back# https://app.example.com/back#part`),
+    // Not absolute, not in so many letters, or of another scheme.
     ...words(`
-    https://somebody@app.example.com/back https://somebody:password@app.example.com/back
-    https://@app.example.com/back https://app.example.com/back#part
-    https://app.example.com/back#`),
-    // Not absolute, or not in so many letters.
-    ...words(`
-    /back back app.example.com/back //evil.com/back \\\\evil.com\\back
-    https://app.example.com\\@evil.com https:\\\\evil.com https:evil.com https:/evil.com
-    https:///evil.com https:%2f%2fevil.com https:// https://app.example.com:99999/back`),
-    // Other schemes.
-    ...words(`
-    javascript:alert(1) javascript://app.example.com/%0aalert(1) data:text/html,hello
-    file:///etc/passwd myapp://back`),
+    /back app.example.com/back //evil.com/back \\\\evil.com\\back https://app.example.com\\@evil.com
+    https:\\\\evil.com https:evil.com https:/evil.com https:///evil.com https:%2f%2fevil.com https://
+    https://app.example.com:99999/back javascript:alert(1) javascript://app.example.com/%0aalert(1)
+    data:text/html,hello file:///etc/passwd myapp://back`),
     // What a parser throws away, or forgives.
     " https://app.example.com/back",
     "https://app.example.com/back\n",
     "ht\ttps://app.example.com/back",
     "https://app.example.com/\r\nset-cookie:a=b",
-    "https://app.example.com/\u0000",
     "https://app.example.com/a b",
     "https://\u0430pp.example.com/back",
     "",
   ])("threat: open redirect: %j is refused", (redirectURI) => {
     expect(refusal(() => assertRedirectURI(redirectURI))).toBe("INVALID_REDIRECT_URI");
-  });
-
-  it("is taken to the letter", async () => {
-    const acme = await world.oauthTenant();
-    const redirectURI = "https://app.example.com:8443/back?from=google&to=%2Fhome";
-    const { data } = await acme.register({ providerId: "google", ...CLIENT, redirectURI });
-    expect([data.redirectURI, data.callbackURL]).toEqual([redirectURI, redirectURI]);
   });
 
   // It is only ever handed to the browser and to the provider.

@@ -3,49 +3,36 @@ import type { Answer, Browser } from "../support/browser";
 import { databases } from "../support/database";
 import { shareWorld } from "../support/world";
 
-/** Stands for the id of Acme in the tables below. */
-const TENANT = "<Acme>";
-
-/** What each endpoint takes. Every case below changes one thing about it. */
-const POST: Record<string, Record<string, unknown>> = {
-  "/tenant/create": { name: "New", slug: "new-slug", metadata: { a: 1 } },
-  "/tenant/update": { tenantId: TENANT, name: "New", slug: "new-slug", metadata: { a: 1 } },
-  "/tenant/delete": { tenantId: TENANT },
-  "/tenant/oauth-config/register": {
-    tenantId: TENANT,
-    providerId: "google",
-    clientId: "new-id",
-    clientSecret: "new-secret",
-    scopes: ["email"],
-    redirectURI: "https://example.com/callback",
-    enabled: false,
-  },
-  "/tenant/oauth-config/delete": { tenantId: TENANT, providerId: "google" },
+/** What each endpoint takes, besides the id of Acme. Every case below changes one thing about it. */
+const TENANT = { name: "New", slug: "new-slug", metadata: { a: 1 } };
+const CONFIG = { providerId: "google", clientId: "new-id", clientSecret: "new-secret" };
+const POST: Record<string, object> = {
+  "/tenant/create": TENANT,
+  "/tenant/update": TENANT,
+  "/tenant/delete": {},
+  "/tenant/oauth-config/register": { ...CONFIG, scopes: ["email"], enabled: false },
+  "/tenant/oauth-config/update": { providerId: "google", clientSecret: "new-secret" },
+  "/tenant/oauth-config/check": CONFIG,
+  "/tenant/oauth-config/delete": { providerId: "google" },
 };
-const GET = ["/tenant/get", "/tenant/list", "/tenant/oauth-config/list"];
 
 const INVALID = "400 VALIDATION_ERROR";
 const NO_TENANT = "400 TENANT_ID_REQUIRED";
 const NOT_FOUND = "404 TENANT_NOT_FOUND";
-const BAD_SLUG = "400 INVALID_SLUG";
 const BAD_URI = "400 INVALID_REDIRECT_URI";
 const UNSUPPORTED = "400 UNSUPPORTED_PROVIDER";
 const NO_CONFIG = "404 OAUTH_CONFIG_NOT_FOUND";
-const WHICH = "400 TENANT_ID_OR_SLUG_REQUIRED";
 
 const DAY = 24 * 60 * 60;
 
 /** Leaves the field out. */
 const MISSING = undefined;
-const WRONG_TYPES = [null, 5, true, {}, ["a"]];
+const WRONG_TYPES = [null, 5, ["a"]];
 const UNSTORABLE = ["a\0b", "\ud800", "a\udc00b"];
 const BAD_TEXT = [...WRONG_TYPES, MISSING, "", ...UNSTORABLE];
-const UNKNOWN_IDS = [
-  ...["no-such-tenant", "acme", "1", "x".repeat(100_000), "' or ''='", "%", "_".repeat(32)],
-  ...UNSTORABLE,
-];
+const UNKNOWN_IDS = ["acme", "x".repeat(100_000), "' or ''='", "%", ...UNSTORABLE];
 const BAD_METADATA = [
-  ...["text", 5, true, [], [{}], { text: "x".repeat(64 * 1024) }],
+  ...["text", 5, true, [], [{}]],
   ...UNSTORABLE.flatMap((text) => [{ a: text }, { [text]: 1 }, { a: [{ b: [text] }] }]),
 ];
 const MANY_SCOPES = Array.from({ length: 51 }, (_, index) => `scope-${index}`);
@@ -56,84 +43,75 @@ type Case = [field: string, values: unknown[], expected: string];
 const DETAILS: Case[] = [
   ["name", ["", "   ", "\n\t", "x".repeat(256), ...WRONG_TYPES, ...UNSTORABLE], INVALID],
   ["slug", WRONG_TYPES, INVALID],
-  ["slug", ["", "a", "a".repeat(64), ...UNSTORABLE], BAD_SLUG],
+  ["slug", ["", "a", "a".repeat(64), ...UNSTORABLE], "400 INVALID_SLUG"],
   ["slug", ["admin"], "400 SLUG_RESERVED"],
   ["slug", ["globex"], "409 TENANT_ALREADY_EXISTS"],
   ["metadata", BAD_METADATA, INVALID],
 ];
-const IDS: Case[] = [
+const ID: Case[] = [
   ["tenantId", WRONG_TYPES, INVALID],
   ["tenantId", [""], NO_TENANT],
   ["tenantId", UNKNOWN_IDS, NOT_FOUND],
 ];
-const PROVIDER: Case = ["providerId", [...WRONG_TYPES, MISSING, ""], INVALID];
+const CLIENT: Case[] = [
+  ["providerId", [...WRONG_TYPES, MISSING, "", "goo\0gle"], INVALID],
+  ["clientSecret", [null, 5, "", "x".repeat(8193), ...UNSTORABLE], INVALID],
+  ["scopes", ["email", [5], [""], ["x".repeat(256)], MANY_SCOPES, ["a\0b"]], INVALID],
+  ["redirectURI", [5, ["https://example.com"], `https://${"x".repeat(2048)}`], INVALID],
+  ["options", [[], '{"hd":"acme.example"}', 1, true], INVALID],
+];
 
 const BODIES: Record<string, Case[]> = {
   "/tenant/create": [...DETAILS, ["name", [MISSING], INVALID], ["slug", [MISSING], INVALID]],
   // A tenant's own administrator need not name it.
   "/tenant/update": [
     ...DETAILS,
-    ...IDS,
+    ...ID,
     ["tenantId", [MISSING], NO_TENANT],
     ["status", ["deleting", "Active", "", null, 1, ["active"]], INVALID],
   ],
   "/tenant/delete": [
-    ...IDS,
+    ...ID,
     ["tenantId", [MISSING], INVALID],
     ["after", [-1, 1.5, 90 * DAY + 1, "60", null, Number.MAX_VALUE], INVALID],
   ],
   "/tenant/oauth-config/register": [
-    ...IDS,
+    ...ID,
+    ...CLIENT,
     ["tenantId", [MISSING], NO_TENANT],
-    PROVIDER,
     ["providerId", ["nope", "Google", "google ", "constructor", "__proto__"], UNSUPPORTED],
-    ["providerId", ["x".repeat(100_000), ...UNSTORABLE], `${UNSUPPORTED}|${INVALID}`],
     ["clientId", [...BAD_TEXT, "x".repeat(2049)], INVALID],
-    ["clientSecret", [...BAD_TEXT, "x".repeat(8193)], INVALID],
-    ["scopes", ["email", 5, {}, [5], [null], [[]], [""], ["x".repeat(256)], MANY_SCOPES], INVALID],
-    ["scopes", UNSTORABLE.map((text) => ["email", text]), INVALID],
-    ["redirectURI", [5, true, {}, [], ["https://example.com"]], INVALID],
-    ["redirectURI", [`https://example.com/${"x".repeat(2048)}`], `${INVALID}|${BAD_URI}`],
-    ["redirectURI", ["", "callback", "//example.com", "http://example.com/cb"], BAD_URI],
-    ["redirectURI", ["javascript:alert(1)", "https://example.com/#a", "https://"], BAD_URI],
-    ["redirectURI", UNSTORABLE.map((text) => `https://example.com/${text}`), BAD_URI],
-    ["enabled", [null, 1, 0, "true", "", {}, []], INVALID],
+    ["clientSecret", [MISSING], INVALID],
+    ["redirectURI", ["", "http://example.com/cb", "https://example.com/\0"], BAD_URI],
+    ["enabled", [null, 1, "true", []], INVALID],
   ],
+  "/tenant/oauth-config/update": [
+    ...CLIENT,
+    ["enabled", [null, 1, "true"], INVALID],
+    // It knows every field that it takes.
+    ["clientId", ["other-client"], INVALID],
+    ["id", ["1"], INVALID],
+    ["secretChangedAt", ["2001-01-01"], INVALID],
+  ],
+  "/tenant/oauth-config/check": [...CLIENT, ["clientId", [MISSING, ["id"]], INVALID]],
   "/tenant/oauth-config/delete": [
-    ...IDS,
     ["tenantId", [MISSING], NO_TENANT],
-    PROVIDER,
-    ["providerId", ["github", "nope", "Google?", "__proto__", "' or ''='"], NO_CONFIG],
+    ["providerId", [...WRONG_TYPES, MISSING, ""], INVALID],
+    ["providerId", ["github", "nope", "__proto__", "' or ''='"], NO_CONFIG],
     // MariaDB compares text without regard to case and to spaces at the end.
-    ["providerId", ["Google", "google "], `${NO_CONFIG}|${INVALID}|${UNSUPPORTED}`],
+    ["providerId", ["Google", "google "], NO_CONFIG],
     ["providerId", ["x".repeat(100_000), ...UNSTORABLE], `${NO_CONFIG}|${INVALID}`],
   ],
 };
 
-/** Whatever the endpoint: bodies that are no object, content that is called something else. */
-const RAW_BODIES: [expected: string, bodies: (string | undefined)[]][] = [
-  ["400 BAD_REQUEST", ['{"tenantId":', "{} {}", "tenantId=a", ""]],
-  [INVALID, [undefined, "null", "[]", '"text"', "5"]],
-];
-const CONTENT_TYPES = [
-  "application/x-www-form-urlencoded",
-  "multipart/form-data; boundary=x",
-  "text/plain",
-  "text/plain; charset=application/json",
-  "application/xml",
-  "application/octet-stream",
-];
-
+const GET = "/tenant/get";
 const LIST = "/tenant/oauth-config/list";
 const QUERIES: [expected: string, paths: string[]][] = [
-  [WHICH, ["/tenant/get", "/tenant/get?id=", "/tenant/get?id=a&slug=b", "/tenant/get?id[]=a"]],
-  [INVALID, ["id=a&id=b", "slug=a&slug=b", "id=a&id=a"].map((query) => `/tenant/get?${query}`)],
-  [NOT_FOUND, ["/tenant/get?id=no-such-tenant", "/tenant/get?slug=nobody", "/tenant/get?id=%00"]],
-  [NOT_FOUND, ["/tenant/get?slug=a%00b", "/tenant/get?slug=%ED%A0%80", "/tenant/get?id=%FF%FE"]],
-  [NOT_FOUND, ["/tenant/get?id=%", `/tenant/get?id=${"x".repeat(10_000)}`]],
+  ["400 TENANT_ID_OR_SLUG_REQUIRED", [GET, `${GET}?id=`, `${GET}?id=a&slug=b`]],
+  [INVALID, [`${GET}?id=a&id=b`, `${GET}?slug=a&slug=b`, `${LIST}?tenantId=a&tenantId=b`]],
+  [NOT_FOUND, [`${GET}?id=%00`, `${GET}?slug=a%00b`, `${GET}?slug=%ED%A0%80`, `${GET}?id=%`]],
+  [NOT_FOUND, [`${GET}?id=${"x".repeat(10_000)}`, `${LIST}?tenantId=a%00b`]],
   [NO_TENANT, [LIST, `${LIST}?tenantId=`]],
-  [INVALID, [`${LIST}?tenantId=a&tenantId=b`]],
-  [NOT_FOUND, [`${LIST}?tenantId=no-such-tenant`, `${LIST}?tenantId=a%00b`]],
 ];
 
 describe.each(databases)("on %s", (database) => {
@@ -148,62 +126,36 @@ describe.each(databases)("on %s", (database) => {
   const expectAnswer = (label: string, { status, code }: Answer<unknown>, expected: string) =>
     expect(expected.split("|"), label).toContain(`${status} ${code}`);
 
-  const bodyOf = (path: string, changes: object = {}) => {
-    const { tenantId, ...rest } = POST[path] ?? {};
-    return { ...(tenantId ? { tenantId: world.ids.acme } : {}), ...rest, ...changes };
-  };
-
-  describe.each(Object.keys(POST))("bad input for POST %s changes nothing", (path) => {
-    const cases = (BODIES[path] ?? []).map(([field, ...rest]) => ({ field, rest }));
-    it.each(cases)("$field is $rest.1", async ({ field, rest: [values, expected] }) => {
-      await world.unchanged(async () => {
-        for (const value of values) {
-          const answer = await operator.post(path, bodyOf(path, { [field]: value }));
-          expectAnswer(show(value), answer, expected);
-        }
-      });
-    });
-
-    it("no JSON, another type, another method", async () => {
-      const send = (method: string, body: unknown, type = "application/json") =>
-        operator.send(path, { method, body, headers: { "content-type": type } });
-      const whole = JSON.stringify(bodyOf(path));
-      await world.unchanged(async () => {
-        for (const [expected, bodies] of RAW_BODIES) {
-          for (const body of bodies) expectAnswer(show(body), await send("POST", body), expected);
-        }
-        for (const type of CONTENT_TYPES) {
-          expectAnswer(type, await send("POST", whole, type), "415 UNSUPPORTED_MEDIA_TYPE");
-        }
-        // The framework's router answers these itself, with an empty body: there is no code.
-        for (const method of ["GET", "PUT", "PATCH", "DELETE"]) {
-          const body = method === "GET" ? undefined : whole;
-          expectAnswer(method, await send(method, body), "404 undefined");
-        }
-      });
+  const cases = Object.entries(BODIES).flatMap(([path, rows]) =>
+    rows.map((row) => ({ path, row })),
+  );
+  it.each(cases)("bad input for $path changes nothing: $row.0, $row.2", async ({ path, row }) => {
+    const [field, values, expected] = row;
+    const whole = path === "/tenant/create" ? {} : { tenantId: world.ids.acme };
+    await world.unchanged(async () => {
+      for (const value of values) {
+        const answer = await operator.post(path, { ...whole, ...POST[path], [field]: value });
+        expectAnswer(JSON.stringify(value)?.slice(0, 60), answer, expected);
+      }
     });
   });
 
-  it("nor does any in a query, or by another method", async () => {
+  it("nor does any in a query, or what is no JSON", async () => {
     await world.unchanged(async () => {
       for (const [expected, paths] of QUERIES) {
-        for (const path of paths) expectAnswer(show(path), await operator.get(path), expected);
-      }
-      for (const path of GET) {
-        for (const method of ["POST", "PUT", "PATCH", "DELETE"]) {
-          const query = { id: world.ids.acme, tenantId: world.ids.acme };
-          const answer = await operator.send(path, { method, query, body: {} });
-          expectAnswer(`${method} ${path}`, answer, "404 undefined");
-        }
+        for (const path of paths) expectAnswer(path, await operator.get(path), expected);
       }
       // Two tenants name none.
-      for (const path of ["/tenant/oauth-config/register", "/tenant/oauth-config/delete"]) {
-        const twice = `${path}?tenantId=${world.ids.acme}&tenantId=${world.ids.acme}`;
-        const answer = await operator.post(twice, bodyOf(path, { tenantId: undefined }));
-        expectAnswer(path, answer, `${NO_TENANT}|${INVALID}`);
+      const twice = `/tenant/oauth-config/delete?tenantId=${world.ids.acme}&tenantId=x`;
+      expectAnswer(twice, await operator.post(twice, { providerId: "google" }), INVALID);
+      for (const path of ["/tenant/create", "/tenant/oauth-config/register"]) {
+        for (const body of ["null", "[]", '"text"']) {
+          expectAnswer(body, await operator.post(path, body), INVALID);
+        }
+        const form = { "content-type": "application/x-www-form-urlencoded" };
+        const answer = await operator.post(path, "name=New&slug=new", { headers: form });
+        expectAnswer(path, answer, "415 UNSUPPORTED_MEDIA_TYPE");
       }
-      const { status, data } = await operator.get("/tenant/list?id=a&id=b&tenantId=%00&cursor=-1");
-      expect([status, data.length]).toEqual([200, 2]);
     });
   });
 
@@ -220,26 +172,22 @@ describe.each(databases)("on %s", (database) => {
     const body = { ...config, ...ids, clientSecret: "é".repeat(8192) };
     const { status, data } = await operator.post("/tenant/oauth-config/register", body);
     expect([status, data]).toMatchObject([200, config]);
+    const after = { tenantId: created.data.id, after: 90 * DAY };
+    expect((await operator.post("/tenant/delete", after)).status).toBe(200);
   });
 });
 
-const DATES = ["2024-01-01", "2024-01-01T00:00:00Z", "2024-02-30T25:00:00Z"];
 const ROUND_TRIPS: [description: string, metadata: Record<string, unknown>][] = [
   ["an empty object", {}],
-  ["a flat object", { plan: "pro", seats: 5, trial: false, ok: true, coupon: null }],
-  ["nested objects and arrays", { a: { b: { c: [1, [2, [3, { d: [] }]], {}] } }, e: [[], [{}]] }],
-  ["nulls and booleans", { a: null, b: [null, true], c: { d: null, e: false } }],
+  ["every kind of value", { a: "pro", b: 5, c: false, d: null, e: [[], [{}], [null, true]] }],
   ["numbers", { list: [0, -1, 0.1, 5e-324, 1.7976931348623157e308, 2 ** 53 - 1, 1e21, 1e-7] }],
-  ["strings that look like dates", { list: DATES, deep: { date: "1999-12-31T23:59:59.999Z" } }],
+  ["strings that look like dates", { list: ["2024-01-01", "2024-01-01T00:00:00Z"] }],
   ["strings that look like JSON", { a: "{}", b: '{"c":1}', c: "null", d: "true", e: "1", f: '"' }],
   ["strings that need escaping", { a: "\\ \" ' ` $x \n\r\t\b\f \u001f \u2028 %s ?", b: "" }],
-  [
-    "unicode",
-    { "ключ 🔑": "gr\u00f6\u00dfe 株式会社 👩\u200d👧 e\u0301 \u{10ffff} \ufffd \ufeff" },
-  ],
+  ["unicode", { "ключ 🔑": "gr\u00f6\u00dfe 株式会社 👩\u200d👧 e\u0301 \u{10ffff} \ufffd" }],
   [
     "keys with a meaning elsewhere",
-    { "": 1, constructor: { prototype: 1 }, hasOwnProperty: 1, id: 1, length: 3, "a.b": 1, $gt: 1 },
+    { "": 1, constructor: { prototype: 1 }, hasOwnProperty: 1, id: 1, "a.b": 1, $gt: 1 },
   ],
   ["a key __proto__", JSON.parse('{"__proto__":{"polluted":"yes"},"a":{"__proto__":[1]}}')],
   ["64 KiB of JSON", ofBytes(64 * 1024)],
@@ -258,52 +206,32 @@ describe.each(databases)("metadata on %s", (database) => {
 
   it.each(ROUND_TRIPS)("comes back as it was: %s", async (_, metadata) => {
     const operator = await world.operator();
-    const given = JSON.stringify(metadata);
-    const { status, data } = await create(given);
-    expect(status).toBe(200);
-    const { id } = data;
-    /** As every way of reading the tenant gives it. */
-    const readings = async () => [
-      (await operator.get<Stored>("/tenant/get", { query: { id } })).data,
-      (await operator.get<Stored[]>("/tenant/list")).data.find((tenant) => tenant.id === id),
-      await world.api.getTenant({ query: { id } }),
-      (await world.api.listTenants()).find((tenant) => tenant.id === id),
-    ];
-    const first = [data, ...(await readings())];
+    const created = await create(JSON.stringify(metadata));
+    expect(created.status).toBe(200);
+    const { id } = created.data;
+    const found = await operator.get<Stored>("/tenant/get", { query: { id } });
     expect((await world.change(id, { metadata: null })).metadata).toBeNull();
-    const update = `{"tenantId":"${id}","metadata":${given}}`;
+    const update = `{"tenantId":"${id}","metadata":${JSON.stringify(metadata)}}`;
     const updated = await operator.post<Stored>("/tenant/update", update);
-    const again = await world.change(id, { metadata });
-    for (const read of [...first, updated.data, again, ...(await readings())]) {
+    const listed = (await world.api.listTenants()).find((tenant) => tenant.id === id);
+    for (const read of [created.data, found.data, updated.data, listed]) {
       expect(json(read?.metadata)).toBe(json(metadata));
-      const { polluted } = (read?.metadata ?? {}) as { polluted?: string };
-      expect(polluted).toBeUndefined();
     }
-    expect(({} as { polluted?: string }).polluted).toBeUndefined();
+    expect({}).not.toHaveProperty("polluted");
   });
 
-  it("of more than 64 KiB is refused, and it is bytes that count", async () => {
-    const { id: tenantId } = await world.createTenant();
-    const many = [ofBytes(64 * 1024 + 1), { text: "é".repeat(32 * 1024) }];
-    for (const metadata of many) {
-      expect((await create(JSON.stringify(metadata))).code).toBe("VALIDATION_ERROR");
-      const operator = await world.operator();
-      const { status, code } = await operator.post("/tenant/update", { tenantId, metadata });
-      expect([status, code]).toEqual([400, "VALIDATION_ERROR"]);
-    }
+  // It is bytes that count. MariaDB takes no JSON with more than 32 levels, and JSON.stringify()
+  // runs out of stack.
+  it.each([
+    ["more than 64 KiB", JSON.stringify(ofBytes(64 * 1024 + 1))],
+    ["as much in longer letters", JSON.stringify({ text: "é".repeat(32 * 1024) })],
+    ["31 levels", nested(31)],
+    ["6000 levels", nested(6000)],
+    ["10000 levels", nested(10_000)],
+  ])("of %s is refused", async (_, metadata) => {
+    const { status, code } = await create(metadata);
+    expect([status, code]).toEqual([400, "VALIDATION_ERROR"]);
   });
-
-  // MariaDB takes no JSON with more than 32 levels, and JSON.stringify() runs out of stack.
-  it.each([40, 200, 6000, 10_000])(
-    "stores %i levels or refuses them, and never breaks",
-    async (levels) => {
-      const before = await world.rows("tenant");
-      const { status, code, data } = await create(nested(levels));
-      if (status === 200) expect(JSON.stringify(data.metadata)).toBe(nested(levels));
-      else expect([status, code]).toEqual([400, "VALIDATION_ERROR"]);
-      expect(await world.rows("tenant")).toBe(before + (status === 200 ? 1 : 0));
-    },
-  );
 });
 
 /** An object whose JSON has exactly this many bytes. */
@@ -322,10 +250,4 @@ function json(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
   return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${json(item)}`)}}`;
-}
-
-/** A value as it is shown where it fails. */
-function show(value: unknown): string {
-  const shown = JSON.stringify(value) ?? "missing";
-  return shown.length > 60 ? `${shown.slice(0, 40)}… (${shown.length} characters)` : shown;
 }

@@ -7,6 +7,7 @@ const client = { clientId: "id", clientSecret: "secret" };
 const world = shareWorld({
   plugins: [magicLink({ sendMagicLink: async () => {} })],
   auth: { socialProviders: { google: client }, session: { expiresIn: 3600 } },
+  tenant: { tenantRoles: { admin: ["policy:update"] } },
 });
 
 const GOOD: TenantPolicy[] = [
@@ -85,4 +86,32 @@ describe("what a policy may say", () => {
     await world.api.registerTenantOAuthConfig({ body: { ...config, enabled: true } });
     expect((await world.change(tenantId, { policy })).policy).toEqual(policy);
   });
+});
+
+it("POLICY_LOCKS_OUT: not a policy under which they could not sign in again themselves", async () => {
+  const { ids, database } = world;
+  const admin = await world.join("acme", "admin");
+  const set = async (policy: object) =>
+    (await admin.post("/tenant/update", { policy })).code ?? "set";
+  expect(await set({ methods: ["social:google"] })).toBe("POLICY_LOCKS_OUT");
+  expect(await set({ emailDomains: ["example.com"] })).toBe("POLICY_LOCKS_OUT");
+  expect((await world.api.getTenant({ query: { slug: "acme" } })).policy).toBeNull();
+  expect(await set({ methods: ["password", "social:google"] })).toBe("set");
+  // Nobody knows whether they read the mails of that address: a phone's is made up, for one.
+  expect(await set({ methods: ["magic-link"] })).toBe("POLICY_LOCKS_OUT");
+  expect(await set({ emailDomains: ["elsewhere.com"] })).toBe("set");
+  await database.query(
+    `insert into account (id, "accountId", "providerId", "userId", "tenantId", "createdAt", "updatedAt") values ('g', 'g', 'google', ?, ?, 1, 1)`,
+    [admin.id, ids.acme],
+  );
+  expect(await set({ methods: ["social:google"] })).toBe("set");
+  await database.query('update "user" set "emailVerified" = 1 where id = ?', [admin.id]);
+  expect(await set({ methods: ["magic-link"] })).toBe("set");
+  expect(await set({ methods: ["password"], emailDomains: ["example.com"] })).toBe("set");
+  expect((await world.signIn("acme", admin.email)).status).toBe(200);
+  // Operators and the server have their own way in.
+  const policy = { methods: ["social:google"] };
+  const operator = await world.operator();
+  const forced = await operator.post("/tenant/update", { tenantId: ids.acme, policy });
+  expect(forced.status).toBe(200);
 });

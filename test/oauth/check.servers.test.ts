@@ -3,10 +3,18 @@ import type { AddressInfo } from "node:net";
 import { socialProviderList } from "better-auth/social-providers";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { OAuthConfigCheck } from "../../src/index";
+import { isMove } from "../../src/oauth/provider-options";
+import { databases } from "../support/database";
 import { BASE_URL } from "../support/instance";
-import { providerAnswers } from "../support/provider-answers";
+import { sample } from "../support/matrix";
 import { fakeNetwork, type Sent, unreachable } from "../support/providers";
-import { createWorld, expectRefused, type OAuthTenant, shareWorld } from "../support/world";
+import {
+  createWorld,
+  expectRefused,
+  type OAuthTenant,
+  outcome,
+  shareWorld,
+} from "../support/world";
 
 const GITLAB = "https://gitlab.acme.example";
 const GOOGLE = { providerId: "google", clientId: "acme-client", clientSecret: "acme-secret" };
@@ -17,6 +25,11 @@ const ADDRESSES = {
   discovery: "https://accounts.google.com/.well-known/openid-configuration",
 };
 type Address = keyof typeof ADDRESSES;
+const COGNITO = {
+  domain: "app.auth.eu-west-1.amazoncognito.com",
+  region: "eu-west-1",
+  userPoolId: "eu-west-1_App",
+};
 
 const world = shareWorld({ tenant: { trustedProviderHosts: ["gitlab.acme.example"] } });
 let acme: OAuthTenant;
@@ -102,54 +115,43 @@ describe("a good config", () => {
 });
 
 describe("what can be wrong", () => {
+  const CLIENT_UNKNOWN = "The provider does not know this client id and secret";
+  const tokenSays = (status: number, error?: string) => ({
+    token: () => {
+      const told = { error, error_description: `no such secret: ${GOOGLE.clientSecret}` };
+      return Response.json(told, { status });
+    },
+  });
+  const broken = () => new Response("out of order", { status: 500 });
+
+  it.each<[string, Parameters<typeof google>[0], bad: Address, message?: string]>([
+    ["invalid_client", tokenSays(401, "invalid_client"), "token", CLIENT_UNKNOWN],
+    ["it with another status", tokenSays(400, "invalid_client"), "token", CLIENT_UNKNOWN],
+    ["unauthorized_client", tokenSays(400, "unauthorized_client"), "token", CLIENT_UNKNOWN],
+    ["401 without a word", tokenSays(401), "token", CLIENT_UNKNOWN],
+    ["another address", tokenSays(404), "token", "The address answers with 404"],
+    ["no tokens today", { token: broken }, "token"],
+    ["nobody to give tokens", { token: unreachable }, "token"],
+    ["a broken page", { authorization: broken }, "authorization"],
+    ["no page", { authorization: unreachable }, "authorization"],
+    ["a broken discovery", { discovery: broken }, "discovery"],
+    ["a page for a discovery", { discovery: () => new Response("<html></html>") }, "discovery"],
+    ["no issuer in it", { discovery: () => Response.json({ issuer: 1 }) }, "discovery"],
+    ["nothing in it", { discovery: () => Response.json(null) }, "discovery"],
+    ["one elsewhere", { discovery: () => Response.redirect("https://else.example") }, "discovery"],
+  ])("%s", async (_, answers, bad, message) => {
+    google(answers);
+    const data = await check();
+    expect([data.ok, badIn(data)]).toEqual([false, [bad]]);
+    if (message) expect(data.findings[2]?.message).toBe(message);
+  });
+
   it("nobody is there", async () => {
     fakeNetwork();
-    const data = await check();
-    expect([data.ok, badIn(data)]).toEqual([false, ["authorization", "token", "discovery"]]);
-    expect(data.findings.map(({ message }) => message)).toEqual([
+    expect((await check()).findings.map(({ message }) => message)).toEqual([
       "The options are complete",
       ...Array.from({ length: 4 }, () => "The provider cannot be reached"),
     ]);
-  });
-
-  it.each(Object.keys(ADDRESSES) as Address[])("only %s is out of order", async (address) => {
-    for (const status of [500, 502, 503]) {
-      google({ [address]: () => new Response("out of order", { status }) });
-      expect(badIn(await check())).toEqual([address]);
-    }
-    google({ [address]: unreachable });
-    expect(badIn(await check())).toEqual([address]);
-  });
-
-  it.each<[string, number, object]>([
-    ["invalid_client", 401, { error: "invalid_client" }],
-    ["invalid_client with another status", 400, { error: "invalid_client" }],
-    ["unauthorized_client", 400, { error: "unauthorized_client" }],
-    ["no word at all", 401, {}],
-    ["the address is another", 404, {}],
-    ["the address takes something else", 405, {}],
-    ["the address is gone", 410, {}],
-  ])("the provider does not take the client: %s", async (_, status, body) => {
-    const told = { ...body, error_description: `no such secret: ${GOOGLE.clientSecret}` };
-    google({ token: () => Response.json(told, { status }) });
-    const data = await check();
-    expect(badIn(data)).toEqual(["token"]);
-    const unknown = "The provider does not know this client id and secret";
-    const expected = status > 401 ? `The address answers with ${status}` : unknown;
-    expect(data.findings[2]?.message).toBe(expected);
-  });
-
-  it.each<[string, () => Response]>([
-    ["404", () => new Response("not here", { status: 404 })],
-    ["a page", () => new Response("<html>welcome</html>")],
-    ["no issuer", () => Response.json({ token_endpoint: ADDRESSES.token })],
-    ["a number for an issuer", () => Response.json({ issuer: 1 })],
-    ["null", () => Response.json(null)],
-    ["nothing", () => new Response(null, { status: 204 })],
-    ["elsewhere", () => Response.redirect("https://elsewhere.example")],
-  ])("there is no discovery document: %s", async (_, discovery) => {
-    google({ discovery });
-    expect(badIn(await check())).toEqual(["discovery"]);
   });
 
   it("the provider takes its time", async () => {
@@ -176,7 +178,10 @@ describe("what can be wrong", () => {
     const pull = (stream: ReadableStreamDefaultController) =>
       stream.enqueue(new TextEncoder().encode("x".repeat(1024)));
     google({ authorization: () => new Response(new ReadableStream({ pull, cancel })) });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
     expect((await check()).ok).toBe(true);
+    expect(vi.getTimerCount()).toBe(0);
     expect([timeouts.length, cancel.mock.calls.length]).toEqual([2, 1]);
   });
 
@@ -202,29 +207,26 @@ describe("what can be wrong", () => {
   });
 });
 
-describe.each([
-  ["with credentials", GOOGLE],
-  ["before there are credentials", { providerId: "google" }],
-])("mistakes in the options, %s", (_, client) => {
-  it.each<[string, object, string]>([
-    ["an unknown provider", { providerId: "nobody" }, "UNSUPPORTED_PROVIDER"],
-    ["a bad redirect URI", { redirectURI: "javascript:alert(1)" }, "INVALID_REDIRECT_URI"],
-    ["an unknown option", { options: { unheardOf: 1 } }, "INVALID_PROVIDER_OPTIONS"],
-    ["a missing option", { providerId: "cognito" }, "INVALID_PROVIDER_OPTIONS"],
-    [
-      "a strange host",
-      { providerId: "gitlab", options: { issuer: "http://169.254.169.254" } },
-      "UNTRUSTED_PROVIDER_HOST",
-    ],
-  ])("%s is found before anything is asked", async (_, changes, code) => {
-    const sent = fakeNetwork();
+it.each<[string, object, string]>([
+  ["an unknown provider", { providerId: "nobody" }, "UNSUPPORTED_PROVIDER"],
+  ["a bad redirect URI", { redirectURI: "javascript:alert(1)" }, "INVALID_REDIRECT_URI"],
+  ["an unknown option", { options: { unheardOf: 1 } }, "INVALID_PROVIDER_OPTIONS"],
+  [
+    "a strange host",
+    { providerId: "gitlab", options: { issuer: "http://169.254.169.254" } },
+    "UNTRUSTED_PROVIDER_HOST",
+  ],
+])("%s is found before anything is asked, with or without credentials", async (...row) => {
+  const [, changes, code] = row;
+  const sent = fakeNetwork();
+  for (const client of [GOOGLE, { providerId: "google" }]) {
     const { status, data } = await acme.check({ ...client, ...changes });
     expect([status, data.ok]).toEqual([200, false]);
     expect(data.findings).toEqual([
       { subject: "options", ok: false, code, message: expect.any(String) },
     ]);
-    expect(sent).toEqual([]);
-  });
+  }
+  expect(sent).toEqual([]);
 });
 
 describe("before there is a config", () => {
@@ -260,17 +262,15 @@ describe("before there is a config", () => {
     expect(sent).toEqual([]);
   });
 
-  it.each([
-    { clientId: "id" },
-    { clientSecret: "secret" },
-    { clientId: "id", options: { hd: "*" } },
-    { clientId: "", clientSecret: "" },
-  ])("half a config is none: %j", async (part) => {
-    await acme.register(GOOGLE);
-    const sent = fakeNetwork();
-    expectRefused(await acme.check({ providerId: "google", ...part }), 400, "VALIDATION_ERROR");
-    expect(sent).toEqual([]);
-  });
+  it.each([{ clientId: "id" }, { clientSecret: "secret" }, { clientId: "", clientSecret: "" }])(
+    "half a config is none: %j",
+    async (part) => {
+      await acme.register(GOOGLE);
+      const sent = fakeNetwork();
+      expectRefused(await acme.check({ providerId: "google", ...part }), 400, "VALIDATION_ERROR");
+      expect(sent).toEqual([]);
+    },
+  );
 });
 
 describe("what could not be seen", () => {
@@ -331,19 +331,128 @@ it("threat: into the network: a redirect is never followed", async () => {
   expect(badIn(data)).toContain("discovery");
 });
 
-it.each(socialProviderList)(
-  "%s is good when it refuses the code alone, and not when it cannot be reached",
-  async (providerId) => {
-    const client = { ...GOOGLE, providerId, options: providerAnswers[providerId].options };
+it("every provider is good when it refuses the code alone, and not when nobody is there", async () => {
+  for (const providerId of sample(socialProviderList, 9)) {
+    const options = providerId === "cognito" ? COGNITO : undefined;
+    const client = { ...GOOGLE, providerId, options };
     const sent = fakeNetwork(({ method, url }) =>
       method === "POST" || url.includes("access_token")
         ? GOOD.token()
         : Response.json({ issuer: "https://issuer.example" }),
     );
     const good = await check(client);
-    expect([good.ok, badIn(good)]).toEqual([true, []]);
+    expect([providerId, good.ok, badIn(good)]).toEqual([providerId, true, []]);
     expect(sent.length).toBeGreaterThan(1);
     fakeNetwork();
     expect(badIn(await check(client))).toContain("authorization");
-  },
-);
+  }
+});
+
+describe.each(databases)("on %s: threat: a stored secret is sent to another host", (kind) => {
+  const trustedProviderHosts = ["gitlab.acme.example", "evil.example"];
+  const world = shareWorld({ tenant: { trustedProviderHosts } }, kind);
+  let acme: OAuthTenant;
+
+  beforeEach(async () => {
+    acme = await world.oauthTenant();
+  });
+
+  const HOME = { issuer: GITLAB };
+  const AWAY = { issuer: "https://evil.example" };
+  const HD = { hd: "acme.example" };
+  const { clientId, clientSecret } = GOOGLE;
+  const register = (providerId: string, options: object | null, more: object = {}) =>
+    acme.register({ providerId, clientId, clientSecret, options, ...more });
+  const refused = [400, "INVALID_PROVIDER_OPTIONS"];
+
+  it.each<[string, object | null, object | null]>([
+    ["gitlab", HOME, AWAY],
+    ["gitlab", HOME, null],
+    ["gitlab", null, AWAY],
+    ["cognito", COGNITO, { ...COGNITO, region: "eu-west-2" }],
+  ])("%s from %j to %j needs the secret", async (providerId, from, to) => {
+    const { data: before } = await register(providerId, from);
+    const without = await acme.update({ providerId, options: to, enabled: false });
+    expect(outcome(without)).toEqual(refused);
+    expect(without.data.message).toContain("clientSecret");
+    expect(await acme.list()).toEqual([before]);
+    const { status, data } = await acme.update({ providerId, options: to, clientSecret });
+    expect([status, data.options]).toEqual([200, to]);
+  });
+
+  it("control: where it stays at its place, it does not", async () => {
+    await register("gitlab", HOME);
+    const moreOf = { options: { issuer: `${HOME.issuer}/`, prompt: "login" } };
+    for (const changes of [{ scopes: ["api"] }, { redirectURI: null }, { options: HOME }, moreOf]) {
+      expect((await acme.update({ providerId: "gitlab", ...changes })).status).toBe(200);
+    }
+    await register("google", HD);
+    expect((await acme.update({ providerId: "google", options: null })).status).toBe(200);
+  });
+
+  it.each(["clientId", "clientSecret", "options"])(
+    "a config whose %s cannot be read needs it for any options that could move it",
+    async (column) => {
+      await register("gitlab", HOME);
+      await acme.spoil(column, "broken");
+      const update = (changes: object) => acme.update({ providerId: "gitlab", ...changes });
+      for (const options of [HOME, null]) {
+        expect(outcome(await update({ options }))).toEqual(refused);
+      }
+      expect((await update({ enabled: false })).status).toBe(200);
+      expect((await update({ options: AWAY, clientSecret })).status).toBe(200);
+      // Control: one of a provider that lives in one place does not.
+      await register("google", HD);
+      await acme.spoil("options", "broken");
+      const { status, data } = await acme.update({ providerId: "google", options: HD });
+      expect([status, data.readable]).toEqual([200, true]);
+    },
+  );
+
+  /** Something happens after the first look at the config, and before anything is written. */
+  function afterFirstLook(happens: () => Promise<unknown>) {
+    const { adapter } = world.context;
+    const findOne = adapter.findOne.bind(adapter);
+    const looks = vi.fn();
+    const spy = vi.spyOn(adapter, "findOne").mockImplementation(async (call) => {
+      const row = await findOne(call);
+      if (call.model === "tenantOauthConfig") looks();
+      if (call.model === "tenantOauthConfig" && looks.mock.calls.length === 1) await happens();
+      return row as never;
+    });
+    onTestFinished(() => spy.mockRestore());
+    return looks;
+  }
+
+  it("races: a secret that is stored in between is not sent to the old place", async () => {
+    await register("gitlab", AWAY, { clientId: "evil-client", clientSecret: "evil-secret" });
+    const looks = afterFirstLook(() => register("gitlab", HOME));
+    const options = { ...AWAY, prompt: "login" };
+    expect(outcome(await acme.update({ providerId: "gitlab", options }))).toEqual(refused);
+    expect(looks.mock.calls.length).toBeGreaterThan(1);
+    expect(await acme.list()).toMatchObject([{ clientId, options: HOME }]);
+  });
+
+  it("control: races: a new secret for the same place is no obstacle", async () => {
+    await register("gitlab", HOME);
+    afterFirstLook(() => acme.update({ providerId: "gitlab", clientSecret: "the-next-secret" }));
+    const options = { ...HOME, prompt: "login" };
+    expect((await acme.update({ providerId: "gitlab", options })).status).toBe(200);
+    expect(await acme.list()).toMatchObject([{ options }]);
+  });
+});
+
+it.each<[string, object, object]>([
+  ["gitlab", {}, { issuer: "https://gitlab.com" }],
+  ["paybin", {}, { issuer: "https://evil.example" }],
+  ["microsoft", { tenantId: "acme" }, { tenantId: "evil" }],
+  ["microsoft", {}, { authority: "https://evil.ciamlogin.com" }],
+  ["cognito", COGNITO, { ...COGNITO, domain: "evil.auth.eu-west-1.amazoncognito.com" }],
+  ["cognito", COGNITO, { ...COGNITO, userPoolId: "eu-west-1_Evil" }],
+  ["salesforce", { environment: "sandbox" }, { environment: "production" }],
+  ["salesforce", {}, { loginUrl: "evil.my.salesforce.com" }],
+  ["paypal", { environment: "sandbox" }, { environment: "live" }],
+])("%s from %j to %j is another place", (id, from, to) => {
+  expect(isMove(id, { ...from }, { ...to })).toBe(true);
+  expect(isMove(id, { ...from }, { ...from, prompt: "login" })).toBe(false);
+});

@@ -1,0 +1,130 @@
+import { bearer, oneTap } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
+import type { Browser } from "../support/browser";
+import { fakeGoogleAndGitHub } from "../support/providers";
+import { createSocialWorld, GLOBAL, queryOf, shareSocialWorld } from "../support/social";
+import type { Person } from "../support/world";
+
+interface SignedIn {
+  user: { tenantId: string | null };
+}
+
+describe("where a session alone names the tenant, providers are that tenant's:", () => {
+  const world = shareSocialWorld({
+    socialProviders: { google: GLOBAL },
+    plugins: [bearer(), oneTap()],
+  });
+  const bearing = ({ token }: Person) => ({ authorization: `Bearer ${token}` });
+  const CARRIERS: [name: string, carry: (jane: Person) => Browser][] = [
+    ["a bearer token", (jane) => world.browser(bearing(jane))],
+    ["a cookie", (jane) => jane.fork({})],
+    ["a cookie and the same bearer token", (jane) => jane.fork(bearing(jane))],
+  ];
+  /** Where an id token signs somebody in. */
+  const ENTRANCES: [path: string, body: (token: string) => object][] = [
+    ["/sign-in/social", (token) => ({ provider: "google", idToken: { token } })],
+    ["/one-tap/callback", (idToken) => ({ idToken })],
+  ];
+
+  let count = 0;
+  /** Somebody new at Acme, which has a Google client of its own; tokens are for somebody else. */
+  async function settle() {
+    const { googleIdToken } = fakeGoogleAndGitHub();
+    await world.configure("acme", { providerId: "google", clientId: "client-a" });
+    const jane = await world.signUp("acme", `jane-${++count}@example.com`);
+    const sub = `google-${count}`;
+    const email = `alice-${count}@example.com`;
+    return { jane, email, idToken: (aud: string) => googleIdToken({ aud, sub, email }) };
+  }
+
+  it.each(CARRIERS)("%s", async (_, carry) => {
+    for (const [path, body] of ENTRANCES) {
+      const { jane, email, idToken } = await settle();
+      const { status } = await world.unchanged(() =>
+        carry(jane).post(path, body(idToken(GLOBAL.clientId))),
+      );
+      expect([path, status >= 400]).toEqual([path, true]);
+      const own = await carry(jane).post<SignedIn>(path, body(idToken("client-a")));
+      expect([own.status, own.data.user?.tenantId]).toEqual([200, world.ids.acme]);
+      expect(await world.rows("user", "email = ?", [email])).toBe(1);
+    }
+    const { jane, idToken } = await settle();
+    for (const path of ["/sign-in/social", "/link-social"]) {
+      const body = { provider: "google", callbackURL: "/welcome" };
+      const { data } = await carry(jane).post<{ url: string }>(path, body);
+      const redirect_uri = expect.stringMatching(/\/tenant\/callback\/google/);
+      expect(queryOf(data.url)).toMatchObject({ client_id: "client-a", redirect_uri });
+    }
+    const link = (aud: string) =>
+      carry(jane).post("/link-social", { provider: "google", idToken: { token: idToken(aud) } });
+    const refused = await world.unchanged(() => link(GLOBAL.clientId));
+    expect(refused.status).toBeGreaterThanOrEqual(400);
+    await world.touchesOnly("acme", () => link("client-a"));
+  });
+
+  it.each(ENTRANCES)("control: with nobody signed in, %s is the platform's", async (path, body) => {
+    const { idToken } = await settle();
+    const refused = await world.at(null).post(path, body(idToken("client-a")));
+    expect(refused.status).toBeGreaterThanOrEqual(400);
+    const answer = await world.at(null).post<SignedIn>(path, body(idToken(GLOBAL.clientId)));
+    expect([answer.status, answer.data.user?.tenantId]).toEqual([200, null]);
+  });
+});
+
+describe("configs that cannot be read", () => {
+  /** Somebody at Acme with an account at a provider, where Acme has configs for others too. */
+  async function settle(provider: "gitlab" | "github") {
+    fakeGoogleAndGitHub();
+    const world = await createSocialWorld({ socialProviders: { google: GLOBAL, github: GLOBAL } });
+    world.idp.rules.refreshTokens = true;
+    for (const providerId of ["gitlab", "github", "google", "discord"]) {
+      await world.configure("acme", { providerId });
+    }
+    const browser = world.at(null);
+    const { data } = await world.start(browser, "acme", { provider });
+    const { state = "" } = queryOf(data.url);
+    const way =
+      provider === "gitlab"
+        ? await world.idp.authorize(data.url, "alice")
+        : `/tenant/callback/github?code=a-code&state=${state}`;
+    expect((await browser.get(way)).location).toBe("/welcome");
+    const accounts = await browser.get<{ id: string }[]>("/list-accounts");
+    /** Nobody can read any of the other configs from now on. */
+    const spoil = () =>
+      world.database.query(
+        `update "tenantOauthConfig" set "clientSecret" = 'spoilt', "clientId" = 'spoilt'
+         where "providerId" <> ?`,
+        [provider],
+      );
+    return { world, browser, accountId: accounts.data[0]?.id ?? "", spoil };
+  }
+
+  it.each([
+    ["gitlab", "a header", "acme"],
+    ["github", "the session alone", null],
+  ] as const)("keep nobody from the tokens of %s, in a tenant named by %s", async (...row) => {
+    const [provider, , at] = row;
+    const { world, browser: signedIn, accountId, spoil } = await settle(provider);
+    const browser = world.at(at, signedIn);
+    const ask = async () => ({
+      access: (await browser.post("/get-access-token", { accountId })).status,
+      refresh: (await browser.post("/refresh-token", { accountId })).code,
+      info: (await browser.get("/account-info", { query: { accountId } })).status,
+    });
+    // GitHub gives out no refresh tokens.
+    const refresh = provider === "github" ? "REFRESH_TOKEN_NOT_FOUND" : undefined;
+    expect(await ask()).toEqual({ access: 200, refresh, info: 200 });
+    await spoil();
+    expect(await ask()).toEqual({ access: 200, refresh, info: 200 });
+    // One query serves all the providers that an endpoint asks for.
+    world.database.statements.length = 0;
+    await browser.post("/get-access-token", { accountId });
+    const asked = world.database.statements.filter((sql) => sql.includes("tenantOauthConfig"));
+    expect(asked).toHaveLength(1);
+    if (provider === "github") return;
+    // They stop the sign-in that would need them, and no other.
+    expect((await world.signInAtProvider(world.at(null), "acme")).location).toBe("/welcome");
+    const refused = await world.start(world.at(null), "acme", { provider: "google" });
+    expect([refused.status, refused.code]).toEqual([500, "OAUTH_CREDENTIAL_DECRYPT_FAILED"]);
+  });
+});
