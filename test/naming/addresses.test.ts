@@ -100,6 +100,14 @@ describe("R9: an address of another tenant's", () => {
     }
   });
 
+  it("cannot manage tenants with the session of an operator", async () => {
+    const operator = await world.operator();
+    const create = (slug: string, place: Place) =>
+      operator.post("/tenant/create", { name: slug, slug }, { headers: { origin: origin(place) } });
+    expectRefused(await create("evil", "acme"), 403, "INVALID_ORIGIN");
+    expect((await create("good", "platform")).status).toBe(200);
+  });
+
   it.each<[kind: string, path: string, body: object, fields: string[]]>([
     ["reset", "/request-password-reset", { redirectTo: "/page" }, ["callbackURL"]],
     ["magic link", "/sign-in/magic-link", { callbackURL: "/page" }, FIELDS],

@@ -186,6 +186,12 @@ describe("requests by host", () => {
     const browser = visit("www.example.com", world.naming("acme"));
     const answer = await browser.post("/tenant/sign-up/email", { ...newcomer(), tenantId });
     expect(outcome(answer)).toEqual([400, "TENANT_ID_REQUIRED"]);
+    // Code of the server's own, which has no host, names it itself.
+    const { signUpEmailTenant } = world.api;
+    const { user } = await signUpEmailTenant({ body: { ...newcomer(), tenantId } });
+    expect(user.tenantId).toBe(tenantId);
+    const unnamed = signUpEmailTenant({ body: newcomer() });
+    await expect(unnamed).rejects.toMatchObject({ body: { code: "TENANT_ID_REQUIRED" } });
   });
 
   it("a link in a mail begins with its host, and leads back from the base domain too", async () => {

@@ -248,6 +248,27 @@ it("R10: a session that another process makes is dead within ten seconds", async
   expect((await signIn("acme")).status).toBe(200);
 });
 
+it("R10: what another process has written of a suspended tenant is swept away later, unless it is active again", async () => {
+  vi.useFakeTimers({ toFake: ["Date", "setTimeout"], now: new Date() });
+  const { database, change, as, rowsIn, ids } = await createWorld();
+  const people = { acme: await as("jane", "acme"), globex: await as("jane", "globex") };
+  const { quote } = database;
+  const late = (tenantId: string, userId: string) =>
+    database.query(
+      `insert into ${quote("session")} ("id", "token", "userId", "tenantId", "expiresAt", "createdAt", "updatedAt")
+       values (?, ?, ?, ?, '2100-01-01', '2100-01-01', '2100-01-01')`,
+      [tenantId, tenantId, userId, tenantId],
+    );
+  for (const place of ["acme", "globex"] as const) {
+    await change(place, suspended);
+    if (place === "globex") await change(place, active);
+    await late(ids[place], people[place].id);
+  }
+  await vi.advanceTimersByTimeAsync(11_001);
+  await vi.waitFor(async () => expect(await rowsIn("acme", "session")).toEqual([]));
+  expect(await rowsIn("globex", "session")).toHaveLength(1);
+});
+
 it.each(STORES.filter(([store]) => /in the database|secondary storage$/.test(store)))(
   "sessions stay when the policy changes, unless the update ends them: %s",
   async (_, auth) => {
