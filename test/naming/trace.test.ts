@@ -1,3 +1,4 @@
+import type { BetterAuthPlugin } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { bearer } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
@@ -119,9 +120,8 @@ it("at every other level nothing is written, and no hook is there for it", async
   const hooksAt = async (level: "debug" | "info") => {
     const world = await createWorld({ auth: { logger: { level } } });
     const lines = await linesOf(world, () => world.at("acme").post("/sign-in/email", SIGN_IN));
-    const hooks = (world.context.options.plugins ?? []).flatMap(({ hooks }) =>
-      [hooks?.before ?? [], hooks?.after ?? []].flat(),
-    );
+    const plugins: BetterAuthPlugin[] = world.context.options.plugins ?? [];
+    const hooks = plugins.flatMap(({ hooks }) => [hooks?.before ?? [], hooks?.after ?? []].flat());
     return { lines: lines.length, hooks: hooks.length };
   };
   const quiet = await hooksAt("info");
