@@ -102,10 +102,12 @@ describe("R9: an address of another tenant's", () => {
 
   it("cannot manage tenants with the session of an operator", async () => {
     const operator = await world.operator();
-    const create = (slug: string, place: Place) =>
-      operator.post("/tenant/create", { name: slug, slug }, { headers: { origin: origin(place) } });
-    expectRefused(await create("evil", "acme"), 403, "INVALID_ORIGIN");
-    expect((await create("good", "platform")).status).toBe(200);
+    const change = { tenantId: world.ids.acme, name: "Changed" };
+    const update = (place: Place) =>
+      operator.post("/tenant/update", change, { headers: { origin: origin(place) } });
+    // Nor that tenant itself.
+    expectRefused(await update("acme"), 403, "INVALID_ORIGIN");
+    expect((await update("platform")).status).toBe(200);
   });
 
   it.each<[kind: string, path: string, body: object, fields: string[]]>([
@@ -183,6 +185,22 @@ it.each<[name: string, hosts: Hosts, base: Base]>([
   expect((await ask(world.at("platform"), "acme", headers)).status).toBe(200);
 });
 
+it.each([
+  ["disableCSRFCheck", { disableOriginCheck: false, disableCSRFCheck: true }, [200, 403]],
+  ["disableOriginCheck", { disableOriginCheck: true }, [200, 200]],
+])("R9: better-auth's own %s switches off pages, or all of it", async (_, advanced, statuses) => {
+  const { hosts, auth, ...options } = answering(SUBDOMAINS, STATIC);
+  const world = await createWorld({ hosts: SUBDOMAINS, auth: { ...auth, advanced }, ...options });
+  const jane = await world.as("jane", "acme");
+  const globex = originOf(SUBDOMAINS, "globex");
+  const body = { email: jane.email, redirectTo: `${globex}/page` };
+  const answers = [
+    await jane.post("/update-user", { name: "X" }, { headers: { origin: globex } }),
+    await jane.post("/request-password-reset", body),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual(statuses);
+});
+
 /** Addresses that a browser takes to Globex, however they are written. */
 const DISGUISES = [
   ...["http://GLOBEX.Example.COM/page", "HTTP://globex.example.com/page"],
@@ -216,6 +234,10 @@ describe("R9: addresses in disguise, where everything is trusted", () => {
   });
 
   it("a host of a tenant which does not exist is nobody's to trust", async () => {
+    // What is no address of a page is better-auth's to refuse.
+    for (const address of ["http://[", "mailto:a@globex.example.com"]) {
+      expect((await ask(address)).status, address).toBeLessThan(500);
+    }
     expect((await ask("http://nobody.example.com/page")).status).toBe(403);
     expect(world.mails).toEqual([]);
   });
