@@ -194,6 +194,14 @@ describe("requests by host", () => {
     await expect(unnamed).rejects.toMatchObject({ body: { code: "TENANT_ID_REQUIRED" } });
   });
 
+  it("a host of a tenant that does not exist is an answer, and 404", async () => {
+    const browser = visit("nobody.example.com", world.naming("acme"));
+    for (const path of ["/sign-up/email", "/tenant/sign-up/email"]) {
+      const answer = await browser.post(path, { ...newcomer(), tenantId: world.ids.acme });
+      expect(outcome(answer)).toEqual([404, "TENANT_NOT_FOUND"]);
+    }
+  });
+
   it("a link in a mail begins with its host, and leads back from the base domain too", async () => {
     const { email } = newcomer();
     await signUpAt("example.com", email);
