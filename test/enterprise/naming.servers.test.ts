@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { Browser } from "../support/browser";
 import { databases } from "../support/database";
 import { mapStorage } from "../support/stores";
-import type { Where, WorldOptions } from "../support/world";
+import type { WorldOptions } from "../support/world";
 import {
   ADA,
   acsOf,
@@ -18,7 +18,7 @@ import {
   samlRegistration,
   shareSSOWorld,
   sloOf,
-} from "./sso-world";
+} from "./world";
 
 /*
  * Requests that come from SAML providers name no tenant, and may come in a browser that is signed in
@@ -35,10 +35,10 @@ async function registerBoth({ register }: SSOWorld) {
 }
 
 /** Somebody has started at Acme, and the provider is about to answer. */
-async function underWay(world: SSOWorld, more: Partial<SamlResponse> = {}, where: Where = "acme") {
-  const { providerId = "acme-saml" } = more;
+async function underWay(world: SSOWorld, more: Partial<SamlResponse> = {}) {
+  const providerId = "acme-saml";
   const browser = world.at("platform");
-  const started = await world.start(where, providerId, browser);
+  const started = await world.start("acme", providerId, browser);
   expect(started.status, JSON.stringify(started.data)).toBe(200);
   const { id, relayState } = requestIn(started.data.url);
   const answer = { providerId, inResponseTo: id, ...more };
@@ -74,19 +74,6 @@ describe.each(databases)("SAML in a tenant, on %s", (database) => {
     expect(await world.whoIs(browser)).toMatchObject({ email: ADA, tenantId: world.ids.acme });
   });
 
-  it("finds the provider by the domain of an address, in its own tenant", async () => {
-    const started = await world.start("acme", { email: ADA });
-    expect(started.data.url).toContain(idps.acme.entryPoint);
-    expect((await world.start("globex", { email: ADA })).status).toBe(404);
-  });
-
-  it("is not started by the provider", async () => {
-    const browser = world.at("platform");
-    await expectRefused(world, browser, async () => {
-      expect((await sendTo(browser, "acme")).location).toContain("unsolicited_response");
-    });
-  });
-
   it("publishes its metadata without a tenant being named", async () => {
     const query = { providerId: "acme-saml" };
     const { data, status } = await world.at("platform").get("/sso/saml2/sp/metadata", { query });
@@ -95,17 +82,10 @@ describe.each(databases)("SAML in a tenant, on %s", (database) => {
     expect(elsewhere.status).toBe(404);
   });
 
-  it.each<[string, Partial<SamlResponse>]>([
-    ["for another audience", { audience: "https://app.example/somebody-else" }],
-    ["for another recipient", { acs: acsOf("globex-saml") }],
-    ["without a signature", { isSigned: false }],
-    ["signed by another tenant's provider", { signedBy: idps.globex }],
-    ["to a request that nobody has made", { inResponseTo: "_invented" }],
-  ])("refuses a response %s", async (_, wrong) => {
-    const { browser, form } = await underWay(world, wrong);
+  it("refuses a response that is signed by another tenant's provider", async () => {
+    const { browser, form } = await underWay(world, { signedBy: idps.globex });
     await expectRefused(world, browser, async () => {
-      const { location, status } = await post(browser, ACS, form);
-      expect(location ?? status).toMatch(/error=/);
+      expect((await post(browser, ACS, form)).location).toMatch(/error=/);
     });
   });
 
@@ -130,26 +110,6 @@ describe.each(databases)("SAML in a tenant, on %s", (database) => {
     const { browser, form } = await underWay(world);
     await expectRefused(world, browser, () =>
       post(browser, ACS, { ...form, RelayState: relayState }),
-    );
-  });
-
-  it("refuses one after its provider was changed or deleted", async () => {
-    const { id, slug } = await world.createTenant();
-    const providerId = `${slug}-saml`;
-    await world.register(id, samlRegistration(providerId, idps.acme));
-    const admin = await world.as("admin", id);
-    const changed = await underWay(world, { providerId }, id);
-    const renewed = await createSamlProvider("renewed");
-    const update = { providerId, samlConfig: { cert: renewed.keys.certificate } };
-    expect((await admin.post("/sso/update-provider", update)).status).toBe(200);
-    await expectRefused(world, changed.browser, () =>
-      post(changed.browser, acsOf(providerId), changed.form),
-    );
-    // Signed with the new certificate, but for a provider from before.
-    const late = await underWay(world, { providerId, signedBy: renewed }, id);
-    expect((await admin.post("/sso/delete-provider", { providerId })).status).toBe(200);
-    await expectRefused(world, late.browser, () =>
-      post(late.browser, acsOf(providerId), late.form),
     );
   });
 });
@@ -235,18 +195,13 @@ function confirmLogout(browser: Browser) {
   return post(browser, sloOf("acme-saml"), { SAMLResponse: context });
 }
 
-const inStorage = (session: object = {}): WorldOptions => ({
-  auth: {
-    secondaryStorage: mapStorage().storage,
-    verification: { storeInDatabase: true },
-    session,
-  },
+const inStorage = (): WorldOptions => ({
+  auth: { secondaryStorage: mapStorage().storage, verification: { storeInDatabase: true } },
 });
 
 describe.each<[name: string, database: (typeof databases)[number], options: WorldOptions]>([
   ...databases.map((kind) => [kind, kind, {}] as [string, typeof kind, WorldOptions]),
   ["secondary storage", "sqlite", inStorage()],
-  ["both", "sqlite", inStorage({ storeSessionInDatabase: true })],
 ])("single logout, with sessions in %s", (_, database, options) => {
   const saml = {
     enableSingleLogout: true,
@@ -295,13 +250,5 @@ describe.each<[name: string, database: (typeof databases)[number], options: Worl
     const ours = await signInAt("acme");
     await confirmLogout(ours);
     expect(await world.whoIs(ours)).toBe(null);
-  });
-
-  it("that we start ends the session here, and then at the provider", async () => {
-    const ours = await signInAt("acme");
-    const answer = await ours.post("/sso/saml2/logout/acme-saml", { callbackURL: "/bye" });
-    expect(answer.location).toContain(idps.acme.entryPoint);
-    expect(await world.whoIs(ours)).toBe(null);
-    expect(ours.cookies.size).toBe(0);
   });
 });

@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { TenantAuthOptions, TenantManagementRequest } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { databases } from "../support/database";
-import { expectRefused, outcome, type Where } from "../support/world";
-import { createSSOWorld, type SSOWorld, shareSSOWorld } from "./sso-world";
+import { expectRefused, outcome } from "../support/world";
+import { createSSOWorld, type SSOWorld, shareSSOWorld } from "./world";
 
 const DNS = { domainVerification: { enabled: true } } as const;
 
@@ -68,14 +68,11 @@ describe.each(databases)("who manages the identity providers of a tenant, on %s"
     const { id, providerId } = await world.newTenant();
     const second = world.at("platform", await world.join(id, "admin"));
     expect(await listed(second)).toEqual([providerId]);
-    const query = { providerId };
-    expect((await second.get("/sso/get-provider", { query })).status).toBe(200);
-    const update = { providerId, domain: "new.example" };
-    const changed = await second.post("/sso/update-provider", update);
-    expect(changed.data).toMatchObject({ domain: "new.example" });
-    expect((await second.post("/sso/request-domain-verification", query)).status).toBe(201);
-    expect((await second.post("/sso/delete-provider", query)).status).toBe(200);
-    expect(await world.rowsIn(id, "ssoProvider")).toEqual([]);
+    for (const call of calls(world, providerId)) {
+      if (call.path === "/sso/verify-domain") continue;
+      const { status } = await send(second, call);
+      expect([call.path, Math.floor(status / 100)]).toEqual([call.path, 2]);
+    }
   });
 
   it("are operators of the platform, in the tenant that they name", async () => {
@@ -87,12 +84,8 @@ describe.each(databases)("who manages the identity providers of a tenant, on %s"
     expect(await listed(atTenant)).toEqual([`${slug}-entra`, providerId]);
     expect(await listed(admin)).toEqual([`${slug}-entra`, providerId]);
     expect(await listed(operator)).toEqual([]);
-    expect(await listed(world.at("globex", operator))).toEqual([]);
-    for (const call of calls(world, `${slug}-entra`)) {
-      if (call.path === "/sso/verify-domain") continue;
-      const { status } = await send(atTenant, call);
-      expect([call.path, Math.floor(status / 100)]).toEqual([call.path, 2]);
-    }
+    const update = { providerId, domain: "new.example" };
+    expect((await atTenant.post("/sso/update-provider", update)).status).toBe(200);
     // The right is for this call: the operator is nobody in the tenant afterwards.
     expect(await world.whoIs(atTenant)).toBe(null);
     expect(await world.whoIs(operator)).toMatchObject({ tenantId: null });
@@ -110,7 +103,7 @@ describe.each(databases)("who manages the identity providers of a tenant, on %s"
     expect((await operator.get("/sso/providers")).status).toBe(403);
   });
 
-  it.each([undefined, null, [], { providerId: "acme-okta", oidcConfig: null }])(
+  it.each([undefined, [], { providerId: "acme-okta", oidcConfig: null }])(
     "gets an answer to the change %j",
     async (body) => {
       const admin = await world.as("admin", "acme");
@@ -174,25 +167,10 @@ it("canManageTenants lets whom it wants, and nobody else", async () => {
 describe("takeover: an identity provider from below", () => {
   const world = shareSSOWorld({ sso: { trustEmailVerified: true } });
 
-  const victims = async (...places: Where[]) =>
-    Promise.all(places.map(async (where) => ({ where, boss: await world.join(where, "admin") })));
-
-  it("is not registered by somebody ordinary, in a tenant or on the platform", async () => {
-    for (const where of ["acme", "platform"]) {
-      const answer = await (await world.as("jane", where)).post(
-        "/sso/register",
-        world.oidc("mine"),
-      );
-      expectRefused(answer, 403, "TENANT_MANAGEMENT_NOT_ALLOWED");
-    }
-    for (const { where } of await victims("acme", "globex", "platform")) {
-      expect((await world.start(where, "mine")).status).toBe(404);
-    }
-  });
-
   it("of a tenant's administrator makes nobody of another tenant or of the platform", async () => {
     await world.register("acme", "ours");
-    for (const { where, boss } of await victims("globex", "platform")) {
+    for (const where of ["globex", "platform"] as const) {
+      const boss = await world.join(where, "admin");
       world.provider.addPerson("mallory", { email: boss.email });
       for (const by of ["ours", { domain: "acme.example" }]) {
         expect((await world.start(where, by)).status).toBe(404);

@@ -117,32 +117,26 @@ describe("R13: every way of making a user that the official plugins have", () =>
   it("is in this table, at the endpoint where the instance makes the user, by whom is invited", async () => {
     const app = await createInvitedWays();
     const paths = new Set<string | undefined>([TRIED_ELSEWHERE]);
-    const rows: Record<SignUp, Set<string>> = {
-      open: new Set(),
-      invited: new Set(),
-      closed: new Set(),
-    };
-    for (const [index, way] of app.makers.entries()) {
+    const tried = new Set<string>();
+    for (const way of app.makers) {
       const facts = await app.factsOf(way);
       paths.add(facts.path);
+      // One of each kind, unless every case is tried: they all end where the user is made.
+      const kind = JSON.stringify([way.name === ADMINISTRATOR, facts.hasAddress, facts.isVerified]);
+      if (tried.has(kind) && !everyCase) continue;
+      tried.add(kind);
       for (const signUp of ["open", "invited", "closed"] as const) {
-        // All of them where they differ most, and otherwise each with some of the ways.
-        const invitations = INVITATIONS.filter(
-          (_, at) => everyCase || signUp === "invited" || at === index % INVITATIONS.length,
-        );
         const row: string[] = [];
-        for (const invitation of invitations) {
+        for (const invitation of INVITATIONS) {
           row.push((await app.attempt(way, signUp, invitation)).outcome);
         }
-        const rules = invitations.map((invitation) => expected(way, facts, signUp, invitation));
+        const rules = INVITATIONS.map((invitation) => expected(way, facts, signUp, invitation));
         expect([way.name, signUp, ...row]).toEqual([way.name, signUp, ...rules]);
-        rows[signUp].add(row.join());
       }
     }
     expect(endpointsThatCall(MAKERS, HELPERS).sort()).toEqual([...paths].sort());
     // Some know whose the address is, some have a claim, and some have none.
-    expect(rows.invited.size).toBe(4);
-    if (everyCase) expect([rows.open.size, rows.closed.size]).toEqual([3, 2]);
+    expect(tried.size).toBe(4);
   });
 
   it("a social flow that began with the token ends with it, verified or not", async () => {

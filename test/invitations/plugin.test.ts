@@ -13,7 +13,6 @@ import {
 import { tenantInvitations } from "../../src/invitations/index";
 import { BASE_URL, PASSWORD } from "../support/instance";
 import { createInviting, INVITED } from "../support/inviting";
-import { createStorage } from "../support/stores";
 
 const sendInvitationEmail = () => {};
 
@@ -46,22 +45,18 @@ const replaces = {
 };
 
 it.each<[string, () => Parameters<typeof createInviting>[0]]>([
-  ["the plugins in another order", () => ({ arrange: (ours, others) => [...others, ours] })],
   [
-    "the admin plugin last",
-    () => ({ arrange: (ours, [first, ...rest]) => [ours, ...rest, first ?? admin()] }),
-  ],
-  ["a cookie for each tenant", () => ({ tenant: { sessionCookies: "per-tenant" } })],
-  ["sessions in secondary storage", () => ({ auth: { secondaryStorage: createStorage() } })],
-  ["a cookie cache", () => ({ auth: { session: { cookieCache: { enabled: true } } } })],
-  ["numbers as ids", () => ({ auth: { advanced: { database: { generateId: "serial" } } } })],
-  [
-    "other names",
+    "the admin plugin last, and other names",
     () => ({
+      arrange: (ours, [first, ...rest]) => [ours, ...rest, first ?? admin()],
       invitations: { schema: { tenantInvitation: { modelName: "invites", fields: NAMES } } },
     }),
   ],
-  ["a plugin behind that brings an adapter of its own", () => ({ plugins: [replaces] })],
+  ["tenantAuth() last", () => ({ arrange: (ours, others) => [...others, ours] })],
+  [
+    "a cookie for each tenant, and a plugin behind that brings an adapter of its own",
+    () => ({ tenant: { sessionCookies: "per-tenant" }, plugins: [replaces] }),
+  ],
 ])("with %s, somebody is invited, comes in, and stays in their tenant", async (_, options) => {
   const app = await createInviting(options());
   const { token } = await app.invite("acme", INVITED, { role: "user" });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { bySlug, type ResolveTenantContext, runInTenant, tenantAuth } from "../../src/index";
 import { servers } from "../support/database";
 import { PASSWORD } from "../support/instance";
-import { createWorld, gate, outcome, queryOf, shareWorld } from "../support/world";
+import { createWorld, gate, outcome, shareWorld } from "../support/world";
 
 const HEADER = "x-tenant-slug";
 const person = (email = `${crypto.randomUUID()}@example.com`) => ({
@@ -18,7 +18,6 @@ describe("bySlug", () => {
     const asked = (headers: Record<string, string>) =>
       ({ headers: new Headers(headers) }) as ResolveTenantContext;
     const resolve = bySlug();
-    expect(resolve(asked({ [HEADER]: "acme" }))).toEqual({ slug: "acme" });
     expect(resolve(asked({ [HEADER]: " ACME " }))).toEqual({ slug: "acme" });
     expect(resolve(asked({ [HEADER]: "" }))).toBeUndefined();
     expect(resolve(asked({ host: "acme.example.com" }))).toBeUndefined();
@@ -68,9 +67,8 @@ describe("requests by slug", () => {
       await nowhere.get("/get-session"),
       await nowhere.post("/sign-up/email", person()),
       await nowhere.post("/tenant/sign-in/email", person()),
-      await nowhere.get("/tenant/sign-in-methods"),
     ];
-    for (const slug of ["%00", "a b", "acme%20", "'", "acme.", "é"]) {
+    for (const slug of ["%00", "acme%20", "é"]) {
       answers.push(await at(slug).get("/get-session"));
     }
     expect(answers.map(outcome)).toEqual(answers.map(() => [404, "TENANT_NOT_FOUND"]));
@@ -105,7 +103,6 @@ describe("requests by slug", () => {
     const path = "/tenant/oauth-config/register";
     expect((await operator.post(path, google)).data).toMatchObject({ tenantId: acme });
     expect((await operator.post(path, { ...google, tenantId })).data).toMatchObject({ tenantId });
-    expect((await operator.post("/tenant/update", { tenantId, name: "G" })).status).toBe(200);
     // The caller stays where it is: a target grants nothing.
     expect((await at("acme").post(path, google)).code).toBe("UNAUTHORIZED");
   });
@@ -127,23 +124,6 @@ describe("requests by slug", () => {
     expect(await reset("https://pages.example.com/t/globex")).toBe(200);
     expect(await reset("/t/acme/reset")).toBe(200);
     expect(await reset("https://evil.example.com")).toBe(403);
-  });
-
-  it("links in mails need no slug, and work with the one of their tenant only", async () => {
-    const { email } = await world.as("forgetful", "acme");
-    await world.as("forgetful", "globex");
-    const newPassword = "another good password";
-    const reset = async (headers: Record<string, string>) => {
-      await at("acme").post("/request-password-reset", { email, redirectTo: "/t/acme/reset" });
-      const { location } = await world.browser().get(world.lastMail("reset").url);
-      const body = { token: queryOf(location).token, newPassword };
-      return (await world.browser(headers).post("/reset-password", body)).status;
-    };
-    expect(await reset({})).toBe(200);
-    expect(await reset({ [HEADER]: "acme" })).toBe(200);
-    expect(await reset({ [HEADER]: "globex" })).toBe(400);
-    expect((await world.signIn("acme", email, newPassword)).status).toBe(200);
-    expect((await world.signIn("globex", email)).status).toBe(200);
   });
 });
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { bySlug, bySubdomain } from "../../src/index";
+import { bySlug } from "../../src/index";
 import { createInstance, type Instance, type InstanceOptions, PASSWORD } from "../support/instance";
 import { createWorld, EMAIL, gate, outcome } from "../support/world";
 
@@ -63,13 +63,6 @@ describe("a tenant that was there a moment ago", () => {
     expect((await stranger.post("/sign-in/email", person)).code).toBe("TENANT_NOT_FOUND");
   });
 
-  it("is gone at once on the server that deletes it", async () => {
-    const { here, tenantId, signIn, signUp } = await createSeen();
-    await here.api.deleteTenant({ body: { tenantId } });
-    expect(await signIn(here)).toBe("TENANT_NOT_FOUND");
-    expect(outcome(await signUp(here))).toEqual([404, "TENANT_NOT_FOUND"]);
-  });
-
   it("stays gone when it was being looked up while it was deleted", async () => {
     const { here, tenantId, signIn } = await createSeen();
     later(KEPT_MS + 1);
@@ -125,23 +118,11 @@ describe("a tenant that was there a moment ago", () => {
   });
 });
 
-/** The ways to say a slug, all of which share what is remembered. */
-describe.each([
-  ["bySlug()", bySlug(), () => "localhost:3000"],
-  [
-    "bySubdomain()",
-    bySubdomain({ baseDomain: "example.com" }),
-    (slug: string) => `${slug}.example.com`,
-  ],
-])("a slug by %s", (_, resolveTenantId, hostOf) => {
-  const allowedHosts = ["localhost:3000", "*.example.com"];
-  const baseURL = { allowedHosts, protocol: "http" as const, fallback: "http://example.com" };
-  const options = { tenant: { resolveTenantId }, auth: { baseURL } };
+describe("a slug", () => {
+  const options = { tenant: { resolveTenantId: bySlug() } };
 
   const ask = (server: Server, slug: string, path: string) =>
-    server
-      .browser({ "x-tenant-slug": slug })
-      .get<{ tenant: { name: string } }>(`http://${hostOf(slug)}/api/auth${path}`);
+    server.browser({ "x-tenant-slug": slug }).get<{ tenant: { name: string } }>(path);
   const session = (server: Server, slug = "acme") => ask(server, slug, "/get-session");
   /** Which tenant a slug leads to: the sign-in page says its name. */
   async function landing(server: Server, slug = "acme"): Promise<string> {
@@ -179,23 +160,17 @@ describe.each([
     expect(await landing(here, "new")).toBe("NEW");
   });
 
-  it("that is changed counts here at once, and elsewhere when it is read again", async () => {
+  it("that is changed and given away counts here at once, and elsewhere within ten seconds", async () => {
     const { here, elsewhere } = await createSeen();
     await here.change("acme", { slug: "acme-corp" });
     expect(await landing(here)).toBe("TENANT_NOT_FOUND");
-    for (const server of [here, elsewhere]) expect(await landing(server, "acme-corp")).toBe("ACME");
-    // It has been read again under its new slug: the old one is forgotten with that.
-    expect(await landing(elsewhere)).toBe("TENANT_NOT_FOUND");
-  });
-
-  it("that is given to another tenant leads there, here at once and elsewhere within ten seconds", async () => {
-    const { here, elsewhere, giveAway } = await createSeen();
-    await giveAway();
+    await here.api.createTenant({ body: { name: "Impostor", slug: "acme" } });
     expect(await landing(here)).toBe("Impostor");
     later(KEPT_MS - 1);
     // Whoever goes there all the time does not prolong it.
     expect(await landing(elsewhere)).toBe("ACME");
-    later(2);
+    // Where it is read again under its new slug, the old one is forgotten with that.
+    expect(await landing(elsewhere, "acme-corp")).toBe("ACME");
     expect(await landing(elsewhere)).toBe("Impostor");
   });
 
@@ -204,9 +179,6 @@ describe.each([
     await here.change("acme", { slug: "acme-corp" });
     await elsewhere.api.createTenant({ body: { name: "New", slug: "acme" } });
     expect(await landing(elsewhere)).toBe("New");
-    const { id: third } = await elsewhere.createTenant("third");
-    await here.change(third, { slug: "fourth" });
-    expect(await landing(here, "fourth")).toBe("THIRD");
   });
 
   it("of a tenant that is deleted leads nowhere, here at once and elsewhere within ten seconds", async () => {
@@ -235,22 +207,5 @@ describe.each([
     answered[1]?.open();
     await slow[1];
     expect(await landing(elsewhere)).toBe("Impostor");
-  });
-
-  it("is right under everybody at once who looks while it changes hands", async () => {
-    const { here } = await createSeen();
-    later(KEPT_MS + 1);
-    const looks: Promise<unknown>[] = [];
-    const look = () => looks.push(...Array.from({ length: 20 }, () => session(here)));
-    look();
-    const changed = here.change("acme", { slug: "acme-corp" });
-    look();
-    await changed;
-    look();
-    await here.api.createTenant({ body: { name: "Impostor", slug: "acme" } });
-    look();
-    expect(await landing(here)).toBe("Impostor");
-    await Promise.all(looks);
-    expect(await landing(here)).toBe("Impostor");
   });
 });

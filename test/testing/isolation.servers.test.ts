@@ -14,7 +14,7 @@ import { bearer, jwt, oAuthProxy, oauthPopup } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { tenantInvitations } from "../../src/invitations/index";
 import { checkIsolation, type Extent, type IsolationOptions } from "../../src/testing/index";
-import { SCIM_MODELS } from "../enterprise/scim-world";
+import { SCIM_MODELS } from "../enterprise/world";
 import { createStripe, PRICE, WEBHOOK_SECRET } from "../packages/fake-stripe";
 import { databases } from "../support/database";
 import { createInstance, type InstanceOptions } from "../support/instance";

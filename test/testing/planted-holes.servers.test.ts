@@ -10,7 +10,7 @@ import { borderOf } from "../../src/border/border";
 import type { TenantAuthOptions } from "../../src/index";
 import { tenantInvitations } from "../../src/invitations/index";
 import { checkIsolation, type IsolationOptions } from "../../src/testing/index";
-import { SCIM_MODELS } from "../enterprise/scim-world";
+import { SCIM_MODELS } from "../enterprise/world";
 import { createDatabase, type TestDatabase } from "../support/database";
 import { createInstance, type InstanceOptions } from "../support/instance";
 import { everyCase, sample } from "../support/matrix";

@@ -8,6 +8,7 @@ import { createSocialWorld } from "../support/social";
 import { createWorld, EMAIL, SUBDOMAINS, shareWorld, type World } from "../support/world";
 
 const SIGN_IN = { email: EMAIL, password: PASSWORD };
+const SESSION = "GET /get-session";
 
 /** What one request writes, of ours. */
 async function linesOf({ logs }: Pick<World, "logs">, run: () => Promise<unknown>) {
@@ -19,8 +20,8 @@ async function linesOf({ logs }: Pick<World, "logs">, run: () => Promise<unknown
 const inTenant = (request: string, id: string, by: string) => [
   `debug ${request} runs in tenant "${id}", named by ${by}`,
 ];
-const onPlatform = (request: string) => [
-  `debug ${request} runs on the platform, nothing names a tenant`,
+const onPlatform = (request: string, by = "nothing names a tenant") => [
+  `debug ${request} runs on the platform, ${by}`,
 ];
 
 describe("at log level debug a request writes one line", () => {
@@ -36,7 +37,8 @@ describe("at log level debug a request writes one line", () => {
 
   it("that says that the header, the query or the body named the tenant", async () => {
     const id = world.ids.acme;
-    const own = "/sign-in/email";
+    // At the path that the request came to.
+    const [own, ours] = ["/sign-in/email", "/tenant/sign-in/email"];
     const query = { tenantId: id };
     expect(await tell(() => world.at("acme").post(own, SIGN_IN))).toEqual(
       inTenant(`POST ${own}`, id, `the header x-tenant-id ("${id}")`),
@@ -44,8 +46,6 @@ describe("at log level debug a request writes one line", () => {
     expect(await tell(() => world.browser().post(own, SIGN_IN, { query }))).toEqual(
       inTenant(`POST ${own}`, id, `the query ("${id}")`),
     );
-    // At the path that the request came to.
-    const ours = "/tenant/sign-in/email";
     expect(await tell(() => world.browser().post(ours, { ...SIGN_IN, ...query }))).toEqual(
       inTenant(`POST ${ours}`, id, `the body ("${id}")`),
     );
@@ -55,32 +55,25 @@ describe("at log level debug a request writes one line", () => {
     const slugs = await createWorld({ tenant: { resolveTenantId: bySlug() } });
     const session = () => slugs.browser({ "x-tenant-slug": "Acme" }).get("/get-session");
     expect(await linesOf(slugs, session)).toEqual(
-      inTenant("GET /get-session", slugs.ids.acme, 'the header x-tenant-slug ("Acme")'),
+      inTenant(SESSION, slugs.ids.acme, 'the header x-tenant-slug ("Acme")'),
     );
     const hosts = await createWorld({ hosts: SUBDOMAINS });
-    expect(await linesOf(hosts, () => hosts.at("acme").get("/get-session"))).toEqual(
-      inTenant("GET /get-session", hosts.ids.acme, "resolveTenantId"),
-    );
-    expect(await linesOf(hosts, () => hosts.at("platform").get("/get-session"))).toEqual([
-      "debug GET /get-session runs on the platform, named by resolveTenantId",
-    ]);
+    const at = (place: string) => linesOf(hosts, () => hosts.at(place).get("/get-session"));
+    expect(await at("acme")).toEqual(inTenant(SESSION, hosts.ids.acme, "resolveTenantId"));
+    expect(await at("platform")).toEqual(onPlatform(SESSION, "named by resolveTenantId"));
   });
 
   it("that says that the session did, or that nothing did", async () => {
     const { acme, platform } = await world.janes();
     const byToken = world.browser({ authorization: `Bearer ${acme.token}` });
     for (const window of [world.at("platform", acme), byToken]) {
-      expect(await tell(() => window.get("/get-session"))).toEqual(
-        inTenant("GET /get-session", world.ids.acme, "its session"),
-      );
+      const lines = await tell(() => window.get("/get-session"));
+      expect(lines).toEqual(inTenant(SESSION, world.ids.acme, "its session"));
     }
-    expect(await tell(() => world.browser().get("/get-session"))).toEqual(
-      onPlatform("GET /get-session"),
-    );
+    expect(await tell(() => world.browser().get("/get-session"))).toEqual(onPlatform(SESSION));
     expect(await tell(() => platform.get("/tenant/list"))).toEqual(onPlatform("GET /tenant/list"));
-    expect(await tell(() => platform.post("/update-user", { name: "N" }))).toEqual(
-      onPlatform("POST /update-user"),
-    );
+    const rename = () => platform.post("/update-user", { name: "N" });
+    expect(await tell(rename)).toEqual(onPlatform("POST /update-user"));
   });
 
   it("that says so of what is refused, also by a hook of the application", async () => {
@@ -92,9 +85,8 @@ describe("at log level debug a request writes one line", () => {
       "debug POST /tenant/sign-in/email is refused, TENANT_ID_REQUIRED: nothing in the request names a tenant",
     ]);
     const refused = { ...SIGN_IN, name: "Refused" };
-    expect(await tell(() => world.browser().post("/sign-up/email", refused))).toEqual(
-      onPlatform("POST /sign-up/email"),
-    );
+    const signUp = () => world.browser().post("/sign-up/email", refused);
+    expect(await tell(signUp)).toEqual(onPlatform("POST /sign-up/email"));
   });
 
   it("for a call of auth.api, also from inside a tenant, and not for those inside a request", async () => {
@@ -103,9 +95,8 @@ describe("at log level debug a request writes one line", () => {
     expect(await tell(call)).toEqual(inTenant("auth.api /get-session", ids.acme, "runInTenant()"));
     const window = world.at("platform", await world.as("jane", "acme"));
     calls.length = 0;
-    expect(await tell(() => window.post("/update-user", { name: "N" }))).toEqual(
-      inTenant("POST /update-user", ids.acme, "its session"),
-    );
+    const lines = await tell(() => window.post("/update-user", { name: "N" }));
+    expect(lines).toEqual(inTenant("POST /update-user", ids.acme, "its session"));
     expect(calls).toHaveLength(1);
   });
 
@@ -117,7 +108,6 @@ describe("at log level debug a request writes one line", () => {
       inTenant("GET /reset-password/:token", world.ids.acme, "the token of a link"),
     );
     const social = await createSocialWorld();
-    await social.configure("acme");
     const browser = social.browser();
     const back = await social.authorize(browser, "acme");
     expect(await linesOf(social, () => browser.get(back))).toEqual(
