@@ -29,16 +29,16 @@ const CREDENTIALS = ["cookie", "bearer token"] as const;
 
 const UNAUTHORIZED = [401, "UNAUTHORIZED"];
 
-const cachedOnes = STORES.filter(({ session }) => session?.cookieCache);
-const TRIED: (Store & { losesIndex?: boolean })[] = [
-  ...STORES.filter((store) => !cachedOnes.includes(store)),
-  ...sample(cachedOnes, 4),
+/** Where sessions live: in `npm test`, one of each sort. */
+const ALL: (Store & { losesIndex?: boolean })[] = [
+  ...STORES,
   ...STORAGE_KINDS.slice(1).map((kind) => ({
     name: `a storage that ${kind.name}`,
     storage: () => createStorage(kind),
     losesIndex: !!kind.forgets,
   })),
 ];
+const TRIED = sample(ALL, 5);
 
 describe.each(TRIED)("sessions in $name", ({ losesIndex, ...store }) => {
   const world = shareWorld({ store, plugins: [bearer()] }, store.database);
@@ -85,23 +85,17 @@ describe.each(TRIED)("sessions in $name", ({ losesIndex, ...store }) => {
 
   it("R5: its cookies stay in the browser that looks or signs out elsewhere", async () => {
     const people = await world.strangers();
-    for (const [home, elsewhere] of CROSSINGS) {
+    for (const [home, elsewhere] of CROSSINGS.slice(1, 3)) {
       const label = `${home} at ${elsewhere}`;
       const window = windowOf(people[home], elsewhere);
       const token = window.cookies.get("better-auth.session_token");
       await window.get("/get-session");
-      await window.get("/list-sessions");
       await window.post("/update-user", { name: "Across" });
       expect(window.cookies.get("better-auth.session_token"), label).toBe(token);
-      const leaving = windowOf(people[home], elsewhere);
-      expect((await leaving.post("/sign-out")).status).toBe(200);
+      expect((await window.post("/sign-out")).status).toBe(200);
       const byToken = windowOf(people[home], elsewhere, "bearer token");
       expect((await byToken.post("/sign-out")).status).toBe(200);
-      for (const browser of [window, leaving]) {
-        expect(await world.whoIs(browser, "platform"), label).toMatchObject({
-          id: people[home].id,
-        });
-      }
+      expect(await world.whoIs(window, "platform"), label).toMatchObject({ id: people[home].id });
     }
   });
 
@@ -124,10 +118,14 @@ describe.each(TRIED)("sessions in $name", ({ losesIndex, ...store }) => {
     }
   });
 
-  it.skipIf(losesIndex)("R3: list, revoke and sign-out stay inside", async () => {
+  it.skipIf(losesIndex)("R3: list, revoke, update-user and sign-out stay inside", async () => {
     const people = await world.strangers();
     const { acme, globex, platform } = people;
     const second = (await world.signIn("acme", acme.email)).person;
+    // better-auth writes who somebody is into all of their sessions.
+    expect((await windowOf(acme).post("/update-user", { name: "Renamed" })).status).toBe(200);
+    const names = [second, globex, platform].map(async (one) => (await alive(one))?.name);
+    expect(await Promise.all(names)).toEqual(["Renamed", "Somebody", "Somebody"]);
     const listed = await windowOf(acme).get<{ token: string }[]>("/list-sessions");
     expect(listed.data.map(({ token }) => token).sort()).toEqual([acme.token, second.token].sort());
     for (const { token } of [globex, platform]) {
@@ -165,44 +163,6 @@ describe.each(TRIED)("sessions in $name", ({ losesIndex, ...store }) => {
     } finally {
       vi.useRealTimers();
     }
-  });
-
-  // better-auth writes who somebody is into their sessions by way of the index.
-  it.skipIf(losesIndex)("update-user changes the sessions of its own user only", async () => {
-    const people = await world.strangers();
-    const second = (await world.signIn("acme", people.acme.email)).person;
-    const window = windowOf(people.acme);
-    expect((await window.post("/update-user", { name: "Renamed" })).status).toBe(200);
-    expect((await alive(second))?.name).toBe("Renamed");
-    for (const query of [{ disableCookieCache: "true" }, {}] as Record<string, string>[]) {
-      const windows = [window, windowOf(people.globex), windowOf(people.platform)];
-      const names = windows.map(
-        async (browser) =>
-          (await browser.get<SessionAnswer>("/get-session", { query })).data.user.name,
-      );
-      expect(await Promise.all(names)).toEqual(["Renamed", "Somebody", "Somebody"]);
-    }
-  });
-
-  it("threat: sessions survive deletion: those of a deleted tenant are dead", async () => {
-    const { globex, platform } = await world.strangers();
-    const { id } = await world.createTenant();
-    const [victim, second] = [await world.signUp(id), (await world.signIn(id)).person];
-    await world.api.deleteTenant({ body: { tenantId: id } });
-    for (const person of [victim, second]) {
-      for (const by of CREDENTIALS) {
-        for (const [where, refusal] of [
-          ["platform", UNAUTHORIZED],
-          [id, [404, "TENANT_NOT_FOUND"]],
-        ] as const) {
-          expect((await windowOf(person, where, by).get("/get-session")).data).toBeNull();
-          const used = windowOf(person, where, by).post("/update-user", { name: "Still here" });
-          expect(outcome(await used)).toEqual(refusal);
-        }
-      }
-    }
-    expect(await world.rows("user", "name = 'Still here'")).toBe(0);
-    for (const person of [globex, platform]) expect((await alive(person))?.id).toBe(person.id);
   });
 });
 
@@ -252,65 +212,52 @@ describe("without a database, sessions in an encrypted cookie", () => {
     expect((await victim.window.fork().get("/get-session")).data).toBeNull();
     const used = await victim.window.fork().post("/update-user", { name: "Still here" });
     expect(outcome(used)).toEqual(UNAUTHORIZED);
-    const { data } = await survivor.window.get<SessionAnswer>("/get-session");
-    expect(data.user.id).toBe(survivor.id);
+    expect((await survivor.window.get("/get-session")).data).not.toBeNull();
   });
 });
 
+it("a session by API key carries the tenant of its user", async () => {
+  const seen: unknown[] = [];
+  const after = createAuthMiddleware(async ({ context, path }) => {
+    if (path === "/update-user") seen.push(context.session?.session.tenantId);
+  });
+  const { at, as, ids } = await createWorld({
+    plugins: [apiKey({ enableSessionForAPIKeys: true })],
+    tenant: { scopedModels: ["apikey"] },
+    auth: { hooks: { after } },
+  });
+  for (const place of ["acme", "platform"] as const) {
+    const jane = await as("jane", place);
+    const made = await jane.post<{ key: string }>("/api-key/create", { name: "Robot" });
+    const headers = { "x-api-key": made.data.key };
+    const { data } = await at(place).get<SessionAnswer>("/get-session", { headers });
+    expect([data.user.tenantId, data.session.tenantId]).toEqual([ids[place], ids[place]]);
+    await at(place).post("/update-user", { name: "Robot" }, { headers });
+    expect(seen.at(-1) ?? null, place).toBe(ids[place]);
+  }
+});
+
 it.each(SORTS.slice(0, 2))(
-  "a session by API key carries the tenant of its user, in $name",
+  "R4, R5: multiSession that names no tenant goes by the session cookie alone, in $name",
   async (store) => {
-    const seen: unknown[] = [];
-    const after = createAuthMiddleware(async ({ context, path }) => {
-      if (path === "/update-user") seen.push(context.session?.session.tenantId);
-    });
-    const { at, as, ids } = await createWorld({
-      store,
-      plugins: [apiKey({ enableSessionForAPIKeys: true })],
-      tenant: { scopedModels: ["apikey"] },
-      auth: { hooks: { after } },
-    });
-    for (const place of ["acme", "platform"] as const) {
-      const jane = await as("jane", place);
-      const made = await jane.post<{ key: string }>("/api-key/create", { name: "Robot" });
-      const headers = { "x-api-key": made.data.key };
-      const { data } = await at(place).get<SessionAnswer>("/get-session", { headers });
-      expect([data.user.tenantId, data.session.tenantId]).toEqual([ids[place], ids[place]]);
-      await at(place).post("/update-user", { name: "Robot" }, { headers });
-      expect(seen.at(-1) ?? null, place).toBe(ids[place]);
+    const world = await createWorld({ store, plugins: [multiSession()] });
+    const janes = await world.janes();
+    // One browser, signed in at one place after the other; the last session is the active one.
+    const browser = world.at("platform");
+    for (const place of ["platform", "acme", "globex"] as const) {
+      const path = place === "platform" ? "/sign-in/email" : "/tenant/sign-in/email";
+      const body = { email: EMAIL, password: PASSWORD, tenantId: world.ids[place] ?? undefined };
+      expect((await browser.post(path, body)).status).toBe(200);
     }
+    const kept = browser.fork({});
+    const { data } = await browser.get<SessionAnswer[]>("/multi-session/list-device-sessions");
+    expect(data.map(({ user }) => user.id)).toEqual([janes.globex.id]);
+    // It signs out of the active one alone.
+    expect((await browser.post("/sign-out")).status).toBe(200);
+    expect(await world.whoIs(kept, "globex")).toBe(null);
+    const [name, value] = [...kept.cookies].filter(([key]) => key.includes("_multi-")).at(-2) ?? [];
+    expect(name).toBeDefined();
+    kept.cookies.set("better-auth.session_token", value ?? "");
+    expect(await world.whoIs(kept, "acme")).toMatchObject({ id: janes.acme.id });
   },
 );
-
-describe.each(SORTS.slice(0, 2))("multiSession that names no tenant, in $name", (store) => {
-  const world = shareWorld({ store, plugins: [multiSession()] });
-
-  it.each([
-    ["acme", "globex"],
-    ["globex", "acme"],
-  ] as const)(
-    "R4, R5: after %s and %s it goes by the session cookie alone",
-    async (other, active) => {
-      const janes = await world.janes();
-      // One browser, signed in at one place after the other; the last session is the active one.
-      const browser = world.at("platform");
-      for (const place of ["platform", other, active] as const) {
-        const path = place === "platform" ? "/sign-in/email" : "/tenant/sign-in/email";
-        const tenantId = world.ids[place] ?? undefined;
-        const body = { email: EMAIL, password: PASSWORD, tenantId };
-        expect((await browser.post(path, body)).status).toBe(200);
-      }
-      const kept = browser.fork({});
-      const { data } = await browser.get<SessionAnswer[]>("/multi-session/list-device-sessions");
-      expect(data.map(({ user }) => user.id)).toEqual([janes[active].id]);
-      // It signs out of the active one alone.
-      expect((await browser.post("/sign-out")).status).toBe(200);
-      expect(await world.whoIs(kept, active)).toBe(null);
-      const [name, value] =
-        [...kept.cookies].filter(([key]) => key.includes("_multi-")).at(-2) ?? [];
-      expect(name).toBeDefined();
-      kept.cookies.set("better-auth.session_token", value ?? "");
-      expect(await world.whoIs(kept, other)).toMatchObject({ id: janes[other].id });
-    },
-  );
-});

@@ -1,0 +1,231 @@
+// Cookies of one place in a browser that is at another, and their names.
+import type { BetterAuthPlugin } from "better-auth";
+import {
+  createAuthEndpoint,
+  createAuthMiddleware,
+  dispatchAuthEndpoint,
+  getSessionFromCtx,
+  signInEmail,
+} from "better-auth/api";
+import { anonymous, bearer, multiSession } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
+import type { TenantManagementRequest } from "../../src/index";
+import { Browser } from "../support/browser";
+import { startIdentityProvider } from "../support/identity-provider";
+import { BASE_URL, createStateless, PASSWORD } from "../support/instance";
+import { combine } from "../support/matrix";
+import { createSocialWorld, GLOBAL } from "../support/social";
+import { SORTS } from "../support/stores";
+import { createWorld, EMAIL, shareWorld } from "../support/world";
+
+const COOKIES = ["shared", "per-tenant"] as const;
+
+it("R5: a dead bearer token at Globex does not take the cookie of Acme along", async () => {
+  const world = await createWorld({ plugins: [bearer()] });
+  const { acme, globex } = await world.janes();
+  await globex.post("/sign-out");
+  const tab = world.at("globex", acme);
+  expect((await tab.get("/list-sessions")).headers.getSetCookie()).toEqual([]);
+  const headers = { authorization: `Bearer ${globex.token}` };
+  const answer = await tab.get("/list-sessions", { headers });
+  expect([answer.status, answer.headers.getSetCookie()]).toEqual([401, []]);
+  expect(await world.whoIs(tab, "acme")).toMatchObject({ id: acme.id });
+});
+
+it("R5, threat: cached cookie accepted too early: one that an admin endpoint has renewed is none there", async () => {
+  const { as, at, whoIs } = await createWorld({
+    auth: { session: { cookieCache: { enabled: true } } },
+  });
+  const tab = at("acme", await as("jane", "platform"));
+  // An ordinary user of the platform is turned away, after its session was looked up.
+  expect((await tab.get("/admin/list-users")).status).toBe(401);
+  for (const place of ["acme", "globex"]) {
+    expect(await whoIs(tab, place)).toBe(null);
+    expect((await at(place, tab).post("/update-user", { name: "Changed" })).status).toBe(401);
+  }
+});
+
+/** Asks after every request who is there, which is where a stranger's session is looked at. */
+const asks: BetterAuthPlugin = {
+  id: "asks",
+  hooks: {
+    after: [
+      {
+        matcher: () => true,
+        handler: createAuthMiddleware(async (ctx) => void (await getSessionFromCtx(ctx))),
+      },
+    ],
+  },
+};
+
+const ASKING: [string, () => BetterAuthPlugin[]][] = [
+  ["anonymous()", () => [anonymous()]],
+  ["an after hook that asks who is there", () => [asks]],
+];
+
+describe("R5: signing in at Globex in a browser of elsewhere", () => {
+  const withStores = combine(ASKING, SORTS.slice(0, 3)).map(
+    ([[name, plugins], store]) => [name, store.name, plugins, store] as const,
+  );
+  it.each(withStores)("with %s, sessions in %s: one is there", async (_, __, plugins, store) => {
+    const world = await createWorld({ plugins: plugins(), store });
+    const janes = await world.janes();
+    for (const home of ["acme", "platform"] as const) {
+      const tab = world.at("globex", janes[home]);
+      const body = { email: EMAIL, password: PASSWORD };
+      expect((await tab.post("/sign-in/email", body)).status).toBe(200);
+      expect(await world.whoIs(tab)).toMatchObject({ id: janes.globex.id });
+    }
+  });
+
+  it("by a provider: one is there", async () => {
+    const world = await createSocialWorld({ plugins: [asks] });
+    await world.configure("globex");
+    const tab = world.at(null, await world.as("jane", "acme"));
+    expect((await world.signInAtProvider(tab, "globex")).location).toBe("/welcome");
+    expect(await world.whoIs(tab, "globex")).toMatchObject({ tenantId: world.ids.globex });
+  });
+});
+
+it.each(combine(SORTS, COOKIES).map(([store, cookies]) => [store.name, cookies, store] as const))(
+  "signing out with multiSession() ends the session in %s, cookies %s",
+  async (_, sessionCookies, store) => {
+    const world = await createWorld({
+      plugins: [multiSession()],
+      tenant: { sessionCookies },
+      store,
+    });
+    for (const place of ["acme", "platform"]) {
+      // With Globex open as well.
+      const both = await world.signUp(place, "both@example.com");
+      for (const [name, value] of (await world.as("jane", "globex")).cookies) {
+        if (!both.cookies.has(name)) both.cookies.set(name, value);
+      }
+      const alone = await world.signUp(place, "alone@example.com");
+      for (const person of [both, alone]) {
+        expect((await person.post("/sign-out")).status).toBe(200);
+        expect(await world.whoIs(person)).toBe(null);
+      }
+      // better-auth deletes its cookie by a name in lower case, and an id in a name may not be.
+      if (sessionCookies === "per-tenant" && place === "acme") continue;
+      expect([...alone.cookies.keys()]).toEqual([]);
+    }
+  },
+);
+
+/** Alice, signed in at Acme by Acme's own client, whose browser then signs up at Globex. */
+async function createAlice(sessionCookies: (typeof COOKIES)[number], expiresIn: number) {
+  const idp = await startIdentityProvider();
+  idp.addPerson("alice");
+  Object.assign(idp.rules, { refreshTokens: true, expiresIn });
+  // Without a database better-auth keeps the account in a cookie, tied to no user.
+  const auth = createStateless(
+    { sessionCookies },
+    {
+      socialProviders: { gitlab: { ...GLOBAL, issuer: idp.issuer } },
+      account: { storeAccountCookie: true },
+    },
+  );
+  const ids: string[] = [];
+  for (const slug of ["acme", "globex"]) {
+    const { id } = await auth.api.createTenant({ body: { name: slug, slug } });
+    const config = { clientId: `client-${slug}`, clientSecret: `secret-${slug}` };
+    idp.registerClient(config.clientId, config.clientSecret);
+    const body = { tenantId: id, providerId: "gitlab", ...config };
+    await auth.api.registerTenantOAuthConfig({ body });
+    ids.push(id);
+  }
+  const browser = new Browser(auth.handler, BASE_URL);
+  const body = { provider: "gitlab", tenantId: ids[0], callbackURL: "/welcome" };
+  const { data } = await browser.post<{ url: string }>("/tenant/sign-in/social", body);
+  await browser.get(await idp.authorize(data.url, "alice"));
+  const [atAcme, atGlobex] = ids.map((id) => browser.fork({ "x-tenant-id": id }));
+  const person = { name: "B", email: "b@example.com", password: PASSWORD };
+  expect((await atGlobex?.post("/sign-up/email", person))?.status).toBe(200);
+  const takeToken = (by = atGlobex) =>
+    by?.post<{ accessToken?: string }>("/get-access-token", { useAccountCookie: true });
+  return { idp, atAcme: () => takeToken(atAcme), atGlobex: () => takeToken() };
+}
+
+it("R10: an account cookie of Acme opens nothing at Globex", async () => {
+  const { atAcme, atGlobex } = await createAlice("shared", 7200);
+  expect((await atAcme())?.data.accessToken).toEqual(expect.any(String));
+  const taken = await atGlobex();
+  expect([taken?.status, taken?.data.accessToken]).toEqual([400, undefined]);
+});
+
+it("R10: its refresh token is never sent by Globex's client", async () => {
+  const { idp, atAcme, atGlobex } = await createAlice("per-tenant", 1);
+  await atGlobex();
+  await atAcme();
+  const refreshes = idp.exchanges().filter(({ params }) => params.grant_type === "refresh_token");
+  expect(refreshes.map(({ params }) => params.client_id)).toEqual(["client-acme"]);
+});
+
+/** Runs better-auth's sign-in with a context of its own, as plugins do that stand in for it. */
+const cloning: BetterAuthPlugin = {
+  id: "clones-the-context",
+  endpoints: {
+    signInByClone: createAuthEndpoint("/sign-in/clone", { method: "POST" }, async (ctx) => {
+      const authCookies = structuredClone(ctx.context.authCookies);
+      const context = { ...ctx.context, authCookies };
+      const run = signInEmail() as unknown as Parameters<typeof dispatchAuthEndpoint>[0];
+      const input = { ...ctx, context, asResponse: false, returnHeaders: true };
+      const { headers } = (await dispatchAuthEndpoint(run, input)) as { headers: Headers };
+      for (const line of headers.getSetCookie()) ctx.setHeader("set-cookie", line);
+      return ctx.json({ status: true });
+    }),
+  },
+};
+
+describe.each(COOKIES)("%s session cookies", (sessionCookies) => {
+  const asked: (string | undefined)[] = [];
+  const canManageTenants = (_: unknown, { session }: TenantManagementRequest) => {
+    asked.push(session?.user.id);
+    return true;
+  };
+  const world = shareWorld({ plugins: [cloning], tenant: { sessionCookies, canManageTenants } });
+  const own = sessionCookies === "per-tenant";
+
+  it("R7: management sees the session of a tenant's admin, and without a name the platform's", async () => {
+    const admin = await world.as("admin", "acme");
+    const tenantId = world.ids.acme;
+    asked.length = 0;
+    const answers = [
+      await admin.get("/tenant/get", { query: { id: tenantId } }),
+      await admin.post("/tenant/update", { tenantId, name: "Renamed" }),
+      await world.at("platform", admin).get("/tenant/list"),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    // A cookie that all tenants share is the tenant's session there too.
+    expect(asked).toEqual([admin.id, admin.id, own ? undefined : admin.id]);
+  });
+
+  it("R5: the admin of Acme works at Acme, and is nobody at Globex with the cookies of both", async () => {
+    const admin = await world.as("admin", "acme");
+    expect((await admin.get("/admin/list-users")).status).toBe(200);
+    const both = world.at("globex", admin);
+    expect((await both.get("/admin/list-users")).status).toBe(401);
+    for (const [name, value] of (await world.as("jane", "globex")).cookies) {
+      both.cookies.set(name, value);
+    }
+    expect((await both.get("/admin/list-users")).status).toBe(403);
+  });
+
+  it("an operator visits Acme with the platform's cookie", async () => {
+    const { id } = await world.as("jane", "acme");
+    const window = world.at("acme", await world.operator());
+    const { data } = await window.get<{ users: { id: string }[] }>("/admin/list-users");
+    expect(data.users.map((user) => user.id)).toContain(id);
+  });
+
+  it("cookies keep their name where a plugin clones the context", async () => {
+    const { id } = await world.as("jane", "acme");
+    const tab = world.at("acme");
+    const answer = await tab.post("/sign-in/clone", { email: EMAIL, password: PASSWORD });
+    expect(answer.status).toBe(200);
+    const name = "better-auth.session_token";
+    expect([...tab.cookies.keys()]).toEqual([own ? `${name}_${world.ids.acme}` : name]);
+    expect(await world.whoIs(tab)).toMatchObject({ id });
+  });
+});
