@@ -201,17 +201,6 @@ describe.each(COOKIES)("%s session cookies", (sessionCookies) => {
     expect(asked).toEqual([admin.id, admin.id, own ? undefined : admin.id]);
   });
 
-  it("R5: the admin of Acme works at Acme, and is nobody at Globex with the cookies of both", async () => {
-    const admin = await world.as("admin", "acme");
-    expect((await admin.get("/admin/list-users")).status).toBe(200);
-    const both = world.at("globex", admin);
-    expect((await both.get("/admin/list-users")).status).toBe(401);
-    for (const [name, value] of (await world.as("jane", "globex")).cookies) {
-      both.cookies.set(name, value);
-    }
-    expect((await both.get("/admin/list-users")).status).toBe(403);
-  });
-
   it("an operator visits Acme with the platform's cookie", async () => {
     const { id } = await world.as("jane", "acme");
     const window = world.at("acme", await world.operator());

@@ -336,20 +336,4 @@ describe("a link that was mailed, and is refused when somebody follows it, tells
     await change("acme", { status: "active" });
     expect(await follow(link)).toEqual(IN);
   });
-
-  it("as does a provider's form at the host of a suspended tenant, which goes on as a GET", async () => {
-    const { ids, browser, change } = await start();
-    await change("acme", { status: "suspended" });
-    const host = browser({ "x-resolved": ids.acme });
-    const posted = await host.send("/tenant/callback/apple", {
-      method: "POST",
-      headers: { "content-type": "application/x-www-form-urlencoded" },
-      body: "state=unknown&code=code",
-    });
-    const page = "http://localhost:3000/api/auth/tenant/callback/apple?code=code&state=unknown";
-    expect([posted.status, posted.location]).toEqual([302, page]);
-    const followed = await host.get(page);
-    expect(followed.status).toBe(302);
-    expect(queryOf(followed.location).error).toBeTruthy();
-  });
 });
