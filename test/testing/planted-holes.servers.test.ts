@@ -123,7 +123,7 @@ describe("a border with a part missing", LONG, () => {
     expectFound(leaks, "/reset-password", /verification of platform: 1 gone/);
   });
 
-  it("finds sessions in secondary storage that are good everywhere", async () => {
+  it.runIf(everyCase)("finds sessions in secondary storage that are good everywhere", async () => {
     const entries = new Map<string, string>();
     const secondaryStorage = createStorage({}, entries);
     const leaks = await leaksOf({ auth: { secondaryStorage } }, only("/get-session"), (ctx) => {
@@ -155,10 +155,8 @@ describe("a border with a part missing", LONG, () => {
 
 describe("options of an application", LONG, () => {
   const resolver: NonNullable<TenantAuthOptions["resolveTenantId"]> = SUBDOMAINS.resolveTenantId;
-  const baseURL = { allowedHosts: ["example.com", "*.example.com"], protocol: "http" } as const;
-  const hosts: Partial<BetterAuthOptions> = {
-    baseURL: { ...baseURL, allowedHosts: [...baseURL.allowedHosts] },
-  };
+  const allowedHosts = ["example.com", "*.example.com"];
+  const hosts: Partial<BetterAuthOptions> = { baseURL: { allowedHosts, protocol: "http" } };
 
   it.runIf(everyCase)("finds a resolver that drops its answer for some paths", async () => {
     const path = "/list-sessions";
@@ -175,7 +173,7 @@ describe("options of an application", LONG, () => {
     expectFound(leaks, path, /the session counts|tells of/);
   });
 
-  it("finds that everybody may manage tenants", async () => {
+  it.runIf(everyCase)("finds that everybody may manage tenants", async () => {
     const leaks = await leaksOf(
       { tenant: { canManageTenants: () => true } },
       only("/tenant/get", "/tenant/update", "/tenant/oauth-config/list"),
