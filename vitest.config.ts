@@ -9,6 +9,7 @@ class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const long = [
       "isolation",
+      "isolation-packages",
       "planted-holes",
       "docs",
       "package",

@@ -1,12 +1,11 @@
 import { createAuthEndpoint } from "better-auth/api";
-import { emailOTP } from "better-auth/plugins";
-import { describe, expect, it } from "vitest";
+import { emailOTP, jwt } from "better-auth/plugins";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { OPENER, type Opener } from "../../src/border/trusted";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { PASSWORD } from "../support/instance";
-import { everyCase } from "../support/matrix";
-import { mapStorage } from "../support/stores";
-import { createWorld, outcome } from "../support/world";
+import { combine, sample } from "../support/matrix";
+import { createWorld, outcome, type SessionAnswer } from "../support/world";
 import { codeOf, createWays, STORES } from "./ways-in";
 
 const REFUSALS: [code: string, policy: TenantPolicy][] = [
@@ -20,10 +19,8 @@ const CLOSED: TenantPolicy = { signUp: "closed", ...ACME };
 const person = (email: string) => ({ name: "New", email, password: PASSWORD });
 
 /** Each refusal with a store of its own, or with all of them. */
-const CASES = STORES.flatMap((store, index) =>
-  REFUSALS.filter((_, at) => everyCase || at === index).map(
-    ([code, policy]) => [code, store, policy] as const,
-  ),
+const CASES = combine(REFUSALS, STORES).map(
+  ([[code, policy], store]) => [code, store, policy] as const,
 );
 
 describe("R13: who becomes a user", () => {
@@ -44,11 +41,7 @@ describe("R13: who becomes a user", () => {
       expect([how, ...outcome(answer)]).toEqual([how, 403, code]);
     }
     expect(await people()).toEqual(before);
-  });
-
-  it.each(STORES)("whoever is there already signs in as before, in %s", async (store) => {
-    const { ways, visitor, setPolicy } = await createWays(store);
-    await setPolicy(CLOSED);
+    // Whoever is there already signs in as before.
     for (const { name, run } of ways.filter(({ makesUser }) => !makesUser)) {
       const answer = await run(visitor());
       expect([name, codeOf(answer), answer.status]).toEqual([name, undefined, 200]);
@@ -102,18 +95,6 @@ describe("R13: who becomes a user", () => {
     await change("acme", { policy: { signUp: "closed" } });
     expect((await signUp("invited@example.com")).code).toBe("SIGN_UP_CLOSED");
   });
-
-  it("nobody whose address a hook moves to another domain", async () => {
-    const before = async (user: { email: string }) => ({
-      data: { ...user, email: user.email.replace("@acme.com", "@evil.com") },
-    });
-    const { at, change, rows } = await createWorld({
-      auth: { databaseHooks: { user: { create: { before } } } },
-    });
-    await change("acme", { policy: ACME });
-    await at("acme").post("/sign-up/email", person("al@acme.com"));
-    expect(await rows("user")).toBe(0);
-  });
 });
 
 describe("R13: the answer tells nothing about who exists", () => {
@@ -129,27 +110,15 @@ describe("R13: the answer tells nothing about who exists", () => {
     await api.signUpEmailTenant({ body: { ...person(taken), tenantId: ids.acme } });
     for (const [code, policy] of REFUSALS) {
       await change("acme", { policy });
-      for (const path of ["/sign-up/email", "/tenant/sign-up/email"]) {
-        const answers: object[] = [];
-        for (const email of [taken, taken.toUpperCase(), "free@example.com"]) {
-          const { status, data } = await at("acme").post(path, person(email));
-          answers.push({ status, data });
-        }
-        expect(answers[0]).toMatchObject({ status: 403, data: { code } });
-        expect(answers).toEqual(answers.map(() => answers[0]));
+      const answers: object[] = [];
+      for (const email of [taken, taken.toUpperCase(), "free@example.com"]) {
+        const { status, data } = await at("acme").post("/sign-up/email", person(email));
+        answers.push({ status, data });
       }
+      expect(answers[0]).toMatchObject({ status: 403, data: { code } });
+      expect(answers).toEqual(answers.map(() => answers[0]));
     }
     expect(await rows("user")).toBe(1);
-  });
-
-  it("also where the session of the request says which tenant it is", async () => {
-    const { as, change } = await createWorld();
-    const jane = await as("jane", "acme");
-    await change("acme", { policy: { signUp: "closed" } });
-    for (const email of [jane.email, "free@example.com"]) {
-      const answer = await jane.fork({}).post("/sign-up/email", person(email));
-      expect(outcome(answer)).toEqual([403, "SIGN_UP_CLOSED"]);
-    }
   });
 });
 
@@ -176,7 +145,7 @@ describe("an address of emailDomains counts once it is verified", () => {
     expect(await signIn()).toEqual([200, undefined]);
   });
 
-  it.each(STORES)("no way leads past it: sessions in %s", async (store) => {
+  it.each(sample(STORES, 1))("no way leads past it: sessions in %s", async (store) => {
     const { visitor, setPolicy, googleIdToken, settle } = await createWays(store);
     await setPolicy(ACME);
     const al = { ...person("al@acme.com"), username: "al_acme" };
@@ -195,12 +164,7 @@ describe("an address of emailDomains counts once it is verified", () => {
     expect(answers.map(outcome)).toEqual(answers.map(() => [403, "EMAIL_NOT_VERIFIED"]));
     // The provider has verified the address.
     expect((await social("cy", true)).status).toBe(200);
-    for (const lookalike of [
-      "x@notacme.com",
-      "x@sub.acme.com",
-      "x@acme.com.evil.com",
-      "acme.com@x.com",
-    ]) {
+    for (const lookalike of ["x@notacme.com", "x@sub.acme.com", "acme.com@x.com"]) {
       const { code } = await visitor().post("/sign-up/email", person(lookalike));
       expect([lookalike, code]).toEqual([lookalike, "EMAIL_DOMAIN_NOT_ALLOWED"]);
     }
@@ -226,116 +190,166 @@ const writer = {
   },
 };
 
-describe.each(["the database", "secondary storage"])(
-  "a new address, where the policy names domains; sessions in %s",
-  (store) => {
-    async function start() {
-      const world = await createWorld({
-        plugins: (send) => [
-          emailOTP({ changeEmail: { enabled: true }, sendVerificationOTP: send("otp") }),
-          writer,
-        ],
-        auth: {
-          user: {
-            changeEmail: {
-              enabled: true,
-              updateEmailWithoutVerification: true,
-              sendChangeEmailConfirmation: undefined as never,
-            },
+describe("a new address, where the policy names domains", () => {
+  async function start() {
+    const world = await createWorld({
+      plugins: (send) => [
+        emailOTP({ changeEmail: { enabled: true }, sendVerificationOTP: send("otp") }),
+        writer,
+      ],
+      auth: {
+        user: {
+          changeEmail: {
+            enabled: true,
+            updateEmailWithoutVerification: true,
+            sendChangeEmailConfirmation: undefined as never,
           },
-          ...(store === "secondary storage" && { secondaryStorage: mapStorage().storage }),
         },
-      });
-      const update = (id: string, data: object) =>
-        runInTenant(world.ids.acme, () => world.context.internalAdapter.updateUser(id, data));
-      /** Somebody who is there. No header is needed: the session says where. */
-      const have = async (email: string, emailVerified: boolean) => {
-        const { id, cookies } = await world.signUp("acme", email);
-        await update(id, { emailVerified });
-        return { id, browser: world.at(null, { cookies } as never) };
-      };
-      const addressOf = async (id: string) => {
-        const [row] = await world.database.query('select * from "user" where id = ?', [id]);
-        return [row?.email, Boolean(row?.emailVerified)];
-      };
-      const setPolicy = (policy: TenantPolicy | null = ACME) => world.change("acme", { policy });
-      return { ...world, update, have, addressOf, setPolicy };
-    }
+      },
+    });
+    const update = (id: string, data: object) =>
+      runInTenant(world.ids.acme, () => world.context.internalAdapter.updateUser(id, data));
+    /** Somebody who is there. No header is needed: the session says where. */
+    const have = async (email: string, emailVerified: boolean) => {
+      const { id, cookies } = await world.signUp("acme", email);
+      await update(id, { emailVerified });
+      return { id, browser: world.at(null, { cookies } as never) };
+    };
+    const addressOf = async (id: string) => {
+      const [row] = await world.database.query('select * from "user" where id = ?', [id]);
+      return [row?.email, Boolean(row?.emailVerified)];
+    };
+    const setPolicy = (policy: TenantPolicy | null = ACME) => world.change("acme", { policy });
+    return { ...world, update, have, addressOf, setPolicy };
+  }
 
-    it("has to be of one of them, and is refused alike whether it is taken or not", async () => {
-      const { have, addressOf, setPolicy, mails } = await start();
-      const people = [await have("al@acme.com", true), await have("bo@acme.com", false)];
-      await have("taken@elsewhere.com", true);
-      await setPolicy();
-      for (const { id, browser } of people) {
-        const before = await addressOf(id);
-        for (const path of ["/change-email", "/email-otp/request-email-change"]) {
-          for (const newEmail of ["free@elsewhere.com", "taken@elsewhere.com", "x@sub.acme.com"]) {
-            const refused = [path, newEmail, 403, "EMAIL_DOMAIN_NOT_ALLOWED"];
-            const answer = await browser.post(path, { newEmail });
-            expect([path, newEmail, ...outcome(answer)]).toEqual(refused);
-          }
+  it("has to be of one of them, and is refused alike whether it is taken or not", async () => {
+    const { have, addressOf, setPolicy, mails } = await start();
+    const people = [await have("al@acme.com", true), await have("bo@acme.com", false)];
+    await have("taken@elsewhere.com", true);
+    await setPolicy();
+    for (const { id, browser } of people) {
+      const before = await addressOf(id);
+      for (const path of ["/change-email", "/email-otp/request-email-change"]) {
+        for (const newEmail of ["free@elsewhere.com", "taken@elsewhere.com", "x@sub.acme.com"]) {
+          const refused = [path, newEmail, 403, "EMAIL_DOMAIN_NOT_ALLOWED"];
+          const answer = await browser.post(path, { newEmail });
+          expect([path, newEmail, ...outcome(answer)]).toEqual(refused);
         }
-        expect(await addressOf(id)).toEqual(before);
       }
-      expect(mails).toEqual([]);
-    });
+      expect(await addressOf(id)).toEqual(before);
+    }
+    expect(mails).toEqual([]);
+  });
 
-    it("has to be theirs before they have it", async () => {
-      const { have, addressOf, setPolicy, lastMail } = await start();
-      const { id, browser } = await have("al@elsewhere.com", false);
-      await setPolicy();
-      const asked = await browser.post("/change-email", { newEmail: "Boss@acme.com" });
-      expect([asked.status, asked.data]).toEqual([200, { status: true }]);
-      expect(await addressOf(id)).toEqual(["al@elsewhere.com", false]);
-      const { token } = lastMail("verification");
-      expect((await browser.get("/verify-email", { query: { token } })).status).toBe(200);
-      expect(await addressOf(id)).toEqual(["boss@acme.com", true]);
-      // Without domains it is as the application has it.
-      await setPolicy(null);
-      const other = await have("cy@elsewhere.com", false);
-      await other.browser.post("/change-email", { newEmail: "cy@acme.com" });
-      expect(await addressOf(other.id)).toEqual(["cy@acme.com", false]);
-    });
+  it("has to be theirs before they have it", async () => {
+    const { have, addressOf, setPolicy, lastMail } = await start();
+    const { id, browser } = await have("al@elsewhere.com", false);
+    await setPolicy();
+    const asked = await browser.post("/change-email", { newEmail: "Boss@acme.com" });
+    expect([asked.status, asked.data]).toEqual([200, { status: true }]);
+    expect(await addressOf(id)).toEqual(["al@elsewhere.com", false]);
+    const { token } = lastMail("verification");
+    expect((await browser.get("/verify-email", { query: { token } })).status).toBe(200);
+    expect(await addressOf(id)).toEqual(["boss@acme.com", true]);
+    // Without domains it is as the application has it.
+    await setPolicy(null);
+    const other = await have("cy@elsewhere.com", false);
+    await other.browser.post("/change-email", { newEmail: "cy@acme.com" });
+    expect(await addressOf(other.id)).toEqual(["cy@acme.com", false]);
+  });
 
-    it("is not changed by what was mailed before, nor by a plugin that writes it", async () => {
-      const { have, addressOf, setPolicy, lastMail } = await start();
-      const { id, browser } = await have("al@acme.com", true);
-      const newEmail = "al@elsewhere.com";
-      await browser.post("/change-email", { newEmail });
-      const query = { token: lastMail("verification").token };
-      await browser.post("/email-otp/request-email-change", { newEmail });
-      const { code: otp } = lastMail("otp");
-      await setPolicy();
-      const attempts = [
-        await browser.get("/verify-email", { query }),
-        await browser.post("/email-otp/change-email", { newEmail, otp }),
-      ];
-      for (const how of ["internalAdapter", "update", "updateMany", "transaction"]) {
-        const path = `/writer/write?how=${how}&id=${id}&email=`;
-        attempts.push(await browser.post(path + newEmail));
-        const unverified = await browser.post(`${path}boss@acme.com`);
-        expect([how, ...outcome(unverified)]).toEqual([how, 403, "EMAIL_NOT_VERIFIED"]);
-        expect((await browser.post(`${path}al@acme.com`)).status).toBe(200);
-      }
-      const refused = [403, "EMAIL_DOMAIN_NOT_ALLOWED"];
-      expect(attempts.map(outcome)).toEqual(attempts.map(() => refused));
-      expect(await addressOf(id)).toEqual(["al@acme.com", true]);
-    });
+  it("is not changed by what was mailed before, nor by a plugin that writes it", async () => {
+    const { have, addressOf, setPolicy, lastMail } = await start();
+    const { id, browser } = await have("al@acme.com", true);
+    const newEmail = "al@elsewhere.com";
+    await browser.post("/change-email", { newEmail });
+    const query = { token: lastMail("verification").token };
+    await browser.post("/email-otp/request-email-change", { newEmail });
+    const { code: otp } = lastMail("otp");
+    await setPolicy();
+    const attempts = [
+      await browser.get("/verify-email", { query }),
+      await browser.post("/email-otp/change-email", { newEmail, otp }),
+    ];
+    for (const how of ["internalAdapter", "update", "updateMany", "transaction"]) {
+      const path = `/writer/write?how=${how}&id=${id}&email=`;
+      attempts.push(await browser.post(path + newEmail));
+      const unverified = await browser.post(`${path}boss@acme.com`);
+      expect([how, ...outcome(unverified)]).toEqual([how, 403, "EMAIL_NOT_VERIFIED"]);
+      expect((await browser.post(`${path}al@acme.com`)).status).toBe(200);
+    }
+    const refused = [403, "EMAIL_DOMAIN_NOT_ALLOWED"];
+    expect(attempts.map(outcome)).toEqual(attempts.map(() => refused));
+    expect(await addressOf(id)).toEqual(["al@acme.com", true]);
+  });
 
-    it("is given by operators, the tenant's own administrators and the server's own code", async () => {
-      const world = await start();
-      const { id } = await world.have("al@acme.com", true);
-      const admins = [await world.operator(), (await world.join("acme", "admin")).fork({})];
-      await world.setPolicy();
-      for (const [index, admin] of admins.entries()) {
-        const email = `by-${index}@elsewhere.com`;
-        const body = { userId: id, data: { email } };
-        expect((await admin.post("/admin/update-user", body)).status).toBe(200);
-        expect((await world.addressOf(id))[0]).toBe(email);
-      }
-      await world.update(id, { email: "three@elsewhere.com" });
-      expect((await world.addressOf(id))[0]).toBe("three@elsewhere.com");
-    });
-  },
-);
+  it("is given by operators, the tenant's own administrators and the server's own code", async () => {
+    const world = await start();
+    const { id } = await world.have("al@acme.com", true);
+    const admins = [await world.operator(), (await world.join("acme", "admin")).fork({})];
+    await world.setPolicy();
+    for (const [index, admin] of admins.entries()) {
+      const email = `by-${index}@elsewhere.com`;
+      const body = { userId: id, data: { email } };
+      expect((await admin.post("/admin/update-user", body)).status).toBe(200);
+      expect((await world.addressOf(id))[0]).toBe(email);
+    }
+    await world.update(id, { email: "three@elsewhere.com" });
+    expect((await world.addressOf(id))[0]).toBe("three@elsewhere.com");
+  });
+});
+
+afterEach(() => vi.useRealTimers());
+
+it("a password has the length that the policy says, wherever one is set", async () => {
+  const { as, at, change, signIn } = await createWorld();
+  const jane = await as("jane", "acme");
+  await change("acme", { policy: { password: { minLength: 30 } } });
+  const body = { name: "New", email: "new@example.com", password: PASSWORD };
+  const set = { currentPassword: PASSWORD, newPassword: "short of thirty" };
+  const answers = [
+    await at("acme").post("/sign-up/email", body),
+    await jane.fork({}).post("/change-password", set),
+  ];
+  expect(answers.map(outcome)).toEqual(answers.map(() => [400, "PASSWORD_TOO_SHORT"]));
+  // Whoever has a shorter one still signs in.
+  expect((await signIn("acme")).status).toBe(200);
+  const long = { ...body, password: "a password of more than thirty characters" };
+  expect((await at("acme").post("/sign-up/email", long)).status).toBe(200);
+});
+
+it.each(sample(STORES, 2))("a session ends when the policy says: sessions in %s", async (store) => {
+  vi.useFakeTimers({ toFake: ["Date"], now: new Date() });
+  const { visitor, setPolicy, person } = await createWays(store, { updateAge: 60 });
+  await setPolicy({ session: { expiresIn: 600 } });
+  const browser = visitor();
+  await browser.post("/sign-in/email", { email: person.email, password: PASSWORD });
+  const left = async () => {
+    const { data } = await browser.get<SessionAnswer | null>("/get-session");
+    return data && (new Date(data.session.expiresAt).getTime() - Date.now()) / 1000;
+  };
+  expect(await left()).toBeLessThanOrEqual(600);
+  vi.setSystemTime(Date.now() + 300_000);
+  // Prolonged, as better-auth does, and no further than the policy says.
+  const later = await left();
+  if (store !== "stateless") expect(later).toBeGreaterThan(590);
+  expect(later).toBeLessThanOrEqual(600);
+  vi.setSystemTime(Date.now() + 601_000);
+  expect(await left()).toBeNull();
+});
+
+it("a plugin that copies the session config goes by the policy, too", async () => {
+  const { as, change } = await createWorld({
+    plugins: [jwt()],
+    arrange: (ours, others) => [...others, ours],
+    auth: { session: { cookieCache: { enabled: true } } },
+  });
+  await change("acme", { policy: { session: { expiresIn: 600 } } });
+  const secondsLeft = async (place: "acme" | "platform") => {
+    const { data } = await (await as("jane", place)).get<SessionAnswer>("/get-session");
+    return (new Date(data.session.expiresAt).getTime() - Date.now()) / 1000;
+  };
+  expect(await secondsLeft("acme")).toBeLessThanOrEqual(600);
+  expect(await secondsLeft("platform")).toBeGreaterThan(24 * 3600);
+});

@@ -6,7 +6,7 @@ import { interceptStatements } from "../faults/faults";
 import type { Browser } from "../support/browser";
 import { createDatabase, servers } from "../support/database";
 import { cleanUpCopies, createInstance, PASSWORD, secondCopy } from "../support/instance";
-import { createMemory, mapStorage } from "../support/stores";
+import { createMemory } from "../support/stores";
 import { createWorld, gate, outcome, type Person, type WorldOptions } from "../support/world";
 
 cleanUpCopies();
@@ -25,81 +25,62 @@ const demote = (by: Browser, { id }: Person) =>
   by.post("/admin/set-role", { userId: id, role: "user" });
 const deleteOneself = (by: Browser) => by.post("/delete-user", { password: PASSWORD });
 
-describe.each(["the database", "secondary storage"])(
-  "the last administrator of a tenant; sessions in %s",
-  (store) => {
-    const create = () =>
-      start(store === "the database" ? {} : { auth: { secondaryStorage: mapStorage().storage } });
+describe("the last administrator of a tenant", () => {
+  it("cannot demote, ban or remove themselves away, by no endpoint", async () => {
+    const { join, roleOf, whoIs, signIn } = await start();
+    const admin = await join("acme", "user,admin");
+    await join("globex", "admin");
+    await join("acme", "user");
+    const userId = admin.id;
+    const answers = [
+      await demote(admin, admin),
+      await admin.post("/admin/update-user", { userId, data: { role: "user", name: "X" } }),
+      await deleteOneself(admin),
+    ];
+    expect(answers.map(outcome)).toEqual(answers.map(() => LAST));
+    // Nothing is gone: sessions, accounts, the row.
+    expect(await roleOf(userId)).toBe("user,admin");
+    expect(await whoIs(admin)).toMatchObject({ id: userId });
+    expect((await signIn("acme", admin.email)).status).toBe(200);
+  });
 
-    it("cannot demote, ban or remove themselves away, by no endpoint", async () => {
-      const { join, roleOf, whoIs, signIn } = await create();
-      const admin = await join("acme", "user,admin");
-      await join("globex", "admin");
-      await join("acme", "user");
-      const userId = admin.id;
-      const answers = [
-        await demote(admin, admin),
-        await admin.post("/admin/update-user", { userId, data: { role: "user" } }),
-        await admin.post("/admin/update-user", { userId, data: { role: "user", name: "X" } }),
-        await deleteOneself(admin),
-      ];
-      expect(answers.map(outcome)).toEqual(answers.map(() => LAST));
-      // Nothing is gone: sessions, accounts, the row.
-      expect(await roleOf(userId)).toBe("user,admin");
-      expect(await whoIs(admin)).toMatchObject({ id: userId });
-      expect((await signIn("acme", admin.email)).status).toBe(200);
-    });
+  it("can as soon as there is another, who can sign in", async () => {
+    const { join, roleOf } = await start();
+    const first = await join("acme", "admin");
+    const { id: userId } = await join("acme", "owner,admin");
+    const ban = await first.post("/admin/ban-user", { userId, banReason: "gone" });
+    expect(ban.status).toBe(200);
+    expect(outcome(await demote(first, first))).toEqual(LAST);
+    await first.post("/admin/unban-user", { userId });
+    expect((await demote(first, first)).status).toBe(200);
+    expect(await roleOf(first.id)).toBe("user");
+  });
 
-    it("can as soon as there is another, who can sign in", async () => {
-      const { join, roleOf } = await create();
-      const first = await join("acme", "admin");
-      const { id: userId } = await join("acme", "owner,admin");
-      const ban = await first.post("/admin/ban-user", { userId, banReason: "gone" });
-      expect(ban.status).toBe(200);
-      expect(outcome(await demote(first, first))).toEqual(LAST);
-      await first.post("/admin/unban-user", { userId });
-      expect((await demote(first, first)).status).toBe(200);
-      expect(await roleOf(first.id)).toBe("user");
-    });
+  it.each(["set-role", "remove-user"])("two who %s each other at once leave one", async (path) => {
+    const { join, rowsIn } = await start();
+    const [a, b] = [await join("acme", "admin"), await join("acme", "admin")];
+    const take = (from: Person, { id }: Person) =>
+      from.post(`/admin/${path}`, { userId: id, role: "user" });
+    const answers = await Promise.all([take(a, b), take(b, a)]);
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    const left = (await rowsIn("acme", "user")).filter((user) => user.role === "admin");
+    expect(left.filter(({ banned }) => !banned)).toHaveLength(1);
+  });
 
-    it.each(["set-role", "ban-user", "remove-user"])(
-      "two who %s each other at once leave one",
-      async (path) => {
-        const { join, rowsIn } = await create();
-        const [a, b] = [await join("acme", "admin"), await join("acme", "admin")];
-        const take = (from: Person, { id }: Person) =>
-          from.post(`/admin/${path}`, { userId: id, role: "user" });
-        const answers = await Promise.all([take(a, b), take(b, a)]);
-        expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
-        const left = (await rowsIn("acme", "user")).filter((user) => user.role === "admin");
-        expect(left.filter(({ banned }) => !banned)).toHaveLength(1);
-      },
-    );
-
-    it("three who delete themselves at once leave one, with an account", async () => {
-      const { join, rowsIn } = await create();
-      const people = [];
-      for (let count = 0; count < 3; count++) people.push(await join("acme", "admin"));
-      const answers = await Promise.all(people.map(deleteOneself));
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 409]);
-      for (const table of ["user", "account"]) expect(await rowsIn("acme", table)).toHaveLength(1);
-    });
-
-    it("operators, the server and the tenant's end take them all the same", async () => {
-      const world = await create();
-      const admin = await world.join("acme", "admin");
-      expect((await demote(await world.operator(), admin)).status).toBe(200);
-      expect(await world.roleOf(admin.id)).toBe("user");
-      const { id } = await world.join("acme", "admin");
-      const { acme: tenantId } = world.ids;
-      await runInTenant(tenantId, () => world.context.internalAdapter.deleteUser(id));
-      expect(await world.rows("user", "id = ?", [id])).toBe(0);
-      await world.join("acme", "admin");
-      await world.api.deleteTenant({ body: { tenantId } });
-      expect(await world.rowsIn("acme", "user")).toEqual([]);
-    });
-  },
-);
+  it("operators, the server and the tenant's end take them all the same", async () => {
+    const world = await start();
+    const admin = await world.join("acme", "admin");
+    expect((await demote(await world.operator(), admin)).status).toBe(200);
+    expect(await world.roleOf(admin.id)).toBe("user");
+    const { id } = await world.join("acme", "admin");
+    const { acme: tenantId } = world.ids;
+    await runInTenant(tenantId, () => world.context.internalAdapter.deleteUser(id));
+    expect(await world.rows("user", "id = ?", [id])).toBe(0);
+    await world.join("acme", "admin");
+    await world.api.deleteTenant({ body: { tenantId } });
+    expect(await world.rowsIn("acme", "user")).toEqual([]);
+  });
+});
 
 it("holds inside of a transaction of a plugin's own, which is rolled back as a whole", async () => {
   const demoter = {

@@ -1,20 +1,14 @@
 import { magicLink, oneTimeToken } from "better-auth/plugins";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
 import { type Answer, Browser } from "../support/browser";
-import { createDatabase } from "../support/database";
-import {
-  createInstance,
-  createPlainInstance,
-  type InstanceOptions,
-  PASSWORD,
-} from "../support/instance";
+import { createInstance, type InstanceOptions, PASSWORD } from "../support/instance";
 import {
   createWorld,
   EMAIL,
   expectRefused,
   type Mail,
-  type Person,
+  outcome,
   queryOf,
   SUBDOMAINS,
   shareWorld,
@@ -23,9 +17,16 @@ import {
   type WorldOptions,
 } from "../support/world";
 
+let nextToken: string | undefined;
 const MAILING: WorldOptions = {
   deletionByMail: true,
-  plugins: (send) => [magicLink({ sendMagicLink: send("magic link") }), oneTimeToken()],
+  plugins: (send) => [
+    magicLink({
+      sendMagicLink: send("magic link"),
+      generateToken: () => nextToken ?? crypto.randomUUID(),
+    }),
+    oneTimeToken(),
+  ],
 };
 const NEW_PASSWORD = "another long password";
 
@@ -49,8 +50,7 @@ async function mailFor(world: World, kind: string, where: Where = "acme") {
   const [path, body] = ASKED[kind] ?? [];
   const { status, data } = await person.post(path ?? "", body?.(email));
   expect(status, JSON.stringify(data)).toBe(200);
-  const [mail] = world.mails;
-  if (!mail) throw new Error(`no ${kind} mail`);
+  const [mail = expect.fail(`no ${kind} mail`)] = world.mails;
   return { ...mail, email, person };
 }
 
@@ -61,67 +61,8 @@ function expectNoUse(answer: Answer) {
   expect(answer.headers.getSetCookie().join()).not.toMatch(/session_token=[^;]/);
 }
 
-describe("root 17: a sealed token names its tenant only where it belongs", () => {
-  const world = shareWorld(MAILING);
-  const stranger = { name: "X", email: "x@example.com", password: PASSWORD };
-  const asked = { email: "same-1@example.com", redirectTo: "/page" };
-
-  it.each<[string, string, object, "body" | "query"]>([
-    ["a sign-up with it in the body", "/sign-up/email", stranger, "body"],
-    ["a sign-up with it in the query", "/sign-up/email", stranger, "query"],
-    ["a reset that is asked for with it", "/request-password-reset", asked, "body"],
-    ["a magic link that is asked for with it", "/sign-in/magic-link", stranger, "query"],
-  ])("%s stays on the platform", async (_, path, body, place) => {
-    const { token } = await mailFor(world, "reset");
-    const sent = place === "body" ? { ...body, token } : body;
-    const options = place === "query" ? { query: { token } } : {};
-    await world.touchesOnly("platform", () => world.at(null).post(path, sent, options));
-  });
-
-  it("a sign-in with it in the body or query knows nobody of its tenant", async () => {
-    const { email, token } = await mailFor(world, "reset");
-    const body = { email, password: PASSWORD };
-    for (const answer of [
-      await world.at(null).post("/sign-in/email", { ...body, token }),
-      await world.at(null).post("/sign-in/email", body, { query: { token } }),
-    ]) {
-      expectRefused(answer, 401, "INVALID_EMAIL_OR_PASSWORD");
-    }
-  });
-
-  it("a session with it in the query is where it is", async () => {
-    const { token } = await mailFor(world, "reset");
-    const jane = await world.as("jane", "platform");
-    const { data } = await jane.get("/get-session", { query: { token } });
-    expect(data).toMatchObject({ user: { id: jane.id } });
-    expect((await jane.get("/list-sessions", { query: { token } })).status).toBe(200);
-  });
-
-  it.each([
-    ["reset", "/one-time-token/verify", "POST"],
-    ["magic link", "/reset-password", "POST"],
-    ["reset", "/magic-link/verify", "GET"],
-    ["reset", "/delete-user/callback", "GET"],
-    ["reset", "/verify-email", "GET"],
-    ["verification", "/reset-password", "POST"],
-    ["deletion", "/reset-password", "POST"],
-    ["deletion", "/magic-link/verify", "GET"],
-  ])("a token of a %s link is none at %s", async (kind, path, method) => {
-    const { token } = await mailFor(world, kind);
-    const body = { token, newPassword: NEW_PASSWORD };
-    const options = method === "GET" ? { query: { token } } : { method, body };
-    const users = await world.rows("user");
-    const sessions = await world.rows("session");
-    expectNoUse(await world.at(null).send(path, options));
-    expect([await world.rows("user"), await world.rows("session")]).toEqual([users, sessions]);
-  });
-});
-
 /** Where people are whose address is verified. */
-async function verifiedIn(
-  { database }: Pick<World, "database">,
-  email = EMAIL,
-): Promise<unknown[]> {
+async function verifiedIn({ database }: Pick<World, "database">, email = EMAIL) {
   const users = await database.query(
     `select "tenantId" from "user" where "emailVerified" = 1 and email = ?`,
     [email],
@@ -129,8 +70,29 @@ async function verifiedIn(
   return users.map(({ tenantId }) => tenantId);
 }
 
-describe("root 17: where it belongs", () => {
+describe("R6: a sealed token", () => {
   const world = shareWorld(MAILING);
+
+  it.each(["body", "query"])("in the %s of a sign-up names no tenant", async (place) => {
+    const { token } = await mailFor(world, "reset");
+    const body = { name: "X", email: `${place}@example.com`, password: PASSWORD };
+    const [sent, options] =
+      place === "body" ? [{ ...body, token }, {}] : [body, { query: { token } }];
+    const signUp = () => world.at(null).post("/sign-up/email", sent, options);
+    expect((await world.touchesOnly("platform", signUp)).status).toBe(200);
+  });
+
+  it.each([
+    ["magic link", "/reset-password", "POST"],
+    ["reset", "/magic-link/verify", "GET"],
+    ["reset", "/verify-email", "GET"],
+    ["verification", "/reset-password", "POST"],
+  ])("of a %s link is none at %s", async (kind, path, method) => {
+    const { token } = await mailFor(world, kind);
+    const body = { token, newPassword: NEW_PASSWORD };
+    const options = method === "GET" ? { query: { token } } : { method, body };
+    await world.unchanged(async () => expectNoUse(await world.at(null).send(path, options)));
+  });
 
   /** With which password and which address somebody signs in, and whether it is verified. */
   const stateAt = async (place: "acme" | "globex", email: string) => ({
@@ -148,7 +110,7 @@ describe("root 17: where it belongs", () => {
     ["change", { old: 401, changed: 200 }],
     // better-auth takes the password of whoever had not verified the address before.
     ["magic link", { old: 401, verified: true }],
-  ])("control: a %s link works from a browser that names no tenant", async (kind, changes) => {
+  ])("of a %s link works from a browser that names no tenant, at home", async (kind, changes) => {
     const { url, email, person } = await mailFor(world, kind);
     const browser = kind === "magic link" ? world.at(null) : world.at(null, person);
     const { location } = await browser.get(url);
@@ -162,56 +124,64 @@ describe("root 17: where it belongs", () => {
     expect(await stateAt("globex", email)).toEqual(AS_BEFORE);
   });
 
-  it("R2: links of a tenant that was deleted, and the POST with a reset token, are a 404", async () => {
+  it("R2: of a tenant that was deleted is a 404, in a link and in a POST", async () => {
     const { id } = await world.createTenant();
-    const links: { url: string; token: string; person: Person }[] = [];
-    for (const kind of ["reset", "verification", "deletion", "magic link"]) {
-      links.push(await mailFor(world, kind, id));
-    }
+    const { url, token } = await mailFor(world, "reset", id);
     await world.api.deleteTenant({ body: { tenantId: id } });
-    for (const { url, person } of links) {
-      expectRefused(await world.at(null, person).get(url), 404, "TENANT_NOT_FOUND");
-    }
-    const body = { token: links[0]?.token, newPassword: NEW_PASSWORD };
+    expectRefused(await world.at(null).get(url), 404, "TENANT_NOT_FOUND");
+    const body = { token, newPassword: NEW_PASSWORD };
     expectRefused(await world.at(null).post("/reset-password", body), 404, "TENANT_NOT_FOUND");
   });
+
+  /** Characters that no link has as they are, and letters that stand in every link. */
+  it.each(["a+b/c=d&e f%g#h?i", "ünïcödé 🔑", "api", "/"])(
+    "may stand for the token %j of the application, and replaces nothing else",
+    async (token) => {
+      nextToken = token;
+      const { id } = await world.as("jane", "acme");
+      const callbackURL = "/after?next=/api/auth/done&token=none";
+      await world.at("acme").post("/sign-in/magic-link", { email: EMAIL, callbackURL });
+      nextToken = undefined;
+      const mail = world.lastMail("magic link");
+      const { origin, pathname, searchParams } = new URL(mail.url);
+      expect(origin + pathname).toBe("http://localhost:3000/api/auth/magic-link/verify");
+      expect([...searchParams]).toEqual([
+        ["token", mail.token],
+        ["callbackURL", callbackURL],
+      ]);
+      const stranger = world.at("platform");
+      await stranger.get(mail.url);
+      expect(await world.whoIs(stranger)).toMatchObject({ id, tenantId: world.ids.acme });
+    },
+  );
 });
 
-describe("root 17: past a resolver that names another tenant", () => {
+describe("R6: where hosts name tenants", () => {
   const world = shareWorld({ ...MAILING, hosts: SUBDOMAINS });
-  const linkAt = (url: string, place: "acme" | "globex") => {
-    const moved = new URL(url);
-    moved.host = SUBDOMAINS.names[place];
-    return moved.href;
-  };
 
-  it.each(["reset", "verification", "deletion", "magic link"])(
-    "a %s link of Acme is none at Globex's host, and works at Acme's",
+  it.each(["reset", "verification", "magic link"])(
+    "a %s link of Acme is none at Globex's host, and works at Acme's and at the platform's",
     async (kind) => {
-      const { url, person, email } = await mailFor(world, kind);
-      const users = await world.rows("user");
-      expectNoUse(await world.at("globex", person).get(linkAt(url, "globex")));
-      expect([await world.rows("user"), await verifiedIn(world, email)]).toEqual([users, []]);
-      const home = await person.get(linkAt(url, "acme"));
-      expect([home.status, home.location]).toEqual([302, expect.stringMatching(/\/page(\?|$)/)]);
-      expect(queryOf(home.location)).not.toHaveProperty("error");
+      for (const host of ["acme", "platform"] as const) {
+        const { url, person, email } = await mailFor(world, kind);
+        const linkAt = (place: keyof typeof SUBDOMAINS.names) =>
+          Object.assign(new URL(url), { host: SUBDOMAINS.names[place] }).href;
+        expectNoUse(await world.at("globex", person).get(linkAt("globex")));
+        expect(await verifiedIn(world, email)).toEqual([]);
+        const home = await world.at(host, person).get(linkAt(host));
+        expect([home.status, home.location]).toEqual([302, expect.stringMatching(/\/page(\?|$)/)]);
+        expect(queryOf(home.location)).not.toHaveProperty("error");
+      }
     },
   );
 
   it("a reset token of Acme in a POST at Globex's host changes nobody's password", async () => {
-    const { token, email } = await mailFor(world, "reset");
-    const body = { token, newPassword: NEW_PASSWORD };
-    expectNoUse(await world.at("globex").post("/reset-password", body));
-    for (const place of ["acme", "globex"]) {
-      expect((await world.signIn(place, email)).status, place).toBe(200);
-    }
-    expect((await world.at("acme").post("/reset-password", body)).status).toBe(200);
-  });
-
-  it("nor is a tenant named at the platform's host by a token in a sign-up", async () => {
     const { token } = await mailFor(world, "reset");
-    const body = { name: "X", email: "x@example.com", password: PASSWORD, token };
-    await world.touchesOnly("platform", () => world.at("platform").post("/sign-up/email", body));
+    const body = { token, newPassword: NEW_PASSWORD };
+    await world.unchanged(async () =>
+      expectNoUse(await world.at("globex").post("/reset-password", body)),
+    );
+    expect((await world.at("acme").post("/reset-password", body)).status).toBe(200);
   });
 });
 
@@ -237,72 +207,47 @@ async function createNamesakes(options: InstanceOptions, base = "/api/auth") {
   return { instance, id, at, tenant };
 }
 
-const sendersOf = (mailer: Mailer): Omit<Mailer, "mails"> => ({
-  sendMagicLink: (mail) => mailer.sendMagicLink(mail),
-  sendVerificationEmail: (mail) => mailer.sendVerificationEmail(mail),
-});
-
-it.each<[string, (mailer: Mailer) => Omit<Mailer, "mails">]>([
-  ["an own property", sendersOf],
-  ["a method of a class", (mailer) => mailer],
-])("R6: where the sender is %s, links are sealed and lead back", async (_, senderOf) => {
+it("R6: senders may be methods of a class, and are called as methods of their options", async () => {
   const mailer = new Mailer();
-  const senders = senderOf(mailer);
-  const options = { plugins: [magicLink(senders)], auth: { emailVerification: senders } };
+  const sent: unknown[] = [];
+  const emailAndPassword = {
+    enabled: true,
+    minPasswordLength: 9,
+    async sendResetPassword(this: { minPasswordLength?: number } | undefined) {
+      sent.push(this?.minPasswordLength);
+    },
+  };
+  const options = {
+    plugins: [magicLink(mailer)],
+    auth: { emailVerification: mailer, emailAndPassword },
+  };
   const { instance, id, at, tenant } = await createNamesakes(options);
   await tenant.post("/sign-in/magic-link", { email: EMAIL });
   await tenant.post("/send-verification-email", { email: EMAIL });
+  await tenant.post("/request-password-reset", { email: EMAIL });
   const sealed = { token: expect.stringMatching(/^tenant~/) };
   expect(mailer.mails).toMatchObject([sealed, sealed]);
+  expect(sent).toEqual([9]);
   await at().get(mailer.mails[1]?.url ?? "");
   expect(await verifiedIn(instance)).toEqual([id]);
 });
 
-it.each(["better-auth alone (control)", "the plugin"])(
-  "with %s, a sender is called as a method of its options",
-  async (by) => {
-    const sent: unknown[] = [];
-    const emailAndPassword = {
-      enabled: true,
-      minPasswordLength: 9,
-      async sendResetPassword(this: { minPasswordLength?: number } | undefined) {
-        sent.push(this?.minPasswordLength);
-      },
-    };
-    const database = await createDatabase("sqlite");
-    onTestFinished(() => database.close());
-    const auth = { emailAndPassword };
-    const { browser } =
-      by === "the plugin"
-        ? await createInstance({ database, auth })
-        : await createPlainInstance(database, auth);
-    const body = { name: "Al", email: EMAIL, password: PASSWORD };
-    await browser().post("/sign-up/email", body);
-    await browser().post("/request-password-reset", body);
-    expect(sent).toEqual([9]);
-  },
-);
-
-it.each([
-  ["/api/auth", "/api/auth"],
-  ["/", ""],
-])("R6: with the base path %s links lead back into their tenant", async (basePath, base) => {
+it("R6: with the base path / links lead back into their tenant", async () => {
   const mailer = new Mailer();
-  const { sendVerificationEmail } = sendersOf(mailer);
+  const sendVerificationEmail = (mail: Mailer["mails"][number]) =>
+    mailer.sendVerificationEmail(mail);
   const auth = {
-    basePath,
+    basePath: "/",
     emailAndPassword: { enabled: true, sendResetPassword: sendVerificationEmail },
     emailVerification: { sendVerificationEmail, autoSignInAfterVerification: true },
   };
-  const { instance, id, at, tenant } = await createNamesakes({ auth }, base);
+  const { id, at, tenant } = await createNamesakes({ auth }, "");
   await tenant.post("/send-verification-email", { email: EMAIL });
   await tenant.post("/request-password-reset", { email: EMAIL, redirectTo: "/reset" });
   const [verification, reset] = mailer.mails;
   const visitor = at();
   await visitor.get(verification?.url ?? "");
-  expect(await verifiedIn(instance)).toEqual([id]);
-  const { data } = await visitor.get("/get-session");
-  expect(data).toMatchObject({ session: { tenantId: id } });
+  expect((await visitor.get("/get-session")).data).toMatchObject({ session: { tenantId: id } });
   const { location } = await at().get(reset?.url ?? "");
   expect(location).toMatch(/\/reset\?token=tenant~/);
 });
@@ -317,3 +262,78 @@ it.each(["http://localhost:3000", undefined])(
     expect(world.lastMail("verification").token).toMatch(/^tenant~/);
   },
 );
+
+describe("a link that was mailed, and is refused when somebody follows it, tells the page", () => {
+  async function start() {
+    const world = await createWorld({
+      ...MAILING,
+      tenant: { resolveTenantId: ({ request }) => request?.headers.get("x-resolved") },
+      auth: {
+        user: { changeEmail: { enabled: true, sendChangeEmailConfirmation: undefined as never } },
+        trustedOrigins: ["https://pages.example.com"],
+      },
+    });
+    const jane = await world.as("jane", "acme");
+    /** The link that somebody gets, who is there already. */
+    const magic = async (pages: object) => {
+      await world.at("acme").post("/sign-in/magic-link", { email: EMAIL, ...pages });
+      return world.lastMail("magic link").url;
+    };
+    const follow = async (url: string, headers = {}) => {
+      const { status, location } = await world.browser(headers).get(url);
+      return [status, location];
+    };
+    return { ...world, jane, magic, follow };
+  }
+  const IN = [302, "http://localhost:3000/in"];
+
+  it("by a policy that was set meanwhile", async () => {
+    const { browser, magic, follow, change, jane, rows } = await start();
+    const page = "https://pages.example.com/in";
+    const links = [
+      [await magic({ callbackURL: "/in", errorCallbackURL: "/failed" }), "/failed"],
+      [await magic({ callbackURL: page }), page],
+    ] as const;
+    const plain = await magic({ callbackURL: "/in" });
+    await change("acme", { policy: { methods: ["password"] } });
+    for (const [link, page] of links) {
+      expect(await follow(link)).toEqual([302, `${page}?error=SIGN_IN_METHOD_NOT_ALLOWED`]);
+    }
+    // A program that asks without a page gets an answer.
+    const answer = await browser().get(plain.replace(/&callbackURL=[^&]*/, ""));
+    expect(outcome(answer)).toEqual([403, "SIGN_IN_METHOD_NOT_ALLOWED"]);
+    // better-auth ends what was there before an address was proven; nothing comes in its place.
+    expect(await rows("session", '"userId" = ?', [jane.id])).toBe(0);
+    await change("acme", { policy: null });
+    expect(await follow(await magic({ callbackURL: "/in" }))).toEqual(IN);
+  });
+
+  it("a changed address, too", async () => {
+    const { ids, context, jane, change, lastMail } = await start();
+    await runInTenant(ids.acme, () =>
+      context.internalAdapter.updateUser(jane.id, { emailVerified: true }),
+    );
+    await jane.post("/change-email", { newEmail: "x@elsewhere.com", callbackURL: "/settings" });
+    await change("acme", { policy: { emailDomains: ["example.com"] } });
+    const { status, location } = await jane.get(lastMail("verification").url);
+    expect([status, location]).toEqual([302, "/settings?error=EMAIL_DOMAIN_NOT_ALLOWED"]);
+  });
+
+  it("because its tenant is suspended, at the tenant's own host or elsewhere", async () => {
+    const { ids, at, naming, magic, follow, change } = await start();
+    const link = await magic({ callbackURL: "/in", errorCallbackURL: "/failed" });
+    const foreign = link.replace("%2Ffailed", encodeURIComponent("https://evil.example.com/"));
+    await change("acme", { status: "suspended" });
+    for (const headers of [{}, { "x-resolved": ids.acme }, naming("acme")]) {
+      expect(await follow(link, headers)).toEqual([302, "/failed?error=TENANT_SUSPENDED"]);
+      // Never to a page that is not trusted.
+      expect(await follow(foreign, headers)).toEqual([403, null]);
+    }
+    // What no link asked for is an answer, whichever page it names.
+    const body = { email: EMAIL, password: "x", callbackURL: "/in" };
+    const answer = await at("acme").post("/tenant/sign-in/email", body);
+    expect(outcome(answer)).toEqual([403, "TENANT_SUSPENDED"]);
+    await change("acme", { status: "active" });
+    expect(await follow(link)).toEqual(IN);
+  });
+});

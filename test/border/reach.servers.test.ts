@@ -1,15 +1,10 @@
 import type { BetterAuthPlugin } from "better-auth";
-import {
-  APIError,
-  createAuthEndpoint,
-  createAuthMiddleware,
-  sessionMiddleware,
-} from "better-auth/api";
+import { createAuthEndpoint, createAuthMiddleware, sessionMiddleware } from "better-auth/api";
 import { admin, bearer } from "better-auth/plugins";
 import { createAccessControl } from "better-auth/plugins/access";
 import { adminAc, defaultStatements } from "better-auth/plugins/admin/access";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { getTenantId, type TenantAuthOptions } from "../../src/index";
+import { getTenantId } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { combine } from "../support/matrix";
 import { createStorage, type Store } from "../support/stores";
@@ -32,22 +27,13 @@ const KINDS: [kind: string, hosts: Hosts | undefined][] = [
   ["hosts", SUBDOMAINS],
 ];
 
-/** Every row of a table by every kind; a sample has each row once, and both kinds. */
-const byKinds = <Row extends unknown[]>(rows: Row[]) =>
-  combine(rows, KINDS).map(([row, [kind, hosts]]): [string, ...Row, Hosts | undefined] => [
-    kind,
-    ...row,
-    hosts,
-  ]);
-
 const reaching = (hosts: Hosts | undefined, more: WorldOptions = {}): WorldOptions => ({
   plugins: [bearer(), admin({ allowImpersonatingAdmins: true })],
   ...(hosts && { hosts }),
   ...more,
 });
 
-const ROLES = ["jane", "admin"] as const;
-type Role = (typeof ROLES)[number];
+type Role = "jane" | "admin";
 type People = Record<Place, Record<Role, Person>>;
 
 /** In each place a user and an admin, each signed in; the admin of the platform is an operator. */
@@ -70,25 +56,16 @@ const idsOf = (people: People, ...places: Place[]) =>
   places.flatMap((place) => [people[place].jane.id, people[place].admin.id]).toSorted();
 const carrying = ({ token }: Person) => ({ headers: { authorization: `Bearer ${token}` } });
 const NEW_PASSWORD = "a brand new password";
-const SHOWS_SOMEBODY = /@example\.com|"token"/;
 
 /** What an admin endpoint could be made to do to somebody. */
 const HARM: [path: string, body: (people: People) => object][] = [
   ["set-role", ({ platform }) => ({ userId: platform.jane.id, role: "admin" })],
-  ["set-role", ({ globex }) => ({ userId: globex.jane.id, role: "admin" })],
   ["ban-user", ({ platform }) => ({ userId: platform.admin.id })],
   ["impersonate-user", ({ platform }) => ({ userId: platform.admin.id })],
-  ["impersonate-user", ({ globex }) => ({ userId: globex.jane.id })],
   ["remove-user", ({ globex }) => ({ userId: globex.jane.id })],
-  [
-    "set-user-password",
-    ({ platform }) => ({ userId: platform.admin.id, newPassword: NEW_PASSWORD }),
-  ],
   ["update-user", ({ globex }) => ({ userId: globex.jane.id, data: { name: "Changed" } })],
-  ["revoke-user-sessions", ({ platform }) => ({ userId: platform.admin.id })],
   ["revoke-user-session", ({ globex }) => ({ sessionToken: globex.jane.token })],
   ["list-user-sessions", ({ platform }) => ({ userId: platform.admin.id })],
-  ["list-user-sessions", ({ globex }) => ({ userId: globex.admin.id })],
 ];
 
 describe.each(KINDS)("two credentials of different places in one request, by %s", (_, hosts) => {
@@ -99,14 +76,13 @@ describe.each(KINDS)("two credentials of different places in one request, by %s"
     await world.unchanged(async () => {
       for (const [path, body] of HARM) {
         const { data } = await caller().post(`/admin/${path}`, body(people), both);
-        expect(JSON.stringify(data), path).not.toMatch(SHOWS_SOMEBODY);
+        expect(JSON.stringify(data), path).not.toMatch(/@example\.com|"token"/);
       }
     });
   }
 
   it.each<[Role, Place, Role, Place]>([
     ["jane", "platform", "admin", "acme"],
-    ["admin", "platform", "admin", "acme"],
     ["admin", "platform", "jane", "acme"],
     ["admin", "acme", "jane", "platform"],
     ["jane", "globex", "admin", "acme"],
@@ -117,27 +93,19 @@ describe.each(KINDS)("two credentials of different places in one request, by %s"
       const both = carrying(people[tokenAt][tokenOf]);
       const caller = () => world.at("platform", people[cookieAt][cookieOf]);
       await expectNoHarm(people, caller, both);
-      await world.unchanged(async () => {
-        const answers = [
-          await caller().get("/admin/list-users", both),
-          await caller().get("/tenant/list", both),
-          await caller().post("/tenant/create", { name: "x", slug: "xx" }, both),
-        ];
-        for (const { status } of answers) expect([401, 403]).toContain(status);
-      });
+      for (const path of ["/admin/list-users", "/tenant/list"]) {
+        expect([401, 403]).toContain((await caller().get(path, both)).status);
+      }
     },
   );
 
   it("at Acme, a stranger's cookie beside the token of Acme's admin widens nothing", async () => {
     const people = await meet(world);
-    const both = carrying(people.acme.admin);
-    const strangers = idsOf(people, "globex", "platform");
-    for (const stranger of [people.platform.jane, people.platform.admin, people.globex.admin]) {
-      const caller = () => world.at("acme", stranger);
-      const { data } = await caller().get<UserList>("/admin/list-users", both);
-      expect(idsIn(data).filter((id) => strangers.includes(id))).toEqual([]);
-      await expectNoHarm(people, caller, both);
-    }
+    await expectNoHarm(
+      people,
+      () => world.at("acme", people.platform.admin),
+      carrying(people.acme.admin),
+    );
   });
 
   it("control: each credential alone, or two of one place, does what it may", async () => {
@@ -147,7 +115,6 @@ describe.each(KINDS)("two credentials of different places in one request, by %s"
     const [acme, platform] = [world.at("acme"), world.at("platform")];
     const everybody = idsOf(people, ...PLACES);
     expect(idsIn((await list(platform, operator)).data)).toEqual(everybody);
-    expect(idsIn((await list(operator)).data)).toEqual(everybody);
     expect((await platform.get("/tenant/list", carrying(operator))).status).toBe(200);
     for (const admin of [operator, people.acme.admin]) {
       expect(idsIn((await list(acme, admin)).data)).toEqual(idsOf(people, "acme"));
@@ -159,10 +126,10 @@ describe.each(KINDS)("two credentials of different places in one request, by %s"
 });
 
 const storage = () => createStorage();
-const STORES: [string, Store][] = [
-  ["the database", { name: "the database" }],
-  ["a storage", { name: "a storage", storage }],
-  ["both", { name: "both", storage, session: { storeSessionInDatabase: true } }],
+const STORES: Store[] = [
+  { name: "the database" },
+  { name: "a storage", storage },
+  { name: "both", storage, session: { storeSessionInDatabase: true } },
 ];
 
 /** An operator who has become somebody else. */
@@ -173,7 +140,9 @@ async function impersonate(world: World, { id }: Person, where: Place = "platfor
   return operator;
 }
 
-describe.each(byKinds(STORES))("by %s, sessions in %s", (_, __, store, hosts) => {
+describe.each(
+  combine(KINDS, STORES).map(([[kind, hosts], store]) => [kind, store.name, hosts, store] as const),
+)("by %s, sessions in %s", (_, __, hosts, store) => {
   const world = shareWorld(reaching(hosts, { store }));
 
   it("Acme's admin sees Acme's sessions, and so does an operator, visiting or not", async () => {
@@ -189,7 +158,7 @@ describe.each(byKinds(STORES))("by %s, sessions in %s", (_, __, store, hosts) =>
   it("Acme's admin, impersonated or not, sees and ends no session of elsewhere", async () => {
     const people = await meet(world);
     const { admin } = people.acme;
-    const victims = [people.platform.admin, people.platform.jane, people.globex.jane];
+    const victims = [people.platform.admin, people.globex.jane];
     const impersonator = await impersonate(world, admin, "acme");
     // Where there are no hosts, the last is at Acme by its session alone.
     const alone = world.at(hosts ? "acme" : null);
@@ -206,8 +175,6 @@ describe.each(byKinds(STORES))("by %s, sessions in %s", (_, __, store, hosts) =>
           const answer = await caller.post(`/admin/${path}`, body, by);
           expect(JSON.stringify(answer.data), path).not.toContain(token);
         }
-        const got = await caller.get("/admin/get-user", { ...by, query: { id } });
-        expect(got.status).toBe(404);
       }
     }
     for (const victim of victims) {
@@ -215,16 +182,17 @@ describe.each(byKinds(STORES))("by %s, sessions in %s", (_, __, store, hosts) =>
     }
   });
 
-  it("an operator becomes a user of Acme and oneself again", async () => {
+  it("an operator becomes a user of Acme and oneself again, and nobody else does", async () => {
     const { acme, platform } = await meet(world);
     const there = world.at("acme", await impersonate(world, acme.jane));
-    expect(await world.whoIs(there)).toMatchObject({ id: acme.jane.id });
+    for (const [where, id] of [
+      ["acme", acme.jane.id],
+      ["globex", undefined],
+    ] as const) {
+      expect((await world.whoIs(there, where))?.id).toBe(id);
+    }
     expect((await there.post("/admin/stop-impersonating")).status).toBe(200);
     expect(await world.whoIs(there, "platform")).toMatchObject({ id: platform.admin.id });
-  });
-
-  it("stop-impersonating is nothing to those who impersonate nobody", async () => {
-    const { acme, platform } = await meet(world);
     await world.unchanged(async () => {
       for (const [place, person, status] of [
         ["acme", acme.admin, 400],
@@ -238,42 +206,12 @@ describe.each(byKinds(STORES))("by %s, sessions in %s", (_, __, store, hosts) =>
   });
 });
 
-/** To which a test adds somebody once they have an id. */
-const adminUserIds: string[] = [];
-const ownTenant: TenantAuthOptions["canManageTenants"] = (_, { tenantId, session }) =>
-  session?.user.role === "admin" && session.session.tenantId === tenantId;
-
-describe.each(
-  byKinds<[string, "acme" | "platform", TenantAuthOptions]>([
-    ["by their role", "platform", {}],
-    ["by their id", "platform", { adminUserIds }],
-    ["as everybody", "platform", { canManageTenants: (_, { session }) => session !== null }],
-    ["as an admin of Acme's", "acme", { canManageTenants: ownTenant }],
-  ]),
-)("by %s, somebody who manages tenants %s", (_, how, place, tenant, hosts) => {
-  it("manages none while they are impersonated", async () => {
-    const world = await createWorld(reaching(hosts, { tenant }));
-    const person = (await meet(world))[place][place === "acme" ? "admin" : "jane"];
-    if (how === "by their role") await world.setRole(person.id, "admin");
-    adminUserIds.push(person.id);
-    const tenantId = world.ids.acme;
-    const config = { tenantId, providerId: "google", clientId: "i", clientSecret: "s-s-s" };
-    const list = `/tenant/oauth-config/list?tenantId=${tenantId}`;
-    expect((await person.get(list)).status).toBe(200);
-    const impersonator = await impersonate(world, person, place);
-    await world.unchanged(async () => {
-      for (const { status } of [
-        await impersonator.get(list),
-        await impersonator.get("/tenant/list"),
-        await impersonator.post("/tenant/create", { name: "x", slug: "xx" }),
-        await impersonator.post("/tenant/update", { tenantId, name: "Changed" }),
-        await impersonator.post("/tenant/delete", { tenantId }),
-        await impersonator.post("/tenant/oauth-config/register", config),
-      ]) {
-        expect([401, 403]).toContain(status);
-      }
-    });
-  });
+it("an operator who is impersonated manages no tenant", async () => {
+  const world = await createWorld(reaching(undefined));
+  const operator = await world.join("platform", "admin");
+  expect((await operator.get("/tenant/list")).status).toBe(200);
+  const impersonator = await impersonate(world, operator);
+  expect([401, 403]).toContain((await impersonator.get("/tenant/list")).status);
 });
 
 /** An endpoint of the application's own that shows whoever the border lets it see. */
@@ -282,38 +220,26 @@ const showing = (path: `/${string}`) =>
     ctx.json({ users: await ctx.context.adapter.findMany<{ id: string }>({ model: "user" }) }),
   );
 
-const backOffice = (id: string): BetterAuthPlugin => ({
-  id,
+const backOffice: BetterAuthPlugin = {
+  id: "back-office",
   endpoints: { everyone: showing("/admin/everyone"), people: showing("/back-office/people") },
+};
+
+it("a plugin of the application's own gets no reach under /admin", async () => {
+  const world = await createWorld(reaching(undefined, { plugins: [backOffice] }));
+  const people = await meet(world);
+  const { admin: operator } = people.platform;
+  const { data } = await operator.get("/admin/everyone");
+  expect(idsIn(data)).toEqual(idsOf(people, "platform"));
+  expect((await world.at("acme", operator).get("/admin/everyone")).status).toBe(401);
 });
 
-describe("endpoints of the application's own", () => {
-  it.each(byKinds<[string]>([["admin"], ["back-office"]]))(
-    "by %s: a plugin called %s gets no reach under /admin",
-    async (_, id, hosts) => {
-      const arrange: WorldOptions["arrange"] = (ours, others) => [ours, backOffice(id), ...others];
-      const world = await createWorld(reaching(hosts, { arrange }));
-      const people = await meet(world);
-      for (const role of ROLES) {
-        for (const path of ["/admin/everyone", "/back-office/people"]) {
-          const platform = await people.platform[role].get(path);
-          expect(idsIn(platform.data), `${role} ${path}`).toEqual(idsOf(people, "platform"));
-          const tenant = await people.acme[role].get(path);
-          expect(idsIn(tenant.data), `${role} ${path}`).toEqual(idsOf(people, "acme"));
-          const visitor = await world.at("acme", people.platform[role]).get(path);
-          expect([visitor.status, idsIn(visitor.data)], `${role} ${path}`).toEqual([401, []]);
-        }
-      }
-    },
-  );
-
-  it("in place of better-auth's admin plugin have no reach by its name and its paths", async () => {
-    const plugin = { id: "admin", endpoints: { listUsers: showing("/admin/list-users") } };
-    const world = await createWorld({ plugins: [plugin] });
-    const { platform } = await world.janes();
-    const { data } = await platform.get<UserList>("/admin/list-users");
-    expect(idsIn(data)).toEqual([platform.id]);
-  });
+it("nor in place of better-auth's admin plugin, by its name and its paths", async () => {
+  const plugin = { id: "admin", endpoints: { listUsers: showing("/admin/list-users") } };
+  const world = await createWorld({ plugins: [plugin] });
+  const { platform } = await world.janes();
+  const { data } = await platform.get<UserList>("/admin/list-users");
+  expect(idsIn(data)).toEqual([platform.id]);
 });
 
 type Api = Record<string, (input: { headers: Headers; query?: object }) => Promise<unknown>>;
@@ -331,7 +257,7 @@ describe("calls from inside a request, by hosts", () => {
   });
   const matcher = (ctx: { path?: string }) => ctx.path === nested.path;
   const hooks = { before: [{ matcher, handler }], after: [{ matcher, handler }] };
-  const plugins = [{ id: "nesting", hooks }, backOffice("back-office"), bearer(), admin()];
+  const plugins = [{ id: "nesting", hooks }, backOffice, bearer(), admin()];
   const world = shareWorld({ hosts: SUBDOMAINS, plugins });
   const api = () => world.auth.api as unknown as Api;
   const listUsers = (headers: Headers) => api().listUsers?.({ headers, query: {} });
@@ -363,53 +289,34 @@ describe("calls from inside a request, by hosts", () => {
 });
 
 // An operator's reach is for the endpoint: a hook that says it runs on the platform sees that.
-it.each(["/get-session", "/admin/list-users"])(
-  "R3: an after hook of %s finds the platform's user by e-mail, for an operator too",
-  async (path) => {
-    const seen: unknown[] = [];
-    const after = createAuthMiddleware(async (ctx) => {
-      if (ctx.path !== path) return;
-      const found = await ctx.context.internalAdapter.findUserByEmail(EMAIL);
-      seen.push({ in: getTenantId(), user: found?.user });
-    });
-    const world = await createWorld({ auth: { hooks: { after } } });
-    const operator = await world.operator();
-    await world.janes();
-    seen.length = 0;
-    expect((await operator.get(path)).status).toBe(200);
-    expect(seen).toEqual([{ in: null, user: expect.objectContaining({ tenantId: null }) }]);
-  },
-);
+it("R3: an after hook finds the platform's user by e-mail, for an operator too", async () => {
+  const seen: unknown[] = [];
+  const after = createAuthMiddleware(async (ctx) => {
+    if (ctx.path !== "/admin/list-users") return;
+    const found = await ctx.context.internalAdapter.findUserByEmail(EMAIL);
+    seen.push({ in: getTenantId(), user: found?.user });
+  });
+  const world = await createWorld({ auth: { hooks: { after } } });
+  const operator = await world.operator();
+  await world.janes();
+  expect((await operator.get("/admin/list-users")).status).toBe(200);
+  expect(seen).toEqual([{ in: null, user: expect.objectContaining({ tenantId: null }) }]);
+});
 
-/** Database hooks that note which tenant they run in. */
-function listening() {
+describe("an operator who acts", () => {
   const heard: [what: string, tenantId: string | null][] = [];
   const note = (what: string) => async () => void heard.push([what, getTenantId()]);
-  const pair = (what: string) => ({ before: note(what), after: note(what) });
   const databaseHooks = {
-    user: { create: pair("create user"), update: pair("update user"), delete: pair("delete user") },
-    session: { create: pair("create session"), delete: pair("delete session") },
-    account: { update: pair("update account") },
+    user: { update: { before: note("update user") }, delete: { after: note("delete user") } },
+    session: { create: { before: note("create session") } },
   };
-  return { heard, databaseHooks };
-}
+  const world = shareWorld(reaching(undefined, { auth: { databaseHooks } }));
 
-describe.each(KINDS)("an operator who acts, by %s", (_, hosts) => {
-  const { heard, databaseHooks } = listening();
-  const world = shareWorld(reaching(hosts, { auth: { databaseHooks } }));
-
-  const ACTS: [path: string, what: string, body?: object][] = [
+  it.each<[path: string, what: string, body?: object]>([
     ["update-user", "update user", { data: { name: "Changed" } }],
-    ["set-role", "update user", { role: "user" }],
-    ["ban-user", "update user"],
-    ["unban-user", "update user"],
-    ["set-user-password", "update account", { newPassword: NEW_PASSWORD }],
     ["impersonate-user", "create session"],
-    ["revoke-user-sessions", "delete session"],
     ["remove-user", "delete user"],
-  ];
-
-  it.each(ACTS)("%s: database hooks run in the tenant of the user", async (path, what, body) => {
+  ])("%s: database hooks run in the tenant of the user", async (path, what, body) => {
     const operator = await world.operator();
     for (const [of, where] of [
       ["acme", "platform"],
@@ -420,20 +327,22 @@ describe.each(KINDS)("an operator who acts, by %s", (_, hosts) => {
       heard.length = 0;
       const window = world.at(where, operator);
       expect((await window.post(`/admin/${path}`, { userId, ...body })).status).toBe(200);
-      const about = heard.filter(([heardOf]) => heardOf === what);
-      expect(about.length).toBeGreaterThan(0);
-      expect([...new Set(about.map(([, tenantId]) => tenantId))]).toEqual([world.ids[of]]);
+      expect(heard.filter(([it]) => it === what)).toEqual([[what, world.ids[of]]]);
     }
   });
 
-  it("creates a user of the platform whose e-mail somebody in a tenant has already, once", async () => {
-    const operator = await world.operator();
-    const { email } = await world.signUp("acme", "in-a-tenant@example.com");
-    const body = { name: "New", email, password: NEW_PASSWORD };
-    const { data, status } = await operator.post("/admin/create-user", body);
-    expect(status, JSON.stringify(data)).toBe(200);
-    expect(data).toMatchObject({ user: { email, tenantId: null } });
-    expect((await operator.post("/admin/create-user", body)).status).toBe(400);
+  it.each<[place: Place, taken: Place, status: number]>([
+    ["platform", "acme", 200],
+    ["platform", "platform", 400],
+    ["acme", "platform", 200],
+    ["acme", "acme", 400],
+  ])("creates a user at %s whose e-mail exists at %s: %i", async (place, taken, status) => {
+    const { email } = await world.signUp(taken, `${place}-${taken}@example.com`);
+    const body = { email, name: "New", password: NEW_PASSWORD };
+    const window = world.at(place, await world.operator());
+    const answer = await window.post<{ user?: object }>("/admin/create-user", body);
+    expect(answer.status).toBe(status);
+    if (status === 200) expect(answer.data.user).toMatchObject({ tenantId: world.ids[place] });
   });
 });
 
@@ -441,38 +350,27 @@ describe.each(KINDS)("an operator who acts, by %s", (_, hosts) => {
 const ac = createAccessControl({ ...defaultStatements, project: ["create", "share"] } as const);
 const roles = {
   user: ac.newRole({ project: ["create"] }),
+  support: ac.newRole({ user: ["list"] }),
   admin: ac.newRole({ project: ["create", "share"], ...adminAc.statements }),
 };
+const withRoles = () => admin({ ac, roles }) as unknown as BetterAuthPlugin;
 
-describe.each([
-  ["better-auth's own roles", () => admin()],
-  ["roles of the application's", () => admin({ ac, roles }) as unknown as BetterAuthPlugin],
-])("an ordinary user of the platform at Globex, with %s", (name, create) => {
+it("R5: a user of the platform with permissions of the application's alone is nobody at Globex", async () => {
+  const world = await createWorld({ plugins: [withRoles()] });
+  const { platform } = await world.janes();
   const body = { permissions: { project: ["create"] } };
+  const visit = world.at("globex", platform);
+  expect(await world.whoIs(visit)).toBe(null);
+  expect((await visit.get("/admin/list-users")).status).toBe(401);
+  expect((await visit.post("/admin/has-permission", body)).status).toBe(401);
+});
 
-  it("R5: is nobody, and for the server that asks for the request of a page", async () => {
-    const world = await createWorld({ plugins: [create()] });
-    const { acme, platform } = await world.janes();
-    const visit = world.at("globex", platform);
-    expect(await world.whoIs(visit)).toBe(null);
-    expect((await visit.get("/admin/list-users")).status).toBe(401);
-    expect((await visit.post("/admin/has-permission", body)).status).toBe(401);
-    /** The instance is made with better-auth's own roles, as far as the compiler knows. */
-    const { userHasPermission } = world.api as unknown as Record<
-      string,
-      (input: object) => Promise<{ success: boolean }>
-    >;
-    const ask = async (person: Person, where: Place) => {
-      const headers = new Headers({ ...world.naming(where), cookie: person.cookieHeader() });
-      return userHasPermission?.({ body, headers }).then(
-        ({ success }) => success,
-        (error: unknown) => error instanceof APIError && error.statusCode,
-      );
-    };
-    expect(await ask(platform, "platform")).toBe(name === "roles of the application's");
-    expect(await ask(acme, "globex")).toBe(401);
-    expect(await ask(platform, "globex")).toBe(401);
-  });
+it("a role of the application's that may list users visits, too", async () => {
+  const world = await createWorld({ plugins: [withRoles()] });
+  const { acme } = await world.janes();
+  const supporter = await world.join("platform", "support");
+  const { data } = await world.at("acme", supporter).get<UserList>("/admin/list-users");
+  expect(idsIn(data)).toEqual([acme.id]);
 });
 
 describe("an operator's session that is prolonged", () => {
@@ -480,8 +378,7 @@ describe("an operator's session that is prolonged", () => {
 
   const tenMinutesLater = () => vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 600_000 });
 
-  /** An operator whose session is prolonged by what they do at a place. */
-  async function createProlonged(place: Place) {
+  it.each(["platform", "acme"] as const)("at %s stays the platform's", async (place) => {
     const entries = new Map<string, string>();
     const session = { updateAge: 60, expiresIn: 1000 };
     const world = await createWorld({
@@ -490,23 +387,13 @@ describe("an operator's session that is prolonged", () => {
     const operator = await world.operator();
     tenMinutesLater();
     expect((await world.at(place, operator).get("/admin/list-users")).status).toBe(200);
-    return { world, entries, operator };
-  }
-
-  it.each(["platform", "acme"] as const)("at %s ends with revoke-other-sessions", async (place) => {
-    const { world, operator } = await createProlonged(place);
     // Past the old end, before the new one.
     tenMinutesLater();
+    expect(await world.whoIs(operator)).not.toBe(null);
+    expect([...entries.keys()].filter((key) => key.includes(world.ids.acme))).toEqual([]);
     const { person } = await world.signIn("platform", operator.email);
     expect((await person.post("/revoke-other-sessions")).status).toBe(200);
     expect(await world.whoIs(operator)).toBe(null);
     expect((await world.at("acme", operator).get("/admin/list-users")).status).toBe(401);
-  });
-
-  it("R10: on a visit to Acme is not kept among what is Acme's", async () => {
-    const { world, entries } = await createProlonged("acme");
-    const tenantId = world.ids.acme;
-    await world.api.deleteTenant({ body: { tenantId } });
-    expect([...entries.keys()].filter((key) => key.includes(tenantId))).toEqual([]);
   });
 });

@@ -105,13 +105,10 @@ describe("secrets", () => {
     expect(await unseal(await open(versions(second)), sealed)).toBeUndefined();
   });
 
-  it.each([{ secret: first }, versions(second, first)])(
-    "what better-auth encrypts itself opens as no link, with %j",
-    async (auth) => {
-      const context = await open(auth);
-      const data = JSON.stringify(contents);
-      const cipher = await symmetricEncrypt({ key: context.secretConfig, data });
-      expect(await unseal(context, `tenant~${cipher.replaceAll("$", "~")}`)).toBeUndefined();
-    },
-  );
+  it("what better-auth encrypts itself opens as no link", async () => {
+    const context = await open(versions(second, first));
+    const data = JSON.stringify(contents);
+    const cipher = await symmetricEncrypt({ key: context.secretConfig, data });
+    expect(await unseal(context, `tenant~${cipher.replaceAll("$", "~")}`)).toBeUndefined();
+  });
 });

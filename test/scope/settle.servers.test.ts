@@ -7,7 +7,15 @@ import type { Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
 import { combine } from "../support/matrix";
 import { createStorage, SORTS, type Store } from "../support/stores";
-import { EMAIL, type Place, shareWorld } from "../support/world";
+import {
+  EMAIL,
+  type Person,
+  PLACES,
+  type Place,
+  type SessionAnswer,
+  shareWorld,
+  type World,
+} from "../support/world";
 
 /** No request here needs a fraction of this. Whoever asks themselves goes on for ever. */
 const BOUND = 30;
@@ -23,17 +31,13 @@ interface Asking {
 }
 
 const hook = (ask: Ask) => createAuthMiddleware(async ({ headers, path }) => ask(headers, path));
-const plugin = (parts: Partial<BetterAuthPlugin>): Asking => ({
-  plugins: [{ id: "asks", ...parts }],
-});
 
 const ASKING: Record<string, (ask: Ask) => Asking> = {
   "hooks.before": (ask) => ({ auth: { hooks: { before: hook(ask) } } }),
   "hooks.after": (ask) => ({ auth: { hooks: { after: hook(ask) } } }),
-  "a plugin's before-hook": (ask) =>
-    plugin({ hooks: { before: [{ matcher: () => true, handler: hook(ask) }] } }),
-  "a plugin's onRequest": (ask) =>
-    plugin({ onRequest: async ({ headers }) => void (await ask(headers)) }),
+  "a plugin's onRequest": (ask) => ({
+    plugins: [{ id: "asks", onRequest: async ({ headers }) => void (await ask(headers)) }],
+  }),
   resolveTenantId: (ask) => ({
     tenant: {
       resolveTenantId: async ({ headers, request }) =>
@@ -169,5 +173,87 @@ describe.each(CASES)("asking who is there from $from, sessions in $store.name", 
     expect((await send(window, "/update-user", {})).status).toBe(401);
     // A resolver asks before anybody has said where the request belongs.
     if (from !== "resolveTenantId") expect(asked.filter((id) => id !== null)).toEqual([]);
+  });
+});
+
+const expireSessions = (world: World, { id }: Person) =>
+  world.database.query(`update "session" set "expiresAt" = ? where "userId" = ?`, [
+    new Date(Date.now() - 1000).toISOString(),
+    id,
+  ]);
+
+describe("R4: a session takes its request into its tenant", () => {
+  const world = shareWorld();
+
+  it("where it is read first, and where it is not", async () => {
+    const people = await world.strangers();
+    for (const place of PLACES) {
+      const { id, email, token } = people[place];
+      const tenantId = world.ids[place];
+      const window = () => world.at("platform", people[place]);
+      const { data } = await window().get<{ token: string }[]>("/list-sessions");
+      expect(data.map((session) => session.token)).toEqual([token]);
+      await window().post("/request-password-reset", { email });
+      expect(world.mails.splice(0)).toMatchObject([{ userId: id, sentIn: tenantId }]);
+      // Also when somebody who is signed in signs in or up again.
+      const again = await window().post("/sign-in/email", { email, password: PASSWORD });
+      expect(again.data.user).toMatchObject({ id, tenantId });
+      const other = { name: "Other", email: `other-${email}`, password: PASSWORD };
+      const made = await window().post("/sign-up/email", other);
+      expect(made.data.user).toMatchObject({ tenantId });
+    }
+  });
+
+  it.each([
+    ["that has expired", (person: Person) => expireSessions(world, person)],
+    ["that was revoked", (person: Person) => world.at("acme", person).post("/sign-out")],
+  ])("one %s takes nobody anywhere", async (_, end) => {
+    const { acme, platform } = await world.strangers();
+    await end(acme);
+    const window = () => world.at("platform", acme);
+    await window().post("/request-password-reset", { email: acme.email });
+    expect(world.mails).toMatchObject([{ userId: platform.id, sentIn: null }]);
+    expect((await window().get("/list-sessions")).status).toBe(401);
+  });
+
+  it("get-session cleans up an expired one, in a tenant as on the platform", async () => {
+    for (const person of Object.values(await world.strangers())) {
+      await expireSessions(world, person);
+      const window = world.at("platform", person);
+      const answer = await window.get("/get-session");
+      expect([answer.status, answer.data]).toEqual([200, null]);
+      expect(await world.rows("session", `"userId" = ?`, [person.id])).toBe(0);
+      expect(window.cookieHeader()).toBe("");
+    }
+  });
+
+  it("threat: unsigned cookie trusted: one that claims a tenant is not heard", async () => {
+    const { acme, platform } = await world.strangers();
+    const { email } = acme;
+    const id = world.ids.acme;
+    const name = "better-auth.session_token";
+    const value = acme.cookies.get(name) ?? "";
+    const token = decodeURIComponent(value).split(".")[0];
+    expect(token).toBe(acme.token);
+    const session = { session: { tenantId: id, token }, user: { tenantId: id } };
+    const forged = [
+      `tenantId=${id}; x-tenant-id=${id}; tenant=${id}; tenant_id=${id}`,
+      `${name}=${token}`,
+      `${name}=${encodeURIComponent(`${token}.${"A".repeat(43)}=`)}`,
+      `${name}=${token}; better-auth.session_data=${btoa(JSON.stringify({ session }))}`,
+    ];
+    const reset = async (cookie: string) => {
+      await world.browser({ cookie }).post("/request-password-reset", { email });
+      return world.mails.splice(0);
+    };
+    for (const cookie of forged) {
+      const window = world.browser({ cookie });
+      const { status, data } = await window.get<SessionAnswer | null>("/get-session");
+      expect([status, data], cookie).toEqual([200, null]);
+      expect((await window.get("/list-sessions")).status, cookie).toBe(401);
+      expect(await reset(cookie), cookie).toMatchObject([{ userId: platform.id, sentIn: null }]);
+    }
+    // The same with the signature: the test would notice if none of these were cookies at all.
+    expect(await reset(`${name}=${value}`)).toMatchObject([{ userId: acme.id, sentIn: id }]);
   });
 });
