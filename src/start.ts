@@ -206,7 +206,7 @@ function pluginsAtRunTime(
       ? { id: PLUGIN_ID, schema, options: ours.options, endpoints: ours.endpoints ?? {} }
       : guardingStandIns(plugin.id === API_KEY ? sessionsOfKeys(plugin) : plugin),
   );
-  const isLast = ({ id }: BetterAuthPlugin) => HANDS_COOKIES_OVER.includes(id);
+  const isLast = ({ id }: BetterAuthPlugin) => HANDS_COOKIES_OVER.test(id);
   return [
     {
       id: `${PLUGIN_ID}-first`,
@@ -234,7 +234,7 @@ function pluginsAtRunTime(
 const API_KEY = "api-key";
 
 /** Integrations that read the cookies of an answer in a hook, and have to stand last for that. */
-const HANDS_COOKIES_OVER = ["next-cookies", "sveltekit-cookies", "tanstack-start-cookies"];
+const HANDS_COOKIES_OVER = /-cookies(-|$)/;
 
 /** better-auth answers what it did not expect (an unreachable database) without a word. */
 async function nameFailure(answer: Response): Promise<{ response: Response } | undefined> {

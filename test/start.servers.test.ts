@@ -17,6 +17,7 @@ import {
 } from "better-auth/plugins";
 import { sveltekitCookies } from "better-auth/svelte-kit";
 import { tanstackStartCookies } from "better-auth/tanstack-start";
+import { tanstackStartCookies as tanstackSolidCookies } from "better-auth/tanstack-start/solid";
 import { describe, expect, it } from "vitest";
 import { getTenantId } from "../src/index";
 import { type InstanceOptions, PASSWORD } from "./support/instance";
@@ -258,13 +259,16 @@ function createSvelteKit() {
 
 const BEFORE_OURS: Arrange = (ours, [admin, ...others]) => [...others, ours, ...some(admin)];
 
-it.each([nextCookies(), createSvelteKit().plugin, tanstackStartCookies()])(
-  "R5, R11: $id stands behind our last word, wherever it was put",
-  async (plugin) => {
-    const { context } = await createWorld({ plugins: [plugin], arrange: BEFORE_OURS });
-    expect(context.options.plugins?.at(-1)?.id).toBe(plugin.id);
-  },
-);
+it.each<BetterAuthPlugin>([
+  nextCookies(),
+  createSvelteKit().plugin,
+  tanstackStartCookies(),
+  tanstackSolidCookies(),
+  { id: "anybody-cookies" },
+])("R5, R11: $id stands behind our last word, wherever it was put", async (plugin) => {
+  const { context } = await createWorld({ plugins: [plugin], arrange: BEFORE_OURS });
+  expect(context.options.plugins?.at(-1)?.id).toBe(plugin.id);
+});
 
 describe.each(SORTS.slice(0, 3))("R5: sveltekitCookies(), sessions in $name", (store) => {
   const { plugin, watch } = createSvelteKit();

@@ -356,8 +356,11 @@ it("R5: an adapter that is an instance of a class is confined, in tenants and on
   await expectSessionsApart(await createWorld({ database, migrate: false }));
 });
 
-it("an adapter that takes no new properties is refused at start", async () => {
-  const { database } = createMemory((inner) => Object.preventExtensions({ ...inner }));
+it.each([
+  ["takes no new properties", Object.preventExtensions],
+  ["is frozen", Object.freeze],
+])("an adapter that %s is refused at start", async (_, close) => {
+  const { database } = createMemory((inner) => close({ ...inner }) as DBAdapter);
   const start = createWorld({ database, migrate: false });
   await expect(start).rejects.toThrow("cannot confine this database adapter");
 });

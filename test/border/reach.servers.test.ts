@@ -4,7 +4,7 @@ import { admin, bearer } from "better-auth/plugins";
 import { createAccessControl } from "better-auth/plugins/access";
 import { adminAc, defaultStatements } from "better-auth/plugins/admin/access";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { getTenantId } from "../../src/index";
+import { getTenantId, runInTenant } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { combine } from "../support/matrix";
 import { createStorage, type Store } from "../support/stores";
@@ -302,6 +302,32 @@ it("R3: an after hook finds the platform's user by e-mail, for an operator too",
   expect((await operator.get("/admin/list-users")).status).toBe(200);
   expect(seen).toEqual([{ in: null, user: expect.objectContaining({ tenantId: null }) }]);
 });
+
+it("an operator by their id ends a session of Acme's by its token, and the server enters where nobody does", async () => {
+  const adminUserIds: string[] = [];
+  const world = await createWorld({ plugins: [admin({ adminUserIds })] });
+  const [operator, jane] = [await world.as("jane", "platform"), await world.as("jane", "acme")];
+  const end = () => operator.post("/admin/revoke-user-session", { sessionToken: jane.token });
+  expect((await end()).status).toBe(403);
+  expect(await world.whoIs(jane)).not.toBeNull();
+  adminUserIds.push(operator.id);
+  expect((await end()).status).toBe(200);
+  expect(await world.whoIs(jane)).toBeNull();
+
+  const tenantId = world.ids.acme;
+  await world.api.updateTenant({ body: { tenantId, status: "suspended" } });
+  const body = { name: "New", email: "new@example.com", password: NEW_PASSWORD };
+  const { user } = await runInTenant(tenantId, () =>
+    (world.api as unknown as AdminApi).createUser({ body }),
+  );
+  expect(user.tenantId).toBe(tenantId);
+  expect((await world.at("acme", jane).get("/admin/list-users")).status).toBe(403);
+  expect((await world.at("acme", operator).get("/admin/list-users")).status).toBe(200);
+});
+
+interface AdminApi {
+  createUser(input: { body: object }): Promise<{ user: { tenantId: string } }>;
+}
 
 describe("an operator who acts", () => {
   const heard: [what: string, tenantId: string | null][] = [];

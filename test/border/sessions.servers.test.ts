@@ -192,6 +192,10 @@ describe("without a database, sessions in an encrypted cookie", () => {
       const { window, id } = await signUp(home);
       const { data } = await window.get<SessionAnswer>("/get-session");
       expect([data.user.id, data.session.tenantId]).toEqual([id, home ?? null]);
+      // It names its tenant to what asks for no session, too.
+      const credentials = { email: EMAIL, password: PASSWORD };
+      const signedIn = await window.post<SessionAnswer>("/sign-in/email", credentials);
+      expect(signedIn.data.user.id).toBe(id);
       const there = window.fork({ "x-tenant-id": elsewhere });
       expect((await there.get("/get-session")).data).toBeNull();
       const used = await there.post("/update-user", { name: "Across" });

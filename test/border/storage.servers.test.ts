@@ -1,6 +1,7 @@
 import { apiKey } from "@better-auth/api-key";
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
-import { bearer, deviceAuthorization, emailOTP } from "better-auth/plugins";
+import { createAuthMiddleware } from "better-auth/api";
+import { admin, bearer, deviceAuthorization, emailOTP } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
 import { runInScope, settled } from "../../src/scope/scope";
@@ -230,6 +231,32 @@ describe("R10: a name in the storage", () => {
     expect(await get("platform", key)).toBe(null);
     expect(await get("platform", "look-alike")).toBe(forged);
     expect(entries.has(`tenant::${key}`)).toBe(true);
+  });
+
+  it("under which an operator's sessions are kept is the platform's, while one visits or acts as somebody", async () => {
+    const seen: unknown[] = [];
+    let key = "";
+    const after = createAuthMiddleware(async ({ context, path }) => {
+      if (path?.startsWith("/admin/")) seen.push(await context.secondaryStorage?.get(key));
+    });
+    const world = await createWorld({
+      plugins: [admin()],
+      store: { name: "", storage: () => createStorage() },
+      auth: { hooks: { after } },
+    });
+    const [operator, jane] = [await world.operator(), await world.as("jane", "acme")];
+    // As better-auth 1.7.18 keeps when somebody's sessions were ended.
+    key = `revoked-sessions-before-${operator.id}`;
+    const keep = (tenantId: string | null, value: string) =>
+      runInScope(settled(tenantId), async () => world.context.secondaryStorage?.set(key, value));
+    await keep(world.ids.acme, "of acme");
+    const visit = () => world.at("acme", operator).get("/admin/list-users");
+    expect((await visit()).status).toBe(200);
+    await keep(null, "of platform");
+    await visit();
+    await operator.post("/admin/impersonate-user", { userId: jane.id });
+    await world.at("acme", operator).post("/admin/stop-impersonating");
+    expect(seen).toEqual([null, "of platform", "of platform", "of platform"]);
   });
 
   it("is taken by no deleted tenant", async () => {
