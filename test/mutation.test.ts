@@ -1,7 +1,7 @@
 import ts from "typescript";
 import { describe, expect, test } from "vitest";
 import { instrument, QUIET, SEEN, SWITCH, TURN } from "../mutation/instrument";
-import { testsOf } from "../mutation/rooms";
+import { ROOMS, testsOf } from "../mutation/rooms";
 
 /** Runs an instrumented function with one mutant on, or with none. */
 function call(source: string, on: number, ...args: unknown[]): unknown {
@@ -72,4 +72,14 @@ test("the tests named for a file come first, the slow ones never", () => {
     "test/border/b.test.ts",
     "test/scope/a.test.ts",
   ]);
+});
+
+test.each(Object.entries(ROOMS))("the tests of %s are there", (room, folders) => {
+  const found = testsOf(room, []);
+  for (const folder of folders) {
+    expect(
+      found.some((path) => path.startsWith(`test/${folder}`)),
+      folder,
+    ).toBe(true);
+  }
 });
