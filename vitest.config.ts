@@ -12,7 +12,6 @@ class LongestFirst extends BaseSequencer {
       "isolation-packages",
       "planted-holes",
       "docs",
-      "package",
       "adapter-suites",
       "start",
       "three-processes",

@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import ts from "typescript";
 import {
   afterAll,
   beforeAll,
@@ -136,6 +137,23 @@ describe("the packed package", () => {
       Object.values(target),
     )) {
       if (entry.startsWith("./dist/")) expect(rest).toContain(entry.slice(2));
+    }
+  });
+
+  test("declares its types with packages that come with it", () => {
+    // Where a package manager hides the others, types from them would turn into any.
+    const promised = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies });
+    const comesWithIt = (name: string) =>
+      promised.some((known) => name === known || name.startsWith(`${known}/`));
+    const declarations = packed.filter((path) => path.endsWith(".d.ts"));
+    expect(declarations.length).toBeGreaterThan(4);
+    for (const path of declarations) {
+      const { importedFiles } = ts.preProcessFile(readFileSync(join(checkout, path), "utf8"));
+      const others = importedFiles.filter(({ fileName }) => !fileName.startsWith("."));
+      expect(
+        others.filter(({ fileName }) => !comesWithIt(fileName)),
+        path,
+      ).toEqual([]);
     }
   });
 
