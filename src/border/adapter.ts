@@ -37,7 +37,7 @@ const METHODS =
 export function rawAdapter(adapter: DBAdapter): DBAdapter {
   const methods = METHODS.map((name) => [
     name,
-    { value: (adapter[name] as AdapterMethod)?.bind(adapter), writable: true },
+    { value: (adapter[name] as AdapterMethod)?.bind(adapter) },
   ]);
   return Object.create(adapter, Object.fromEntries(methods));
 }

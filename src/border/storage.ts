@@ -29,16 +29,11 @@ interface Opened {
 const LABEL = "tenantAuth";
 
 /** What is kept of somebody's sessions, under their id; the second by newer better-auth. */
-const OF_USER = ["active-sessions-", "revoked-sessions-before-"];
+const OF_USER = /^(?:active-sessions|revoked-sessions-before)-(.+)/s;
 
 /** Keys that are never a session's token. Any other may be one, and is looked up as one first. */
-const NAMESPACES = ["verification:", "api-key:", ...OF_USER];
-const mayBeSession = (key: string) => !NAMESPACES.some((prefix) => key.startsWith(prefix));
-
-function userIn(key: string): string | undefined {
-  const prefix = OF_USER.find((start) => key.startsWith(start));
-  return prefix && key.slice(prefix.length);
-}
+const OF_OTHERS = /^(?:verification:|api-key:)/;
+const mayBeSession = (key: string) => !OF_USER.test(key) && !OF_OTHERS.test(key);
 
 const PREFIX = "tenant:";
 
@@ -91,7 +86,7 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
    */
   const scopeOf = async (key: string) => {
     const { visitor } = notes();
-    const userId = userIn(key);
+    const [, userId] = OF_USER.exec(key) ?? [];
     const isOperators = userId
       ? userId === visitor?.userId || isImpersonator(userId)
       : key === visitor?.token;
