@@ -1,7 +1,8 @@
+import type { AuthContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { emailOTP, genericOAuth } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { labelState, readState } from "../../src/naming/oauth-state";
+import { isSignedFor, labelState, readState, sign } from "../../src/naming/oauth-state";
 import type { Answer, Browser, RequestOptions } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
@@ -388,5 +389,20 @@ it("allowIdpInitiated: a code that nobody asked for starts a flow of its own, wh
     expect(queryOf(answer.location)).not.toHaveProperty("error");
     expect(await world.rowsIn(place, "session")).toHaveLength(1);
     expect(await world.rowsIn(place, "user")).toHaveLength(1);
+  }
+});
+
+it("R6: the signature of a state is good for all that it is bound to, and for nothing else", async () => {
+  const context = (await createWorld()).context as unknown as AuthContext;
+  const binding = { tenantId: "acme", since: "1", providerId: "sso", credentials: "sso" };
+  const returned = { state: "the-state", tenantId: "acme" };
+  const signature = await sign(context, returned.state, binding);
+  expect(await isSignedFor(context, { ...returned, signature }, binding)).toBe(true);
+  expect(await isSignedFor(context, returned, binding)).toBe(false);
+  const another = { ...returned, state: "another-state", signature };
+  expect(await isSignedFor(context, another, binding)).toBe(false);
+  for (const part of Object.keys(binding)) {
+    const other = { ...binding, [part]: "other" };
+    expect(await isSignedFor(context, { ...returned, signature }, other), part).toBe(false);
   }
 });
