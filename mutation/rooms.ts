@@ -7,7 +7,14 @@ import { basename } from "node:path";
  */
 export const ROOMS: Record<string, string[]> = {
   "src/border/": ["start", "scope", "naming/oauth-state", "tenants", "plugins/admin", "flows"],
-  "src/naming/": ["scope", "routes/sign-in", "border", "plugins/oauth", "invitations/accept"],
+  "src/naming/": [
+    "scope",
+    "routes/sign-in",
+    "guides/troubleshooting",
+    "border",
+    "plugins/oauth",
+    "invitations/accept",
+  ],
   "src/scope/": ["naming", "border", "flows/server-code"],
   "src/oauth/": ["routes/oauth-configs", "routes/sign-in", "plugins/oauth", "tenants/events"],
   "src/tenants/": ["routes", "enterprise/scim", "faults/deletion"],
