@@ -37,7 +37,7 @@ const METHODS =
 export function rawAdapter(adapter: DBAdapter): DBAdapter {
   const methods = METHODS.map((name) => [
     name,
-    { value: (adapter[name] as AdapterMethod)?.bind(adapter) },
+    { value: (adapter[name] as AdapterMethod)?.bind(adapter), writable: true },
   ]);
   return Object.create(adapter, Object.fromEntries(methods));
 }
