@@ -35,11 +35,8 @@ const METHODS =
 
 /** The adapter as it is now, whatever is put in the place of its methods later. */
 export function rawAdapter(adapter: DBAdapter): DBAdapter {
-  const methods = METHODS.map((name) => [
-    name,
-    { value: (adapter[name] as AdapterMethod)?.bind(adapter), writable: true },
-  ]);
-  return Object.create(adapter, Object.fromEntries(methods));
+  const methods = METHODS.map((name) => [name, (adapter[name] as AdapterMethod)?.bind(adapter)]);
+  return { __proto__: adapter, ...Object.fromEntries(methods) };
 }
 
 /**

@@ -44,21 +44,35 @@ async function createTenant(app: App) {
 }
 let tenants = 0;
 
-const signUp: Flow = (app) => async () => {
-  const tenantId = await createTenant(app);
+/** Somebody makes an account, and signs in with it where a second try says that it is there. */
+function makeAccount(
+  app: App,
+  tenantId: string,
+  post: (browser: Browser) => Promise<Answer>,
+  isThere: (repeated: Answer) => boolean,
+) {
   const browser = app.browser();
-  const run = () => browser.post("/tenant/sign-up/email", { tenantId, ...SOMEBODY });
+  const run = () => post(browser);
   return {
     run,
     succeeded: ok,
     async again() {
       const repeated = await run();
-      if (repeated.status === 422)
-        await browser.post("/tenant/sign-in/email", { tenantId, ...SOMEBODY });
+      if (isThere(repeated)) await browser.post("/tenant/sign-in/email", { tenantId, ...SOMEBODY });
       else if (!ok(repeated)) return outcome(repeated);
       if ((await app.whoIs(browser, tenantId))?.user.email !== EMAIL) return "nobody is signed in";
     },
   };
+}
+
+const signUp: Flow = (app) => async () => {
+  const tenantId = await createTenant(app);
+  return makeAccount(
+    app,
+    tenantId,
+    (browser) => browser.post("/tenant/sign-up/email", { tenantId, ...SOMEBODY }),
+    ({ status }) => status === 422,
+  );
 };
 
 /** Somebody has gone to the provider, and comes back. */
@@ -143,19 +157,12 @@ async function invite(app: App, email: string) {
 
 const accept: Flow = (app) => async () => {
   const { tenantId, token } = await invite(app, EMAIL);
-  const browser = app.browser();
-  const run = () => browser.post("/tenant/invitation/accept", { token, ...SOMEBODY });
-  return {
-    run,
-    succeeded: ok,
-    async again() {
-      const repeated = await run();
-      if (repeated.code === "INVITATION_ALREADY_ACCEPTED")
-        await browser.post("/tenant/sign-in/email", { tenantId, ...SOMEBODY });
-      else if (!ok(repeated)) return outcome(repeated);
-      if ((await app.whoIs(browser, tenantId))?.user.email !== EMAIL) return "nobody is signed in";
-    },
-  };
+  return makeAccount(
+    app,
+    tenantId,
+    (browser) => browser.post("/tenant/invitation/accept", { token, ...SOMEBODY }),
+    ({ code }) => code === "INVITATION_ALREADY_ACCEPTED",
+  );
 };
 
 const comeInvited: Flow = (app) => async () => {
