@@ -6,7 +6,7 @@ import { basename } from "node:path";
  * folder of the same name: the likelier ones first. The first room that a path begins with is its.
  */
 export const ROOMS: Record<string, string[]> = {
-  "src/border/": ["start", "scope", "naming/oauth-state", "tenants", "plugins/admin", "flows"],
+  "src/border/": ["start", "scope", "naming/oauth-state", "tenants", "flows"],
   "src/naming/": [
     "scope",
     "routes/sign-in",
