@@ -80,17 +80,6 @@ export interface WayIn {
   run(browser: Browser, beforeLast?: () => Promise<unknown>): Promise<Answer<unknown>>;
 }
 
-function storeOptions(store: Store, updateAge = 24 * 3600) {
-  const { storage, entries } = mapStorage();
-  const cookieCache = { enabled: true, strategy: "jwe", refreshCache: true } as const;
-  const options: Record<Store, Partial<BetterAuthOptions>> = {
-    "the database": { session: { updateAge } },
-    "secondary storage": { secondaryStorage: storage, session: { updateAge } },
-    stateless: { database: undefined as never, session: { cookieCache } },
-  };
-  return { entries, options: options[store] };
-}
-
 const makePlugins =
   (issuer: string, more: BetterAuthPlugin[]): NonNullable<WorldOptions["plugins"]> =>
   (send) => {
@@ -137,8 +126,14 @@ type WaysOptions = Pick<InstanceOptions, "tenant" | "auth" | "arrange"> & {
 
 /** A world with every official plugin that makes sessions, and all ways into Acme. */
 export async function createWays(store: Store, options: WaysOptions = {}) {
-  const { tenant, auth, arrange, updateAge, plugins = [] } = options;
-  const { entries, options: stored } = storeOptions(store, updateAge);
+  const { tenant, auth, arrange, updateAge = 24 * 3600, plugins = [] } = options;
+  const { storage, entries } = mapStorage();
+  const cookieCache = { enabled: true, strategy: "jwe", refreshCache: true } as const;
+  const stored: Record<Store, Partial<BetterAuthOptions>> = {
+    "the database": { session: { updateAge } },
+    "secondary storage": { secondaryStorage: storage, session: { updateAge } },
+    stateless: { database: undefined as never, session: { cookieCache } },
+  };
   const { googleIdToken } = fakeGoogleAndGitHub();
   const idp = await startIdentityProvider();
   idp.registerClient(CLIENT.clientId, CLIENT.clientSecret);
@@ -148,7 +143,7 @@ export async function createWays(store: Store, options: WaysOptions = {}) {
     migrate: store !== "stateless",
     ...(arrange && { arrange }),
     auth: {
-      ...stored,
+      ...stored[store],
       account: { storeStateStrategy: "cookie" },
       emailVerification: { autoSignInAfterVerification: true },
       socialProviders: { google: CLIENT, gitlab: { ...CLIENT, issuer: idp.issuer } },
@@ -163,9 +158,8 @@ export async function createWays(store: Store, options: WaysOptions = {}) {
   /** Somebody who is there already: with a password, a username and a session. */
   async function settle() {
     const name = unique();
-    const person = await world.signUp("acme", `${name}@example.com`, {
-      username: name.replace("-", "_"),
-    });
+    const username = name.replace("-", "_");
+    const person = await world.signUp("acme", `${name}@example.com`, { username });
     await runInTenant(world.ids.acme, () =>
       world.context.internalAdapter.updateUser(person.id, { emailVerified: true }),
     );
@@ -174,7 +168,7 @@ export async function createWays(store: Store, options: WaysOptions = {}) {
 
   const person = await settle();
   const parts = { world, adapter, idp, googleIdToken, person, unique, next: () => ++count };
-  const ways = [...directWays(parts), ...socialWays(parts), ...mailedWays(parts), ...others(parts)];
+  const ways = [...directWays(parts), ...mailedWays(parts), ...otherWays(parts)].map(asWay);
   return {
     ...world,
     idp,
@@ -193,19 +187,17 @@ export async function createWays(store: Store, options: WaysOptions = {}) {
     },
     // Where there is no table, nobody can write a row into it.
     ways: ways.filter(({ name }) => store !== "secondary storage" || !name.startsWith("a row")),
-    setStatus: (status: "active" | "suspended") => world.change("acme", { status }),
     setPolicy: (policy: TenantPolicy | null) => world.change("acme", { policy }),
     /** How many users and sessions Acme has. */
     people: async () => {
       const of = (model: string) => runInTenant(world.ids.acme, () => adapter.count({ model }));
+      const isSession = (text: string) => text.includes("userId") && text.includes("expiresAt");
       const isStored = store === "secondary storage";
       const sessions = isStored ? [...entries.values()].filter(isSession).length : of("session");
       return { users: await of("user"), sessions: await sessions };
     },
   };
 }
-
-const isSession = (stored: string) => stored.includes("userId") && stored.includes("expiresAt");
 
 interface Parts {
   world: Awaited<ReturnType<typeof createWorld>>;
@@ -220,15 +212,13 @@ interface Parts {
 type Step = (browser: Browser) => Promise<Answer<unknown>>;
 
 /**
- * A way in: `prepare` does all of it but for the last request, which it answers with; or with an
- * answer, where one of the requests before was refused.
+ * Does all of a way in but for the last request, which it answers with; or with an answer, where one
+ * of the requests before was refused.
  */
-const way = (
-  name: string,
-  method: SignInMethod | null,
-  makesUser: boolean,
-  prepare: (browser: Browser) => Promise<Answer<unknown> | Step>,
-): WayIn => ({
+type Prepare = (browser: Browser) => Promise<Answer<unknown> | Step>;
+type Way = [name: string, method: SignInMethod | null, makesUser: boolean, prepare: Prepare];
+
+const asWay = ([name, method, makesUser, prepare]: Way): WayIn => ({
   name,
   method,
   makesUser,
@@ -240,7 +230,7 @@ const way = (
   },
 });
 
-function directWays({ person: { email }, unique, googleIdToken }: Parts): WayIn[] {
+function directWays({ person: { email }, unique, googleIdToken }: Parts): Way[] {
   const password = PASSWORD;
   const newEmail = () => `${unique()}@example.com`;
   const token = () => {
@@ -250,41 +240,26 @@ function directWays({ person: { email }, unique, googleIdToken }: Parts): WayIn[
   const signUp = () => ({ name: "New", email: newEmail(), password });
   const signIn = () => ({ email, password, username: "person_1" });
   const social = () => ({ provider: "google", idToken: { token: token() } });
-  const tap = () => ({ idToken: token() });
-  const nothing = () => ({});
   const unknown = `/unknown/session?email=${email}`;
-  const rows: [string, SignInMethod | null, boolean, path: string, bodyOf: () => object][] = [
-    ["sign-up with a password", "password", true, "/sign-up/email", signUp],
-    ["sign-in with a password", "password", false, "/sign-in/email", signIn],
-    ["sign-in with a username", "password", false, "/sign-in/username", signIn],
-    ["an id token", "social:google", true, "/sign-in/social", social],
-    ["one tap", "social:google", true, "/one-tap/callback", tap],
-    ["nobody in particular", "anonymous", true, "/sign-in/anonymous", nothing],
-    ["a plugin that nobody knows", null, false, unknown, nothing],
-    ["a row that such a plugin writes itself", null, false, `${unknown}&how=adapter`, nothing],
-  ];
-  return rows.map(([name, method, makesUser, path, bodyOf]) =>
-    way(name, method, makesUser, async () => (browser) => browser.post(path, bodyOf())),
-  );
-}
-
-function socialWays({ idp, unique }: Parts): WayIn[] {
-  const social = (provider: string) => async (browser: Browser) => {
-    const person = unique();
-    idp.addPerson(person);
-    const body = { provider, callbackURL: "/in", errorCallbackURL: "/failed" };
-    const answer = await browser.post<{ url: string }>("/sign-in/social", body);
-    if (answer.status >= 400) return answer;
-    const back = await idp.authorize(answer.data.url, person);
-    return (browser: Browser) => browser.fork({}).get(back);
-  };
+  const post =
+    (path: string, bodyOf = (): object => ({})): Prepare =>
+    async () =>
+    (browser) =>
+      browser.post(path, bodyOf());
+  const tap = post("/one-tap/callback", () => ({ idToken: token() }));
   return [
-    way("a social callback", "social:gitlab", true, social("gitlab")),
-    way("generic OAuth", "social:corp", true, social("corp")),
+    ["sign-up with a password", "password", true, post("/sign-up/email", signUp)],
+    ["sign-in with a password", "password", false, post("/sign-in/email", signIn)],
+    ["sign-in with a username", "password", false, post("/sign-in/username", signIn)],
+    ["an id token", "social:google", true, post("/sign-in/social", social)],
+    ["one tap", "social:google", true, tap],
+    ["nobody in particular", "anonymous", true, post("/sign-in/anonymous")],
+    ["a plugin that nobody knows", null, false, post(unknown)],
+    ["a row that such a plugin writes itself", null, false, post(`${unknown}&how=adapter`)],
   ];
 }
 
-function mailedWays({ world, person, unique, next }: Parts): WayIn[] {
+function mailedWays({ world, person, unique, next }: Parts): Way[] {
   const newEmail = () => `${unique()}@example.com`;
   const known = () => person.email;
   const magic = (address: () => string) => async (browser: Browser) => {
@@ -300,53 +275,66 @@ function mailedWays({ world, person, unique, next }: Parts): WayIn[] {
     const { code: otp } = world.lastMail("otp");
     return (browser: Browser) => browser.post("/sign-in/email-otp", { email: body.email, otp });
   };
+  const phone: Prepare = async (browser) => {
+    const phoneNumber = `+1555${String(next()).padStart(7, "0")}`;
+    await browser.post("/phone-number/send-otp", { phoneNumber });
+    const body = { phoneNumber, code: world.lastMail("phone").code };
+    return (browser) => browser.post("/phone-number/verify", body);
+  };
   return [
-    way("a magic link, new", "magic-link", true, magic(newEmail)),
-    way("a magic link", "magic-link", false, magic(known)),
-    way("a code by mail, new", "email-otp", true, code(newEmail)),
-    way("a code by mail", "email-otp", false, code(known)),
-    way("a phone, new", "phone", true, async (browser) => {
-      const phoneNumber = `+1555${String(next()).padStart(7, "0")}`;
-      await browser.post("/phone-number/send-otp", { phoneNumber });
-      const body = { phoneNumber, code: world.lastMail("phone").code };
-      return (browser: Browser) => browser.post("/phone-number/verify", body);
-    }),
+    ["a magic link, new", "magic-link", true, magic(newEmail)],
+    ["a magic link", "magic-link", false, magic(known)],
+    ["a code by mail, new", "email-otp", true, code(newEmail)],
+    ["a code by mail", "email-otp", false, code(known)],
+    ["a phone, new", "phone", true, phone],
   ];
 }
 
-function others({ world, adapter, person, next }: Parts): WayIn[] {
+function otherWays({ world, adapter, idp, person, unique, next }: Parts): Way[] {
+  const social = (provider: string) => async (browser: Browser) => {
+    const name = unique();
+    idp.addPerson(name);
+    const body = { provider, callbackURL: "/in", errorCallbackURL: "/failed" };
+    const answer = await browser.post<{ url: string }>("/sign-in/social", body);
+    if (answer.status >= 400) return answer;
+    const back = await idp.authorize(answer.data.url, name);
+    return (browser: Browser) => browser.fork({}).get(back);
+  };
+  const byPasskey: Prepare = async (browser) => {
+    const { publicKey, id: credentialID, assert } = await createAuthenticator("localhost");
+    const key = { name: "key", userId: person.id, publicKey, credentialID, counter: 0 };
+    const data = { ...key, deviceType: "singleDevice", backedUp: false, createdAt: new Date() };
+    await runInTenant(world.ids.acme, () => adapter.create({ model: "passkey", data }));
+    const path = "/passkey/generate-authenticate-options";
+    const { challenge } = (await browser.get<{ challenge: string }>(path)).data;
+    const response = await assert(challenge, "http://localhost:3000");
+    return (browser) => browser.post("/passkey/verify-authentication", { response });
+  };
+  const wallet: Prepare = async (browser) => {
+    const address = `0x${String(next()).padStart(40, "0")}`;
+    const { nonce } = (await browser.post<{ nonce: string }>("/siwe/nonce")).data;
+    const asks = "localhost:3000 wants you to sign in with your Ethereum account:";
+    const facts = `URI: http://localhost:3000\nVersion: 1\nChain ID: 1\nNonce: ${nonce}`;
+    const message = `${asks}\n${address}\n\n${facts}`;
+    const signature = `0x${"ab".repeat(65)}`;
+    return (browser) => browser.post("/siwe/verify", { message, signature });
+  };
+  const device: Prepare = async (browser) => {
+    const client_id = "tv";
+    type Codes = { device_code: string; user_code: string };
+    const { data } = await browser.post<Codes>("/device/code", { client_id });
+    const { device_code, user_code } = data;
+    await person.get("/device", { query: { user_code } });
+    await person.post("/device/approve", { userCode: user_code });
+    const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
+    return (browser) => browser.post("/device/token", { grant_type, device_code, client_id });
+  };
   return [
-    way("a passkey", "passkey", false, async (browser) => {
-      const { publicKey, id: credentialID, assert } = await createAuthenticator("localhost");
-      const key = { name: "key", userId: person.id, publicKey, credentialID, counter: 0 };
-      const data = { ...key, deviceType: "singleDevice", backedUp: false, createdAt: new Date() };
-      await runInTenant(world.ids.acme, () => adapter.create({ model: "passkey", data }));
-      const path = "/passkey/generate-authenticate-options";
-      const { challenge } = (await browser.get<{ challenge: string }>(path)).data;
-      const response = await assert(challenge, "http://localhost:3000");
-      return (browser: Browser) => browser.post("/passkey/verify-authentication", { response });
-    }),
-    way("a wallet, new", "siwe", true, async (browser) => {
-      const wallet = `0x${String(next()).padStart(40, "0")}`;
-      const { nonce } = (await browser.post<{ nonce: string }>("/siwe/nonce")).data;
-      const asks = "localhost:3000 wants you to sign in with your Ethereum account:";
-      const facts = `URI: http://localhost:3000\nVersion: 1\nChain ID: 1\nNonce: ${nonce}`;
-      const message = `${asks}\n${wallet}\n\n${facts}`;
-      const signature = `0x${"ab".repeat(65)}`;
-      return (browser: Browser) => browser.post("/siwe/verify", { message, signature });
-    }),
-    way("a device", "device", false, async (browser) => {
-      const { data } = await browser.post<Record<"device_code" | "user_code", string>>(
-        "/device/code",
-        { client_id: "tv" },
-      );
-      const { device_code, user_code } = data;
-      await person.get("/device", { query: { user_code } });
-      await person.post("/device/approve", { userCode: user_code });
-      const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
-      return (browser: Browser) =>
-        browser.post("/device/token", { grant_type, device_code, client_id: "tv" });
-    }),
+    ["a social callback", "social:gitlab", true, social("gitlab")],
+    ["generic OAuth", "social:corp", true, social("corp")],
+    ["a passkey", "passkey", false, byPasskey],
+    ["a wallet, new", "siwe", true, wallet],
+    ["a device", "device", false, device],
   ];
 }
 
@@ -356,30 +344,27 @@ export function codeOf({ code, location }: Answer<unknown>): string | undefined 
   return new URL(location, "http://localhost").searchParams.get("error") ?? undefined;
 }
 
-export const ENDPOINT = /createAuthEndpoint\("([^"]+)"/g;
+const ENDPOINT = /createAuthEndpoint\("([^"]+)"/g;
 
 const PACKAGES = "passkey api-key electron expo i18n mcp oauth-provider stripe".split(" ");
 
-/** The code of better-auth and of the plugins that are packages of their own. */
-function sources(): { name: string; code: string }[] {
-  const roots = ["better-auth", ...PACKAGES.map((name) => `@better-auth/${name}`)].map((name) =>
-    dirname(fileURLToPath(import.meta.resolve(name))),
-  );
-  return roots
+/** The code of better-auth and of plugins that are packages of their own. */
+const sources = (packages: string[]): { name: string; code: string }[] =>
+  ["better-auth", ...packages.map((name) => `@better-auth/${name}`)]
+    .map((name) => dirname(fileURLToPath(import.meta.resolve(name))))
     .flatMap((root) =>
       readdirSync(root, { recursive: true, encoding: "utf8" }).map((file) => join(root, file)),
     )
     .filter((name) => /\.m?js$/.test(name))
     .map((name) => ({ name, code: readFileSync(name, "utf8") }));
-}
 
 /**
  * Every endpoint of better-auth and its official plugins whose code has a call in it, by itself or
  * in a function above the endpoints of its file: then the file is named. `helpers` are files that
  * do it for whichever endpoint asks, and have no path of their own.
  */
-export function endpointsThatCall(calls: RegExp, helpers: string[]): string[] {
-  return sources().flatMap(({ name, code }) => {
+export function endpointsThatCall(calls: RegExp, helpers: string[], packages = PACKAGES): string[] {
+  return sources(packages).flatMap(({ name, code }) => {
     const isHelper = helpers.some((helper) => name.includes(helper)) || name.includes("/client");
     if (isHelper || !calls.test(code)) return [];
     const starts = [...code.matchAll(ENDPOINT)];
