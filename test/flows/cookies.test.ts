@@ -10,10 +10,9 @@ import {
   type World,
 } from "../support/world";
 
-const cached = { session: { cookieCache: { enabled: true, maxAge: 300 } } };
 const MODES = [
   ["sessions in the database", {}, ["session_token"]],
-  ["a cookie cache", cached, ["session_token", "session_data"]],
+  ["a cookie cache", { cookieCache: { enabled: true } }, ["session_token", "session_data"]],
 ] as const;
 const tenant = { sessionCookies: "per-tenant" } as const;
 
@@ -49,8 +48,8 @@ async function openTabs(world: World, rememberMe = true) {
   return { people, jar, at, signIn, name, expectSignedIn };
 }
 
-describe.each(MODES)("sessionCookies per-tenant, with %s", (_, auth, bases) => {
-  const world = shareWorld({ tenant, auth });
+describe.each(MODES)("sessionCookies per-tenant, with %s", (_, session, bases) => {
+  const world = shareWorld({ tenant, auth: { session } });
 
   it("all three are open at once in one browser, each with cookies of its own name", async () => {
     const { people, jar, at, name, expectSignedIn } = await openTabs(world);
@@ -63,15 +62,16 @@ describe.each(MODES)("sessionCookies per-tenant, with %s", (_, auth, bases) => {
     }
   });
 
-  it.each(["acme", "platform", "a tenant where nobody is"])(
-    "signing out of %s leaves the others",
-    async (p) => {
-      const { jar, at, expectSignedIn } = await openTabs(world);
-      const place = PLACES.find((known) => known === p);
-      if (place) await world.touchesOnly(place, () => jar.post("/sign-out", {}, at(place)));
-      const headers = world.naming((await world.createTenant()).id);
-      if (!place) await world.unchanged(() => jar.post("/sign-out", {}, { headers }));
-      await expectSignedIn(...PLACES.filter((other) => other !== place));
+  it.each(["acme", "platform", "nowhere"] as const)(
+    "signing out at %s leaves the others",
+    async (where) => {
+      const { jar, expectSignedIn } = await openTabs(world);
+      const isHere = where !== "nowhere";
+      // Where nobody is, nothing happens.
+      const headers = world.naming(isHere ? where : (await world.createTenant()).id);
+      const signOut = () => jar.post("/sign-out", {}, { headers });
+      await (isHere ? world.touchesOnly(where, signOut) : world.unchanged(signOut));
+      await expectSignedIn(...PLACES.filter((other) => other !== where));
     },
   );
 
@@ -91,65 +91,37 @@ describe.each(MODES)("sessionCookies per-tenant, with %s", (_, auth, bases) => {
   });
 });
 
-describe("sessionCookies per-tenant", () => {
-  const world = shareWorld({ tenant });
+it("sessionCookies per-tenant: rememberMe false keeps a cookie of each tenant's own, and R4: nothing leads there unnamed", async () => {
+  const world = await createWorld({ tenant });
+  const { jar, at, signIn, name, expectSignedIn } = await openTabs(world, false);
+  const remember = [...jar.cookies.keys()].filter((cookie) => cookie.includes("dont_remember"));
+  expect(remember.sort()).toEqual(PLACES.map((place) => name("dont_remember", place)).sort());
+  const lines = (await signIn("acme")).headers.getSetCookie();
+  const token = lines.find((line) => line.startsWith(`${name("session_token", "acme")}=`));
+  expect(token).toMatch(/^[^;]+;/);
+  expect(token).not.toMatch(/max-age|expires/i);
+  await jar.post("/sign-out", {}, at("acme"));
+  expect(jar.cookies.has(name("dont_remember", "acme"))).toBe(false);
+  expect(jar.cookies.has(name("dont_remember", "globex"))).toBe(true);
+  await expectSignedIn("globex", "platform");
 
-  it("rememberMe false keeps a cookie of each tenant's own, for the time of the browser", async () => {
-    const { jar, at, signIn, name, expectSignedIn } = await openTabs(world, false);
-    const remember = [...jar.cookies.keys()].filter((cookie) => cookie.includes("dont_remember"));
-    expect(remember.sort()).toEqual(PLACES.map((place) => name("dont_remember", place)).sort());
-    const lines = (await signIn("acme")).headers.getSetCookie();
-    const token = lines.find((line) => line.startsWith(`${name("session_token", "acme")}=`));
-    expect(token).toMatch(/^[^;]+;/);
-    expect(token).not.toMatch(/max-age|expires/i);
-    await jar.post("/sign-out", {}, at("acme"));
-    expect(jar.cookies.has(name("dont_remember", "acme"))).toBe(false);
-    expect(jar.cookies.has(name("dont_remember", "globex"))).toBe(true);
-    await expectSignedIn("globex", "platform");
-  });
-
-  it("R4: without a name a request runs on the platform", async () => {
-    const tab = (await world.as("jane", "acme")).fork({});
-    expect(await world.whoIs(tab)).toBeNull();
-    const answer = await tab.post("/update-user", { name: "Mine" });
-    expect(outcome(answer)).toEqual([401, "UNAUTHORIZED"]);
-  });
-
-  it("the plugin's own sign-up and sign-in use the tenant's cookie as well", async () => {
-    const somebody = { name: "New", email: "new@example.com", password: "long enough" };
-    for (const path of ["/tenant/sign-up/email", "/tenant/sign-in/email"]) {
-      const browser = world.browser();
-      await browser.post(path, { ...somebody, tenantId: world.ids.acme });
-      const cookies = [...browser.cookies.keys()];
-      expect(cookies).toEqual([`better-auth.session_token_${world.ids.acme}`]);
-    }
-  });
-
-  it.each(STATE_STRATEGIES)(
-    "so does the social callback, with the state in a %s",
-    async (where) => {
-      const social = await createSocialWorld({ tenant, stateStrategy: where });
-      const browser = social.browser();
-      expect((await social.signInAtProvider(browser, "acme")).location).toBe("/welcome");
-      const cookies = [...browser.cookies.keys()];
-      expect(cookies).toEqual([`better-auth.session_token_${social.ids.acme}`]);
-      await social.signInAtProvider(browser, "globex");
-      for (const place of ["acme", "globex"] as const) {
-        const { tenantId } = (await social.whoIs(browser, place)) ?? {};
-        expect(tenantId).toBe(social.ids[place]);
-      }
-      expect(await social.whoIs(browser, "platform")).toBeNull();
-    },
-  );
-
-  it("R6: a link in a mail signs in with the tenant's cookie", async () => {
-    const auth = { emailVerification: { autoSignInAfterVerification: true } };
-    const mailing = await createWorld({ tenant, auth });
-    const { email, acme, platform } = await mailing.namesakes();
-    await acme.post("/send-verification-email", { email });
-    const tab = platform.fork();
-    await mailing.touchesOnly("acme", () => tab.get(mailing.lastMail("verification").url));
-    const own = `better-auth.session_token_${mailing.ids.acme}`;
-    expect([...tab.cookies.keys()].sort()).toEqual(["better-auth.session_token", own]);
-  });
+  const unnamed = (await world.as("jane", "acme")).fork({});
+  expect(await world.whoIs(unnamed)).toBeNull();
+  const answer = await unnamed.post("/update-user", { name: "Mine" });
+  expect(outcome(answer)).toEqual([401, "UNAUTHORIZED"]);
 });
+
+it.each(STATE_STRATEGIES)(
+  "sessionCookies per-tenant: the social callback uses them, with the state in a %s",
+  async (stateStrategy) => {
+    const world = await createSocialWorld({ tenant, stateStrategy });
+    const browser = world.browser();
+    for (const place of ["acme", "globex"]) await world.signInAtProvider(browser, place);
+    for (const place of PLACES) {
+      const { tenantId } = (await world.whoIs(browser, place)) ?? {};
+      expect(tenantId).toBe(world.ids[place] ?? undefined);
+    }
+    const names = [world.ids.acme, world.ids.globex].map((id) => `better-auth.session_token_${id}`);
+    expect([...browser.cookies.keys()].sort()).toEqual(names.sort());
+  },
+);
