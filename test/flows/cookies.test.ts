@@ -16,15 +16,6 @@ const MODES = [
 ] as const;
 const tenant = { sessionCookies: "per-tenant" } as const;
 
-it("with one cookie for all tenants, a sign-in at Globex takes the place of Acme's", async () => {
-  const world = await createWorld();
-  const people = await world.namesakes();
-  const tab = people.acme.fork(world.naming("globex"));
-  await tab.post("/sign-in/email", { email: people.email, password: passwordOf("globex") });
-  expect((await world.whoIs(tab.fork({})))?.id).toBe(people.globex.id);
-  expect((await world.whoIs(people.acme))?.id).toBe(people.acme.id);
-});
-
 /** One browser in which somebody signs in at all three places, each in a tab of its own. */
 async function openTabs(world: World, rememberMe = true) {
   const people = await world.namesakes();
