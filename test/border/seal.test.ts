@@ -18,16 +18,11 @@ it.each([
   ["nowhere: part of a value", "/a?token=tt&t=x", "/a?token=tt&t=x"],
   ["nowhere: inside the path", "/t/a", "/t/a"],
   ["nowhere: what cannot be decoded", "/a?token=%E0%A4%A", "/a?token=%E0%A4%A"],
-])("a token is replaced %s", (_, address, replaced) => {
-  expect(replaceToken(address, "t", "SEALED")).toBe(replaced);
-});
-
-it.each([
-  ["with a blank", "/a?token=a+b", "a b"],
-  ["with an equals sign", "/a?token=a=b", "a=b"],
-  ["with a question mark", "/a?token=a?b", "a?b"],
-])("a token %s is found as well", (_, address, token) => {
-  expect(replaceToken(address, token, "SEALED")).toBe("/a?token=SEALED");
+  ["with a blank", "/a?token=a+b", "/a?token=SEALED", "a b"],
+  ["with an equals sign", "/a?token=a=b", "/a?token=SEALED", "a=b"],
+  ["with a question mark", "/a?token=a?b", "/a?token=SEALED", "a?b"],
+])("a token is replaced %s", (_, address, replaced, token = "t") => {
+  expect(replaceToken(address, token, "SEALED")).toBe(replaced);
 });
 
 describe("what a sender gets", () => {
