@@ -61,20 +61,13 @@ export async function holds(
   return report.counts;
 }
 
+const CACHES = ["compact", "jwt", "jwe"] as const;
+
 /** What an application may have that the border has to hold with: one value of each axis. */
 export const AXES = {
   plugins: ["none", "groups", "codes", "keys", "others"],
   order: ["first", "last", "in between", "shuffled, seed 1"],
-  sessions: [
-    "database",
-    "storage",
-    "reordering storage",
-    "both",
-    "compact",
-    "jwt",
-    "jwe",
-    "stateless",
-  ],
+  sessions: ["database", "storage", "reordering storage", "both", ...CACHES, "stateless"],
   naming: ["header", "own header", "slug", "subdomain", "domain", "resolver"],
   cookies: ["shared", "per-tenant"],
   ids: ["text", "serial", "uuid"],
@@ -140,45 +133,43 @@ export async function createConfigured(configuration: Configuration) {
     tenant: {
       scopedModels,
       sessionCookies: cookies,
-      ...naming(configuration),
+      ...NAMING[configuration.naming],
       ...names(configuration),
     },
     auth: { ...authOptions(configuration), ...sessions(configuration, entries) },
     arrange: new Map([...ORDERS, ...SHUFFLED]).get(order),
     ...(memory ? { database: createMemory().database, migrate: false } : { database }),
   } as InstanceOptions);
-  const address = addresses(configuration);
+  const address = ADDRESSES[configuration.naming];
   return { ...instance, entries, options: address ? { address } : {} };
 }
 
 const usesStorage = ({ sessions }: Configuration) => /storage|both/.test(sessions);
 
-function naming({ naming: kind }: Configuration): TenantAuthOptions {
-  if (kind === "own header") return { tenantHeader: "x-organisation" };
-  if (kind === "slug") return { resolveTenantId: bySlug() };
-  if (kind === "subdomain") return { resolveTenantId: bySubdomain({ baseDomain: BASE_DOMAIN }) };
-  if (kind === "domain") {
-    const suffix = ".example.org";
-    const find = (host: string) =>
-      host.endsWith(suffix) ? { slug: host.slice(0, -suffix.length) } : false;
-    return { resolveTenantId: byDomain(find) };
-  }
-  if (kind === "resolver") {
-    return {
-      resolveTenantId: ({ headers, request }) =>
-        (headers ?? request?.headers)?.get("x-resolved-tenant"),
-    };
-  }
-  return {};
-}
+/** The domain of a tenant that has one of its own. */
+const OWN_DOMAIN = /^(.+)\.example\.org$/;
 
-function addresses({ naming: kind }: Configuration): Address | undefined {
-  if (kind === "domain") {
-    return (tenant) => `http://${tenant ? `${tenant.slug}.example.org` : BASE_DOMAIN}`;
-  }
-  if (kind !== "resolver") return undefined;
-  return (tenant) => (tenant ? { headers: { "x-resolved-tenant": tenant.id } } : {});
-}
+const NAMING: Record<Configuration["naming"], TenantAuthOptions> = {
+  header: {},
+  "own header": { tenantHeader: "x-organisation" },
+  slug: { resolveTenantId: bySlug() },
+  subdomain: { resolveTenantId: bySubdomain({ baseDomain: BASE_DOMAIN }) },
+  domain: {
+    resolveTenantId: byDomain((host) => {
+      const [, slug] = OWN_DOMAIN.exec(host) ?? [];
+      return slug ? { slug } : false;
+    }),
+  },
+  resolver: {
+    resolveTenantId: ({ headers, request }) =>
+      (headers ?? request?.headers)?.get("x-resolved-tenant"),
+  },
+};
+
+const ADDRESSES: Partial<Record<Configuration["naming"], Address>> = {
+  domain: (tenant) => `http://${tenant ? `${tenant.slug}.example.org` : BASE_DOMAIN}`,
+  resolver: (tenant) => (tenant ? { headers: { "x-resolved-tenant": tenant.id } } : {}),
+};
 
 function names({ names: kind }: Configuration): TenantAuthOptions {
   if (kind === "plain") return {};
@@ -213,9 +204,7 @@ function authOptions(configuration: Configuration): Partial<BetterAuthOptions> {
     },
     ...(renamed && { verification: { modelName: "people_tokens" } }),
     socialProviders: { google: { clientId: "google-platform", clientSecret: "secret-platform" } },
-    advanced: {
-      database: { ...(ids !== "text" && { generateId: ids }) },
-    },
+    advanced: { database: { ...(ids !== "text" && { generateId: ids }) } },
     ...(joins === "on" && JOINS),
     ...(hooks === "database hooks" && { databaseHooks }),
   };
@@ -238,31 +227,24 @@ function sessions(
   entries: Map<string, string>,
 ): Partial<BetterAuthOptions> {
   const model = named === "renamed" ? { modelName: "people_sessions" } : {};
-  if (kind === "database") return { session: model };
+  const cached = { enabled: true, maxAge: 3600 };
   if (kind === "stateless") {
-    const cookieCache = {
-      enabled: true,
-      strategy: "jwe",
-      maxAge: 3600,
-      refreshCache: true,
-    } as const;
-    return {
-      session: { ...model, cookieCache },
-      account: { storeAccountCookie: true, storeStateStrategy: "cookie" },
-    };
+    const cookieCache = { ...cached, strategy: "jwe", refreshCache: true } as const;
+    const account = { storeAccountCookie: true, storeStateStrategy: "cookie" } as const;
+    return { session: { ...model, cookieCache }, account };
   }
-  if (usesStorage({ sessions: kind } as Configuration)) {
-    const habit =
-      kind === "reordering storage" ? "orders keys and adds blanks" : "gives back what it got";
-    const storage = STORAGE_KINDS.find(({ name }) => name === habit);
-    if (!storage) throw new Error(`no storage that ${habit}`);
-    return {
-      session: { ...model, storeSessionInDatabase: kind === "both" },
-      secondaryStorage: createStorage(storage, entries),
-    };
+  if (kind === "compact" || kind === "jwt" || kind === "jwe") {
+    return { session: { ...model, cookieCache: { ...cached, strategy: kind } } };
   }
-  const strategy = kind as "compact" | "jwt" | "jwe";
-  return { session: { ...model, cookieCache: { enabled: true, strategy, maxAge: 3600 } } };
+  if (kind === "database") return { session: model };
+  const habit =
+    kind === "reordering storage" ? "orders keys and adds blanks" : "gives back what it got";
+  const storage = STORAGE_KINDS.find(({ name }) => name === habit);
+  if (!storage) throw new Error(`no storage that ${habit}`);
+  return {
+    session: { ...model, storeSessionInDatabase: kind === "both" },
+    secondaryStorage: createStorage(storage, entries),
+  };
 }
 
 interface PluginSet {

@@ -1,4 +1,3 @@
-import type { BetterAuthOptions } from "better-auth";
 import { drizzleAdapter } from "better-auth/adapters/drizzle";
 import { organization } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
@@ -11,26 +10,22 @@ import { createMemory } from "../support/stores";
 
 async function inUse(kind: DatabaseKind, options: InstanceOptions = {}) {
   const instance = await createInstance({ database: kind, ...options });
-  if (kind === "sqlite") await instance.database.query("analyze");
+  const { query, quote } = instance.database;
+  if (kind === "sqlite") await query("analyze");
   const a = await instance.createTenant("aa");
   const b = await instance.createTenant("bb");
   if (!options.tenant?.resolveTenantId) await instance.signUp(a.id);
-  return { ...instance, a: a.id, b: b.id };
+  return { ...instance, query, quote, a: a.id, b: b.id };
 }
 
+const GOOGLE = { providerId: "google", clientId: "id", clientSecret: "a-client-secret" };
 const idsOf = ({ findings }: DeploymentReport) => findings.map(({ id }) => id);
 
 /** Runs the statements that a finding gives, and looks again. */
-async function mended(
-  { auth, database }: Pick<Instance, "auth" | "database">,
-  report: DeploymentReport,
-) {
-  for (const { mend } of report.findings) {
-    for (const statement of mend.split(";")) {
-      if (statement.trim()) await database.query(statement);
-    }
-  }
-  return checkDeployment(auth);
+async function mended({ auth, database }: Instance, findings: DeploymentReport["findings"]) {
+  const statements = findings.flatMap(({ mend }) => mend.split(";"));
+  for (const statement of statements) if (statement.trim()) await database.query(statement);
+  return idsOf(await checkDeployment(auth));
 }
 
 describe.each(databases)("a deployment on %s", (kind) => {
@@ -47,59 +42,53 @@ describe.each(databases)("a deployment on %s", (kind) => {
 
   it("finds the old unique index on the e-mail, and the statement that drops it", async () => {
     const app = await inUse(kind);
-    const { quote, query } = app.database;
-    const table = quote("user");
-    await query(`create unique index ${quote("user_email_key")} on ${table} (${quote("email")})`);
+    const column = `${app.quote("user")} (${app.quote("email")})`;
+    await app.query(`create unique index ${app.quote("user_email_key")} on ${column}`);
     const report = await checkDeployment(app.auth);
     expect(idsOf(report)).toEqual(["email-index"]);
     expect(String(report)).toContain("cannot sign up at another");
-    expect(idsOf(await mended(app, report))).toEqual([]);
+    expect(await mended(app, report.findings)).toEqual([]);
   });
 
   it("finds indexes that are missing", async () => {
     const app = await inUse(kind);
-    const { quote, query } = app.database;
-    const name = quote("user_tenantId_email_uidx");
-    await query(kind === "mysql" ? `drop index ${name} on ${quote("user")}` : `drop index ${name}`);
+    const drop = `drop index ${app.quote("user_tenantId_email_uidx")}`;
+    await app.query(kind === "mysql" ? `${drop} on ${app.quote("user")}` : drop);
     const report = await checkDeployment(app.auth);
     expect(idsOf(report)).toEqual(["missing-index"]);
     expect(report.findings[0]?.found).toContain("user (tenantId, email)");
-    expect(idsOf(await mended(app, report))).toEqual([]);
+    expect(await mended(app, report.findings)).toEqual([]);
   });
 
   it("finds rows whose tenant is gone", async () => {
     const app = await inUse(kind);
-    const { quote, query } = app.database;
-    await query(`delete from ${quote("tenant")} where id = ?`, [app.a]);
+    await app.query(`delete from ${app.quote("tenant")} where id = ?`, [app.a]);
     const report = await checkDeployment(app.auth);
     expect(new Set(idsOf(report))).toEqual(new Set(["orphans"]));
     expect(report.findings.map(({ found }) => found).join("\n")).toMatch(/1 rows of .user./);
-    const again = await mended(app, { ...report, findings: report.findings.toReversed() });
-    expect(idsOf(again)).toEqual([]);
+    expect(await mended(app, report.findings.toReversed())).toEqual([]);
     expect(await app.rows("user")).toBe(0);
   });
 
   it("finds sessions of another tenant than their user, and rows that are", async () => {
     const app = await inUse(kind);
-    const { quote, query } = app.database;
-    const set = (table: string) =>
-      query(`update ${quote(table)} set ${quote("tenantId")} = ?`, [app.b]);
-    await set("session");
-    await set("account");
+    const { quote, query } = app;
+    for (const table of ["session", "account"]) {
+      await query(`update ${quote(table)} set ${quote("tenantId")} = ?`, [app.b]);
+    }
     const report = await checkDeployment(app.auth);
     expect(idsOf(report)).toEqual(["stray-sessions", "stray-rows"]);
-    expect(idsOf(await mended(app, report))).toEqual([]);
+    expect(await mended(app, report.findings)).toEqual([]);
     expect(await app.rows("session")).toBe(0);
     expect(await app.rows("account", `${quote("tenantId")} = ?`, [app.a])).toBe(1);
   });
 
   it("finds configs that cannot be decrypted", async () => {
     const app = await inUse(kind);
-    const config = { providerId: "google", clientId: "id", clientSecret: "a-client-secret" };
-    await app.api.registerTenantOAuthConfig({ body: { tenantId: app.a, ...config } });
+    await app.api.registerTenantOAuthConfig({ body: { tenantId: app.a, ...GOOGLE } });
     expect(idsOf(await checkDeployment(app.auth))).toEqual([]);
-    const { quote, query } = app.database;
-    await query(`update ${quote("tenantOauthConfig")} set ${quote("clientSecret")} = 'nonsense'`);
+    const secret = app.quote("clientSecret");
+    await app.query(`update ${app.quote("tenantOauthConfig")} set ${secret} = 'nonsense'`);
     const report = await checkDeployment(app.auth);
     expect(idsOf(report)).toEqual(["unreadable-configs"]);
     expect(report.findings[0]?.found).toContain("google of");
@@ -108,18 +97,14 @@ describe.each(databases)("a deployment on %s", (kind) => {
 
   it("finds hosts that two tenants claim", async () => {
     const resolveTenantId = bySubdomain({ baseDomain: "example.com" });
-    const { auth, api, database, a, b } = await inUse(kind, {
+    const { auth, api, query, quote, a, b } = await inUse(kind, {
       tenant: { resolveTenantId },
       auth: { trustedOrigins: ["https://*.example.com"] },
     });
-    const redirectURI = "https://bb.example.com/callback";
-    const config = { providerId: "google", clientId: "id", clientSecret: "a-client-secret" };
-    await api.registerTenantOAuthConfig({ body: { tenantId: a, ...config } });
+    await api.registerTenantOAuthConfig({ body: { tenantId: a, ...GOOGLE } });
     // Registering it would be refused, unless the host was not the other tenant's then.
-    const { query, quote } = database;
-    await query(`update ${quote("tenantOauthConfig")} set ${quote("redirectURI")} = ?`, [
-      redirectURI,
-    ]);
+    const set = `update ${quote("tenantOauthConfig")} set ${quote("redirectURI")} = ?`;
+    await query(set, ["https://bb.example.com/callback"]);
     for (const tenantId of [a, b]) {
       await api.updateTenant({ body: { tenantId, metadata: { domain: "login.acme.com" } } });
     }
@@ -156,17 +141,10 @@ describe("what only some databases have", () => {
   );
 
   it("finds that Drizzle runs without transactions", async () => {
-    const option = (transaction: boolean): BetterAuthOptions["database"] =>
-      drizzleAdapter({}, { provider: "sqlite", schema: {}, transaction });
     for (const transaction of [false, true]) {
-      const { auth } = await createInstance({
-        database: {
-          ...createMemory().database,
-          option: option(transaction),
-          query: async () => [],
-        },
-        migrate: false,
-      });
+      const option = drizzleAdapter({}, { provider: "sqlite", schema: {}, transaction });
+      const database = { ...createMemory().database, option, query: async () => [] };
+      const { auth } = await createInstance({ database, migrate: false });
       const { adapter } = await auth.$context;
       Object.assign(borderOf(adapter)?.raw ?? {}, { findMany: async () => [] });
       const report = await checkDeployment(auth);

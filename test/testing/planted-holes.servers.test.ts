@@ -1,10 +1,10 @@
 import { apiKey } from "@better-auth/api-key";
 import { passkey } from "@better-auth/passkey";
-import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
+import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint, createAuthMiddleware, sessionMiddleware } from "better-auth/api";
 import { customSession, organization } from "better-auth/plugins";
 import type { DBAdapter } from "better-auth/types";
-import { describe, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import * as z from "zod";
 import { borderOf } from "../../src/border/border";
 import type { TenantAuthOptions } from "../../src/index";
@@ -17,28 +17,32 @@ import { createStorage } from "../support/stores";
 import { SUBDOMAINS } from "../support/world";
 import { enterprisePlugins } from "./configurations";
 
-/** Runs the kit on an instance with a hole; the endpoints that leak, and a control without it. */
-async function leaksOf(
+type Plant = (ctx: AuthContext) => void;
+type Found = (readonly [path: string, found: RegExp])[];
+
+/** Runs the kit on an instance with a hole: every leak that is found belongs to a path, and says something. */
+async function expectLeaks(
   instance: InstanceOptions,
   options: IsolationOptions,
-  plant: (ctx: AuthContext) => void = () => {},
+  expected: Found,
+  plant: Plant = () => {},
 ) {
   const { auth, context } = await createInstance(instance);
   plant(context as unknown as AuthContext);
   const report = await checkIsolation(auth, options);
   expect(report.toString()).toContain("Leaks");
+  for (const [path, found] of expected) {
+    const shown = report.leaks.filter(({ endpoint }) => endpoint.includes(path));
+    expect(shown.map((leak) => leak.found).join("\n")).toMatch(found);
+    expect(shown[0]?.request.url).toContain("/api/auth/");
+  }
   return report.leaks;
 }
 
-/** Every leak that is found belongs to a path, and says something. */
-function expectFound(leaks: Awaited<ReturnType<typeof leaksOf>>, path: string, found: RegExp) {
-  const shown = leaks.filter(({ endpoint }) => endpoint.includes(path));
-  expect(shown.map((leak) => leak.found).join("\n")).toMatch(found);
-  expect(shown[0]?.request.url).toContain("/api/auth/");
-}
-
 const LONG = { timeout: 600_000 };
-const only = (...paths: string[]) => ({ extent: { paths } });
+const only = (found: Found) => ({
+  extent: { paths: found.map(([path]) => path.replace(/^\w+ |:.*$/g, "")) },
+});
 
 it.each(sample(["by its name", "by a function"], 1))(
   "finds endpoints and routes of an application that go past the border; a table of its own, read %s",
@@ -50,7 +54,7 @@ it.each(sample(["by its name", "by a function"], 1))(
       void (await database.query("insert into todo (owner, done) values (?, 0)", [userId]));
     const todos = async () => ({ todo: await database.query("select * from todo") });
     const everybody = async () => Response.json(await everyUser(database));
-    const leaks = await leaksOf(
+    const leaks = await expectLeaks(
       {
         database,
         plugins: [notes(database)],
@@ -58,7 +62,7 @@ it.each(sample(["by its name", "by a function"], 1))(
         auth: { databaseHooks: { session: { create: { after: add } } } },
       },
       {
-        ...only("/notes/"),
+        extent: { paths: ["/notes/"] },
         endpoints: {
           "/notes/create": { body: { text: "a note" } },
           "/notes/by-slug": ({ rows }) => ({ query: { slug: String(rows("note")[0]?.slug) } }),
@@ -66,16 +70,16 @@ it.each(sample(["by its name", "by a function"], 1))(
         tables: how === "by its name" ? ["todo"] : todos,
         routes: [everybody],
       },
+      HOLES,
     );
     await database.close();
-    for (const [path, found] of HOLES) expectFound(leaks, path, found);
     expect(leaks.some(({ endpoint }) => endpoint.endsWith("/notes/create"))).toBe(false);
     const shown = leaks.map(({ endpoint, found }) => `${endpoint} ${found}`);
     expect(shown.join("\n")).toMatch(/everybody tells of b/);
   },
 );
 
-const HOLES = [
+const HOLES: Found = [
   ["/notes/people", /tells of b/],
   ["/notes/by-slug", /tells of a/],
   ["/notes/newest", /tells of/],
@@ -84,152 +88,130 @@ const HOLES = [
   ["/notes/become", /session of a: 1 new/],
   ["/notes/find", /tells of b/],
   ["/notes/done", /todo of a: \d+ changed or gone/],
-] as const;
-
-const base = { emailAndPassword: { enabled: true, sendResetPassword: async () => {} } };
-
-/** What better-auth would do in a tenant if a part of the border were missing. */
-const MISSING: [path: string, found: RegExp][] = [
-  ["/revoke-session", /session of|the session counts|tells of/],
-  ["/admin/get-user", /tells of a/],
-  ["/passkey/verify-authentication", /passkey of a: 1 changed \(counter\)/],
-  ["/organization/get", /tells of a/],
-  ["/get-session", /tells of a/],
 ];
 
-describe("a border with a part missing", LONG, () => {
-  it("finds that sessions, users, passkeys, organizations and keys are not confined", async () => {
-    const organizations = ["organization", "member", "invitation"];
-    const leaks = await leaksOf(
+const emailAndPassword = { enabled: true, sendResetPassword: async () => {} };
+const organizations = ["organization", "member", "invitation"];
+
+/** What better-auth would do in a tenant if a part of the border were missing. */
+it(
+  "finds that sessions, users, passkeys, organizations and keys are not confined",
+  LONG,
+  async () => {
+    const missing: Found = [
+      ["/revoke-session", /session of|the session counts|tells of/],
+      ["/admin/get-user", /tells of a/],
+      ["/passkey/verify-authentication", /passkey of a: 1 changed \(counter\)/],
+      ["/organization/get", /tells of a/],
+      ["/get-session", /tells of a/],
+    ];
+    const keys = apiKey({ enableSessionForAPIKeys: true, rateLimit: { enabled: false } });
+    await expectLeaks(
       {
-        auth: base,
-        plugins: [
-          organization(),
-          passkey(),
-          apiKey({ enableSessionForAPIKeys: true, rateLimit: { enabled: false } }),
-        ],
+        auth: { emailAndPassword },
+        plugins: [organization(), passkey(), keys],
         tenant: { scopedModels: [...organizations, "apikey", "passkey"] },
       },
-      only(...MISSING.map(([path]) => path)),
+      only(missing),
+      missing,
       (ctx) => unconfine(ctx, "session", "user", "passkey", "apikey", ...organizations),
     );
-    for (const [path, found] of MISSING) expectFound(leaks, path, found);
-  });
+  },
+);
 
-  it.runIf(everyCase)("finds reset tokens that are good everywhere", async () => {
-    const leaks = await leaksOf({ auth: base }, only("/reset-password"), (ctx) =>
-      takeOutOfBorder(ctx, "verification"),
-    );
-    expectFound(leaks, "/reset-password", /verification of platform: 1 gone/);
-  });
+const baseURL = {
+  allowedHosts: ["example.com", "*.example.com"],
+  protocol: "http" as const,
+};
+const resolveTenantId: TenantAuthOptions["resolveTenantId"] = (ctx) =>
+  ctx.path === "/list-sessions" ? undefined : SUBDOMAINS.resolveTenantId(ctx);
+const enterprise = (): InstanceOptions => ({
+  plugins: enterprisePlugins(),
+  tenant: { scopedModels: ["ssoProvider", ...SCIM_MODELS], tenantRoles: { admin: ["sso:*"] } },
+});
+const COUNTS = /the session counts|tells of/;
 
-  it.runIf(everyCase)("finds sessions in secondary storage that are good everywhere", async () => {
-    const entries = new Map<string, string>();
-    const secondaryStorage = createStorage({}, entries);
-    const leaks = await leaksOf({ auth: { secondaryStorage } }, only("/get-session"), (ctx) => {
-      const raw = Symbol.for("better-auth-tenant:raw-storage");
-      const storage = ctx.options.secondaryStorage as unknown as Record<symbol, object>;
-      const { get } = storage[raw] as { get(key: string): Promise<string | null> };
-      // Opens every label, as if it were not there.
-      Object.assign(storage, {
-        get: async (key: string) => {
-          const stored = JSON.parse((await get(key)) ?? "null");
-          return stored?.tenantAuth
-            ? (stored.value ?? JSON.stringify(stored))
-            : JSON.stringify(stored);
-        },
-      });
-    });
-    expectFound(leaks, "/get-session", /the session counts|tells of/);
-  });
+/** Of the border, of the options of an application, of single sign-on and directories. */
+const MORE: [what: string, make: () => InstanceOptions, Found, plant?: Plant][] = [
+  [
+    "reset tokens that are good everywhere",
+    () => ({ auth: { emailAndPassword } }),
+    [["/reset-password", /verification of platform: 1 gone/]],
+    (ctx) => takeOutOfBorder(ctx, "verification"),
+  ],
+  [
+    "sessions in secondary storage that are good everywhere",
+    () => ({ auth: { secondaryStorage: createStorage() } }),
+    [["/get-session", COUNTS]],
+    openEveryLabel,
+  ],
+  [
+    "cached sessions that are good everywhere",
+    () => ({ auth: { session: { cookieCache: { enabled: true, maxAge: 3600 } } } }),
+    [["/get-session", COUNTS]],
+    ({ options }) => void Object.assign(options.session?.cookieCache ?? {}, { version: "1" }),
+  ],
+  [
+    "a resolver that drops its answer for some paths",
+    () => ({ auth: { baseURL }, tenant: { resolveTenantId } }),
+    [["/list-sessions", COUNTS]],
+  ],
+  [
+    "that everybody may manage tenants",
+    () => ({ tenant: { canManageTenants: () => true } }),
+    [
+      ["/tenant/get", /tells of a/],
+      ["/tenant/update", /tenant of a: 1 changed/],
+      ["/tenant/oauth-config/list", /tells of a/],
+    ],
+  ],
+  [
+    "that the tokens of directories are good everywhere",
+    enterprise,
+    [
+      ["GET /scim/v2/Users", /the credential counts: 200, but for nobody 401/],
+      ["DELETE /scim/v2/Users/:userId", /scimUser of \w+: 1 gone/],
+    ],
+    freeDirectories,
+  ],
+  [
+    "that identity providers are not confined",
+    enterprise,
+    [
+      ["POST /sso/saml2/sp/acs/:providerId", /verification of a: .*gone/],
+      ["GET /sso/callback/:providerId", /gone/],
+    ],
+    (ctx) => unconfine(ctx, "ssoProvider", "verification"),
+  ],
+];
 
-  it.runIf(everyCase)("finds cached sessions that are good everywhere", async () => {
-    const session = { cookieCache: { enabled: true, maxAge: 3600 } };
-    const leaks = await leaksOf({ auth: { session } }, only("/get-session"), (ctx) => {
-      const { cookieCache } = ctx.options.session ?? {};
-      if (cookieCache) Object.assign(cookieCache, { version: "1" });
-    });
-    expectFound(leaks, "/get-session", /the session counts|tells of/);
-  });
+it.runIf(everyCase).each(MORE)("finds %s", LONG, async (_, make, found, plant) => {
+  const instance = make();
+  const address: IsolationOptions["address"] = (tenant) =>
+    `http://${tenant ? `${tenant.slug}.` : ""}example.com`;
+  const byHost = instance.auth?.baseURL ? { address } : {};
+  await expectLeaks(instance, { ...only(found), ...byHost }, found, plant);
 });
 
-describe("options of an application", LONG, () => {
-  const resolver: NonNullable<TenantAuthOptions["resolveTenantId"]> = SUBDOMAINS.resolveTenantId;
-  const allowedHosts = ["example.com", "*.example.com"];
-  const hosts: Partial<BetterAuthOptions> = { baseURL: { allowedHosts, protocol: "http" } };
-
-  it.runIf(everyCase)("finds a resolver that drops its answer for some paths", async () => {
-    const path = "/list-sessions";
-    const leaks = await leaksOf(
-      {
-        auth: hosts,
-        tenant: { resolveTenantId: (ctx) => (ctx.path === path ? undefined : resolver(ctx)) },
-      },
-      {
-        ...only(path),
-        address: (tenant) => `http://${tenant ? `${tenant.slug}.` : ""}example.com`,
-      },
-    );
-    expectFound(leaks, path, /the session counts|tells of/);
-  });
-
-  it.runIf(everyCase)("finds that everybody may manage tenants", async () => {
-    const leaks = await leaksOf(
-      { tenant: { canManageTenants: () => true } },
-      only("/tenant/get", "/tenant/update", "/tenant/oauth-config/list"),
-    );
-    expectFound(leaks, "/tenant/get", /tells of a/);
-    expectFound(leaks, "/tenant/update", /tenant of a: 1 changed/);
-    expectFound(leaks, "/tenant/oauth-config/list", /tells of a/);
-  });
-
-  it.runIf(everyCase)("finds a hook and a session that tell everybody who there is", async () => {
+it.runIf(everyCase)(
+  "finds a hook and a session that tell everybody who there is",
+  LONG,
+  async () => {
     const database = await createDatabase("sqlite");
-    const everybody = customSession(async ({ user, session }) => ({
-      user,
-      session,
-      people: (await everyUser(database)).map(({ name }) => name),
-    }));
-    const leaks = await leaksOf(
-      { database, plugins: [everybody], auth: { hooks: tellingHook(database) } },
-      only("/get-session", "/ok"),
-    );
-    await database.close();
-    expectFound(leaks, "/ok", /tells of b/);
-    expectFound(leaks, "/get-session", /tells of b/);
-  });
-});
-
-describe.runIf(everyCase)("single sign-on and directories", LONG, () => {
-  const enterprise: InstanceOptions = {
-    plugins: enterprisePlugins(),
-    tenant: {
-      scopedModels: ["ssoProvider", ...SCIM_MODELS],
-      tenantRoles: { admin: ["sso:*"] },
-    },
-  };
-
-  it("finds that the tokens of directories are good everywhere", async () => {
-    const leaks = await leaksOf(enterprise, only("/scim/v2/"), (ctx) => {
-      for (const model of SCIM_MODELS) takeOutOfBorder(ctx, model);
-      for (const hook of ctx.options.plugins?.flatMap(({ hooks }) => hooks?.before ?? []) ?? []) {
-        const matches = (path: string) =>
-          hook.matcher({ path, headers: new Headers(), context: {} } as never);
-        if (matches("/scim/v2/Users") && !matches("/ok")) hook.matcher = () => false;
-      }
+    const names = async () => (await everyUser(database)).map(({ name }) => String(name));
+    const everybody = customSession(async (known) => ({ ...known, people: await names() }));
+    const after = createAuthMiddleware(async (ctx) => {
+      if (ctx.path === "/ok") ctx.setHeader("x-people", (await names()).join(", "));
     });
-    expectFound(leaks, "GET /scim/v2/Users", /the credential counts: 200, but for nobody 401/);
-    expectFound(leaks, "DELETE /scim/v2/Users/:userId", /scimUser of \w+: 1 gone/);
-  });
-
-  it("finds that providers are not confined", async () => {
-    const leaks = await leaksOf(enterprise, only("/sso/", "/sign-in/sso"), (ctx) =>
-      unconfine(ctx, "ssoProvider", "verification"),
-    );
-    expectFound(leaks, "POST /sso/saml2/sp/acs/:providerId", /verification of a: .*gone/);
-    expectFound(leaks, "GET /sso/callback/:providerId", /gone/);
-  });
-});
+    const found: Found = [
+      ["/ok", /tells of b/],
+      ["/get-session", /tells of b/],
+    ];
+    const instance = { database, plugins: [everybody], auth: { hooks: { after } } };
+    await expectLeaks(instance, only(found), found);
+    await database.close();
+  },
+);
 
 const rawOf = ({ adapter }: AuthContext) => borderOf(adapter)?.raw as DBAdapter;
 
@@ -310,15 +292,6 @@ const belowTheBorder = {
   }),
 };
 
-/** A hook of the application that is too helpful: it tells everybody who there is. */
-const tellingHook = (database: TestDatabase): BetterAuthOptions["hooks"] => ({
-  after: createAuthMiddleware(async (ctx) => {
-    if (ctx.path !== "/ok") return;
-    const users = await everyUser(database);
-    ctx.setHeader("x-people", users.map(({ name }) => String(name)).join(", "));
-  }),
-});
-
 /** Takes models out of the border again: what it was before there was one. */
 function unconfine(ctx: AuthContext, ...models: string[]): void {
   const raw = rawOf(ctx);
@@ -339,4 +312,27 @@ function takeOutOfBorder({ adapter }: AuthContext, model: string): void {
   if (!border) throw new Error("there is no border");
   const { confinedModel } = border;
   border.confinedModel = (name) => (name === model ? undefined : confinedModel(name));
+}
+
+/** Opens every label of a storage, as if it were not there. */
+function openEveryLabel({ options }: AuthContext): void {
+  const storage = options.secondaryStorage as unknown as Record<symbol, object>;
+  const raw = storage[Symbol.for("better-auth-tenant:raw-storage")];
+  const { get } = raw as { get(key: string): Promise<string | null> };
+  Object.assign(storage, {
+    get: async (key: string) => {
+      const stored = JSON.parse((await get(key)) ?? "null");
+      return stored?.tenantAuth ? (stored.value ?? JSON.stringify(stored)) : JSON.stringify(stored);
+    },
+  });
+}
+
+/** Takes directories out of the border, and away the hook that looks at their tokens. */
+function freeDirectories(ctx: AuthContext): void {
+  for (const model of SCIM_MODELS) takeOutOfBorder(ctx, model);
+  for (const hook of ctx.options.plugins?.flatMap(({ hooks }) => hooks?.before ?? []) ?? []) {
+    const matches = (path: string) =>
+      hook.matcher({ path, headers: new Headers(), context: {} } as never);
+    if (matches("/scim/v2/Users") && !matches("/ok")) hook.matcher = () => false;
+  }
 }
