@@ -6,13 +6,10 @@ import { PASSWORD } from "../support/instance";
 import { createWorld, EMAIL, outcome, type Place, shareWorld, type World } from "../support/world";
 
 const TAKEN = [422, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL"];
-const person = (email = EMAIL) => ({ name: "Somebody", email, password: PASSWORD });
-const signUp = (world: World, place: Place, email?: string) =>
-  place === "platform"
-    ? world.browser().post("/sign-up/email", person(email))
-    : world
-        .browser()
-        .post("/tenant/sign-up/email", { ...person(email), tenantId: world.ids[place] });
+const signUp = ({ at }: World, place: Place, email = EMAIL) => {
+  const path = place === "platform" ? "/sign-up/email" : "/tenant/sign-up/email";
+  return at(place).post(path, { name: "Somebody", email, password: PASSWORD });
+};
 
 const times = <T>(count: number, run: () => Promise<T>) =>
   Promise.all(Array.from({ length: count }, run));
@@ -22,10 +19,7 @@ const successes = (answers: { status: number }[]) =>
 describe.each(databases)("threat: races on %s", (database) => {
   it("of many sign-ups with one e-mail at once, one gets it", async () => {
     const world = await createWorld({ database });
-    const body = { ...person(), tenantId: world.ids.acme };
-    const answers = await times(crowdOn(database), () =>
-      world.browser().post("/tenant/sign-up/email", body),
-    );
+    const answers = await times(crowdOn(database), () => signUp(world, "acme"));
     expect(successes(answers)).toBe(1);
     // better-auth's answers to an e-mail that is taken, and to one that is taken a moment later.
     for (const { status, code } of answers.filter(({ status }) => status !== 200)) {
@@ -61,23 +55,15 @@ describe.each(databases)("threat: races on %s", (database) => {
 /** The names of all fields, and the type of what is in them. */
 function shape(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value === null ? "null" : typeof value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .sort()
-      .map(([key, item]) => [key, shape(item)]),
-  );
+  const entries = Object.entries(value).sort();
+  return Object.fromEntries(entries.map(([key, item]) => [key, shape(item)]));
 }
 
 const unique = { tenant: { keepEmailGloballyUnique: true } };
 
 describe.each(databases)("keepEmailGloballyUnique on %s", (database) => {
-  const world = shareWorld(
-    {
-      ...unique,
-      auth: { user: { changeEmail: { enabled: true, updateEmailWithoutVerification: true } } },
-    },
-    database,
-  );
+  const changeEmail = { enabled: true, updateEmailWithoutVerification: true };
+  const world = shareWorld({ ...unique, auth: { user: { changeEmail } } }, database);
 
   it.each<[string, Place, Place]>([
     ["once in a tenant", "acme", "acme"],
