@@ -176,6 +176,8 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
         "it has the usual one and a new secret",
         change({ redirectURI: `${BASE_URL}${CALLBACK}`, clientSecret: "new" }),
       ],
+      ["it has other scopes", change({ scopes: ["api"] })],
+      ["it has other options", change({ options: { prompt: "login" } })],
       ["it is disabled", change({ enabled: false })],
       ["it is deleted", remove],
       ["it cannot be decrypted any more", spoil],
@@ -184,7 +186,7 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
       ["the tenant is deleted, which had none", removeTenant, false],
     ];
     const turn = STATE_STRATEGIES.indexOf(stateStrategy);
-    it.each(turnOf(cases, 4, turn))(
+    it.each(turnOf(cases, 5, turn))(
       "is refused when %s",
       async (_, happens, config = true, error = "") => {
         const { id, browser, url, expectRefused } = await onHerWay({ config });

@@ -297,99 +297,95 @@ describe("canManageTenants", () => {
   });
 });
 
-describe("threat: checked one id, acted on another", () => {
-  it("R1: four names, and the one that is asked about is the one acted on", async () => {
-    let resolved: string | undefined;
-    const resolveTenantId = () => resolved;
-    const own = await createAsking(() => true, { tenant: { resolveTenantId } });
-    const ids: string[] = [];
-    for (let count = 0; count < 4; count++) ids.push((await own.createTenant()).id);
-    const [body = "", query = "", header = "", host = ""] = ids;
-    const browser = await own.as("jane", "platform");
-    const names = { query: { tenantId: query }, headers: { "x-tenant-id": header } };
-    const register = CALLS.find(({ action }) => action === "oauth-config:register") as Call;
-    const touched: string[] = [];
-    const expectActedOn = async (id: string, target: string | undefined, rest: Rest) => {
-      expect((await manage(browser, register, target, rest)).status).toBe(200);
-      expect(own.asked.splice(0).map(({ tenantId }) => tenantId)).toEqual([id]);
-      touched.push(id);
-      const configs = (await own.everything()).tenantOauthConfig as { tenantId: string }[];
-      expect(configs.map(({ tenantId }) => tenantId).sort()).toEqual(touched.toSorted());
-    };
-    await expectActedOn(header, undefined, { headers: names.headers });
-    await expectActedOn(query, undefined, names);
-    await expectActedOn(body, body, names);
-    resolved = host;
-    await expectActedOn(host, undefined, { headers: names.headers });
-    // R7: the resolver names one tenant, the body or the query another.
-    await own.unchanged(async () => {
-      for (const call of CALLS.filter(({ header }) => header)) {
-        const refused = await manage(browser, call, body, { headers: names.headers });
-        expect(outcome(refused)).toEqual([409, "TENANT_SCOPE_CONFLICT"]);
-      }
-    });
+it("R1: threat: checked one id, acted on another: four names, and the one that is asked about is the one acted on", async () => {
+  let resolved: string | undefined;
+  const resolveTenantId = () => resolved;
+  const own = await createAsking(() => true, { tenant: { resolveTenantId } });
+  const ids: string[] = [];
+  for (let count = 0; count < 4; count++) ids.push((await own.createTenant()).id);
+  const [body = "", query = "", header = "", host = ""] = ids;
+  const browser = await own.as("jane", "platform");
+  const names = { query: { tenantId: query }, headers: { "x-tenant-id": header } };
+  const register = CALLS.find(({ action }) => action === "oauth-config:register") as Call;
+  const touched: string[] = [];
+  const expectActedOn = async (id: string, target: string | undefined, rest: Rest) => {
+    expect((await manage(browser, register, target, rest)).status).toBe(200);
+    expect(own.asked.splice(0).map(({ tenantId }) => tenantId)).toEqual([id]);
+    touched.push(id);
+    const configs = (await own.everything()).tenantOauthConfig as { tenantId: string }[];
+    expect(configs.map(({ tenantId }) => tenantId).sort()).toEqual(touched.toSorted());
+  };
+  await expectActedOn(header, undefined, { headers: names.headers });
+  await expectActedOn(query, undefined, names);
+  await expectActedOn(body, body, names);
+  resolved = host;
+  await expectActedOn(host, undefined, { headers: names.headers });
+  // R7: the resolver names one tenant, the body or the query another.
+  await own.unchanged(async () => {
+    for (const call of CALLS.filter(({ header }) => header)) {
+      const refused = await manage(browser, call, body, { headers: names.headers });
+      expect(outcome(refused)).toEqual([409, "TENANT_SCOPE_CONFLICT"]);
+    }
   });
-
-  // MariaDB compares text without regard to case and to spaces at the end.
-  it.each(databases)(
-    "an id in the other case, with a space or an accent is another; on %s",
-    async (database) => {
-      // A rule that names one tenant: a disguise of its id must not get around it.
-      const own = await createAsking(({ tenantId }) => tenantId !== own.ids.acme, { database });
-      const { acme } = own.ids;
-      const other = (letter: string) =>
-        letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase();
-      const accented = acme.replace(/[a-z]/i, (letter) => `${letter}\u0301`);
-      for (const disguised of [acme.replace(/[a-z]/i, other), `${acme} `, accented]) {
-        expect(disguised).not.toBe(acme);
-        await own.unchanged(async () => {
-          for (const call of WITH_TARGET) {
-            const { status } = await manage(own.at(null), call, disguised);
-            expect([call.action, [403, 404].includes(status)]).toEqual([call.action, true]);
-          }
-        });
-      }
-    },
-  );
 });
 
-describe("calls of the server API", () => {
-  /** The ten of them, about a tenant. */
-  function serverCalls({ api }: World, tenantId: string, headers?: Headers) {
-    const google = { tenantId, ...GOOGLE };
-    return [
-      () => api.listTenants({ headers }),
-      () => api.getTenant({ query: { id: tenantId }, headers }),
-      () => api.createTenant({ body: { name: "New", slug: "brand-new" }, headers }),
-      () => api.updateTenant({ body: { tenantId, name: "Changed" }, headers }),
-      () => api.registerTenantOAuthConfig({ body: { ...google, ...SECRETS }, headers }),
-      () => api.listTenantOAuthConfigs({ query: { tenantId }, headers }),
-      () => api.updateTenantOAuthConfig({ body: { ...google, enabled: false }, headers }),
-      () => api.checkTenantOAuthConfig({ body: google, headers }),
-      () => api.deleteTenantOAuthConfig({ body: google, headers }),
-      () => api.deleteTenant({ body: { tenantId }, headers }),
-    ];
-  }
+// MariaDB compares text without regard to case and to spaces at the end.
+it.each(databases)(
+  "an id in the other case, with a space or an accent is another; on %s",
+  async (database) => {
+    // A rule that names one tenant: a disguise of its id must not get around it.
+    const own = await createAsking(({ tenantId }) => tenantId !== own.ids.acme, { database });
+    const { acme } = own.ids;
+    const other = (letter: string) =>
+      letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase();
+    const accented = acme.replace(/[a-z]/i, (letter) => `${letter}\u0301`);
+    for (const disguised of [acme.replace(/[a-z]/i, other), `${acme} `, accented]) {
+      expect(disguised).not.toBe(acme);
+      await own.unchanged(async () => {
+        for (const call of WITH_TARGET) {
+          const { status } = await manage(own.at(null), call, disguised);
+          expect([call.action, [403, 404].includes(status)]).toEqual([call.action, true]);
+        }
+      });
+    }
+  },
+);
 
-  it("are trusted without request and headers, and not asked about; with either, the caller is", async () => {
-    const own = await createAsking(() => false);
-    for (const call of serverCalls(own, own.ids.acme)) await call();
-    expect(own.asked).toEqual([]);
-    for (const call of serverCalls(own, own.ids.globex, new Headers())) {
-      await expect(call()).rejects.toMatchObject({ statusCode: 403 });
-    }
-    const request = new Request("http://localhost:3000/api/auth/tenant/create", { method: "POST" });
-    const body = { name: "New", slug: "not-made" };
-    const answer = await own.api.createTenant({ body, request, asResponse: true });
-    expect(answer.status).toBe(403);
-    const actions = CALLS.map(({ action }) => action);
-    expect(new Set(own.asked.map(({ action }) => action))).toEqual(new Set(actions));
-    const other = await createWorld();
-    const headers = new Headers({ cookie: (await other.operator()).cookieHeader() });
-    for (const call of serverCalls(other, other.ids.acme, headers)) await call();
-    for (const { api } of [own, other]) {
-      const slugs = (await api.listTenants()).map(({ slug }) => slug);
-      expect(slugs).toEqual(["globex", "brand-new"]);
-    }
-  });
+/** The ten of them, about a tenant. */
+function serverCalls({ api }: World, tenantId: string, headers?: Headers) {
+  const google = { tenantId, ...GOOGLE };
+  return [
+    () => api.listTenants({ headers }),
+    () => api.getTenant({ query: { id: tenantId }, headers }),
+    () => api.createTenant({ body: { name: "New", slug: "brand-new" }, headers }),
+    () => api.updateTenant({ body: { tenantId, name: "Changed" }, headers }),
+    () => api.registerTenantOAuthConfig({ body: { ...google, ...SECRETS }, headers }),
+    () => api.listTenantOAuthConfigs({ query: { tenantId }, headers }),
+    () => api.updateTenantOAuthConfig({ body: { ...google, enabled: false }, headers }),
+    () => api.checkTenantOAuthConfig({ body: google, headers }),
+    () => api.deleteTenantOAuthConfig({ body: google, headers }),
+    () => api.deleteTenant({ body: { tenantId }, headers }),
+  ];
+}
+
+it("calls of the server API are trusted without request and headers, and not asked about; with either, the caller is", async () => {
+  const own = await createAsking(() => false);
+  for (const call of serverCalls(own, own.ids.acme)) await call();
+  expect(own.asked).toEqual([]);
+  for (const call of serverCalls(own, own.ids.globex, new Headers())) {
+    await expect(call()).rejects.toMatchObject({ statusCode: 403 });
+  }
+  const request = new Request("http://localhost:3000/api/auth/tenant/create", { method: "POST" });
+  const body = { name: "New", slug: "not-made" };
+  const answer = await own.api.createTenant({ body, request, asResponse: true });
+  expect(answer.status).toBe(403);
+  const actions = CALLS.map(({ action }) => action);
+  expect(new Set(own.asked.map(({ action }) => action))).toEqual(new Set(actions));
+  const other = await createWorld();
+  const headers = new Headers({ cookie: (await other.operator()).cookieHeader() });
+  for (const call of serverCalls(other, other.ids.acme, headers)) await call();
+  for (const { api } of [own, other]) {
+    const slugs = (await api.listTenants()).map(({ slug }) => slug);
+    expect(slugs).toEqual(["globex", "brand-new"]);
+  }
 });

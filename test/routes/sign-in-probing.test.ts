@@ -35,10 +35,8 @@ async function open(options: Password = {}, user: BetterAuthOptions["user"] = {}
 
   /** Asks Acme about the e-mail of each of them, and tells all that can be seen from outside. */
   async function ask(path: string, more: object = {}, browser = world.at("acme")) {
-    const seen = {} as Record<
-      Whereabouts,
-      { answer: string; hashed: number; statements: string[] }
-    >;
+    type Seen = { answer: string; hashed: number; statements: string[] };
+    const seen = {} as Record<Whereabouts, Seen>;
     for (const whereabouts of WHEREABOUTS) {
       hashed = 0;
       world.database.statements.length = 0;
@@ -83,9 +81,8 @@ describe("threat: accounts can be probed", () => {
     expect([bare.answer, bare.hashed]).toEqual([nowhere.answer, 1]);
   });
 
-  it.each(["/request-password-reset", "/send-verification-email"])(
-    "%s: same bytes; mail goes to this tenant's user only",
-    async (path) => {
+  it("mail goes to this tenant's user only, and the answers are the same", async () => {
+    for (const path of ["/request-password-reset", "/send-verification-email"]) {
       const { world, ask } = await open();
       const seen = await ask(path);
       expect(seen.nowhere.answer).toMatch(/^\[200/);
@@ -93,8 +90,8 @@ describe("threat: accounts can be probed", () => {
       expect(seen.globex.statements).toEqual(seen.nowhere.statements);
       expect(seen.platform.statements).toEqual(seen.nowhere.statements);
       expect(world.mails).toMatchObject([{ to: emailOf("acme"), sentIn: world.ids.acme }]);
-    },
-  );
+    }
+  });
 
   const alone: Password = { requireEmailVerification: true };
   // What the admin plugin needs for its own fields, by its documentation.
