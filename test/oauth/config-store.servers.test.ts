@@ -430,11 +430,18 @@ describe.each(databases)("rotateTenantOAuthSecrets() on %s", (kind) => {
     const { id: tenantId } = await before.createTenant();
     await register(before, tenantId, { providerId: "gitlab" });
     const { api, browser } = await open({ ...secrets(2, 1), socialProviders });
-    const person = browser();
-    const start = { tenantId, provider: "gitlab", callbackURL: "/welcome" };
-    const { data } = await person.post<{ url: string }>("/tenant/sign-in/social", start);
-    const way = await idp.authorize(data.url, "alice");
-    expect(await api.rotateTenantOAuthSecrets()).toMatchObject({ rotated: 1 });
-    expect((await person.get(way)).location).toBe("/welcome");
+    const comeBack = async (onTheWay: () => Promise<unknown>) => {
+      const person = browser();
+      const start = { tenantId, provider: "gitlab", callbackURL: "/welcome" };
+      const { data } = await person.post<{ url: string }>("/tenant/sign-in/social", start);
+      const way = await idp.authorize(data.url, "alice");
+      await onTheWay();
+      return (await person.get(way)).location;
+    };
+    expect(await comeBack(() => api.rotateTenantOAuthSecrets())).toBe("/welcome");
+    // Control: a change of the config does.
+    const body = { tenantId, providerId: "gitlab", scopes: ["api"] };
+    const location = await comeBack(() => api.updateTenantOAuthConfig({ body }));
+    expect(queryOf(location).error).toBe("state_mismatch");
   });
 });

@@ -21,11 +21,7 @@ interface Row {
   round: number;
 }
 
-const POOL = {
-  domain: "app.auth.eu-west-1.amazoncognito.com",
-  region: "eu-west-1",
-  userPoolId: "eu-west-1_App",
-};
+const POOL = { domain: "a.amazoncognito.com", region: "eu-west-1", userPoolId: "eu-west-1_App" };
 const OWN_POOL = { ...POOL, domain: "login.acme.example", identityProvider: "AcmeSAML" };
 const CIAM = { tenantId: "acme", authority: "https://acme.ciamlogin.com", profilePhotoSize: 96 };
 const HOSTED = { hd: "acme.example", accessType: "offline", display: "popup", prompt: "consent" };
@@ -61,29 +57,6 @@ for (const [provider, options] of [
   rows.push({ name, provider, options: { ...needed, ...options }, round });
 }
 
-/** Who signs in, in everybody's words at once; what two call the same is told apart by the URL. */
-function profile(number: number, url: string) {
-  const id = `${number}`;
-  const email = `alice-${number}@example.com`;
-  const name = url.includes("dropbox") ? { display_name: "Alice" } : "Alice";
-  const plain = {
-    ...{ id, sub: id, user_id: id, account_id: id, oid: id, open_id: id, unionid: id, openid: id },
-    ...{ email, email_verified: true, verified: true, confirmed_email: email },
-    ...{ name, first_name: "Alice", last_name: "Liddell", display_name: "Alice", handle: "Alice" },
-    ...{ nickname: "Alice", username: "alice", login: "alice", state: "active", locked: false },
-    ...{ picture: "https://pictures.example/alice.png", avatar: "a_b", discriminator: "0" },
-    ...{ images: [], "https://slack.com/user_id": id },
-  };
-  const inside = { ...plain, user: plain, viewer: plain };
-  return {
-    ...plain,
-    ...{ user: plain, result: plain, response: plain, success: true, resultcode: "00" },
-    bot: { owner: { user: { ...plain, person: { email } } } },
-    kakao_account: { ...plain, is_email_valid: true, is_email_verified: true, profile: plain },
-    data: url.includes("kick.com") ? [plain] : inside,
-  };
-}
-
 /** A request as it left, with what is random blotted out. */
 function read({ method, url, headers, body }: Sent) {
   const { origin, pathname, searchParams } = new URL(url);
@@ -104,60 +77,34 @@ function legible(params: URLSearchParams) {
   );
 }
 
-/** The internet: one provider, which knows one person, and takes any code. */
-function playProvider(number: number, aud: string) {
-  return fakeNetwork(({ url, method }) => {
-    const who = profile(number, url);
-    const { sub, email } = who;
-    if (url.endsWith("/emails")) return Response.json([{ email, primary: true, verified: true }]);
-    if (!/token|oauth2\/auth$/i.test(url)) return Response.json(who);
-    const claims = { sub, oid: sub, email, email_verified: true, name: "Alice", aud };
-    return Response.json({
-      ...{ access_token: `access-${method}`, refresh_token: "refresh", token_type: "Bearer" },
-      ...{ expires_in: 7200, openid: sub, unionid: sub, scope: "some" },
-      id_token: signToken({ ...claims, preferred_username: "Alice", hd: "acme.example" }),
-    });
-  });
+/** The internet: one provider, which takes any code, and tells nothing about anybody. */
+function playProvider(aud: string) {
+  const claims = { sub: "7", email: "alice@example.com", aud, hd: "acme.example" };
+  const tokens = { access_token: "access", token_type: "Bearer", id_token: signToken(claims) };
+  return fakeNetwork(({ url }) =>
+    /token|oauth2\/auth$/i.test(url) ? Response.json(tokens) : new Response("", { status: 404 }),
+  );
 }
 
 /** Asked for besides the provider's own. */
 const SCOPES = ["one.more", "and.another"];
 
-/** Somebody signs in, looks at their account, and has its tokens refreshed. */
-async function travel(browser: Browser, row: Row, whose: string) {
-  const pages = { callbackURL: "/welcome", errorCallbackURL: "/failed" };
-  const body = { provider: row.provider, ...pages };
+/** Somebody goes to the provider and comes back: what is asked of it, by them and by the server. */
+async function travel(browser: Browser, { provider }: Row, whose: string) {
+  const body = { provider, callbackURL: "/welcome", errorCallbackURL: "/failed" };
   const start = await browser.post<{ url: string }>("/sign-in/social", body);
-  expect(outcome(start)).toEqual([200, undefined]);
   const { origin, pathname, searchParams } = new URL(start.data.url);
   const { state = "", redirect_uri = "" } = queryOf(start.data.url);
-  const sent = playProvider(700_000 + rows.indexOf(row), clientOf(whose, row.provider).clientId);
+  const sent = playProvider(clientOf(whose, provider).clientId);
   const query = { code: "the-code", state, device_id: "a-device" };
-  const back = await browser.get(redirect_uri, { query });
-  expect(back.location).toBe("/welcome");
-  const { data } = await browser.get<{ user: Record<string, unknown> }>("/get-session");
-  const { data: accounts } = await browser.get<Record<string, string>[]>("/list-accounts");
-  const refreshed = await browser.post("/refresh-token", { accountId: accounts[0]?.id });
-  const { name, email, image, emailVerified } = data.user;
-  return anonymous(whose, {
-    authorization: [`${origin}${pathname}`, legible(searchParams)],
-    requests: sent.map(read),
-    user: { name, email, image, emailVerified },
-    account: accounts.map(({ accountId, scopes }) => [accountId, scopes]),
-    refreshed: [...outcome(refreshed), refreshed.data.accessToken],
-  });
-}
-
-/**
- * What a tenant's people see, without what is the tenant's: whose client it is, the callback, and
- * the server that an account is at where the tenant brought it.
- */
-function anonymous(whose: string, seen: object) {
+  await browser.get(redirect_uri, { query });
+  expect(sent.length).toBeGreaterThan(0);
+  const seen = [`${origin}${pathname}`, legible(searchParams), ...sent.map(read)];
+  // Without what is the tenant's: whose client it is, and the callback.
   return JSON.stringify(seen, null, 1)
     .replaceAll(`${whose}-client`, "client")
     .replaceAll("/tenant/callback/", "/callback/")
-    .replace(/[?]tenant=\w+/g, "")
-    .replace(/"[^"#]+#(?=70)/g, '"');
+    .replace(/[?]tenant=\w+/g, "");
 }
 
 const clientOf = (who: string, provider: string) => ({
@@ -217,27 +164,19 @@ const visit = async (world: World, row: Row) =>
 const isTurn = (row: Row) => everyCase || rows.indexOf(row) % 5 === 0;
 const tried = rows.filter((row) => row.round > 0 || isTurn(row) || row.provider === "tiktok");
 
-describe.each(tried)("$name", (row) => {
-  let seen: Promise<string> | undefined;
-  const plainly = () => {
-    seen ??= travel(plain.get(row.round)?.browser() as Browser, row, "plain");
-    return seen;
-  };
-
-  it("is asked as better-auth asks it, with the tenant's own client", async () => {
-    expect(await visit(alone, row)).toBe(await plainly());
-  });
-
-  if (isTurn(row)) {
-    it("also where the application has one, which serves the others", async () => {
-      const expected = await plainly();
-      expect(await visit(shared, row)).toBe(expected);
-      if (row.round > 0) return;
-      const { id } = await shared.createTenant();
-      expect(await travel(shared.at(id), row, "global")).toBe(expected);
-    });
-  }
-});
+it.each(tried)(
+  "$name is asked as better-auth asks it, with the tenant's own client",
+  async (row) => {
+    const plainly = await travel(plain.get(row.round)?.browser() as Browser, row, "plain");
+    expect(await visit(alone, row)).toBe(plainly);
+    if (!isTurn(row)) return;
+    // Also where the application has one, which serves the others.
+    expect(await visit(shared, row)).toBe(plainly);
+    if (row.round > 0) return;
+    const { id } = await shared.createTenant();
+    expect(await travel(shared.at(id), row, "global")).toBe(plainly);
+  },
+);
 
 /** Who signs tokens that better-auth takes in place of a sign-in; LINE is asked itself. */
 const ISSUERS: Record<string, object> = {
