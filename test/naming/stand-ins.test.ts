@@ -150,10 +150,7 @@ describe("R12: rate limits", () => {
     ["tenants in the body", (_, tenantId) => ({ body: { tenantId } })],
     ["tenants in the query", (_, id, path) => ({ path: `${path}?tenantId=${id}` })],
     ["tenants that are not there", (index) => ({ body: { tenantId: `no-${index}` } })],
-    ["e-mails", (index) => ({ body: { email: `ann-${index}@example.com` } })],
     ["ways to write the path", (index, _, path) => ({ path: inTurn(path)[index % 3] ?? "" })],
-    ["cookies", (index) => ({ headers: { cookie: `better-auth.session_token=${index}` } })],
-    ["hosts", (index) => ({ headers: { "x-forwarded-host": `h${index}.example` } })],
   ])("threat: rate limit reset by rotation: rotating %s changes nothing", async (_, rotate) => {
     for (const endpoint of [SIGN_IN, "/sign-in/email"]) {
       const address = fromNewAddress();
