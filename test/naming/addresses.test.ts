@@ -110,26 +110,17 @@ describe("R9: an address of another tenant's", () => {
     expect((await update("platform")).status).toBe(200);
   });
 
-  it.each<[kind: string, path: string, body: object, fields: string[]]>([
-    ["reset", "/request-password-reset", { redirectTo: "/page" }, ["callbackURL"]],
-    ["magic link", "/sign-in/magic-link", { callbackURL: "/page" }, FIELDS],
-  ])("in a %s link leads nowhere, which works as it was sent", async (kind, path, body, fields) => {
+  it("in a link leads nowhere, which works as it was sent", async () => {
     const person = await world.as("linked", "acme");
-    await person.post(path, { email: person.email, ...body });
-    const link = () => {
-      const url = new URL(world.lastMail(kind).url);
-      url.host = SUBDOMAINS.names.acme;
-      return url;
-    };
-    for (const field of fields) {
-      const altered = link();
-      altered.searchParams.set(field, `${origin("globex")}/page`);
-      const answer = await person.get(altered.href);
+    await person.post("/sign-in/magic-link", { email: person.email, callbackURL: "/page" });
+    const link = new URL(world.lastMail("magic link").url);
+    link.host = SUBDOMAINS.names.acme;
+    for (const field of FIELDS) {
+      const query = { [field]: `${origin("globex")}/page` };
+      const answer = await person.get(link.href, { query });
       expect([...outcome(answer), answer.location]).toEqual([403, "INVALID_CALLBACK_URL", null]);
     }
-    const { status, location } = await person.get(link().href);
-    expect(status).toBe(302);
-    expect(location).toMatch(/^(http:\/\/[^/]+)?\/page(\?token=[^&]+)?$/);
+    expect((await person.get(link.href)).location).toMatch(/^(http:\/\/[^/]+)?\/page$/);
   });
 
   it.each(HERE)("at %s: a popup hands its token to no page there", async (place) => {
@@ -201,22 +192,6 @@ it.each([
   expect(answers.map(({ status }) => status)).toEqual(statuses);
 });
 
-/** Addresses that a browser takes to Globex, however they are written. */
-const DISGUISES = [
-  ...["http://GLOBEX.Example.COM/page", "HTTP://globex.example.com/page"],
-  ...["https://globex.example.com/page", "http://globex.example.com:8080/page"],
-  ...["http://globex.example.com./page", "http://globex.example.com.:8080/page"],
-  "http://acme.example.com@globex.example.com/page",
-  "http://globex.example.com\\@acme.example.com/page",
-  ...["http:\\\\globex.example.com/page", "http:/globex.example.com/page"],
-  ...["http:///globex.example.com/page", "http://glo\tbex.example.com/page"],
-  ...["http://%67lobex.example.com/page", "http://\uff47lobex.example.com/page"],
-  ...["http://globex\u3002example.com/page", " http://globex.example.com/page"],
-  ...["//globex.example.com/page", "/\\globex.example.com/page"],
-  "http://globex.example.com?x=http://acme.example.com/",
-  "http://globex.example.com#@acme.example.com/",
-];
-
 // Every host there is: a mistake, but one that people make.
 describe("R9: addresses in disguise, where everything is trusted", () => {
   const trustedOrigins = ["http://*", "https://*", "http://*:*", "https://*:*"];
@@ -228,29 +203,42 @@ describe("R9: addresses in disguise, where everything is trusted", () => {
     return jane.post("/request-password-reset", { email: jane.email, redirectTo });
   }
 
-  it.each(DISGUISES)("%j is Globex's", async (address) => {
+  // A browser takes all of them to Globex; the last one to a tenant which does not exist.
+  it.each([
+    "HTTP://GLOBEX.Example.COM/page",
+    "https://globex.example.com/page",
+    "http://globex.example.com.:8080/page",
+    "http://acme.example.com@globex.example.com/page",
+    "http://globex.example.com\\@acme.example.com/page",
+    "http:\\\\globex.example.com/page",
+    "http:/globex.example.com/page",
+    "http://glo\tbex.example.com/page",
+    "http://%67lobex.example.com/page",
+    "http://\uff47lobex\u3002example.com/page",
+    " http://globex.example.com/page",
+    "//globex.example.com/page",
+    "/\\globex.example.com/page",
+    "http://globex.example.com?x=http://acme.example.com/",
+    "http://globex.example.com#@acme.example.com/",
+    "http://nobody.example.com/page",
+  ])("%j is refused", async (address) => {
     expectRefused(await ask(address), 403, "INVALID_REDIRECT_URL");
     expect(world.mails).toEqual([]);
   });
 
-  it("a host of a tenant which does not exist is nobody's to trust", async () => {
-    // What is no address of a page is better-auth's to refuse.
+  it("control: these are good, and what is no address of a page is better-auth's to refuse", async () => {
     for (const address of ["http://[", "mailto:a@globex.example.com"]) {
       expect((await ask(address)).status, address).toBeLessThan(500);
     }
-    expect((await ask("http://nobody.example.com/page")).status).toBe(403);
-    expect(world.mails).toEqual([]);
-  });
-
-  it.each([
-    "http://ACME.example.com:8080/page",
-    "http://globex.example.com@acme.example.com/page",
-    "https://somewhere.else.org/page",
-    "http://example.com/globex.example.com",
-    "/globex.example.com",
-  ])("control: %s is not", async (redirectTo) => {
-    expect((await ask(redirectTo)).status).toBe(200);
-    expect(world.mails).toHaveLength(1);
+    for (const address of [
+      "http://ACME.example.com:8080/page",
+      "http://globex.example.com@acme.example.com/page",
+      "https://somewhere.else.org/globex.example.com",
+      "/globex.example.com",
+    ]) {
+      expect([address, (await ask(address)).status]).toEqual([address, 200]);
+      expect(world.mails).toHaveLength(1);
+    }
   });
 });
 
