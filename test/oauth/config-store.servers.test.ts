@@ -369,29 +369,6 @@ describe.each(databases)("rotateTenantOAuthSecrets() on %s", (kind) => {
     expect(await list(later, id)).toMatchObject([{ readable: true, ...visible }]);
   });
 
-  it("races: two rotations beside registrations and updates leave what was written last", async () => {
-    const { open, read, versions } = await createHistory(kind);
-    const before = await open(secrets(1));
-    const tenantId = await createFullTenant(before);
-    const after = await open(secrets(2, 1));
-    const next = (providerId: string) => ({ providerId, clientSecret: `next-${providerId}` });
-    const [changed, replaced] = [PROVIDERS.slice(0, 2), PROVIDERS.slice(2, 4)];
-    const [one, two] = await Promise.all([
-      rotate(after),
-      rotate(after),
-      ...changed.map((id) => update(after, tenantId, { ...next(id), scopes: ["next"] })),
-      ...replaced.map((id) => register(after, tenantId, next(id))),
-    ]);
-    expect([one, two]).toMatchObject([{ unreadable: 0 }, { unreadable: 0 }]);
-    expect(one.rotated + two.rotated).toBeLessThanOrEqual(PROVIDERS.length);
-    expect(await versions()).toEqual(["2"]);
-    const found = (await read(await open(secrets(2)))).map((clear) => clear.split(",")[1]);
-    const expected = PROVIDERS.map((id) =>
-      [...changed, ...replaced].includes(id) ? `next-${id}` : `secret-at-${id}`,
-    );
-    expect(found.sort()).toEqual(expected.sort());
-  });
-
   it("counts rows that cannot be read, and leaves them as they are", async () => {
     const { database, open, stored } = await createHistory(kind);
     const before = await open(secrets(1));

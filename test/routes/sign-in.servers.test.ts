@@ -3,15 +3,7 @@ import { multiSession, twoFactor } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
-import {
-  createWorld,
-  expectRefused,
-  outcome,
-  PLACES,
-  passwordOf,
-  type SessionAnswer,
-  shareWorld,
-} from "../support/world";
+import { createWorld, outcome, type SessionAnswer, shareWorld } from "../support/world";
 
 /*
  * A tenant's sign-in is better-auth's own under another path (test/naming/stand-ins). Here is what
@@ -22,8 +14,6 @@ type Signed = SessionAnswer & { token: string };
 
 const SIGN_UP = "/tenant/sign-up/email";
 const SIGN_IN = "/tenant/sign-in/email";
-const PATHS = [SIGN_UP, SIGN_IN];
-const REQUIRED = [400, "TENANT_ID_REQUIRED"];
 const NOT_FOUND = [404, "TENANT_NOT_FOUND"];
 
 let count = 0;
@@ -66,24 +56,6 @@ describe.each(databases)("on %s", (database) => {
     expect(await world.whoIs(browser, "acme")).toMatchObject({ id });
   });
 
-  it("R4: the same e-mail in two tenants and on the platform is three people", async () => {
-    const people = await world.namesakes();
-    expect(new Set(PLACES.map((place) => people[place].id)).size).toBe(3);
-    for (const here of PLACES) {
-      for (const there of PLACES) {
-        const body = { email: people.email, password: passwordOf(there) };
-        const path = here === "platform" ? "/sign-in/email" : SIGN_IN;
-        const answer = await world.at(here).post<Signed>(path, body);
-        if (here === there) expect(answer.data.user.id).toBe(people[here].id);
-        else expect(outcome(answer)).toEqual([401, "INVALID_EMAIL_OR_PASSWORD"]);
-      }
-      const taken = { name: "Again", email: people.email, password: "another password" };
-      const path = here === "platform" ? "/sign-up/email" : SIGN_UP;
-      const answer = await world.unchanged(() => world.at(here).post(path, taken));
-      expectRefused(answer, 422, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL");
-    }
-  });
-
   it("R2: ids that are none are 404; in other letters they are nobody's, or the tenant's", async () => {
     const { id: tenantId } = await world.createTenant();
     await world.unchanged(async () => {
@@ -102,61 +74,26 @@ describe.each(databases)("on %s", (database) => {
   });
 });
 
-describe("auth.api", () => {
-  const world = shareWorld();
-
-  it("signs up and in without a request, and hands out cookies and headers as well", async () => {
-    const tenantId = world.ids.acme;
-    const { email, password, name } = somebody();
-    const up = await world.api.signUpEmailTenant({ body: { name, email, password, tenantId } });
-    expect(keys(up)).toEqual(["session", "token", "user"]);
-    expect(up.user).toMatchObject({ email, tenantId });
-    expect(up.session).toMatchObject({ token: up.token, tenantId, expiresAt: expect.any(Date) });
-    const body = { email, password, tenantId };
-    const named = { body: { email, password }, headers: new Headers(world.naming("acme")) };
-    expect((await world.api.signInEmailTenant(named)).user.id).toBe(up.user.id);
-    const signedIn = await world.api.signInEmailTenant({ body });
-    expect(keys(signedIn)).toEqual(["redirect", "session", "token", "url", "user"]);
-    expect(signedIn).toMatchObject({ redirect: false, url: undefined, user: { id: up.user.id } });
-    const more = { ...body, rememberMe: false, callbackURL: "/inside" };
-    const { headers } = await world.api.signInEmailTenant({ body: more, returnHeaders: true });
-    expect([headers.getSetCookie().length, headers.get("location")]).toEqual([2, "/inside"]);
-    const response = await world.api.signInEmailTenant({ body: more, asResponse: true });
-    expect([response.status, response.headers.getSetCookie().length]).toEqual([200, 2]);
-  });
-
-  it.each([
-    ["no tenant", {}, REQUIRED],
-    ["one that is not there", { tenantId: "nobody" }, NOT_FOUND],
-    ["a slug, which is not an id,", { tenantId: "acme" }, NOT_FOUND],
-  ])("R2: %s is refused, over HTTP as well", async (_, named, refused) => {
-    const body = { ...somebody(), ...named };
-    const failure = (error: APIError) => [error.statusCode, error.body?.code];
-    await world.unchanged(async () => {
-      for (const path of PATHS) {
-        expect(outcome(await world.browser().post(path, body))).toEqual(refused);
-      }
-      const { signUpEmailTenant, signInEmailTenant } = world.api;
-      expect(await signUpEmailTenant({ body }).catch(failure)).toEqual(refused);
-      expect(await signInEmailTenant({ body }).catch(failure)).toEqual(refused);
-    });
-  });
+it("auth.api signs up and in without a request, and hands out cookies and headers as well", async () => {
+  const world = await createWorld();
+  const tenantId = world.ids.acme;
+  const { email, password, name } = somebody();
+  const up = await world.api.signUpEmailTenant({ body: { name, email, password, tenantId } });
+  expect(keys(up)).toEqual(["session", "token", "user"]);
+  expect(up.user).toMatchObject({ email, tenantId });
+  expect(up.session).toMatchObject({ token: up.token, tenantId, expiresAt: expect.any(Date) });
+  const body = { email, password, tenantId };
+  const named = { body: { email, password }, headers: new Headers(world.naming("acme")) };
+  expect((await world.api.signInEmailTenant(named)).user.id).toBe(up.user.id);
+  const signedIn = await world.api.signInEmailTenant({ body });
+  expect(keys(signedIn)).toEqual(["redirect", "session", "token", "url", "user"]);
+  expect(signedIn).toMatchObject({ redirect: false, url: undefined, user: { id: up.user.id } });
+  const more = { ...body, rememberMe: false, callbackURL: "/inside" };
+  const { headers } = await world.api.signInEmailTenant({ body: more, returnHeaders: true });
+  expect([headers.getSetCookie().length, headers.get("location")]).toEqual([2, "/inside"]);
+  const response = await world.api.signInEmailTenant({ body: more, asResponse: true });
+  expect([response.status, response.headers.getSetCookie().length]).toEqual([200, 2]);
 });
-
-it.each(["globex", "platform"] as const)(
-  "R5: somebody who is signed in on %s signs in here, and stays there",
-  async (at) => {
-    const world = await createWorld();
-    const here = await world.as("ann", "acme");
-    const there = await world.as("bob", at);
-    const [browser, before] = [there.fork({}), there.fork({})];
-    const body = { email: here.email, password: PASSWORD, tenantId: world.ids.acme };
-    expect((await browser.post(SIGN_IN, body)).status).toBe(200);
-    // The browser now has the new session; with no tenant named, that session says where it is.
-    expect(await world.whoIs(browser)).toMatchObject({ id: here.id, tenantId: world.ids.acme });
-    expect(await world.whoIs(before)).toMatchObject({ id: there.id, tenantId: world.ids[at] });
-  },
-);
 
 describe("options of the application", () => {
   it.each([{ requireEmailVerification: true }, { autoSignIn: false }])(
