@@ -178,12 +178,13 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
 });
 
 describe("the label of a state", () => {
-  it.each(["1", "acme", "Zürich ✓", "a tenant / with = odd + letters"])("names %j", (tenantId) => {
-    for (const signature of [undefined, "x".repeat(43)]) {
-      const labelled = labelState("the-state_1", tenantId, signature);
-      // There are providers that take nothing else.
-      expect(labelled).toMatch(/^[\w-]+$/);
-      expect(readState(labelled)).toEqual({ state: "the-state_1", tenantId, signature });
+  it("names the tenant, in letters that every provider takes", () => {
+    for (const tenantId of ["1", "acme", "Zürich ✓", "a tenant / with = odd + letters"]) {
+      for (const signature of [undefined, "x".repeat(43)]) {
+        const labelled = labelState("the-state_1", tenantId, signature);
+        expect(labelled).toMatch(/^[\w-]+$/);
+        expect(readState(labelled)).toEqual({ state: "the-state_1", tenantId, signature });
+      }
     }
   });
 
@@ -349,23 +350,17 @@ it("allowIdpInitiated: a code that nobody asked for starts a flow of its own, wh
   const unnamed = await world.at(null).get("/tenant/callback/corp", { query: { code } });
   expect(queryOf(unnamed.location).error).toBe("state_not_found");
   expect([idp.requests, await world.rows("verification")]).toEqual([[], 0]);
-  for (const [place, path, named] of [
-    ["acme", "/tenant/callback/corp", { tenantId: world.ids.acme }],
-    ["platform", "/callback/corp", {}],
-  ] as const) {
-    const browser = world.at(null);
-    const exchanged = idp.exchanges().length;
-    const started = await browser.get(path, { query: { code, ...named } });
-    expect(started.location?.startsWith(`${idp.issuer}/oauth/authorize`)).toBe(true);
-    // The code that came along is never taken.
-    expect(idp.exchanges()).toHaveLength(exchanged);
-    const back = new URL(await idp.authorize(started.location ?? "", "alice"));
-    expect(back.pathname).toBe(`/api/auth${path}`);
-    const answer = await world.touchesOnly(place, () => browser.get(back.href));
-    expect(queryOf(answer.location)).not.toHaveProperty("error");
-    expect(await world.rowsIn(place, "session")).toHaveLength(1);
-    expect(await world.rowsIn(place, "user")).toHaveLength(1);
-  }
+  const browser = world.at(null);
+  const query = { code, tenantId: world.ids.acme };
+  const { location } = await browser.get("/tenant/callback/corp", { query });
+  expect(location?.startsWith(`${idp.issuer}/oauth/authorize`)).toBe(true);
+  // The code that came along is never taken.
+  expect(idp.exchanges()).toEqual([]);
+  const back = new URL(await idp.authorize(location ?? "", "alice"));
+  expect(back.pathname).toBe("/api/auth/tenant/callback/corp");
+  const answer = await world.touchesOnly("acme", () => browser.get(back.href));
+  expect(queryOf(answer.location)).not.toHaveProperty("error");
+  expect(await world.rowsIn("acme", "session")).toHaveLength(1);
 });
 
 it("R6: the signature of a state is good for all that it is bound to, and for nothing else", async () => {

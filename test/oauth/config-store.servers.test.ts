@@ -378,12 +378,11 @@ describe.each(databases)("rotateTenantOAuthSecrets() on %s", (kind) => {
     for (const providerId of ["github", "gitlab"]) {
       await register(before, id, { providerId, options });
     }
-    const { quote } = database;
-    const spoil = (providerId: string, column: string, value: string) =>
-      database.query(
-        `update ${quote("tenantOauthConfig")} set ${quote(column)} = ? where ${quote("providerId")} = ?`,
-        [value, providerId],
-      );
+    const { quote, query } = database;
+    const spoil = (providerId: string, column: string, value: string) => {
+      const set = `update ${quote("tenantOauthConfig")} set ${quote(column)} = ?`;
+      return query(`${set} where ${quote("providerId")} = ?`, [value, providerId]);
+    };
     await spoil("github", "clientSecret", `$ba$1$${"00".repeat(60)}`);
     await spoil("gitlab", "options", "nothing that could be read");
     const rows = (await stored()).map(String);

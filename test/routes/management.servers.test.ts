@@ -48,17 +48,20 @@ type Call = (typeof CALLS)[number];
 const FEW = CALLS.filter(({ action }) => /get|register/.test(action));
 const WITH_TARGET = CALLS.filter(({ hasTarget }) => hasTarget);
 
-type Rest = Pick<RequestOptions, "headers" | "query"> & { extra?: object };
+type Rest = Pick<RequestOptions, "headers" | "query">;
 
 /** Sends a call about a tenant. */
-function manage(browser: Browser, call: Call, tenantId?: string, rest: Rest = {}) {
+function manage(
+  browser: Browser,
+  call: Call,
+  tenantId?: string,
+  { headers = {}, query }: Rest = {},
+) {
   const { action, path, body, target, hasTarget } = call;
-  const { extra, headers = {}, query } = rest;
   const named = hasTarget && tenantId !== undefined ? { [target]: tenantId } : {};
-  if (!body) return browser.get(path, { query: { ...named, ...query, ...extra }, headers });
+  if (!body) return browser.get(path, { query: { ...named, ...query }, headers });
   const slug = action === "tenant:create" && { slug: crypto.randomUUID() };
-  const sent = { ...body, ...slug, ...named, ...extra };
-  return browser.post(path, sent, { headers, ...(query && { query }) });
+  return browser.post(path, { ...body, ...slug, ...named }, { headers, ...(query && { query }) });
 }
 
 /** A tenant with a google config: every management call about it can succeed. */
@@ -81,15 +84,13 @@ async function expectRefused(
   refusal: Refusal,
   calls: Call[] = FEW,
 ) {
-  // better-auth deletes a session that it finds expired.
-  const stored = async () => ({ ...(await world.everything()), session: [] });
-  const before = await stored();
-  for (const call of calls) {
-    const answer = await manage(browser, call, target);
-    expect([call.action, ...outcome(answer)]).toEqual([call.action, ...refusal]);
-    expect(Object.keys(answer.data).sort()).toEqual(["code", "message"]);
-  }
-  expect(await stored()).toEqual(before);
+  await world.unchanged(async () => {
+    for (const call of calls) {
+      const answer = await manage(browser, call, target);
+      expect([call.action, ...outcome(answer)]).toEqual([call.action, ...refusal]);
+      expect(Object.keys(answer.data).sort()).toEqual(["code", "message"]);
+    }
+  });
 }
 
 /** The calls succeed, each on a tenant of its own. */
@@ -138,13 +139,11 @@ describe("closed by default", () => {
     }
     // Nothing is told about tenants, not even which exist.
     await expectRefused(world, caller, "no-such-tenant", refusal);
-    for (const query of [{ slug: "acme" }, { slug: "nobody" }, {}] as Record<string, string>[]) {
-      expect(outcome(await caller.get("/tenant/get", { query }))).toEqual(refusal);
+    for (const query of ["slug=acme", "slug=nobody", ""]) {
+      expect(outcome(await caller.get(`/tenant/get?${query}`))).toEqual(refusal);
     }
-    for (const slug of ["acme", "admin"]) {
-      const answer = await caller.post("/tenant/create", { name: "Name", slug });
-      expect(outcome(answer)).toEqual(refusal);
-    }
+    const taken = await caller.post("/tenant/create", { name: "Name", slug: "acme" });
+    expect(outcome(taken)).toEqual(refusal);
   });
 });
 
