@@ -81,10 +81,8 @@ describe("R12: rate limits", () => {
   type Rules = NonNullable<NonNullable<BetterAuthOptions["rateLimit"]>["customRules"]>;
 
   /** How many requests from a new address are let through before the first that is limited. */
-  async function letThrough(
-    path: string,
-    { world, post }: Awaited<ReturnType<typeof createGuarded>>,
-  ) {
+  type Guarded = Awaited<ReturnType<typeof createGuarded>>;
+  async function letThrough(path: string, { world, post }: Guarded) {
     const name: Record<string, string> = path.startsWith("/tenant/") ? {} : world.naming("acme");
     const browser = world.browser({ ...name, ...fromNewAddress() });
     for (let count = 0; count < 6; count++) {
@@ -102,38 +100,29 @@ describe("R12: rate limits", () => {
       { pathMatcher: (path: string) => /^\/(sign-in\/email$|callback\/)/.test(path), ...upTo(1) },
     ],
   };
-  it.each<[string, Rules, BetterAuthPlugin[], Record<string, number>]>([
+  it.each<[string, Rules, Record<string, number>, BetterAuthPlugin[]?]>([
     [
       "rules of the application count for both, the first that fits",
       { "/sign-in/email": upTo(2), "/sign-in/*": upTo(1), "/sign-up/*": async () => upTo(1) },
-      [],
       { "/sign-in/email": 2, [SIGN_IN]: 2, [SOCIAL]: 1, [SIGN_UP]: 1, "/sign-up/email": 1 },
     ],
     [
       "no limit is none for both, and callbacks have theirs",
       { "/sign-in/email": false, "/callback/*": upTo(1) },
-      [],
       { "/sign-in/email": 6, [SIGN_IN]: 6, "/callback/google": 1, "/tenant/callback/google": 1 },
     ],
     [
       "a rule for the tenant's own path counts for that one",
       { "/sign-in/email": upTo(1), [SIGN_IN]: upTo(4) },
-      [],
       { "/sign-in/email": 1, [SIGN_IN]: 4 },
     ],
     [
       "a rule of another plugin counts as well, and better-auth's own",
       {},
+      { "/sign-in/email": 1, [SIGN_IN]: 1, "/tenant/callback/google": 1, [SOCIAL]: 3 },
       [byPlugin],
-      {
-        "/sign-in/email": 1,
-        [SIGN_IN]: 1,
-        "/tenant/callback/google": 1,
-        [SOCIAL]: 3,
-        [SIGN_UP]: 3,
-      },
     ],
-  ])("%s", async (_, customRules, plugins, expected) => {
+  ])("%s", async (_, customRules, expected, plugins) => {
     const guarded = await createGuarded({ rateLimit: { enabled: true, customRules } }, plugins);
     for (const [path, count] of Object.entries(expected)) {
       expect([path, await letThrough(path, guarded)]).toEqual([path, count]);

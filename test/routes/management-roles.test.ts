@@ -118,10 +118,7 @@ describe("a tenant's own administrator", () => {
       resolveTenantId: ({ request }) => request?.headers.get("x-resolved"),
     });
     const admin = (await join("acme", "admin")).fork({});
-    const attempts = [
-      await admin.post(`/tenant/update?tenantId=${ids.globex}`, { name: "X" }),
-      await admin.post("/tenant/update", { tenantId: ids.globex, name: "X" }),
-    ];
+    const attempts = [await admin.post(`/tenant/update?tenantId=${ids.globex}`, { name: "X" })];
     for (const name of ["x-tenant-id", "x-resolved"]) {
       const elsewhere = admin.fork({ [name]: ids.globex });
       attempts.push(await elsewhere.post("/tenant/update", { name: "X" }));
