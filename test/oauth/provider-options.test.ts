@@ -33,6 +33,8 @@ function expectInvalid(id: string, options: object, named: string) {
   expect(said.length).toBeLessThan(1000);
 }
 
+const CIAM = "https://acme.ciamlogin.com";
+const SITE = "a--b.sandbox.my.site.com";
 const TRUSTED = ["gitlab.acme.example", "*.acme.example:8443", "paybin.acme.example"];
 
 /** Good values, and every option that there is; how they are stored where that is not the same. */
@@ -56,26 +58,16 @@ const GOOD: [provider: string, options: object, stored?: object][] = [
   ["microsoft", { tenantId: "72f988bf-86f1-41af-91ab-2d7cd011db47", profilePhotoSize: 48 }],
   ["microsoft", { authority: "https://login.microsoftonline.us" }],
   ["microsoft", { authority: "https://login.partner.microsoftonline.cn" }],
-  [
-    "microsoft",
-    { authority: "https://acme.ciamlogin.com/" },
-    { authority: "https://acme.ciamlogin.com" },
-  ],
-  [
-    "microsoft",
-    { tenantId: "acme.onmicrosoft.com", profilePhotoSize: 96, disableProfilePhoto: true },
-  ],
+  ["microsoft", { authority: `${CIAM}/` }, { authority: CIAM }],
+  ["microsoft", { tenantId: "acme.example", profilePhotoSize: 96, disableProfilePhoto: true }],
   ["paybin", { issuer: "https://idp.paybin.io" }],
   ["paybin", { issuer: "https://paybin.acme.example" }],
   ["paypal", { environment: "sandbox", requestShippingAddress: true }],
   ["paypal", { environment: "live" }],
   ["reddit", { duration: "temporary" }],
   ["reddit", { duration: "permanent" }],
-  [
-    "salesforce",
-    { environment: "sandbox", loginUrl: "https://a--b.sandbox.my.site.com/" },
-    { environment: "sandbox", loginUrl: "a--b.sandbox.my.site.com" },
-  ],
+  ["salesforce", { environment: "sandbox" }],
+  ["salesforce", { loginUrl: `https://${SITE}/` }, { loginUrl: SITE }],
   ["salesforce", { environment: "production" }],
   ["twitch", { claims: ["picture", "updated_at"] }],
   ["vk", { scheme: "dark" }],
@@ -319,11 +311,7 @@ it.each<[string, object, string | undefined]>([
   ["roblox", {}, "https://apis.roblox.com/oauth"],
   ["cognito", POOL, "https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_App"],
   ["microsoft", {}, "https://login.microsoftonline.com/common/v2.0"],
-  [
-    "microsoft",
-    { authority: "https://a.ciamlogin.com", tenantId: "b" },
-    "https://a.ciamlogin.com/b/v2.0",
-  ],
+  ["microsoft", { authority: CIAM, tenantId: "b" }, `${CIAM}/b/v2.0`],
   ["salesforce", {}, "https://login.salesforce.com"],
   ["salesforce", { environment: "sandbox" }, "https://test.salesforce.com"],
   ["salesforce", { loginUrl: "a.my.salesforce.com" }, "https://a.my.salesforce.com"],

@@ -12,7 +12,10 @@ import {
 } from "../support/social";
 import { EMAIL, outcome, PLACES, type Place, queryOf } from "../support/world";
 
-/* How every provider is asked, and with whose client: test/oauth/provider-sign-ins. */
+/*
+ * How every provider is asked, and with whose client: test/oauth/provider-sign-ins. Accounts that
+ * are linked by /link-social: test/flows/accounts.
+ */
 
 const BACK = "/tenant/callback/gitlab";
 const CALLBACK = `${BASE_URL}${BACK}`;
@@ -122,7 +125,6 @@ describe.each(databases)("on %s", (database) => {
   });
 });
 
-/* Accounts that are linked by /link-social: test/flows/accounts.test.ts. */
 it("sends the config's redirectURI to both endpoints of the provider", async () => {
   const world = await createSocialWorld();
   const redirectURI = "https://login.tenant.example/back";
