@@ -15,8 +15,7 @@ describe.each(databases)("on %s", (database) => {
   const world = shareWorld({}, database);
   const post = async (path: string, body: object) =>
     (await world.operator()).post<TenantAnswer>(path, body);
-  const get = async (query: Record<string, string>) =>
-    (await world.operator()).get<TenantAnswer>("/tenant/get", { query });
+  const get = async (query: string) => (await world.operator()).get(`/tenant/get?${query}`);
   const newSlug = () => crypto.randomUUID();
 
   it("POST /tenant/create answers the tenant, with these fields and no others, whatever is in the body", async () => {
@@ -40,16 +39,16 @@ describe.each(databases)("on %s", (database) => {
   });
 
   it("GET /tenant/get finds a tenant by its id or by its slug, and does not mix them up", async () => {
-    const { id, slug, ...rest } = asJson(await world.createTenant());
+    const created = asJson(await world.createTenant());
+    const { id, slug } = created;
+    for (const query of [`id=${id}`, `slug=${slug}`]) {
+      expect((await get(query)).data).toEqual(created);
+    }
     for (const query of [{ id }, { slug }]) {
-      const expected = { id, slug, ...rest };
-      expect((await get(query)).data).toEqual(expected);
-      expect(asJson(await world.api.getTenant({ query }))).toEqual(expected);
+      expect(asJson(await world.api.getTenant({ query }))).toEqual(created);
     }
     for (const query of [`id=${slug}`, `slug=${id}`]) {
-      expect(outcome(await (await world.operator()).get(`/tenant/get?${query}`))).toEqual(
-        NOT_FOUND,
-      );
+      expect(outcome(await get(query))).toEqual(NOT_FOUND);
     }
     const both = world.api.getTenant({ query: { id, slug } });
     const body = { code: "TENANT_ID_OR_SLUG_REQUIRED" };
