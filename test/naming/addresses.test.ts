@@ -37,13 +37,6 @@ const HERE = ["acme", "platform"] as const;
 const OTHERS = { acme: ["globex"], platform: ["acme", "globex"] } as const;
 const FIELDS = ["callbackURL", "errorCallbackURL", "newUserCallbackURL"];
 
-/** Requests that carry an address: where they go, where the address is, and what else they need. */
-const ADDRESSED: [path: string, fields: string[], body: object][] = [
-  ["/request-password-reset", ["redirectTo"], {}],
-  ["/sign-in/magic-link", FIELDS, {}],
-  ["/tenant/sign-in/social", FIELDS, { provider: "google" }],
-];
-
 const CODES: Record<string, string> = {
   redirectTo: "INVALID_REDIRECT_URL",
   callbackURL: "INVALID_CALLBACK_URL",
@@ -57,13 +50,13 @@ describe("R9: an address of another tenant's", () => {
   const world = shareWorld(answering(SUBDOMAINS, STATIC));
   const origin = (place: Place) => originOf(SUBDOMAINS, place);
 
-  it.each(
-    ADDRESSED.flatMap((row) =>
-      HERE.filter((place) => place === "acme" || !row[0].startsWith("/tenant/")).map(
-        (place) => [place, ...row] as const,
-      ),
-    ),
-  )("at %s is refused by %s, and nothing is sent", async (place, path, fields, body) => {
+  it.each<[place: "acme" | "platform", path: string, fields: string[], body?: object]>([
+    ["acme", "/request-password-reset", ["redirectTo"]],
+    ["platform", "/request-password-reset", ["redirectTo"]],
+    ["acme", "/sign-in/magic-link", FIELDS],
+    ["platform", "/sign-in/magic-link", FIELDS],
+    ["acme", "/tenant/sign-in/social", FIELDS, { provider: "google" }],
+  ])("at %s is refused by %s, and nothing is sent", async (place, path, fields, body) => {
     const jane = await world.as("jane", place);
     const ask = (field: string, address: string) =>
       jane.post(path, { email: jane.email, ...body, [field]: `${address}/page?x=1` });
@@ -110,26 +103,17 @@ describe("R9: an address of another tenant's", () => {
     expect((await update("platform")).status).toBe(200);
   });
 
-  it.each<[kind: string, path: string, body: object, fields: string[]]>([
-    ["reset", "/request-password-reset", { redirectTo: "/page" }, ["callbackURL"]],
-    ["magic link", "/sign-in/magic-link", { callbackURL: "/page" }, FIELDS],
-  ])("in a %s link leads nowhere, which works as it was sent", async (kind, path, body, fields) => {
+  it("in a link leads nowhere, which works as it was sent", async () => {
     const person = await world.as("linked", "acme");
-    await person.post(path, { email: person.email, ...body });
-    const link = () => {
-      const url = new URL(world.lastMail(kind).url);
-      url.host = SUBDOMAINS.names.acme;
-      return url;
-    };
-    for (const field of fields) {
-      const altered = link();
-      altered.searchParams.set(field, `${origin("globex")}/page`);
-      const answer = await person.get(altered.href);
+    await person.post("/sign-in/magic-link", { email: person.email, callbackURL: "/page" });
+    const link = new URL(world.lastMail("magic link").url);
+    link.host = SUBDOMAINS.names.acme;
+    for (const field of FIELDS) {
+      const query = { [field]: `${origin("globex")}/page` };
+      const answer = await person.get(link.href, { query });
       expect([...outcome(answer), answer.location]).toEqual([403, "INVALID_CALLBACK_URL", null]);
     }
-    const { status, location } = await person.get(link().href);
-    expect(status).toBe(302);
-    expect(location).toMatch(/^(http:\/\/[^/]+)?\/page(\?token=[^&]+)?$/);
+    expect((await person.get(link.href)).location).toMatch(/^(http:\/\/[^/]+)?\/page$/);
   });
 
   it.each(HERE)("at %s: a popup hands its token to no page there", async (place) => {
@@ -161,12 +145,10 @@ it.each<[name: string, hosts: Hosts, base: Base]>([
   const world = await createWorld(answering(hosts, base));
   const jane = await world.as("jane", "acme");
   const { email } = jane;
-  const ask = (browser: Browser, place: Place, headers = {}) =>
-    browser.post(
-      "/request-password-reset",
-      { email, redirectTo: `${originOf(hosts, place)}/page` },
-      { headers },
-    );
+  const ask = (browser: Browser, place: Place, headers = {}) => {
+    const body = { email, redirectTo: `${originOf(hosts, place)}/page` };
+    return browser.post("/request-password-reset", body, { headers });
+  };
   expectRefused(await ask(jane, "globex"), 403, "INVALID_REDIRECT_URL");
   const origin = { origin: originOf(hosts, "globex") };
   expectRefused(await ask(jane, "acme", origin), 403, "INVALID_ORIGIN");
@@ -189,33 +171,14 @@ it.each([
   ["disableCSRFCheck", { disableOriginCheck: false, disableCSRFCheck: true }, [200, 403]],
   ["disableOriginCheck", { disableOriginCheck: true }, [200, 200]],
 ])("R9: better-auth's own %s switches off pages, or all of it", async (_, advanced, statuses) => {
-  const { hosts, auth, ...options } = answering(SUBDOMAINS, STATIC);
-  const world = await createWorld({ hosts: SUBDOMAINS, auth: { ...auth, advanced }, ...options });
+  const world = await createWorld({ hosts: SUBDOMAINS, auth: { ...STATIC, advanced } });
   const jane = await world.as("jane", "acme");
-  const globex = originOf(SUBDOMAINS, "globex");
-  const body = { email: jane.email, redirectTo: `${globex}/page` };
-  const answers = [
-    await jane.post("/update-user", { name: "X" }, { headers: { origin: globex } }),
-    await jane.post("/request-password-reset", body),
-  ];
-  expect(answers.map(({ status }) => status)).toEqual(statuses);
+  const origin = originOf(SUBDOMAINS, "globex");
+  const body = { email: jane.email, redirectTo: `${origin}/page` };
+  const renamed = await jane.post("/update-user", { name: "X" }, { headers: { origin } });
+  const asked = await jane.post("/request-password-reset", body);
+  expect([renamed.status, asked.status]).toEqual(statuses);
 });
-
-/** Addresses that a browser takes to Globex, however they are written. */
-const DISGUISES = [
-  ...["http://GLOBEX.Example.COM/page", "HTTP://globex.example.com/page"],
-  ...["https://globex.example.com/page", "http://globex.example.com:8080/page"],
-  ...["http://globex.example.com./page", "http://globex.example.com.:8080/page"],
-  "http://acme.example.com@globex.example.com/page",
-  "http://globex.example.com\\@acme.example.com/page",
-  ...["http:\\\\globex.example.com/page", "http:/globex.example.com/page"],
-  ...["http:///globex.example.com/page", "http://glo\tbex.example.com/page"],
-  ...["http://%67lobex.example.com/page", "http://\uff47lobex.example.com/page"],
-  ...["http://globex\u3002example.com/page", " http://globex.example.com/page"],
-  ...["//globex.example.com/page", "/\\globex.example.com/page"],
-  "http://globex.example.com?x=http://acme.example.com/",
-  "http://globex.example.com#@acme.example.com/",
-];
 
 // Every host there is: a mistake, but one that people make.
 describe("R9: addresses in disguise, where everything is trusted", () => {
@@ -228,29 +191,42 @@ describe("R9: addresses in disguise, where everything is trusted", () => {
     return jane.post("/request-password-reset", { email: jane.email, redirectTo });
   }
 
-  it.each(DISGUISES)("%j is Globex's", async (address) => {
+  // A browser takes all of them to Globex; the last one to a tenant which does not exist.
+  it.each([
+    "HTTP://GLOBEX.Example.COM/page",
+    "https://globex.example.com/page",
+    "http://globex.example.com.:8080/page",
+    "http://acme.example.com@globex.example.com/page",
+    "http://globex.example.com\\@acme.example.com/page",
+    "http:\\\\globex.example.com/page",
+    "http:/globex.example.com/page",
+    "http://glo\tbex.example.com/page",
+    "http://%67lobex.example.com/page",
+    "http://\uff47lobex\u3002example.com/page",
+    " http://globex.example.com/page",
+    "//globex.example.com/page",
+    "/\\globex.example.com/page",
+    "http://globex.example.com?x=http://acme.example.com/",
+    "http://globex.example.com#@acme.example.com/",
+    "http://nobody.example.com/page",
+  ])("%j is refused", async (address) => {
     expectRefused(await ask(address), 403, "INVALID_REDIRECT_URL");
     expect(world.mails).toEqual([]);
   });
 
-  it("a host of a tenant which does not exist is nobody's to trust", async () => {
-    // What is no address of a page is better-auth's to refuse.
+  it("control: these are good, and what is no address of a page is better-auth's to refuse", async () => {
     for (const address of ["http://[", "mailto:a@globex.example.com"]) {
       expect((await ask(address)).status, address).toBeLessThan(500);
     }
-    expect((await ask("http://nobody.example.com/page")).status).toBe(403);
-    expect(world.mails).toEqual([]);
-  });
-
-  it.each([
-    "http://ACME.example.com:8080/page",
-    "http://globex.example.com@acme.example.com/page",
-    "https://somewhere.else.org/page",
-    "http://example.com/globex.example.com",
-    "/globex.example.com",
-  ])("control: %s is not", async (redirectTo) => {
-    expect((await ask(redirectTo)).status).toBe(200);
-    expect(world.mails).toHaveLength(1);
+    for (const address of [
+      "http://ACME.example.com:8080/page",
+      "http://globex.example.com@acme.example.com/page",
+      "https://somewhere.else.org/globex.example.com",
+      "/globex.example.com",
+    ]) {
+      expect([address, (await ask(address)).status]).toEqual([address, 200]);
+      expect(world.mails).toHaveLength(1);
+    }
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { byDomain, bySubdomain, type ResolveTenantContext } from "../../src/index";
 import { Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
-import { outcome, queryOf, shareWorld } from "../support/world";
+import { outcome, shareWorld } from "../support/world";
 
 type Named = Record<string, string>;
 
@@ -137,7 +137,7 @@ const newcomer = (email = `${crypto.randomUUID()}@example.com`) => ({
 });
 
 describe("requests by host", () => {
-  const allowedHosts = ["localhost:3000", "example.com", "*.example.com", "*.unknown.org"];
+  const allowedHosts = ["localhost:3000", "example.com", "*.example.com", "*.unknown.com"];
   const fallback = "http://example.com";
   const world = shareWorld({
     tenant: { resolveTenantId: resolve },
@@ -165,16 +165,12 @@ describe("requests by host", () => {
     ] as const) {
       const { browser, user } = await signUpAt(home, "everywhere@example.com");
       expect(user.tenantId).toBe(world.ids[place]);
-      for (const host of [
-        "acme.example.com",
-        "globex.example.com",
-        "example.com",
-        "a.unknown.org",
-      ]) {
+      for (const name of ["acme.example", "globex.example", "example", "a.unknown"]) {
+        const host = `${name}.com`;
         const window = visit(host, {}, browser);
         const { data } = await window.get<Signed | null>("/get-session");
         // Hosts of nobody are the platform's.
-        const isHome = host === home || (place === "platform" && host === "a.unknown.org");
+        const isHome = host === home || (place === "platform" && host === "a.unknown.com");
         expect([host, data?.user.id]).toEqual([host, isHome ? user.id : undefined]);
         if (!isHome) expect((await window.post("/update-user", { name: "X" })).status).toBe(401);
       }
@@ -200,22 +196,5 @@ describe("requests by host", () => {
       const answer = await browser.post(path, { ...newcomer(), tenantId: world.ids.acme });
       expect(outcome(answer)).toEqual([404, "TENANT_NOT_FOUND"]);
     }
-  });
-
-  it("a link in a mail begins with its host, and leads back from the base domain too", async () => {
-    const { email } = newcomer();
-    await signUpAt("example.com", email);
-    const { browser } = await signUpAt("acme.example.com", email);
-    await browser.post("/request-password-reset", { email, redirectTo: "/reset" });
-    const link = new URL(world.lastMail("reset").url);
-    expect(link.host).toBe("acme.example.com");
-    link.host = "example.com";
-    const platform = visit("example.com");
-    const { token } = queryOf((await platform.get(link.href)).location);
-    const newPassword = "another password";
-    expect((await platform.post("/reset-password", { newPassword, token })).status).toBe(200);
-    const signIn = async (host: string) =>
-      (await visit(host).post("/sign-in/email", { email, password: newPassword })).status;
-    expect([await signIn("acme.example.com"), await signIn("example.com")]).toEqual([200, 401]);
   });
 });

@@ -61,18 +61,15 @@ describe("requests by slug", () => {
     expect(await ask("globex")).toBeNull();
   });
 
-  it("404 for a slug that nobody has, whatever the endpoint", async () => {
-    const nowhere = at("nobody");
+  it("404 for a slug that nobody has, whatever the endpoint; an empty one names nothing", async () => {
     const answers = [
-      await nowhere.get("/get-session"),
-      await nowhere.post("/sign-up/email", person()),
-      await nowhere.post("/tenant/sign-in/email", person()),
+      await at("nobody").post("/sign-up/email", person()),
+      await at("nobody").post("/tenant/sign-in/email", person()),
     ];
-    for (const slug of ["%00", "acme%20", "é"]) {
+    for (const slug of ["nobody", "%00", "acme%20", "é"]) {
       answers.push(await at(slug).get("/get-session"));
     }
     expect(answers.map(outcome)).toEqual(answers.map(() => [404, "TENANT_NOT_FOUND"]));
-    // An empty one names nothing.
     const { data } = await at("").post<Signed>("/sign-up/email", person());
     expect(data.user.tenantId).toBeNull();
     const { code } = await at("").post("/tenant/sign-in/email", person());
@@ -119,11 +116,8 @@ describe("requests by slug", () => {
 
   it("R9: no address belongs to a tenant because of it", async () => {
     const { email } = await world.as("reset", "acme");
-    const reset = async (redirectTo: string) =>
-      (await at("acme").post("/request-password-reset", { email, redirectTo })).status;
-    expect(await reset("https://pages.example.com/t/globex")).toBe(200);
-    expect(await reset("/t/acme/reset")).toBe(200);
-    expect(await reset("https://evil.example.com")).toBe(403);
+    const body = { email, redirectTo: "https://pages.example.com/t/globex" };
+    expect((await at("acme").post("/request-password-reset", body)).status).toBe(200);
   });
 });
 

@@ -1,5 +1,5 @@
 import { APIError, createAuthMiddleware } from "better-auth/api";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type ResolvedTenant, runInTenant } from "../../src/index";
 import { nameTenant, type TenantNames } from "../../src/naming/request";
 import type { Browser, RequestOptions } from "../support/browser";
@@ -10,6 +10,7 @@ import {
   expectRefused,
   outcome,
   type Place,
+  queryOf,
   SUBDOMAINS,
   shareWorld,
   type World,
@@ -25,8 +26,8 @@ let count = 0;
 const newcomer = () => ({ name: "New", email: `new-${++count}@example.com`, password: PASSWORD });
 const SIGN_IN = { email: EMAIL, password: PASSWORD };
 const GOOGLE = { providerId: "google", clientId: "client-id", clientSecret: "a-secret" };
-type SignedUp = { user?: { tenantId: string | null } };
-const signUp = (browser: Browser, path = OWN) => browser.post<SignedUp>(path, newcomer());
+const signUp = (browser: Browser, path = OWN) =>
+  browser.post<{ user?: { tenantId: string | null } }>(path, newcomer());
 
 /** Paths of which the resolver was asked, and what ran of the application. */
 const asked: unknown[] = [];
@@ -63,16 +64,13 @@ function naming({ resolver, body, query, header }: Names) {
 describe("R1: who names the tenant", () => {
   it.each<[path: string, names: Names, lands: Place]>([
     [OWN, {}, "platform"],
-    [OWN, { header: "acme" }, "acme"],
     [OWN, { query: "acme", header: "globex" }, "acme"],
     [OWN, { resolver: "acme", query: "globex", header: "globex" }, "acme"],
-    [OURS, { header: "acme" }, "acme"],
     [OURS, { body: "acme", query: "globex", header: "globex" }, "acme"],
     [OURS, { resolver: "acme", body: "globex", query: "globex", header: "globex" }, "acme"],
     // What is empty is no answer, and the next place is asked.
     [OWN, { query: "" }, "platform"],
-    [OWN, { resolver: "", query: "", header: "acme" }, "acme"],
-    [OWN, { resolver: "undefined", header: "acme" }, "acme"],
+    [OWN, { resolver: "undefined", query: "", header: "acme" }, "acme"],
     [OURS, { resolver: "", body: "", query: "acme" }, "acme"],
   ])("%s with %j lands at %s", async (path, names, lands) => {
     const person = newcomer();
@@ -110,21 +108,20 @@ describe("R1: who names the tenant", () => {
     expect(data.user).toMatchObject({ tenantId: null });
   });
 
-  it.each([
-    ["POST", OWN],
-    ["GET", "/get-session"],
-    ["POST", OURS],
-    ["GET", "/tenant/oauth-config/list"],
-  ])("a tenant that is named twice in the query is refused at %s %s", async (method, path) => {
-    const operator = await world.operator();
+  it("a tenant that is named twice in the query is refused everywhere", async () => {
     const { acme, globex } = world.ids;
-    const caller = path.includes("sign-") ? world.at(null) : operator;
+    const operator = await world.operator();
     await world.unchanged(async () => {
       for (const second of [globex, ""]) {
-        const headers = second ? {} : world.naming("acme");
-        const options = { method, headers, ...(method === "POST" && { body: newcomer() }) };
-        const answer = await caller.send(`${path}?tenantId=${acme}&tenantId=${second}`, options);
-        expect(outcome(answer), second).toEqual([400, "VALIDATION_ERROR"]);
+        const twice = `?tenantId=${acme}&tenantId=${second}`;
+        const answers = [
+          await signUp(world.at(second ? null : "acme"), `${OWN}${twice}`),
+          await signUp(world.at(second ? null : "acme"), `${OURS}${twice}`),
+          await operator.get(`/get-session${twice}`),
+          await operator.get(`/tenant/oauth-config/list${twice}`),
+        ];
+        const invalid = [400, "VALIDATION_ERROR"];
+        expect(answers.map(outcome)).toEqual(answers.map(() => invalid));
       }
     });
     // Control: another parameter twice is fine.
@@ -132,29 +129,13 @@ describe("R1: who names the tenant", () => {
     expect((await signUp(world.at(null), once)).data.user?.tenantId).toBe(acme);
   });
 
-  it("a body of ours whose tenantId is no text is refused, whatever else is said", async () => {
-    await world.unchanged(async () => {
-      for (const tenantId of [[world.ids.acme], 42, { id: world.ids.acme }, true]) {
-        const body = { ...newcomer(), tenantId };
-        for (const place of [null, "globex"]) {
-          expect((await world.at(place).post(OURS, body)).status).toBe(400);
-        }
-      }
-    });
+  it("runInTenant() refuses what is no id, and runs nothing", async () => {
+    const run = vi.fn(async () => {});
+    for (const tenantId of ["", undefined, null, 42, ["acme"], { slug: "acme" }]) {
+      await expect(async () => runInTenant(tenantId as string, run)).rejects.toThrow();
+    }
+    expect(run).not.toHaveBeenCalled();
   });
-
-  it.each([[""], [undefined], [null], [42], [["acme"]], [{ slug: "acme" }]])(
-    "runInTenant() refuses %j, and runs nothing",
-    async (tenantId) => {
-      let ran = false;
-      const run = async () =>
-        runInTenant(tenantId as string, async () => {
-          ran = true;
-        });
-      await expect(run()).rejects.toThrow();
-      expect(ran).toBe(false);
-    },
-  );
 });
 
 describe("R2: the tenant has to be named, and to exist", () => {
@@ -206,52 +187,18 @@ describe("R2: the tenant has to be named, and to exist", () => {
     });
   });
 
-  it.each<[path: string, body?: object]>([
-    [OURS, newcomer()],
-    ["/tenant/oauth-config/register", GOOGLE],
-    ["/tenant/oauth-config/list"],
-  ])("%s without a tenant is a 400, also with a session of one", async (path, body) => {
+  it("on /tenant/* no tenant is a 400, also with a session of one", async () => {
     const operator = await world.operator();
     const jane = world.at("platform", await world.as("jane", "acme"));
-    await world.unchanged(async () => {
-      for (const window of path === OURS ? [operator, jane] : [operator]) {
-        for (const empty of [{}, { tenantId: "" }] as Record<string, string>[]) {
-          const answer = body
-            ? await window.post(path, { ...body, ...empty })
-            : await window.get(path, { query: empty });
-          expect(outcome(answer)).toEqual([400, "TENANT_ID_REQUIRED"]);
-        }
-      }
-    });
+    const answers = await world.unchanged(async () => [
+      await jane.post(OURS, newcomer()),
+      await operator.post(OURS, { ...newcomer(), tenantId: "" }),
+      await operator.post("/tenant/oauth-config/register", GOOGLE),
+      await operator.get("/tenant/oauth-config/list", { query: { tenantId: "" } }),
+    ]);
+    const required = [400, "TENANT_ID_REQUIRED"];
+    expect(answers.map(outcome)).toEqual(answers.map(() => required));
   });
-});
-
-it("threat: checked one id, acted on another. The winner of R1 is acted on, and the session must fit it", async () => {
-  const make = async () => {
-    const { id } = await world.createTenant();
-    return Object.assign(await world.signUp(id), { at: id });
-  };
-  // Four tenants that a request names, and a fifth whose session it carries: Jane is in each.
-  const people = { resolver: await make(), query: await make() };
-  const [body, header, stranger] = [await make(), await make(), await make()];
-  for (const winner of ["resolver", "query"] as const) {
-    const { id, at } = people[winner];
-    const resolver = winner === "resolver" ? at : "";
-    const named = naming({ resolver, body: body.at, query: people.query.at, header: header.at });
-    const { options } = named;
-    const rename = (of: Browser, changes: object) =>
-      world.at("platform", of).post("/update-user", changes, options);
-    const mine = { ...named.body, name: "Mine" };
-    const update = await world.unchanged(() => rename(stranger, mine));
-    expect(outcome(update)).toEqual([401, "UNAUTHORIZED"]);
-    world.mails.length = 0;
-    await stranger.fork({}).post("/request-password-reset", { email: EMAIL }, options);
-    expect(world.mails).toMatchObject([{ userId: id, sentIn: at }]);
-    // The same request with a session that fits acts on the winner, and on nobody else.
-    await rename(people[winner], { name: at });
-    const renamed = await world.database.query(`select id from "user" where name = ?`, [at]);
-    expect(renamed).toEqual([{ id }]);
-  }
 });
 
 it.each(["http://localhost:3000", undefined])(
@@ -262,22 +209,18 @@ it.each(["http://localhost:3000", undefined])(
     // Signed up by the server, so that the forged requests are the first ones over HTTP.
     await api.signUpEmailTenant({ body: { tenantId, name: "Somebody", ...SIGN_IN } });
     await api.registerTenantOAuthConfig({ body: { tenantId, ...GOOGLE } });
-    const social = ["/tenant/sign-in/social", { provider: "google" }] as const;
-    const browser = at("acme");
-    for (const headers of [
-      { host: "evil.example" },
-      { "x-forwarded-host": "evil.example", "x-forwarded-proto": "https" },
-    ] as Record<string, string>[]) {
-      const evil = { headers: { ...headers, origin: "http://evil.example" } };
-      const base = "http://evil.example/api/auth";
-      await browser.post(`${base}/request-password-reset`, { email: EMAIL }, evil);
-      await browser.post(`${base}${social[0]}`, social[1], evil);
+    const ask = async (base = "", headers = {}) => {
+      await at("acme").post(`${base}/request-password-reset`, { email: EMAIL }, { headers });
+      const social = { provider: "google" };
+      return at("acme").post<{ url: string }>(`${base}/tenant/sign-in/social`, social, { headers });
+    };
+    const forwarded = { "x-forwarded-host": "evil.example", "x-forwarded-proto": "https" };
+    for (const headers of [{ host: "evil.example" }, forwarded]) {
+      await ask("http://evil.example/api/auth", { ...headers, origin: "http://evil.example" });
       mails.length = 0;
-      await browser.post("/request-password-reset", { email: EMAIL });
+      const { redirect_uri } = queryOf((await ask()).data.url);
       expect(mails.map(({ url }) => new URL(url).origin)).toEqual(["http://localhost:3000"]);
-      const { data } = await browser.post<{ url: string }>(...social);
-      const callback = new URL(data.url).searchParams.get("redirect_uri");
-      expect(callback).toBe("http://localhost:3000/api/auth/tenant/callback/google");
+      expect(redirect_uri).toBe("http://localhost:3000/api/auth/tenant/callback/google");
     }
   },
 );
@@ -302,7 +245,6 @@ describe("threat: an answer dropped. A resolver that answers what nobody can und
 
   it.each<[string, (ids: World["ids"]) => unknown, said: RegExp]>([
     ["a number", () => 42, /answered 42 /],
-    ["zero", () => 0, /answered 0 /],
     ["NaN", () => Number.NaN, /answered NaN /],
     ["true", () => true, /boolean/],
     ["an array of an id", ({ globex }) => [globex], /an array/],
@@ -310,9 +252,6 @@ describe("threat: an answer dropped. A resolver that answers what nobody can und
     ["an empty slug", () => ({ slug: "" }), /object/],
     ["a slug that is a number", () => ({ slug: 7 }), /object/],
     ["a function", () => () => "globex", /function/i],
-    ["a big number", () => 1n, /bigint/],
-    ["a symbol", () => Symbol("globex"), /symbol/i],
-    ["a boxed string", ({ globex }) => Object(globex), /object/i],
     [
       "an error",
       () => {
@@ -377,12 +316,11 @@ describe("numbers, where ids are numbers", () => {
     expect([status, String(data.user?.tenantId)]).toEqual([200, world.ids.acme]);
   });
 
-  it.each([[Number.NaN], [1.5], [-1], [4711], [true], [[1]]])("%j is nobody's", async (answer) => {
-    const { status } = await answering(
-      () => answer,
-      () => world.unchanged(() => signUp(world.at("globex"))),
-    );
-    expect(status).toBeGreaterThanOrEqual(400);
+  it("any other number, and what is none, is nobody's", async () => {
+    for (const answer of [Number.NaN, 1.5, -1, 4711, true, [1]]) {
+      const ask = () => world.unchanged(() => signUp(world.at("globex")));
+      expect((await answering(() => answer, ask)).status).toBeGreaterThanOrEqual(400);
+    }
   });
 });
 

@@ -81,10 +81,8 @@ describe("R12: rate limits", () => {
   type Rules = NonNullable<NonNullable<BetterAuthOptions["rateLimit"]>["customRules"]>;
 
   /** How many requests from a new address are let through before the first that is limited. */
-  async function letThrough(
-    path: string,
-    { world, post }: Awaited<ReturnType<typeof createGuarded>>,
-  ) {
+  type Guarded = Awaited<ReturnType<typeof createGuarded>>;
+  async function letThrough(path: string, { world, post }: Guarded) {
     const name: Record<string, string> = path.startsWith("/tenant/") ? {} : world.naming("acme");
     const browser = world.browser({ ...name, ...fromNewAddress() });
     for (let count = 0; count < 6; count++) {
@@ -102,38 +100,29 @@ describe("R12: rate limits", () => {
       { pathMatcher: (path: string) => /^\/(sign-in\/email$|callback\/)/.test(path), ...upTo(1) },
     ],
   };
-  it.each<[string, Rules, BetterAuthPlugin[], Record<string, number>]>([
+  it.each<[string, Rules, Record<string, number>, BetterAuthPlugin[]?]>([
     [
       "rules of the application count for both, the first that fits",
       { "/sign-in/email": upTo(2), "/sign-in/*": upTo(1), "/sign-up/*": async () => upTo(1) },
-      [],
       { "/sign-in/email": 2, [SIGN_IN]: 2, [SOCIAL]: 1, [SIGN_UP]: 1, "/sign-up/email": 1 },
     ],
     [
       "no limit is none for both, and callbacks have theirs",
       { "/sign-in/email": false, "/callback/*": upTo(1) },
-      [],
       { "/sign-in/email": 6, [SIGN_IN]: 6, "/callback/google": 1, "/tenant/callback/google": 1 },
     ],
     [
       "a rule for the tenant's own path counts for that one",
       { "/sign-in/email": upTo(1), [SIGN_IN]: upTo(4) },
-      [],
       { "/sign-in/email": 1, [SIGN_IN]: 4 },
     ],
     [
       "a rule of another plugin counts as well, and better-auth's own",
       {},
+      { "/sign-in/email": 1, [SIGN_IN]: 1, "/tenant/callback/google": 1, [SOCIAL]: 3 },
       [byPlugin],
-      {
-        "/sign-in/email": 1,
-        [SIGN_IN]: 1,
-        "/tenant/callback/google": 1,
-        [SOCIAL]: 3,
-        [SIGN_UP]: 3,
-      },
     ],
-  ])("%s", async (_, customRules, plugins, expected) => {
+  ])("%s", async (_, customRules, expected, plugins) => {
     const guarded = await createGuarded({ rateLimit: { enabled: true, customRules } }, plugins);
     for (const [path, count] of Object.entries(expected)) {
       expect([path, await letThrough(path, guarded)]).toEqual([path, count]);
@@ -150,10 +139,7 @@ describe("R12: rate limits", () => {
     ["tenants in the body", (_, tenantId) => ({ body: { tenantId } })],
     ["tenants in the query", (_, id, path) => ({ path: `${path}?tenantId=${id}` })],
     ["tenants that are not there", (index) => ({ body: { tenantId: `no-${index}` } })],
-    ["e-mails", (index) => ({ body: { email: `ann-${index}@example.com` } })],
     ["ways to write the path", (index, _, path) => ({ path: inTurn(path)[index % 3] ?? "" })],
-    ["cookies", (index) => ({ headers: { cookie: `better-auth.session_token=${index}` } })],
-    ["hosts", (index) => ({ headers: { "x-forwarded-host": `h${index}.example` } })],
   ])("threat: rate limit reset by rotation: rotating %s changes nothing", async (_, rotate) => {
     for (const endpoint of [SIGN_IN, "/sign-in/email"]) {
       const address = fromNewAddress();
@@ -331,43 +317,37 @@ describe.each(ORDERS.slice(0, 2))("R12: what others see, with tenantAuth() %s", 
     }
   });
 
-  it.each(["query", "body"])(
-    "R7: inside a request of another tenant than its %s names it is a conflict",
-    async (place) => {
-      await world.janes();
-      const { acme, globex } = world.ids;
-      const path = place === "query" ? `${SIGN_IN}?tenantId=${globex}` : SIGN_IN;
-      const inner: unknown[] = [];
-      const nested = async () => {
-        const body = { ...jane, ...(place === "body" && { tenantId: globex }) };
-        const { status, data } = await world.browser().post(path, body);
+  it("R7: inside a request of another tenant than its query or body names it is a conflict", async () => {
+    await world.janes();
+    const { acme, globex: tenantId } = world.ids;
+    const inner: unknown[] = [];
+    const nested = async () => {
+      const byQuery = world.browser().post(`${SIGN_IN}?tenantId=${tenantId}`, jane);
+      const byBody = world.browser().post(SIGN_IN, { ...jane, tenantId });
+      for (const { status, data } of await Promise.all([byQuery, byBody])) {
         inner.push([status, JSON.stringify(data)]);
-      };
-      watch.nested = nested;
-      await world.browser().post(SIGN_IN, { ...jane, tenantId: acme });
-      await runInTenant(acme, nested);
-      const conflict = [409, expect.not.stringContaining(acme)];
-      expect(inner).toEqual([conflict, conflict]);
-    },
-  );
+      }
+    };
+    watch.nested = nested;
+    await world.browser().post(SIGN_IN, { ...jane, tenantId: acme });
+    await runInTenant(acme, nested);
+    expect(inner).toEqual(Array(4).fill([409, expect.not.stringContaining(acme)]));
+  });
 
-  /*
-   * A request to an endpoint of ours goes on as a request to better-auth's own. Whoever gets it
-   * there, a hook or a mail sender, finds all of the first one in it.
-   */
-  async function move(more: RequestInit & { duplex?: "half" }) {
+  it("a request goes on with all that is in it, also while its body is being sent", async () => {
     await world.as("jane", "acme");
-    const headers = { "content-type": "application/json", "x-custom": "kept" };
-    const url = `${BASE_URL}${SIGN_IN}?a=b`;
-    const sent = new Request(url, { method: "POST", headers, ...more });
+    const body = JSON.stringify(bodyFor(SIGN_IN, world));
+    const client = new AbortController();
+    const sent = new Request(`${BASE_URL}${SIGN_IN}?a=b`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-custom": "kept" },
+      body: new Blob([body]).stream(),
+      redirect: "manual",
+      signal: client.signal,
+      duplex: "half",
+    } as RequestInit);
     expect((await world.auth.handler(sent)).status).toBe(200);
-    if (!watch.last) throw new Error("nobody has seen the request");
-    return { sent, seen: watch.last };
-  }
-  const body = () => JSON.stringify(bodyFor(SIGN_IN, world));
-
-  it("method, headers, query, body and redirect mode go along", async () => {
-    const { seen } = await move({ body: body(), redirect: "manual" });
+    const seen = watch.last as Request;
     expect(seen).toBeInstanceOf(Request);
     const { url, method, headers, redirect } = seen;
     expect([url, method, headers.get("x-custom"), redirect]).toEqual([
@@ -376,25 +356,14 @@ describe.each(ORDERS.slice(0, 2))("R12: what others see, with tenantAuth() %s", 
       "kept",
       "manual",
     ]);
-    expect([await seen.clone().text(), await seen.text()]).toEqual([body(), body()]);
-  });
-
-  it("a body that is still being sent goes along, and that the client has gone", async () => {
-    const client = new AbortController();
-    const stream = new ReadableStream({
-      start(controller) {
-        for (const letter of body()) controller.enqueue(new TextEncoder().encode(letter));
-        controller.close();
-      },
-    });
-    const { sent, seen } = await move({ body: stream, duplex: "half", signal: client.signal });
     const clone = seen.clone();
+    expect([await clone.text(), await seen.text()]).toEqual([body, body]);
+    // That the client has gone is seen as well.
     const reasons: unknown[] = [];
     for (const { signal } of [seen, clone]) {
       expect(signal.aborted).toBe(false);
       signal.addEventListener("abort", () => reasons.push(signal.reason));
     }
-    expect(await seen.text()).toBe(body());
     client.abort("gone");
     expect(seen.signal).toBe(sent.signal);
     expect(clone.signal.aborted).toBe(true);

@@ -1,5 +1,3 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { socialProviderList } from "better-auth/social-providers";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { OAuthConfigCheck } from "../../src/index";
@@ -8,13 +6,7 @@ import { databases } from "../support/database";
 import { BASE_URL } from "../support/instance";
 import { sample } from "../support/matrix";
 import { fakeNetwork, type Sent, unreachable } from "../support/providers";
-import {
-  createWorld,
-  expectRefused,
-  type OAuthTenant,
-  outcome,
-  shareWorld,
-} from "../support/world";
+import { expectRefused, type OAuthTenant, outcome, shareWorld } from "../support/world";
 
 const GITLAB = "https://gitlab.acme.example";
 const GOOGLE = { providerId: "google", clientId: "acme-client", clientSecret: "acme-secret" };
@@ -25,11 +17,7 @@ const ADDRESSES = {
   discovery: "https://accounts.google.com/.well-known/openid-configuration",
 };
 type Address = keyof typeof ADDRESSES;
-const COGNITO = {
-  domain: "app.auth.eu-west-1.amazoncognito.com",
-  region: "eu-west-1",
-  userPoolId: "eu-west-1_App",
-};
+const COGNITO = { domain: "a.amazoncognito.com", region: "eu-west-1", userPoolId: "eu-west-1_App" };
 
 const world = shareWorld({ tenant: { trustedProviderHosts: ["gitlab.acme.example"] } });
 let acme: OAuthTenant;
@@ -91,6 +79,8 @@ describe("a good config", () => {
     const secretive = sent.filter((request) => said(request).includes(GOOGLE.clientSecret));
     expect(secretive.map(({ url }) => url)).toEqual([ADDRESSES.token]);
     expect(secretive.map(({ body }) => body).join()).toContain("grant_type=authorization_code");
+    // Threat: into the network: a redirect is never followed.
+    expect(sent.map(({ redirect }) => redirect)).not.toContain("follow");
   });
 
   it("the stored one is the tenant's own, with its options and redirect URI", async () => {
@@ -154,12 +144,25 @@ describe("what can be wrong", () => {
     ]);
   });
 
+  /** What is given up, and a clock that the test moves. */
+  function spyOnTimeouts() {
+    const timeouts: number[] = [];
+    const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation((milliseconds) => {
+      timeouts.push(milliseconds);
+      return new AbortController().signal;
+    });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => {
+      spy.mockRestore();
+      vi.useRealTimers();
+    });
+    return timeouts;
+  }
+
   it("the provider takes its time", async () => {
     const timeouts = spyOnTimeouts();
     const never = () => new Promise<Response>(() => {});
     const sent = google({ authorization: never, token: never, discovery: never });
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    onTestFinished(() => void vi.useRealTimers());
     const checking = check();
     await vi.waitUntil(() => sent.length === 3, { interval: 1 });
     await vi.advanceTimersByTimeAsync(5000);
@@ -178,22 +181,10 @@ describe("what can be wrong", () => {
     const pull = (stream: ReadableStreamDefaultController) =>
       stream.enqueue(new TextEncoder().encode("x".repeat(1024)));
     google({ authorization: () => new Response(new ReadableStream({ pull, cancel })) });
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    onTestFinished(() => void vi.useRealTimers());
     expect((await check()).ok).toBe(true);
     expect(vi.getTimerCount()).toBe(0);
     expect([timeouts.length, cancel.mock.calls.length]).toEqual([2, 1]);
   });
-
-  function spyOnTimeouts() {
-    const timeouts: number[] = [];
-    const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation((milliseconds) => {
-      timeouts.push(milliseconds);
-      return new AbortController().signal;
-    });
-    onTestFinished(() => spy.mockRestore());
-    return timeouts;
-  }
 
   it("credentials that cannot be read any more", async () => {
     await acme.register(GOOGLE);
@@ -262,26 +253,23 @@ describe("before there is a config", () => {
     expect(sent).toEqual([]);
   });
 
-  it.each([{ clientId: "id" }, { clientSecret: "secret" }, { clientId: "", clientSecret: "" }])(
-    "half a config is none: %j",
-    async (part) => {
-      await acme.register(GOOGLE);
-      const sent = fakeNetwork();
-      expectRefused(await acme.check({ providerId: "google", ...part }), 400, "VALIDATION_ERROR");
-      expect(sent).toEqual([]);
-    },
-  );
+  it("half a config is none", async () => {
+    await acme.register(GOOGLE);
+    const sent = fakeNetwork();
+    const half = { providerId: "google", clientId: "id" };
+    expectRefused(await acme.check(half), 400, "VALIDATION_ERROR");
+    expect(sent).toEqual([]);
+  });
 });
 
 describe("what could not be seen", () => {
-  it.each([{ error: "invalid_request" }, {}])(
-    "whether the credentials are accepted, unless the provider says so: %j",
-    async (body) => {
+  it("whether the credentials are accepted, unless the provider says so", async () => {
+    for (const body of [{ error: "invalid_request" }, {}]) {
       google({ token: () => Response.json(body, { status: 400 }) });
       expect(await findingOf("token")).toMatchObject({ ok: null });
       expect((await check()).ok).toBe(true);
-    },
-  );
+    }
+  });
 
   it("whether the redirect URI is registered, unless the provider leads back to it", async () => {
     const redirectURI = `${CALLBACK}/google`;
@@ -298,37 +286,6 @@ describe("what could not be seen", () => {
     google({ authorization: leadTo("https://accounts.google.com/signin/oauth/error") });
     expect(await findingOf("redirectURI")).toMatchObject({ ok: null });
   });
-});
-
-it("threat: into the network: a redirect is never followed", async () => {
-  const visits: string[] = [];
-  const listen = async (answer: (path: string) => string | undefined) => {
-    const server = createServer(({ url = "/" }, response) => {
-      const location = answer(url);
-      response.writeHead(location ? 307 : 200, location ? { location } : {}).end("{}");
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => {
-      server.closeAllConnections();
-      server.close();
-    });
-    return `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  };
-  const inside = await listen((path) => void visits.push(`inside ${path}`));
-  const outside = await listen((path) => {
-    visits.push(path);
-    return `http://${inside}${path}`;
-  });
-  const exposed = await createWorld({ tenant: { trustedProviderHosts: [outside] } });
-  const tenant = await exposed.oauthTenant();
-  const options = { issuer: `http://${outside}` };
-  const { data } = await tenant.check({ ...GOOGLE, providerId: "gitlab", options });
-  expect(visits.map(withoutQuery).sort()).toEqual([
-    "/.well-known/openid-configuration",
-    "/oauth/authorize",
-    "/oauth/token",
-  ]);
-  expect(badIn(data)).toContain("discovery");
 });
 
 it("every provider is good when it refuses the code alone, and not when nobody is there", async () => {
@@ -447,7 +404,7 @@ it.each<[string, object, object]>([
   ["paybin", {}, { issuer: "https://evil.example" }],
   ["microsoft", { tenantId: "acme" }, { tenantId: "evil" }],
   ["microsoft", {}, { authority: "https://evil.ciamlogin.com" }],
-  ["cognito", COGNITO, { ...COGNITO, domain: "evil.auth.eu-west-1.amazoncognito.com" }],
+  ["cognito", COGNITO, { ...COGNITO, domain: "evil.amazoncognito.com" }],
   ["cognito", COGNITO, { ...COGNITO, userPoolId: "eu-west-1_Evil" }],
   ["salesforce", { environment: "sandbox" }, { environment: "production" }],
   ["salesforce", {}, { loginUrl: "evil.my.salesforce.com" }],

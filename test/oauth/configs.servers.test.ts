@@ -2,7 +2,6 @@ import { symmetricDecrypt } from "better-auth/crypto";
 import { beforeEach, describe, expect, it } from "vitest";
 import { crowdOn, databases } from "../support/database";
 import { BASE_URL } from "../support/instance";
-import { shareSocialWorld } from "../support/social";
 import {
   type ConfigAnswer,
   createWorld,
@@ -20,7 +19,6 @@ const FULL = {
 };
 const CALLBACK = `${BASE_URL}/tenant/callback/google`;
 const NOT_FOUND = [404, "OAUTH_CONFIG_NOT_FOUND"];
-const STRANGE = ["github", "nobody", "Google", "google ", "__proto__", "%"];
 
 describe.each(databases)("on %s", (kind) => {
   const world = shareWorld({}, kind);
@@ -81,9 +79,7 @@ describe.each(databases)("on %s", (kind) => {
     it("takes any built-in provider, and lists the oldest first", async () => {
       const given = [];
       for (const providerId of ["zoom", "vercel", "google", "github", "atlassian"]) {
-        const { status, data } = await acme.register({ ...GOOGLE, providerId });
-        expect([providerId, status]).toEqual([providerId, 200]);
-        given.push(data);
+        given.push((await acme.register({ ...GOOGLE, providerId })).data);
       }
       const byTime = (a: ConfigAnswer, b: ConfigAnswer) => a.createdAt.localeCompare(b.createdAt);
       const listed = await acme.list();
@@ -92,34 +88,30 @@ describe.each(databases)("on %s", (kind) => {
     });
   });
 
-  describe("delete", () => {
-    it("deletes one config and no other, once, and the pair can be registered again", async () => {
-      const globex = await world.oauthTenant();
-      await acme.register(GOOGLE);
-      const github = await acme.register({ ...GOOGLE, providerId: "github" });
-      const theirs = await globex.register(GOOGLE);
-      expect(await acme.remove("google")).toMatchObject({ status: 200, data: { success: true } });
-      expect([await acme.list(), await globex.list()]).toEqual([[github.data], [theirs.data]]);
-      expect(outcome(await acme.remove("google"))).toEqual(NOT_FOUND);
-      expect((await acme.register(GOOGLE)).status).toBe(200);
-      // With the tenant go all of its own.
-      await (await world.operator()).post("/tenant/delete", { tenantId: acme.id });
-      expect([await acme.stored(), await globex.list()]).toEqual([[], [theirs.data]]);
-    });
+  it("delete deletes one config and no other, once, and the pair can be registered again", async () => {
+    const globex = await world.oauthTenant();
+    await acme.register(GOOGLE);
+    const github = await acme.register({ ...GOOGLE, providerId: "github" });
+    const theirs = await globex.register(GOOGLE);
+    expect(await acme.remove("google")).toMatchObject({ status: 200, data: { success: true } });
+    expect([await acme.list(), await globex.list()]).toEqual([[github.data], [theirs.data]]);
+    expect(outcome(await acme.remove("google"))).toEqual(NOT_FOUND);
+    expect((await acme.register(GOOGLE)).status).toBe(200);
+    // With the tenant go all of its own.
+    await (await world.operator()).post("/tenant/delete", { tenantId: acme.id });
+    expect([await acme.stored(), await globex.list()]).toEqual([[], [theirs.data]]);
   });
 
   describe("update", () => {
     const update = (changes: object) => acme.update({ providerId: "google", ...changes });
 
-    it.each<[string, Partial<ConfigAnswer>]>([
-      ["scopes", { scopes: ["openid"] }],
-      ["the redirect URI", { redirectURI: "https://acme.example/other" }],
-      ["the options", { options: { accessType: "offline" } }],
-      ["to none", { redirectURI: null, options: null, scopes: null }],
-      ["to empty ones", { options: {}, scopes: [] }],
-      ["several at once", { enabled: false, scopes: null, options: { hd: "*" } }],
-      ["nothing", {}],
-    ])("changes %s, and leaves the rest, the secret and other configs too", async (_, changes) => {
+    it.each<Partial<ConfigAnswer>>([
+      { redirectURI: "https://acme.example/other" },
+      { redirectURI: null, options: null, scopes: null },
+      { options: {}, scopes: [] },
+      { enabled: false, scopes: ["openid"], options: { accessType: "offline" } },
+      {},
+    ])("changes %j, and leaves the rest, the secret and other configs too", async (changes) => {
       const globex = await world.oauthTenant();
       const others = [
         await globex.register(FULL),
@@ -161,7 +153,7 @@ describe.each(databases)("on %s", (kind) => {
 
     it("and delete find no config of another name", async () => {
       const { data: before } = await acme.register(FULL);
-      for (const providerId of STRANGE) {
+      for (const providerId of ["github", "nobody", "Google", "google ", "__proto__", "%"]) {
         const answer = await update({ providerId, enabled: false, options: null });
         expect(outcome(answer)).toEqual(NOT_FOUND);
         expect(outcome(await acme.remove(providerId))).toEqual(NOT_FOUND);
@@ -230,37 +222,6 @@ describe.each(databases)("on %s", (kind) => {
       expect(await open("clientSecret")).toBe(`secret-of-client-${i}`);
     }, 60_000);
 
-    it("updates of different fields are all kept", async () => {
-      await acme.register(FULL);
-      const changes = [
-        { scopes: ["one"] },
-        { redirectURI: "https://acme.example/race" },
-        { options: { hd: "race.example" } },
-        { enabled: false },
-      ];
-      const answers = await atOnce(12, (index) =>
-        acme.update({ providerId: "google", ...changes[index % changes.length] }),
-      );
-      expect(statusesOf(answers)).toEqual(new Set([200]));
-      expect(await acme.list()).toMatchObject([Object.assign({}, ...changes)]);
-      expect(await open("clientSecret")).toBe(GOOGLE.clientSecret);
-    });
-
-    it("beside registrations, the id and the secret that are left belong together", async () => {
-      await acme.register(FULL);
-      const answers = await atOnce(12, (index) => {
-        if (index % 3) {
-          const changes = index % 2 ? { enabled: false } : { options: { hd: "race.example" } };
-          return acme.update({ providerId: "google", ...changes });
-        }
-        const clientId = `client-${index}`;
-        return acme.register({ ...FULL, clientId, clientSecret: `secret-of-${clientId}` });
-      });
-      expect(statusesOf(answers)).toEqual(new Set([200]));
-      expect(await open("clientSecret")).toBe(`secret-of-${await open("clientId")}`);
-      expect(await acme.list()).toHaveLength(1);
-    });
-
     it("of many deletions one says it did it; an update is done or finds nothing", async () => {
       await acme.register(GOOGLE);
       const [deletions, updates] = await Promise.all([
@@ -273,22 +234,6 @@ describe.each(databases)("on %s", (kind) => {
         if (answer.status !== 200) expect(outcome(answer)).toEqual(NOT_FOUND);
       }
       expect(await acme.list()).toEqual([]);
-    });
-
-    it("a tenant deleted while configs are registered keeps none of them", async () => {
-      const operator = await world.operator();
-      const providers = ["google", "github", "gitlab", "discord", "slack", "twitch"];
-      const [deleted, ...answers] = await Promise.all([
-        operator.post("/tenant/delete", { tenantId: acme.id }),
-        ...[...providers, ...providers].map((providerId) =>
-          acme.register({ ...GOOGLE, providerId }),
-        ),
-      ]);
-      expect(deleted.status).toBe(200);
-      for (const answer of answers) {
-        if (answer.status !== 200) expect(outcome(answer)).toEqual([404, "TENANT_NOT_FOUND"]);
-      }
-      expect(await acme.stored()).toEqual([]);
     });
 
     // SQLite without the pragma, and MySQL, which skips over foreign keys declared at a column.
@@ -310,39 +255,5 @@ describe.each(databases)("on %s", (kind) => {
         expect(await globex.stored()).toEqual([]);
       },
     );
-  });
-});
-
-describe("sign-ins", () => {
-  const world = shareSocialWorld();
-  const browser = () => world.browser();
-
-  async function createClient() {
-    const acme = await world.oauthTenant();
-    const client = await world.configure(acme.id);
-    const update = (changes: object) => acme.update({ providerId: "gitlab", ...changes });
-    return { ...acme, ...client, update };
-  }
-
-  it.each<[string, object, refused?: true]>([
-    ["after a change of the scopes", { scopes: ["api"] }, true],
-    ["after a change of the redirect URI", { redirectURI: "http://localhost:3000/back" }, true],
-    ["after a change of the options", { options: { prompt: "login" } }, true],
-    ["after a change of the secret", { clientSecret: "the-next-secret" }, true],
-    ["after it was switched off", { enabled: false }, true],
-    ["when nothing was really changed", { enabled: true }],
-  ])("threat: a config that changes mid-flow: a sign-in on its way %s", async (...row) => {
-    const [, changes, refused] = row;
-    const { id, clientSecret, update } = await createClient();
-    const alice = browser();
-    const way = await world.authorize(alice, id);
-    const before = world.idp.exchanges().length;
-    expect((await update({ clientSecret, ...changes })).status).toBe(200);
-    const { location } = await alice.get(way);
-    expect(location).toBe(refused ? "/failed?error=state_mismatch" : "/welcome");
-    const count = refused ? 0 : 1;
-    expect(world.idp.exchanges().length - before).toBe(count);
-    expect(await world.rowsIn(id, "session")).toHaveLength(count);
-    expect(await world.rowsIn(id, "user")).toHaveLength(count);
   });
 });

@@ -1,88 +1,35 @@
 import type { BetterAuthOptions } from "better-auth";
 import { socialProviderList } from "better-auth/social-providers";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { Browser } from "../support/browser";
-import { createDatabase, type TestDatabase } from "../support/database";
+import { createDatabase } from "../support/database";
 import { createPlainInstance } from "../support/instance";
 import { everyCase } from "../support/matrix";
 import { fakeNetwork, publishedKeys, type Sent, signToken } from "../support/providers";
-import { createWorld, outcome, queryOf, type World } from "../support/world";
+import { outcome, queryOf, shareWorld, type World } from "../support/world";
 
 /*
  * A tenant's provider is one of better-auth's own: whatever people do with it, the same requests
  * leave as from a better-auth without tenants that has the same client and the same options.
  */
 
-interface Row {
-  name: string;
-  provider: string;
-  options: Record<string, unknown>;
-  /** In a round each provider comes once, so that one application can be configured like that. */
-  round: number;
-}
+type Row = [provider: string, options: Record<string, unknown>];
 
-const POOL = {
-  domain: "app.auth.eu-west-1.amazoncognito.com",
-  region: "eu-west-1",
-  userPoolId: "eu-west-1_App",
-};
-const OWN_POOL = { ...POOL, domain: "login.acme.example", identityProvider: "AcmeSAML" };
-const CIAM = { tenantId: "acme", authority: "https://acme.ciamlogin.com", profilePhotoSize: 96 };
-const HOSTED = { hd: "acme.example", accessType: "offline", display: "popup", prompt: "consent" };
+const POOL = { domain: "a.amazoncognito.com", region: "eu-west-1", userPoolId: "eu-west-1_App" };
+const DEFAULTS: Row[] = socialProviderList.map((id) => [id, id === "cognito" ? POOL : {}]);
 
 /** Providers that live elsewhere, or are asked in another way, because an option says so. */
-const VARIANTS: [provider: string, options: Record<string, unknown>][] = [
+const VARIANTS: Row[] = [
   ["cloudflare", { tokenEndpointAuthMethod: "client_secret_post" }],
-  ["cognito", OWN_POOL],
-  ["discord", { permissions: 2048 }],
-  ["dropbox", { accessType: "offline" }],
+  ["cognito", { ...POOL, domain: "login.acme.example", identityProvider: "AcmeSAML" }],
   ["facebook", { configId: "4711", fields: ["locale", "timezone"] }],
   ["github", { disableDefaultScope: true, prompt: "select_account" }],
   ["gitlab", { issuer: "https://gitlab.acme.example/git" }],
-  ["google", { ...HOSTED, includeGrantedScopes: false }],
-  ["microsoft", { tenantId: "acme", disableProfilePhoto: true }],
-  ["microsoft", CIAM],
-  ["paybin", { issuer: "https://idp.acme.example" }],
+  ["google", { hd: "acme.example", accessType: "offline", display: "popup", prompt: "consent" }],
+  ["microsoft", { tenantId: "acme", authority: "https://acme.ciamlogin.com" }],
   ["paypal", { environment: "live" }],
-  ["reddit", { duration: "permanent" }],
-  ["salesforce", { environment: "sandbox" }],
   ["salesforce", { loginUrl: "acme.my.salesforce.com" }],
-  ["twitch", { claims: ["preferred_username"] }],
-  ["wechat", { lang: "en" }],
 ];
-const rows: Row[] = [];
-for (const [provider, options] of [
-  ...socialProviderList.map((id) => [id, {}] as const),
-  ...VARIANTS,
-]) {
-  const needed = provider === "cognito" ? POOL : {};
-  const round = rows.filter((row) => row.provider === provider).length;
-  const name = `${provider} ${JSON.stringify(options)}`;
-  rows.push({ name, provider, options: { ...needed, ...options }, round });
-}
-
-/** Who signs in, in everybody's words at once; what two call the same is told apart by the URL. */
-function profile(number: number, url: string) {
-  const id = `${number}`;
-  const email = `alice-${number}@example.com`;
-  const name = url.includes("dropbox") ? { display_name: "Alice" } : "Alice";
-  const plain = {
-    ...{ id, sub: id, user_id: id, account_id: id, oid: id, open_id: id, unionid: id, openid: id },
-    ...{ email, email_verified: true, verified: true, confirmed_email: email },
-    ...{ name, first_name: "Alice", last_name: "Liddell", display_name: "Alice", handle: "Alice" },
-    ...{ nickname: "Alice", username: "alice", login: "alice", state: "active", locked: false },
-    ...{ picture: "https://pictures.example/alice.png", avatar: "a_b", discriminator: "0" },
-    ...{ images: [], "https://slack.com/user_id": id },
-  };
-  const inside = { ...plain, user: plain, viewer: plain };
-  return {
-    ...plain,
-    ...{ user: plain, result: plain, response: plain, success: true, resultcode: "00" },
-    bot: { owner: { user: { ...plain, person: { email } } } },
-    kakao_account: { ...plain, is_email_valid: true, is_email_verified: true, profile: plain },
-    data: url.includes("kick.com") ? [plain] : inside,
-  };
-}
 
 /** A request as it left, with what is random blotted out. */
 function read({ method, url, headers, body }: Sent) {
@@ -104,60 +51,34 @@ function legible(params: URLSearchParams) {
   );
 }
 
-/** The internet: one provider, which knows one person, and takes any code. */
-function playProvider(number: number, aud: string) {
-  return fakeNetwork(({ url, method }) => {
-    const who = profile(number, url);
-    const { sub, email } = who;
-    if (url.endsWith("/emails")) return Response.json([{ email, primary: true, verified: true }]);
-    if (!/token|oauth2\/auth$/i.test(url)) return Response.json(who);
-    const claims = { sub, oid: sub, email, email_verified: true, name: "Alice", aud };
-    return Response.json({
-      ...{ access_token: `access-${method}`, refresh_token: "refresh", token_type: "Bearer" },
-      ...{ expires_in: 7200, openid: sub, unionid: sub, scope: "some" },
-      id_token: signToken({ ...claims, preferred_username: "Alice", hd: "acme.example" }),
-    });
-  });
+/** The internet: one provider, which takes any code, and tells nothing about anybody. */
+function playProvider(aud: string) {
+  const claims = { sub: "7", email: "alice@example.com", aud, hd: "acme.example" };
+  const tokens = { access_token: "access", token_type: "Bearer", id_token: signToken(claims) };
+  return fakeNetwork(({ url }) =>
+    /token|oauth2\/auth$/i.test(url) ? Response.json(tokens) : new Response("", { status: 404 }),
+  );
 }
 
 /** Asked for besides the provider's own. */
 const SCOPES = ["one.more", "and.another"];
 
-/** Somebody signs in, looks at their account, and has its tokens refreshed. */
-async function travel(browser: Browser, row: Row, whose: string) {
-  const pages = { callbackURL: "/welcome", errorCallbackURL: "/failed" };
-  const body = { provider: row.provider, ...pages };
+/** Somebody goes to the provider and comes back: what is asked of it, by them and by the server. */
+async function travel(browser: Browser, [provider]: Row, whose: string) {
+  const body = { provider, callbackURL: "/welcome", errorCallbackURL: "/failed" };
   const start = await browser.post<{ url: string }>("/sign-in/social", body);
-  expect(outcome(start)).toEqual([200, undefined]);
   const { origin, pathname, searchParams } = new URL(start.data.url);
   const { state = "", redirect_uri = "" } = queryOf(start.data.url);
-  const sent = playProvider(700_000 + rows.indexOf(row), clientOf(whose, row.provider).clientId);
+  const sent = playProvider(clientOf(whose, provider).clientId);
   const query = { code: "the-code", state, device_id: "a-device" };
-  const back = await browser.get(redirect_uri, { query });
-  expect(back.location).toBe("/welcome");
-  const { data } = await browser.get<{ user: Record<string, unknown> }>("/get-session");
-  const { data: accounts } = await browser.get<Record<string, string>[]>("/list-accounts");
-  const refreshed = await browser.post("/refresh-token", { accountId: accounts[0]?.id });
-  const { name, email, image, emailVerified } = data.user;
-  return anonymous(whose, {
-    authorization: [`${origin}${pathname}`, legible(searchParams)],
-    requests: sent.map(read),
-    user: { name, email, image, emailVerified },
-    account: accounts.map(({ accountId, scopes }) => [accountId, scopes]),
-    refreshed: [...outcome(refreshed), refreshed.data.accessToken],
-  });
-}
-
-/**
- * What a tenant's people see, without what is the tenant's: whose client it is, the callback, and
- * the server that an account is at where the tenant brought it.
- */
-function anonymous(whose: string, seen: object) {
+  await browser.get(redirect_uri, { query });
+  expect(sent.length).toBeGreaterThan(0);
+  const seen = [`${origin}${pathname}`, legible(searchParams), ...sent.map(read)];
+  // Without what is the tenant's: whose client it is, and the callback.
   return JSON.stringify(seen, null, 1)
     .replaceAll(`${whose}-client`, "client")
     .replaceAll("/tenant/callback/", "/callback/")
-    .replace(/[?]tenant=\w+/g, "")
-    .replace(/"[^"#]+#(?=70)/g, '"');
+    .replace(/[?]tenant=\w+/g, "");
 }
 
 const clientOf = (who: string, provider: string) => ({
@@ -167,7 +88,7 @@ const clientOf = (who: string, provider: string) => ({
 
 /** How an application configures providers: TikTok has a client key, and no client id. */
 function configured(who: string, chosen: Row[], more: object = {}) {
-  const entries = chosen.map(({ provider, options }) => {
+  const entries = chosen.map(([provider, options]) => {
     const { clientId, clientSecret } = clientOf(who, provider);
     const id = provider === "tiktok" ? { clientKey: clientId } : { clientId };
     return [provider, { ...id, clientSecret, scope: SCOPES, ...options, ...more }];
@@ -175,35 +96,17 @@ function configured(who: string, chosen: Row[], more: object = {}) {
   return Object.fromEntries(entries) as NonNullable<BetterAuthOptions["socialProviders"]>;
 }
 
-const opened: TestDatabase[] = [];
-async function open() {
-  const database = await createDatabase("sqlite");
-  opened.push(database);
-  return database;
-}
-
-const trusting = { trustedProviderHosts: ["*.acme.example"] };
-const ofThePlatform = { redirectURI: "https://application.example/back" };
-const plain = new Map<number, Awaited<ReturnType<typeof createPlainInstance>>>();
+const tenant = { trustedProviderHosts: ["*.acme.example"] };
+const redirectURI = "https://application.example/back";
 /** Applications without credentials of their own, and with credentials for every provider. */
-let alone: World;
-let shared: World;
-
-beforeAll(async () => {
-  for (const round of new Set(rows.map((row) => row.round))) {
-    const chosen = rows.filter((row) => row.round === round);
-    const auth = { socialProviders: configured("plain", chosen) };
-    plain.set(round, await createPlainInstance(await open(), auth));
-  }
-  alone = await createWorld({ database: await open(), tenant: trusting });
-  const defaults = rows.filter(({ round }) => round === 0);
-  const auth = { socialProviders: configured("global", defaults, ofThePlatform) };
-  shared = await createWorld({ database: await open(), tenant: trusting, auth });
-}, 60_000);
-afterAll(() => Promise.all(opened.map((database) => database.close())));
+const alone = shareWorld({ tenant });
+const shared = shareWorld({
+  tenant,
+  auth: { socialProviders: configured("global", DEFAULTS, { redirectURI }) },
+});
 
 /** A new tenant with a client of its own. */
-async function settle({ api, createTenant }: World, { provider, options }: Row, more = {}) {
+async function settle({ api, createTenant }: World, [provider, options]: Row, more = {}) {
   const { id: tenantId } = await createTenant();
   const config = { providerId: provider, scopes: SCOPES, options: { ...options, ...more } };
   const body = { tenantId, ...clientOf("own", provider), ...config };
@@ -213,31 +116,25 @@ async function settle({ api, createTenant }: World, { provider, options }: Row, 
 const visit = async (world: World, row: Row) =>
   travel(world.at(await settle(world, row)), row, "own");
 
-// All of them with the servers; else a part of those that have no option, and of the second test.
-const isTurn = (row: Row) => everyCase || rows.indexOf(row) % 5 === 0;
-const tried = rows.filter((row) => row.round > 0 || isTurn(row) || row.provider === "tiktok");
+// All of them with the servers; else a part of those that have no option, Zoom and TikTok in it.
+const tried = DEFAULTS.filter((_, index) => everyCase || index % 5 === 0);
 
-describe.each(tried)("$name", (row) => {
-  let seen: Promise<string> | undefined;
-  const plainly = () => {
-    seen ??= travel(plain.get(row.round)?.browser() as Browser, row, "plain");
-    return seen;
-  };
-
-  it("is asked as better-auth asks it, with the tenant's own client", async () => {
-    expect(await visit(alone, row)).toBe(await plainly());
-  });
-
-  if (isTurn(row)) {
-    it("also where the application has one, which serves the others", async () => {
-      const expected = await plainly();
-      expect(await visit(shared, row)).toBe(expected);
-      if (row.round > 0) return;
-      const { id } = await shared.createTenant();
-      expect(await travel(shared.at(id), row, "global")).toBe(expected);
-    });
-  }
-});
+it.each([...tried, ...VARIANTS])(
+  "%s %j is asked as better-auth asks it, with the tenant's own client",
+  async (...row) => {
+    const database = await createDatabase("sqlite");
+    onTestFinished(() => database.close());
+    const auth = { socialProviders: configured("plain", [row]) };
+    const { browser } = await createPlainInstance(database, auth);
+    const plainly = await travel(browser(), row, "plain");
+    expect(await visit(alone, row)).toBe(plainly);
+    // Also where the application has one, which serves the others.
+    expect(await visit(shared, row)).toBe(plainly);
+    if (VARIANTS.some(([, options]) => options === row[1])) return;
+    const { id } = await shared.createTenant();
+    expect(await travel(shared.at(id), row, "global")).toBe(plainly);
+  },
+);
 
 /** Who signs tokens that better-auth takes in place of a sign-in; LINE is asked itself. */
 const ISSUERS: Record<string, object> = {
@@ -264,7 +161,7 @@ async function enter(tenantId: string, provider: string, claims: object) {
 describe("threat: audience confusion:", () => {
   it.each(Object.keys(ISSUERS))("id tokens of %s are for the tenant's own clients", async (id) => {
     const audience = (who: string) => ({ aud: clientOf(who, id).clientId });
-    const row = rows.find(({ provider }) => provider === id) as Row;
+    const row = DEFAULTS.find(([provider]) => provider === id) as Row;
     const own = await settle(shared, row, { additionalClientIds: [mobile.aud] });
     const { id: sharing } = await shared.createTenant();
     for (const claims of [audience("own"), mobile]) {
@@ -281,8 +178,7 @@ describe("threat: audience confusion:", () => {
     { audience: ["com.acme.desktop", mobile.aud] },
     { appBundleIdentifier: mobile.aud },
   ])("those of Apple, or for %j", async (options) => {
-    const row = rows.find(({ provider }) => provider === "apple") as Row;
-    const tenantId = await settle(shared, row, options);
+    const tenantId = await settle(shared, ["apple", options]);
     expect(await enter(tenantId, "apple", mobile)).toEqual(WELCOME);
     expect(await enter(tenantId, "apple", { aud: "com.other.mobile" })).toEqual(REFUSED);
   });

@@ -5,9 +5,7 @@ import { fakeGoogleAndGitHub } from "../support/providers";
 import { createSocialWorld, GLOBAL, queryOf, shareSocialWorld } from "../support/social";
 import type { Person } from "../support/world";
 
-interface SignedIn {
-  user: { tenantId: string | null };
-}
+type SignedIn = { user: { tenantId: string | null } };
 
 describe("where a session alone names the tenant, providers are that tenant's:", () => {
   const world = shareSocialWorld({

@@ -177,22 +177,15 @@ describe.each(databases)("on %s", (database) => {
   });
 });
 
-const ROUND_TRIPS: [description: string, metadata: Record<string, unknown>][] = [
-  ["an empty object", {}],
-  ["every kind of value", { a: "pro", b: 5, c: false, d: null, e: [[], [{}], [null, true]] }],
-  ["numbers", { list: [0, -1, 0.1, 5e-324, 1.7976931348623157e308, 2 ** 53 - 1, 1e21, 1e-7] }],
-  ["strings that look like dates", { list: ["2024-01-01", "2024-01-01T00:00:00Z"] }],
-  ["strings that look like JSON", { a: "{}", b: '{"c":1}', c: "null", d: "true", e: "1", f: '"' }],
-  ["strings that need escaping", { a: "\\ \" ' ` $x \n\r\t\b\f \u001f \u2028 %s ?", b: "" }],
-  ["unicode", { "ключ 🔑": "gr\u00f6\u00dfe 株式会社 👩\u200d👧 e\u0301 \u{10ffff} \ufffd" }],
-  [
-    "keys with a meaning elsewhere",
-    { "": 1, constructor: { prototype: 1 }, hasOwnProperty: 1, id: 1, "a.b": 1, $gt: 1 },
-  ],
-  ["a key __proto__", JSON.parse('{"__proto__":{"polluted":"yes"},"a":{"__proto__":[1]}}')],
-  ["64 KiB of JSON", ofBytes(64 * 1024)],
-  ["30 levels", JSON.parse(nested(30))],
-];
+/** Every kind of value, and what looks like something else, or has a meaning elsewhere. */
+const EVERYTHING = {
+  values: ["pro", 5, false, null, [[], [{}], [null, true]]],
+  numbers: [0, -1, 0.1, 5e-324, 1.7976931348623157e308, 2 ** 53 - 1, 1e21, 1e-7],
+  texts: ["2024-01-01", "2024-01-01T00:00:00Z", "{}", '{"c":1}', "null", "true", "1", '"', ""],
+  escaped: "\\ \" ' ` $x \n\r\t\b\f \u001f \u2028 %s ?",
+  "ключ 🔑": "gr\u00f6\u00dfe 株式会社 👩\u200d👧 e\u0301 \u{10ffff} \ufffd",
+  keys: { "": 1, constructor: { prototype: 1 }, hasOwnProperty: 1, id: 1, "a.b": 1, $gt: 1 },
+};
 
 describe.each(databases)("metadata on %s", (database) => {
   const world = shareWorld({}, database);
@@ -204,10 +197,15 @@ describe.each(databases)("metadata on %s", (database) => {
     return (await world.operator()).post<Stored>("/tenant/create", body);
   };
 
-  it.each(ROUND_TRIPS)("comes back as it was: %s", async (_, metadata) => {
+  it.each<[string, object]>([
+    ["an empty object", {}],
+    ["everything", EVERYTHING],
+    ["a key __proto__", JSON.parse('{"__proto__":{"polluted":"yes"},"a":{"__proto__":[1]}}')],
+    ["64 KiB of JSON", ofBytes(64 * 1024)],
+    ["30 levels", JSON.parse(nested(30))],
+  ])("comes back as it was: %s", async (_, metadata) => {
     const operator = await world.operator();
     const created = await create(JSON.stringify(metadata));
-    expect(created.status).toBe(200);
     const { id } = created.data;
     const found = await operator.get<Stored>("/tenant/get", { query: { id } });
     expect((await world.change(id, { metadata: null })).metadata).toBeNull();
@@ -226,7 +224,6 @@ describe.each(databases)("metadata on %s", (database) => {
     ["more than 64 KiB", JSON.stringify(ofBytes(64 * 1024 + 1))],
     ["as much in longer letters", JSON.stringify({ text: "é".repeat(32 * 1024) })],
     ["31 levels", nested(31)],
-    ["6000 levels", nested(6000)],
     ["10000 levels", nested(10_000)],
   ])("of %s is refused", async (_, metadata) => {
     const { status, code } = await create(metadata);

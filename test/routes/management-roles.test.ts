@@ -28,8 +28,8 @@ describe("a tenant's own administrator", () => {
     const { ids, join } = await create();
     const { acme: id } = ids;
     const admin = (await join("acme", "user,admin")).fork({});
-    for (const query of [{}, { id }, { slug: "acme" }] as Record<string, string>[]) {
-      expect((await admin.get("/tenant/get", { query })).data).toMatchObject({ id });
+    for (const query of ["", `id=${id}`, "slug=acme"]) {
+      expect((await admin.get(`/tenant/get?${query}`)).data).toMatchObject({ id });
     }
     expect((await admin.get("/tenant/list")).data).toMatchObject([{ id }]);
     const body = { name: "Renamed", metadata: { a: 1 }, policy: { signUp: "closed" } };
@@ -53,20 +53,13 @@ describe("a tenant's own administrator", () => {
       ["/tenant/delete", { tenantId: acme }],
       ["/tenant/oauth-config/register", { ...GOOGLE, tenantId }],
     ];
-    const others: Record<string, string>[] = [
-      { id: tenantId },
-      { slug: "globex" },
-      { slug: "x" },
-      { id: "x" },
-    ];
+    const others = [`id=${tenantId}`, "slug=globex", "slug=x", "id=x"];
     await world.unchanged(async () => {
       const answers = [await admin.get("/tenant/oauth-config/list", { query: { tenantId } })];
       for (const [path, ...bodies] of posts) {
         for (const body of bodies) answers.push(await admin.post(path, body));
       }
-      for (const query of others) {
-        answers.push(await admin.get("/tenant/get", { query }));
-      }
+      for (const query of others) answers.push(await admin.get(`/tenant/get?${query}`));
       const refused = [403, "TENANT_MANAGEMENT_NOT_ALLOWED"];
       expect(answers.map(outcome)).toEqual(answers.map(() => refused));
     });
@@ -90,16 +83,6 @@ describe("a tenant's own administrator", () => {
     const userId = viewer.id;
     expect((await operator.post("/admin/impersonate-user", { userId })).status).toBe(200);
     expect((await operator.get("/tenant/get", { query })).status).toBe(403);
-  });
-
-  it("canManageTenants decides alone", async () => {
-    const asked: string[] = [];
-    const decided = await create({
-      canManageTenants: (_, { action, tenantId }) => asked.push(`${action} ${tenantId}`) < 0,
-    });
-    const admin = (await decided.join("acme", "admin")).fork({});
-    expect(await rename(admin, { name: "A", policy: null })).toBe(403);
-    expect(asked).toEqual(["policy:update undefined"]);
   });
 
   it("with a cookie for each tenant, whoever is signed in there acts, not an operator beside", async () => {
@@ -135,10 +118,7 @@ describe("a tenant's own administrator", () => {
       resolveTenantId: ({ request }) => request?.headers.get("x-resolved"),
     });
     const admin = (await join("acme", "admin")).fork({});
-    const attempts = [
-      await admin.post(`/tenant/update?tenantId=${ids.globex}`, { name: "X" }),
-      await admin.post("/tenant/update", { tenantId: ids.globex, name: "X" }),
-    ];
+    const attempts = [await admin.post(`/tenant/update?tenantId=${ids.globex}`, { name: "X" })];
     for (const name of ["x-tenant-id", "x-resolved"]) {
       const elsewhere = admin.fork({ [name]: ids.globex });
       attempts.push(await elsewhere.post("/tenant/update", { name: "X" }));

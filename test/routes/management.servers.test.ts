@@ -48,17 +48,20 @@ type Call = (typeof CALLS)[number];
 const FEW = CALLS.filter(({ action }) => /get|register/.test(action));
 const WITH_TARGET = CALLS.filter(({ hasTarget }) => hasTarget);
 
-type Rest = Pick<RequestOptions, "headers" | "query"> & { extra?: object };
+type Rest = Pick<RequestOptions, "headers" | "query">;
 
 /** Sends a call about a tenant. */
-function manage(browser: Browser, call: Call, tenantId?: string, rest: Rest = {}) {
+function manage(
+  browser: Browser,
+  call: Call,
+  tenantId?: string,
+  { headers = {}, query }: Rest = {},
+) {
   const { action, path, body, target, hasTarget } = call;
-  const { extra, headers = {}, query } = rest;
   const named = hasTarget && tenantId !== undefined ? { [target]: tenantId } : {};
-  if (!body) return browser.get(path, { query: { ...named, ...query, ...extra }, headers });
+  if (!body) return browser.get(path, { query: { ...named, ...query }, headers });
   const slug = action === "tenant:create" && { slug: crypto.randomUUID() };
-  const sent = { ...body, ...slug, ...named, ...extra };
-  return browser.post(path, sent, { headers, ...(query && { query }) });
+  return browser.post(path, { ...body, ...slug, ...named }, { headers, ...(query && { query }) });
 }
 
 /** A tenant with a google config: every management call about it can succeed. */
@@ -81,15 +84,13 @@ async function expectRefused(
   refusal: Refusal,
   calls: Call[] = FEW,
 ) {
-  // better-auth deletes a session that it finds expired.
-  const stored = async () => ({ ...(await world.everything()), session: [] });
-  const before = await stored();
-  for (const call of calls) {
-    const answer = await manage(browser, call, target);
-    expect([call.action, ...outcome(answer)]).toEqual([call.action, ...refusal]);
-    expect(Object.keys(answer.data).sort()).toEqual(["code", "message"]);
-  }
-  expect(await stored()).toEqual(before);
+  await world.unchanged(async () => {
+    for (const call of calls) {
+      const answer = await manage(browser, call, target);
+      expect([call.action, ...outcome(answer)]).toEqual([call.action, ...refusal]);
+      expect(Object.keys(answer.data).sort()).toEqual(["code", "message"]);
+    }
+  });
 }
 
 /** The calls succeed, each on a tenant of its own. */
@@ -110,10 +111,8 @@ const somebody = (where: string | null) =>
 describe("closed by default", () => {
   const forged = async () => {
     const forger = world.at(null, await world.operator());
-    expect(forger.cookies.size).toBeGreaterThan(0);
-    const signature = ".AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA%3D";
     for (const [name, value] of forger.cookies) {
-      forger.cookies.set(name, value.replace(/\..*$/, signature));
+      forger.cookies.set(name, value.replace(/\..*$/, `.${"A".repeat(43)}%3D`));
     }
     return forger;
   };
@@ -124,23 +123,13 @@ describe("closed by default", () => {
   };
 
   it.each<[string, () => Browser | Promise<Browser>, Refusal, Call[]?]>([
-    [
-      "authority from the body. Nobody without a session",
-      () => world.at(null),
-      UNAUTHORIZED,
-      CALLS,
-    ],
-    ["authority from the body. Nobody who names a tenant", () => world.at("acme"), UNAUTHORIZED],
+    ["nobody without a session", () => world.at(null), UNAUTHORIZED, CALLS],
+    ["nobody who names a tenant", () => world.at("acme"), UNAUTHORIZED],
     ["a forged session cookie", forged, UNAUTHORIZED],
-    ["ordinary user registers providers. A user of the platform", () => somebody(null), FORBIDDEN],
-    ["ordinary user registers providers. A tenant's user", () => somebody("acme"), FORBIDDEN],
-    [
-      "ordinary user registers providers. A tenant's admin, not even at home",
-      () => world.join("acme", "admin"),
-      FORBIDDEN,
-      CALLS,
-    ],
-    ["a tenant's admin who is in adminUserIds", chosenAdmin, FORBIDDEN],
+    ["a user of the platform", () => somebody(null), FORBIDDEN],
+    ["a tenant's user", () => somebody("acme"), FORBIDDEN],
+    ["its admin, not even at home", () => world.join("acme", "admin"), FORBIDDEN, CALLS],
+    ["its admin who is in adminUserIds", chosenAdmin, FORBIDDEN],
   ])("threat: %s", async (_, create, refusal, calls) => {
     const caller = await create();
     await expectRefused(world, caller, world.ids.acme, refusal, calls);
@@ -150,28 +139,11 @@ describe("closed by default", () => {
     }
     // Nothing is told about tenants, not even which exist.
     await expectRefused(world, caller, "no-such-tenant", refusal);
-    for (const query of [{ slug: "acme" }, { slug: "nobody" }, {}] as Record<string, string>[]) {
-      expect(outcome(await caller.get("/tenant/get", { query }))).toEqual(refusal);
+    for (const query of ["slug=acme", "slug=nobody", ""]) {
+      expect(outcome(await caller.get(`/tenant/get?${query}`))).toEqual(refusal);
     }
-    for (const slug of ["acme", "admin"]) {
-      const answer = await caller.post("/tenant/create", { name: "Name", slug });
-      expect(outcome(answer)).toEqual(refusal);
-    }
-  });
-
-  it("threat: authority from the body. A userId, a role or a session in it is nothing", async () => {
-    const { id: userId, token } = await world.operator();
-    const extra = { userId, role: "admin", session: token, token };
-    const person = await somebody("acme");
-    await world.unchanged(async () => {
-      for (const call of CALLS) {
-        const answer = await manage(person, call, world.ids.acme, { extra });
-        // This one takes no field that it does not know, whoever calls.
-        const isStrict = call.action === "oauth-config:update";
-        const expected = isStrict ? [400, "VALIDATION_ERROR"] : FORBIDDEN;
-        expect([call.action, ...outcome(answer)]).toEqual([call.action, ...expected]);
-      }
-    });
+    const taken = await caller.post("/tenant/create", { name: "Name", slug: "acme" });
+    expect(outcome(taken)).toEqual(refusal);
   });
 });
 
@@ -209,67 +181,40 @@ describe("who may", () => {
     }
   });
 
-  describe("with a cookie cache", () => {
-    const own = shareWorld({ auth: { session: { cookieCache: { enabled: true, maxAge: 300 } } } });
-    const expire = (token: string) =>
-      own.context.internalAdapter.updateSession(token, { expiresAt: new Date(Date.now() - 1000) });
-
-    it.each<[string, Refusal, (operator: Person) => Promise<unknown>]>([
-      ["signed out", UNAUTHORIZED, (operator) => operator.post("/sign-out")],
-      ["expired", UNAUTHORIZED, ({ token }) => expire(token)],
-      ["an operator's who is none any more", FORBIDDEN, ({ id }) => own.setRole(id, "user")],
-    ])("not with a session that is %s", async (_, refusal, end) => {
-      const operator = await own.join(null, "admin");
-      // Fills the cache.
-      await operator.get("/get-session");
-      expect((await operator.get("/tenant/list")).status).toBe(200);
-      const thief = own.at(null, operator);
-      await end(operator);
-      await expectRefused(own, thief, own.ids.acme, refusal);
-    });
+  it.each<[string, Refusal, (world: World, operator: Person) => Promise<unknown>]>([
+    ["signed out", UNAUTHORIZED, (_, operator) => operator.post("/sign-out")],
+    ["an operator's who is none any more", FORBIDDEN, (own, { id }) => own.setRole(id, "user")],
+  ])("not with a session in a cookie cache that is %s", async (_, refusal, end) => {
+    const session = { cookieCache: { enabled: true, maxAge: 300 } };
+    const own = await createWorld({ auth: { session } });
+    const operator = await own.operator();
+    // Fills the cache.
+    await operator.get("/get-session");
+    expect((await operator.get("/tenant/list")).status).toBe(200);
+    const thief = own.at(null, operator);
+    await end(own, operator);
+    await expectRefused(own, thief, own.ids.acme, refusal);
   });
 });
 
-describe("R7: the target", () => {
-  it("is named by the header for the OAuth configs only", async () => {
-    const operator = await world.operator();
-    const codes: Record<string, string> = {
-      "tenant:get": "TENANT_ID_OR_SLUG_REQUIRED",
-      // A tenant's own administrator need not name it.
-      "tenant:update": "TENANT_ID_REQUIRED",
-    };
-    for (const call of WITH_TARGET) {
-      const id = await createManaged(world);
-      const answer = await manage(operator, call, undefined, { headers: { "x-tenant-id": id } });
-      const refused = [400, codes[call.action] ?? "VALIDATION_ERROR"];
-      expect([call.action, ...outcome(answer)]).toEqual([
-        call.action,
-        ...(call.header ? [200, undefined] : refused),
-      ]);
-      const { name } = await world.api.getTenant({ query: { id } });
-      expect(name).toMatch(/^TENANT-/);
-    }
-  });
-
-  it("in body and query wins over the header, which is the one that is not touched", async () => {
-    const operator = await world.operator();
-    const bystander = await createManaged(world);
-    const stateOf = async () => [
-      await world.api.getTenant({ query: { id: bystander } }),
-      await world.api.listTenantOAuthConfigs({ query: { tenantId: bystander } }),
-    ];
-    const before = await stateOf();
-    for (const call of CALLS) {
-      const target = await createManaged(world);
-      const headers = { "x-tenant-id": bystander };
-      const { status, data } = await manage(operator, call, target, { headers });
-      expect([call.action, status]).toEqual([call.action, 200]);
-      if (call.action === "tenant:get") expect(data.id).toBe(target);
-      if (/config:(register|update)$/.test(call.action)) expect(data.tenantId).toBe(target);
-      if (call.action === "oauth-config:list") expect(data).toMatchObject([{ tenantId: target }]);
-    }
-    expect(await stateOf()).toEqual(before);
-  });
+it("R7: the target is named by the header for the OAuth configs only", async () => {
+  const operator = await world.operator();
+  const codes: Record<string, string> = {
+    "tenant:get": "TENANT_ID_OR_SLUG_REQUIRED",
+    // A tenant's own administrator need not name it.
+    "tenant:update": "TENANT_ID_REQUIRED",
+  };
+  for (const call of WITH_TARGET) {
+    const id = await createManaged(world);
+    const answer = await manage(operator, call, undefined, { headers: { "x-tenant-id": id } });
+    const refused = [400, codes[call.action] ?? "VALIDATION_ERROR"];
+    expect([call.action, ...outcome(answer)]).toEqual([
+      call.action,
+      ...(call.header ? [200, undefined] : refused),
+    ]);
+    const { name } = await world.api.getTenant({ query: { id } });
+    expect(name).toMatch(/^TENANT-/);
+  }
 });
 
 type CanManage = NonNullable<TenantAuthOptions["canManageTenants"]>;
@@ -351,116 +296,95 @@ describe("canManageTenants", () => {
   });
 });
 
-describe("threat: checked one id, acted on another", () => {
-  it("R1: four names, and the one that is asked about is the one acted on", async () => {
-    let resolved: string | undefined;
-    const resolveTenantId = () => resolved;
-    const own = await createAsking(() => true, { tenant: { resolveTenantId } });
-    const ids: string[] = [];
-    for (let count = 0; count < 4; count++) ids.push((await own.createTenant()).id);
-    const [body = "", query = "", header = "", host = ""] = ids;
-    const browser = await own.as("jane", "platform");
-    const names = { query: { tenantId: query }, headers: { "x-tenant-id": header } };
-    const register = CALLS.find(({ action }) => action === "oauth-config:register") as Call;
-    const touched: string[] = [];
-    const expectActedOn = async (id: string, target: string | undefined, rest: Rest) => {
-      expect((await manage(browser, register, target, rest)).status).toBe(200);
-      expect(own.asked.splice(0).map(({ tenantId }) => tenantId)).toEqual([id]);
-      touched.push(id);
-      const configs = (await own.everything()).tenantOauthConfig as { tenantId: string }[];
-      expect(configs.map(({ tenantId }) => tenantId).sort()).toEqual(touched.toSorted());
-    };
-    await expectActedOn(header, undefined, { headers: names.headers });
-    await expectActedOn(query, undefined, names);
-    await expectActedOn(body, body, names);
-    resolved = host;
-    await expectActedOn(host, undefined, { headers: names.headers });
-    // R7: the resolver names one tenant, the body or the query another.
-    await own.unchanged(async () => {
-      for (const call of CALLS.filter(({ header }) => header)) {
-        const refused = await manage(browser, call, body, { headers: names.headers });
-        expect(outcome(refused)).toEqual([409, "TENANT_SCOPE_CONFLICT"]);
-      }
-    });
+it("R1: threat: checked one id, acted on another: four names, and the one that is asked about is the one acted on", async () => {
+  let resolved: string | undefined;
+  const resolveTenantId = () => resolved;
+  const own = await createAsking(() => true, { tenant: { resolveTenantId } });
+  const ids: string[] = [];
+  for (let count = 0; count < 4; count++) ids.push((await own.createTenant()).id);
+  const [body = "", query = "", header = "", host = ""] = ids;
+  const browser = await own.as("jane", "platform");
+  const names = { query: { tenantId: query }, headers: { "x-tenant-id": header } };
+  const register = CALLS.find(({ action }) => action === "oauth-config:register") as Call;
+  const touched: string[] = [];
+  const expectActedOn = async (id: string, target: string | undefined, rest: Rest) => {
+    expect((await manage(browser, register, target, rest)).status).toBe(200);
+    expect(own.asked.splice(0).map(({ tenantId }) => tenantId)).toEqual([id]);
+    touched.push(id);
+    const configs = (await own.everything()).tenantOauthConfig as { tenantId: string }[];
+    expect(configs.map(({ tenantId }) => tenantId).sort()).toEqual(touched.toSorted());
+  };
+  await expectActedOn(header, undefined, { headers: names.headers });
+  await expectActedOn(query, undefined, names);
+  await expectActedOn(body, body, names);
+  resolved = host;
+  await expectActedOn(host, undefined, { headers: names.headers });
+  // R7: the resolver names one tenant, the body or the query another.
+  await own.unchanged(async () => {
+    for (const call of CALLS.filter(({ header }) => header)) {
+      const refused = await manage(browser, call, body, { headers: names.headers });
+      expect(outcome(refused)).toEqual([409, "TENANT_SCOPE_CONFLICT"]);
+    }
   });
-
-  // MariaDB compares text without regard to case and to spaces at the end.
-  it.each(databases)(
-    "an id in the other case, with a space or an accent is another; on %s",
-    async (database) => {
-      // A rule that names one tenant: a disguise of its id must not get around it.
-      const own = await createAsking(({ tenantId }) => tenantId !== own.ids.acme, { database });
-      const { acme } = own.ids;
-      const other = (letter: string) =>
-        letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase();
-      const accented = acme.replace(/[a-z]/i, (letter) => `${letter}\u0301`);
-      for (const disguised of [acme.replace(/[a-z]/i, other), `${acme} `, accented]) {
-        expect(disguised).not.toBe(acme);
-        await own.unchanged(async () => {
-          for (const call of WITH_TARGET) {
-            const { status } = await manage(own.at(null), call, disguised);
-            expect([call.action, [403, 404].includes(status)]).toEqual([call.action, true]);
-          }
-        });
-      }
-    },
-  );
 });
 
-describe("calls of the server API", () => {
-  /** The ten of them, about a tenant. */
-  function serverCalls({ api }: World, tenantId: string, headers?: Headers) {
-    const google = { tenantId, ...GOOGLE };
-    return [
-      () => api.listTenants({ headers }),
-      () => api.getTenant({ query: { id: tenantId }, headers }),
-      () => api.createTenant({ body: { name: "New", slug: "brand-new" }, headers }),
-      () => api.updateTenant({ body: { tenantId, name: "Changed" }, headers }),
-      () => api.registerTenantOAuthConfig({ body: { ...google, ...SECRETS }, headers }),
-      () => api.listTenantOAuthConfigs({ query: { tenantId }, headers }),
-      () => api.updateTenantOAuthConfig({ body: { ...google, enabled: false }, headers }),
-      () => api.checkTenantOAuthConfig({ body: google, headers }),
-      () => api.deleteTenantOAuthConfig({ body: google, headers }),
-      () => api.deleteTenant({ body: { tenantId }, headers }),
-    ];
+// MariaDB compares text without regard to case and to spaces at the end.
+it.each(databases)(
+  "an id in the other case, with a space or an accent is another; on %s",
+  async (database) => {
+    // A rule that names one tenant: a disguise of its id must not get around it.
+    const own = await createAsking(({ tenantId }) => tenantId !== own.ids.acme, { database });
+    const { acme } = own.ids;
+    const other = (letter: string) =>
+      letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase();
+    const accented = acme.replace(/[a-z]/i, (letter) => `${letter}\u0301`);
+    for (const disguised of [acme.replace(/[a-z]/i, other), `${acme} `, accented]) {
+      expect(disguised).not.toBe(acme);
+      await own.unchanged(async () => {
+        for (const call of WITH_TARGET) {
+          const { status } = await manage(own.at(null), call, disguised);
+          expect([call.action, [403, 404].includes(status)]).toEqual([call.action, true]);
+        }
+      });
+    }
+  },
+);
+
+/** The ten of them, about a tenant. */
+function serverCalls({ api }: World, tenantId: string, headers?: Headers) {
+  const google = { tenantId, ...GOOGLE };
+  return [
+    () => api.listTenants({ headers }),
+    () => api.getTenant({ query: { id: tenantId }, headers }),
+    () => api.createTenant({ body: { name: "New", slug: "brand-new" }, headers }),
+    () => api.updateTenant({ body: { tenantId, name: "Changed" }, headers }),
+    () => api.registerTenantOAuthConfig({ body: { ...google, ...SECRETS }, headers }),
+    () => api.listTenantOAuthConfigs({ query: { tenantId }, headers }),
+    () => api.updateTenantOAuthConfig({ body: { ...google, enabled: false }, headers }),
+    () => api.checkTenantOAuthConfig({ body: google, headers }),
+    () => api.deleteTenantOAuthConfig({ body: google, headers }),
+    () => api.deleteTenant({ body: { tenantId }, headers }),
+  ];
+}
+
+it("calls of the server API are trusted without request and headers, and not asked about; with either, the caller is", async () => {
+  const own = await createAsking(() => false);
+  for (const call of serverCalls(own, own.ids.acme)) await call();
+  expect(own.asked).toEqual([]);
+  for (const call of serverCalls(own, own.ids.globex, new Headers())) {
+    await expect(call()).rejects.toMatchObject({ statusCode: 403 });
   }
-
-  it("are trusted without request and headers, and not asked about; with an operator's, too", async () => {
-    const own = await createAsking(() => false);
-    for (const call of serverCalls(own, own.ids.acme)) await call();
-    expect(own.asked).toEqual([]);
-    for (const call of serverCalls(own, own.ids.globex, new Headers())) {
-      await expect(call()).rejects.toMatchObject({ statusCode: 403 });
-    }
-    const actions = CALLS.map(({ action }) => action);
-    expect(new Set(own.asked.map(({ action }) => action))).toEqual(new Set(actions));
-    const other = await createWorld();
-    const headers = new Headers({ cookie: (await other.operator()).cookieHeader() });
-    for (const call of serverCalls(other, other.ids.acme, headers)) await call();
-    for (const { api } of [own, other]) {
-      const slugs = (await api.listTenants()).map(({ slug }) => slug);
-      expect(slugs).toEqual(["globex", "brand-new"]);
-    }
-  });
-
-  it("are not trusted with headers, even empty ones, nor with a request", async () => {
-    const cookie = (await somebody(null)).cookieHeader();
-    const cases: [Headers, Refusal][] = [
-      [new Headers(), UNAUTHORIZED],
-      [new Headers(world.naming("acme")), UNAUTHORIZED],
-      [new Headers({ cookie }), FORBIDDEN],
-    ];
-    await world.unchanged(async () => {
-      for (const [headers, [statusCode, code]] of cases) {
-        const call = world.api.listTenants({ headers });
-        await expect(call).rejects.toMatchObject({ statusCode, body: { code } });
-      }
-      const url = "http://localhost:3000/api/auth/tenant/create";
-      const request = new Request(url, { method: "POST" });
-      const body = { name: "New", slug: "brand-new" };
-      const answer = await world.api.createTenant({ body, request, asResponse: true });
-      expect(answer.status).toBe(401);
-      expect(await answer.json()).toMatchObject({ code: "UNAUTHORIZED" });
-    });
-  });
+  const request = new Request("http://localhost:3000/api/auth/tenant/create", { method: "POST" });
+  const body = { name: "New", slug: "not-made" };
+  const answer = await own.api.createTenant({ body, request, asResponse: true });
+  expect(answer.status).toBe(403);
+  const actions = CALLS.map(({ action }) => action);
+  expect(new Set(own.asked.map(({ action }) => action))).toEqual(new Set(actions));
+  const other = await createWorld();
+  const headers = new Headers({ cookie: (await other.operator()).cookieHeader() });
+  for (const call of serverCalls(other, other.ids.acme, headers)) await call();
+  for (const { api } of [own, other]) {
+    const slugs = (await api.listTenants()).map(({ slug }) => slug);
+    expect(slugs).toEqual(["globex", "brand-new"]);
+  }
 });

@@ -1,18 +1,9 @@
 import { APIError, createAuthMiddleware } from "better-auth/api";
 import { multiSession, twoFactor } from "better-auth/plugins";
-import { beforeEach, describe, expect, it } from "vitest";
-import { getTenantId } from "../../src/index";
+import { describe, expect, it } from "vitest";
 import { databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
-import {
-  createWorld,
-  expectRefused,
-  outcome,
-  PLACES,
-  passwordOf,
-  type SessionAnswer,
-  shareWorld,
-} from "../support/world";
+import { createWorld, outcome, type SessionAnswer, shareWorld } from "../support/world";
 
 /*
  * A tenant's sign-in is better-auth's own under another path (test/naming/stand-ins). Here is what
@@ -23,8 +14,6 @@ type Signed = SessionAnswer & { token: string };
 
 const SIGN_UP = "/tenant/sign-up/email";
 const SIGN_IN = "/tenant/sign-in/email";
-const PATHS = [SIGN_UP, SIGN_IN];
-const REQUIRED = [400, "TENANT_ID_REQUIRED"];
 const NOT_FOUND = [404, "TENANT_NOT_FOUND"];
 
 let count = 0;
@@ -67,29 +56,10 @@ describe.each(databases)("on %s", (database) => {
     expect(await world.whoIs(browser, "acme")).toMatchObject({ id });
   });
 
-  it("R4: the same e-mail in two tenants and on the platform is three people", async () => {
-    const people = await world.namesakes();
-    expect(new Set(PLACES.map((place) => people[place].id)).size).toBe(3);
-    for (const here of PLACES) {
-      for (const there of PLACES) {
-        const body = { email: people.email, password: passwordOf(there) };
-        const path = here === "platform" ? "/sign-in/email" : SIGN_IN;
-        const answer = await world.at(here).post<Signed>(path, body);
-        if (here === there) expect(answer.data.user.id).toBe(people[here].id);
-        else expect(outcome(answer)).toEqual([401, "INVALID_EMAIL_OR_PASSWORD"]);
-      }
-      const taken = { name: "Again", email: people.email, password: "another password" };
-      const path = here === "platform" ? "/sign-up/email" : SIGN_UP;
-      const answer = await world.unchanged(() => world.at(here).post(path, taken));
-      expectRefused(answer, 422, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL");
-    }
-  });
-
   it("R2: ids that are none are 404; in other letters they are nobody's, or the tenant's", async () => {
     const { id: tenantId } = await world.createTenant();
-    const none = ["\0", `${tenantId}\0`, "x".repeat(100_000), "' or 1=1 --", "%", "\uD800"];
     await world.unchanged(async () => {
-      for (const id of none) {
+      for (const id of ["\0", `${tenantId}\0`, "x".repeat(100_000), "' or 1=1 --", "%", "\uD800"]) {
         const answer = await world.browser().post(SIGN_UP, { ...somebody(), tenantId: id });
         expect(outcome(answer)).toEqual(NOT_FOUND);
       }
@@ -102,185 +72,27 @@ describe.each(databases)("on %s", (database) => {
       if (id !== tenantId) expect(await world.rowsIn(id, "session")).toEqual([]);
     }
   });
-
-  it.each([
-    ["a NUL in the name", { name: "A\0nn" }],
-    ["half a character in the name", { name: "\uD83D" }],
-    ["an e-mail of 1000 letters", { email: `${"x".repeat(1000)}@example.com` }],
-    ["an image of 100000 letters", { image: "x".repeat(100_000) }],
-  ])("%s is no server error, and all or nothing", async (_, field) => {
-    const { id } = await world.createTenant();
-    const body = { ...somebody(), ...field };
-    const { status } = await world.at(id).post(SIGN_UP, body);
-    expect([200, 400, 422]).toContain(status);
-    for (const table of ["user", "account", "session"]) {
-      expect(await world.rowsIn(id, table)).toHaveLength(status === 200 ? 1 : 0);
-    }
-  });
 });
 
-describe("auth.api", () => {
-  const world = shareWorld();
-
-  it("signs up and in without a request, and hands out cookies and headers as well", async () => {
-    const tenantId = world.ids.acme;
-    const { email, password, name } = somebody();
-    const up = await world.api.signUpEmailTenant({ body: { name, email, password, tenantId } });
-    expect(keys(up)).toEqual(["session", "token", "user"]);
-    expect(up.user).toMatchObject({ email, tenantId });
-    expect(up.session).toMatchObject({ token: up.token, tenantId, expiresAt: expect.any(Date) });
-    const body = { email, password, tenantId };
-    const signedIn = await world.api.signInEmailTenant({ body });
-    expect(keys(signedIn)).toEqual(["redirect", "session", "token", "url", "user"]);
-    expect(signedIn).toMatchObject({ redirect: false, url: undefined, user: { id: up.user.id } });
-    const more = { ...body, rememberMe: false, callbackURL: "/inside" };
-    const { headers } = await world.api.signInEmailTenant({ body: more, returnHeaders: true });
-    expect([headers.getSetCookie().length, headers.get("location")]).toEqual([2, "/inside"]);
-    const response = await world.api.signInEmailTenant({ body: more, asResponse: true });
-    expect([response.status, response.headers.getSetCookie().length]).toEqual([200, 2]);
-  });
-
-  it("R1: takes the tenant from the headers it is given, too", async () => {
-    const headers = new Headers({ "x-tenant-id": world.ids.acme });
-    const { user } = await world.api.signUpEmailTenant({ body: somebody(), headers });
-    expect(user.tenantId).toBe(world.ids.acme);
-  });
-
-  it.each([
-    ["no tenant", {}, REQUIRED],
-    ["one that is not there", { tenantId: "nobody" }, NOT_FOUND],
-    ["a slug, which is not an id,", { tenantId: "acme" }, NOT_FOUND],
-  ])("R2: %s is refused, over HTTP as well", async (_, named, refused) => {
-    const body = { ...somebody(), ...named };
-    const failure = (error: APIError) => [error.statusCode, error.body?.code];
-    await world.unchanged(async () => {
-      for (const path of PATHS) {
-        expect(outcome(await world.browser().post(path, body))).toEqual(refused);
-      }
-      const { signUpEmailTenant, signInEmailTenant } = world.api;
-      expect(await signUpEmailTenant({ body }).catch(failure)).toEqual(refused);
-      expect(await signInEmailTenant({ body }).catch(failure)).toEqual(refused);
-    });
-  });
-});
-
-describe("somebody who is signed in elsewhere", () => {
-  const world = shareWorld();
-
-  it.each(["globex", "platform"] as const)(
-    "R5: on %s signs in here, and stays there",
-    async (at) => {
-      const here = await world.as("ann", "acme");
-      const there = await world.as("bob", at);
-      const [browser, before] = [there.fork({}), there.fork({})];
-      const body = { email: here.email, password: PASSWORD, tenantId: world.ids.acme };
-      expect((await browser.post(SIGN_IN, body)).status).toBe(200);
-      // The browser now has the new session; with no tenant named, that session says where it is.
-      expect(await world.whoIs(browser)).toMatchObject({ id: here.id, tenantId: world.ids.acme });
-      expect(await world.whoIs(before)).toMatchObject({ id: there.id, tenantId: world.ids[at] });
-    },
-  );
-
-  it("R3: signing up here takes nothing along from there", async () => {
-    const operator = (await world.operator()).fork({});
-    const tenantId = world.ids.acme;
-    const { data } = await operator.post(SIGN_UP, { ...somebody(), tenantId });
-    expect(data).toMatchObject({ user: { tenantId, role: "user" }, session: { tenantId } });
-  });
-});
-
-describe("the tenant of a request", () => {
-  const world = shareWorld({
-    tenant: {
-      tenantHeader: "x-org",
-      resolveTenantId: async ({ headers }) => headers?.get("x-resolved"),
-    },
-  });
-
-  it("R1, threat: checked one id, acted on another: resolver, body, query, then header", async () => {
-    const order = ["resolver", "body", "query", "header"];
-    const ids = new Map<string, string>();
-    for (const place of order) ids.set(place, (await world.createTenant()).id);
-    for (const [rank, winner] of order.entries()) {
-      const idOf = (place: string) => (order.indexOf(place) >= rank ? ids.get(place) : "") ?? "";
-      const body = { ...somebody(), tenantId: idOf("body") };
-      const rest = {
-        query: { tenantId: idOf("query") },
-        headers: { "x-resolved": idOf("resolver"), "x-org": idOf("header") },
-      };
-      for (const path of PATHS) {
-        const { data } = await world.browser().post<Signed>(path, body, rest);
-        const tenantId = ids.get(winner);
-        expect(data).toMatchObject({ user: { tenantId }, session: { tenantId } });
-        expect(await world.rows("user", "email = ?", [body.email])).toBe(1);
-      }
-    }
-    // Another header, when the application says so.
-    const usual = await world.at("acme").post(SIGN_UP, somebody());
-    expect(outcome(usual)).toEqual(REQUIRED);
-  });
-});
-
-describe("threat: authority from the body", () => {
-  const world = shareWorld();
-  const smuggled = (victim: string, other: string): [string, object][] => [
-    ["id", { id: victim, userId: victim, accountId: victim }],
-    ["role", { role: "admin" }],
-    ["verified", { emailVerified: true }],
-    ["session", { session: { userId: victim, tenantId: other }, impersonatedBy: victim }],
-    ["user", { user: { id: victim, tenantId: other, role: "admin" } }],
-    ["data", { data: { tenantId: other, role: "admin" } }],
-    ["tenant", { tenant_id: other, tenantID: other, TenantId: other }],
-  ];
-
-  it("fields smuggled into a sign-up are refused or ignored, into a sign-in ignored", async () => {
-    const { id: tenantId } = await world.createTenant();
-    const victim = await world.signUp(tenantId, "victim@example.com");
-    const ann = await world.signUp(tenantId, "ann@example.com");
-    const send = (path: string, email: string, extra: object) =>
-      world.at(tenantId).post<Signed>(path, { ...somebody(), email, ...extra });
-    for (const [field, extra] of smuggled(victim.id, world.ids.globex)) {
-      const email = `${field}@example.com`;
-      const { status, data } = await send(SIGN_UP, email, extra);
-      if (status === 200) {
-        const { id: userId } = data.user;
-        expect(data.user).toMatchObject({ tenantId, email, role: "user", emailVerified: false });
-        expect(data).toMatchObject({ session: { tenantId, userId } });
-      } else {
-        expect([field, status]).toEqual([field, 400]);
-        expect(await world.rows("user", "email = ?", [email])).toBe(0);
-      }
-      const signedIn = await send(SIGN_IN, ann.email, extra);
-      expect(signedIn.data.user).toMatchObject({ id: ann.id, tenantId, role: "user" });
-      expect(signedIn.data.session).toMatchObject({ userId: ann.id, tenantId });
-    }
-    expect(await world.rows("session", `"userId" = ?`, [victim.id])).toBe(1);
-    expect(await world.rowsIn("globex", "user")).toEqual([]);
-  });
-
-  it("a prototype in the body is no input", async () => {
-    const inner = JSON.stringify({ tenantId: world.ids.globex, role: "admin" });
-    const json = JSON.stringify(somebody()).slice(0, -1);
-    const body = `${json},"__proto__":${inner},"constructor":{"prototype":${inner}}}`;
-    expect(outcome(await world.browser().post(SIGN_UP, body))).toEqual(REQUIRED);
-    const { data } = await world.at("acme").post(SIGN_UP, body);
-    expect(data.user).toMatchObject({ tenantId: world.ids.acme, role: "user" });
-    expect({}).not.toHaveProperty("tenantId");
-  });
-
-  it.each([
-    ["R1: a header names the tenant", "acme"],
-    ["R4: nothing does", "platform"],
-  ] as const)("%s: better-auth's own sign-up does not go by the body", async (_, place) => {
-    const body = { ...somebody(), tenantId: world.ids.globex };
-    const answer = await world.touchesOnly(place, () =>
-      world.at(place).post("/sign-up/email", body),
-    );
-    // Ignored as it is today, or refused: both are fine. Acted on is not.
-    const tenantId = world.ids[place];
-    if (answer.status === 200) expect(answer.data.user).toMatchObject({ tenantId });
-    else expect(outcome(answer)).toEqual([400, "FIELD_NOT_ALLOWED"]);
-  });
+it("auth.api signs up and in without a request, and hands out cookies and headers as well", async () => {
+  const world = await createWorld();
+  const tenantId = world.ids.acme;
+  const { email, password, name } = somebody();
+  const up = await world.api.signUpEmailTenant({ body: { name, email, password, tenantId } });
+  expect(keys(up)).toEqual(["session", "token", "user"]);
+  expect(up.user).toMatchObject({ email, tenantId });
+  expect(up.session).toMatchObject({ token: up.token, tenantId, expiresAt: expect.any(Date) });
+  const body = { email, password, tenantId };
+  const named = { body: { email, password }, headers: new Headers(world.naming("acme")) };
+  expect((await world.api.signInEmailTenant(named)).user.id).toBe(up.user.id);
+  const signedIn = await world.api.signInEmailTenant({ body });
+  expect(keys(signedIn)).toEqual(["redirect", "session", "token", "url", "user"]);
+  expect(signedIn).toMatchObject({ redirect: false, url: undefined, user: { id: up.user.id } });
+  const more = { ...body, rememberMe: false, callbackURL: "/inside" };
+  const { headers } = await world.api.signInEmailTenant({ body: more, returnHeaders: true });
+  expect([headers.getSetCookie().length, headers.get("location")]).toEqual([2, "/inside"]);
+  const response = await world.api.signInEmailTenant({ body: more, asResponse: true });
+  expect([response.status, response.headers.getSetCookie().length]).toEqual([200, 2]);
 });
 
 describe("options of the application", () => {
@@ -329,67 +141,37 @@ describe("options of the application", () => {
 });
 
 describe("hooks of the application", () => {
-  type Hook = Parameters<typeof createAuthMiddleware>[0];
-  type Row = Record<string, unknown>;
-  const NOTHING = { before: async () => {}, after: async () => {}, row: async () => {} };
-  const hooks: {
-    before: Hook;
-    after: Hook;
-    row: (when: string, row: Row) => Promise<unknown>;
-  } = { ...NOTHING };
-  beforeEach(() => void Object.assign(hooks, NOTHING));
-
-  const rows = (model: string) => ({
-    create: { before: (row: object) => hooks.row(model, { ...row }) as Promise<undefined> },
+  const hooks = { isOpen: false };
+  const after = createAuthMiddleware(async (ctx) => {
+    if (ctx.path !== "/sign-in/email") return;
+    ctx.setHeader("x-seen-in", ctx.context.newSession?.session.tenantId ?? "nowhere");
+    ctx.setCookie("seen", "yes");
+    if (!hooks.isOpen) throw new APIError("FORBIDDEN", { code: "CLOSED", message: "no" });
   });
-  const world = shareWorld({
-    auth: {
-      hooks: {
-        before: createAuthMiddleware((ctx) => hooks.before(ctx)),
-        after: createAuthMiddleware((ctx) => hooks.after(ctx)),
-      },
-      databaseHooks: { user: rows("user"), session: rows("session") },
-    },
-  });
+  // Everybody is to be Globex's.
+  const before = async (row: object) => ({ data: { ...row, tenantId: world.ids.globex } });
+  const create = { create: { before } };
+  const databaseHooks = { user: create, session: create };
+  const world = shareWorld({ auth: { hooks: { after }, databaseHooks } });
   const post = (path: string, body: object) => world.at("acme").post<Signed>(path, body);
-
-  it("before changes what is signed up, or refuses it, by better-auth's own path", async () => {
-    hooks.before = async (ctx) => {
-      if (ctx.path !== "/sign-up/email") return;
-      if (!ctx.body.email.endsWith("@example.com")) throw new APIError("FORBIDDEN", { code: "NO" });
-      return { context: { ...ctx, body: { ...ctx.body, name: getTenantId() } } };
-    };
-    const { data } = await post(SIGN_UP, somebody());
-    expect(data.user).toMatchObject({ name: world.ids.acme, tenantId: world.ids.acme });
-    const stranger = { ...somebody(), email: "ann@elsewhere.example" };
-    expectRefused(await world.unchanged(() => post(SIGN_UP, stranger)), 403, "NO");
-  });
 
   it("after sees the session; where it refuses, that is the answer, with headers and cookies", async () => {
     const ann = somebody();
     const { email, password } = ann;
     await post(SIGN_UP, ann);
-    let isOpen = false;
-    hooks.after = async (ctx) => {
-      if (ctx.path !== "/sign-in/email") return;
-      ctx.setHeader("x-seen-in", ctx.context.newSession?.session.tenantId ?? "nowhere");
-      ctx.setCookie("seen", "yes");
-      if (!isOpen) throw new APIError("FORBIDDEN", { code: "CLOSED_ON_SUNDAYS", message: "no" });
-    };
     const closed = await post(SIGN_IN, ann);
-    expect(outcome(closed)).toEqual([403, "CLOSED_ON_SUNDAYS"]);
+    expect(outcome(closed)).toEqual([403, "CLOSED"]);
     expect(closed.headers.get("x-seen-in")).toBe(world.ids.acme);
     const body = { email, password, tenantId: world.ids.acme };
     const called = await world.api.signInEmailTenant({ body }).catch((error) => error);
     expect(new Headers(called.headers).get("x-seen-in")).toBe(world.ids.acme);
-    isOpen = true;
+    hooks.isOpen = true;
     const { headers } = await post(SIGN_IN, ann);
     const cookies = headers.getSetCookie().map((line) => line.split("=")[0]);
     expect(cookies.sort()).toEqual(["better-auth.session_token", "seen"]);
   });
 
   it("R3: a databaseHook cannot move the user or the session to another tenant", async () => {
-    hooks.row = async (_, row) => ({ data: { ...row, tenantId: world.ids.globex } });
     const { data } = await world.touchesOnly("acme", () => post(SIGN_UP, somebody()));
     const tenantId = world.ids.acme;
     expect(data).toMatchObject({ user: { tenantId }, session: { tenantId } });
