@@ -243,8 +243,11 @@ it.each<BetterAuthPlugin>([
   tanstackSolidCookies(),
   { id: "anybody-cookies" },
 ])("R5, R11: $id stands behind our last word, wherever it was put", async (plugin) => {
-  const { context } = await createWorld({ plugins: [plugin], arrange: BEFORE_OURS });
+  const { context, auth } = await createWorld({ plugins: [plugin], arrange: BEFORE_OURS });
   expect(context.options.plugins?.at(-1)?.id).toBe(plugin.id);
+  // Migrations and the CLI read what the application wrote.
+  const ids = auth.options.plugins?.map(({ id }) => id);
+  expect(ids).toEqual([plugin.id, "tenant-auth", "admin"]);
 });
 
 it.each(SORTS.slice(0, 3))(
