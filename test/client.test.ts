@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { bySlug } from "../src/index";
-import { asOperator, connect, google, somebody } from "./support/client";
+import { connect, somebody } from "./support/client";
 import { PASSWORD } from "./support/instance";
 import { createWorld, EMAIL, shareWorld } from "./support/world";
 
@@ -8,7 +8,7 @@ import { createWorld, EMAIL, shareWorld } from "./support/world";
 const PATIENT = { timeout: 10_000 };
 
 const world = shareWorld({
-  auth: { socialProviders: { google } },
+  auth: { socialProviders: { google: { clientId: "global-client", clientSecret: "a secret" } } },
   tenant: { resolveTenantId: bySlug() },
 });
 const jane = { email: EMAIL, password: PASSWORD };
@@ -76,7 +76,8 @@ test("useSession follows sign-up, sign-out and sign-in", async () => {
 });
 
 test("calls that change no session leave it alone", async () => {
-  const { authClient, sent } = await asOperator(world);
+  const browser = world.at("platform", await world.operator());
+  const { authClient, sent } = connect(world, { browser });
   watch(authClient);
   await authClient.tenant.create({ name: "New", slug: "new" });
   await authClient.tenant.list();
