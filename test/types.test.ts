@@ -107,11 +107,7 @@ test("tenants", () => {
     api.createTenant({ body: { name: "Acme" } });
     // @ts-expect-error: no such field
     api.createTenant({ body: { ...acme, id: "mine" } });
-    // @ts-expect-error: metadata is an object
-    api.createTenant({ body: { ...acme, metadata: ["pro"] } });
     expectTypeOf(await api.getTenant({ query: { slug: "a" } })).toEqualTypeOf<Tenant>();
-    // @ts-expect-error: no such field
-    api.getTenant({ query: { tenantId } });
     expectTypeOf(await api.listTenants()).toEqualTypeOf<Tenant[]>();
     // A tenant's own administrator need not name it.
     expectTypeOf(await api.updateTenant({ body: { name: "A" } })).toEqualTypeOf<Tenant>();
@@ -119,13 +115,9 @@ test("tenants", () => {
     api.updateTenant({ body: { tenantId, policy: { methods: ["passwort"] } } });
     // @ts-expect-error: no such key
     api.updateTenant({ body: { tenantId, policy: { signup: "closed" } } });
-    // @ts-expect-error: the name cannot be cleared
-    api.updateTenant({ body: { tenantId, name: null } });
     type Deleted = { dryRun?: true; rows?: Record<string, number>; deleteAt?: Date };
     const deleted = await api.deleteTenant({ body: { tenantId, after: 60 } });
     expectTypeOf(deleted).branded.toEqualTypeOf<{ success: true } & Deleted>();
-    // @ts-expect-error: no tenant
-    api.deleteTenant({ body: {} });
   });
   compiles(async () => {
     const { data, error } = await tenant.create({ ...acme, fetchOptions: { headers: {} } });
@@ -137,19 +129,13 @@ test("tenants", () => {
     tenant.create({ name: "Acme" });
     const got = await tenant.get({ query: { id: "1" } });
     expectTypeOf(got.data).toEqualTypeOf<Tenant | null>();
-    // @ts-expect-error: it is a query
-    tenant.get({ id: "1" });
     expectTypeOf((await tenant.list()).data).toEqualTypeOf<Tenant[] | null>();
-    // @ts-expect-error: a tenant has no age
-    tenant.list({ query: { sort: "age" } });
     const changed = await tenant.update({ tenantId, status: "suspended" });
     expectTypeOf(changed.data).toEqualTypeOf<Tenant | null>();
     // @ts-expect-error: that has a time, and goes through delete
     tenant.update({ tenantId, status: "deleting" });
     const deleted = await tenant.delete({ tenantId, dryRun: true });
     expectTypeOf(deleted.data?.rows).toEqualTypeOf<Record<string, number> | undefined>();
-    // @ts-expect-error: seconds are a number
-    tenant.delete({ tenantId, after: "3600" });
   });
 });
 
@@ -167,8 +153,6 @@ test("signing up and in, on the server", () => {
     expectTypeOf(response).toEqualTypeOf<typeof answer>();
     // @ts-expect-error: no e-mail
     api.signUpEmailTenant({ body: nameless });
-    // @ts-expect-error: rememberMe is a boolean
-    api.signUpEmailTenant({ body: { ...person, rememberMe: "yes" } });
 
     const signedIn = await api.signInEmailTenant({ body: { ...credential, callbackURL: "/" } });
     expectTypeOf([signedIn.token, signedIn.url]).toEqualTypeOf<(string | undefined)[]>();
@@ -209,17 +193,11 @@ test("signing up and in, on the client", () => {
     const signedIn = await tenant.signIn.email({ ...credential, rememberMe: false });
     expectTypeOf(signedIn.data?.url).toEqualTypeOf<string | undefined>();
     expectTypeOf(signedIn.data?.session?.tenantId).toEqualTypeOf<TenantOf>();
-    // @ts-expect-error: no such field
-    tenant.signIn.email({ ...credential, tenant: "1" });
     const social = await tenant.signIn.social({ provider: "my-own", disableRedirect: true });
     expectTypeOf(social.data?.url).toEqualTypeOf<string | undefined>();
     type All = [typeof data, typeof signedIn.data, typeof social.data];
     expectTypeOf<HasAny<All>>().toEqualTypeOf<false>();
-    // @ts-expect-error: no provider
-    tenant.signIn.social({ callbackURL: "/" });
     expectTypeOf((await tenant.signInMethods()).data).toEqualTypeOf<SignInMethods | null>();
-    // @ts-expect-error: no such field
-    tenant.signInMethods({ query: { slug: "acme" } });
   });
 });
 
@@ -267,8 +245,6 @@ test("OAuth configs", () => {
   compiles(async () => {
     const { register, list, update, check, delete: remove } = tenant.oauthConfig;
     expectTypeOf((await register(config)).data).toEqualTypeOf<TenantOAuthConfig | null>();
-    // @ts-expect-error: no secret
-    register(secretless);
     expectTypeOf((await list()).data).toEqualTypeOf<TenantOAuthConfig[] | null>();
     expectTypeOf((await update({ providerId })).data).toEqualTypeOf<TenantOAuthConfig | null>();
     expectTypeOf((await check({ providerId })).data).toEqualTypeOf<OAuthConfigCheck | null>();
