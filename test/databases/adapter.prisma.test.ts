@@ -30,14 +30,8 @@ datasource db {
 }
 `;
 
-interface GeneratedSchema {
-  code: string;
-  file: string;
-  /** Where the client is after `prisma generate`. */
-  client: string;
-}
-
-async function generatePrisma(provider: PrismaProvider, ids: IdKind): Promise<GeneratedSchema> {
+/** The schema, its file, and where the client is after `prisma generate`. */
+async function generatePrisma(provider: PrismaProvider, ids: IdKind) {
   // A folder of its own each time: test files run side by side. Below Prisma's, which the client imports.
   const cache = join(FOLDER, "node_modules/.cache");
   mkdirSync(cache, { recursive: true });
@@ -52,7 +46,7 @@ async function generatePrisma(provider: PrismaProvider, ids: IdKind): Promise<Ge
 }
 
 /** Prisma's own command line. It would download an engine that neither of the commands needs. */
-async function prisma(command: "validate" | "generate", { file }: GeneratedSchema) {
+async function prisma(command: "validate" | "generate", file: string) {
   const args = [join(FOLDER, "node_modules/prisma/build/index.js"), command, "--schema", file];
   const env = {
     PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
@@ -77,17 +71,14 @@ async function startEngine() {
 }
 
 /** The migration that Prisma writes for a schema, from nothing. */
-async function writeMigration({ code }: GeneratedSchema): Promise<string> {
+async function writeMigration(code: string): Promise<string> {
   engine ??= startEngine();
   const { PrismaPg } = await load("@prisma/adapter-pg");
   const { bindMigrationAwareSqlAdapterFactory } = await load("@prisma/driver-adapter-utils");
   const server = new PrismaPg({ host: "127.0.0.1", user: "postgres", database: "test" });
   const options = { datamodels: [["schema.prisma", code]] };
-  const writer = await (await engine).new(
-    options,
-    () => {},
-    bindMigrationAwareSqlAdapterFactory(server),
-  );
+  const connection = bindMigrationAwareSqlAdapterFactory(server);
+  const writer = await (await engine).new(options, () => {}, connection);
   const { stdout } = await writer.diff({
     from: { tag: "empty" },
     to: { tag: "schemaDatamodel", files: [{ path: "schema.prisma", content: code }] },
@@ -104,8 +95,8 @@ type Client = Record<string, { findMany(): Promise<Row[]> }> & { $disconnect(): 
 /** A client for the generated schema, and a way to a fresh database with its tables. */
 async function preparePrisma(ids: IdKind) {
   const schema = await generatePrisma("postgresql", ids);
-  await prisma("generate", schema);
-  const migration = await writeMigration(schema);
+  await prisma("generate", schema.file);
+  const migration = await writeMigration(schema.code);
   const { PrismaClient } = await load(schema.client);
   const { PrismaPg } = await load("@prisma/adapter-pg");
 
@@ -158,7 +149,7 @@ describe.each<PrismaProvider>(["postgresql", "mysql", "sqlite"])(
       for (const ids of ID_KINDS) {
         const schema = await generatePrisma(provider, ids);
         writeFileSync(schema.file, edited(schema.code));
-        await prisma("validate", schema);
+        await prisma("validate", schema.file);
       }
     });
   },

@@ -61,17 +61,10 @@ export const generateId = (ids: IdKind) => (ids === "text" ? undefined : ids);
 export const because = (name: string, reason: string | undefined) =>
   reason ? `${name} (skipped: ${reason})` : name;
 
-interface WorldOptions {
-  /** Whether better-auth joins in the database. */
-  joins?: boolean;
-  sendResetPassword?: (mail: { token: string }) => Promise<void>;
-}
-
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
 /** An instance with the fake identity provider, two tenants, and a look past the border. */
-export async function createWorld(ground: Ground, options: WorldOptions = {}) {
-  const { joins = false, sendResetPassword } = options;
+export async function createWorld(ground: Ground, { joins = false } = {}) {
   const store = await ground.open();
   onTestFinished(() => store.close());
   const query = async () => {
@@ -82,7 +75,7 @@ export async function createWorld(ground: Ground, options: WorldOptions = {}) {
     migrate: store.migrate,
     plugins: plugins(),
     auth: {
-      emailAndPassword: { enabled: true, sendResetPassword },
+      emailAndPassword: { enabled: true, sendResetPassword: async () => {} },
       advanced: { database: { generateId: generateId(ground.ids), joins } },
     },
   });
