@@ -46,7 +46,7 @@ export interface Mail {
   code: string;
 }
 
-type UpdateTenant = Parameters<Instance["api"]["updateTenant"]>[0];
+type UpdateTenant = NonNullable<Parameters<Instance["api"]["updateTenant"]>[0]>;
 
 export type Send = (kind: string) => (data: object) => Promise<void>;
 
