@@ -92,7 +92,7 @@ export async function createWorld(ground: Ground, { joins = false } = {}) {
   };
 }
 
-export type DrizzleProvider = "pg" | "sqlite" | "mysql";
+type DrizzleProvider = "pg" | "sqlite" | "mysql";
 
 /** The options that the suite starts better-auth with, as far as the tables are concerned. */
 export const tableOptions = (ids: IdKind): BetterAuthOptions => ({
