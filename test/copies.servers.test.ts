@@ -1,13 +1,10 @@
-import { type BetterAuthOptions, betterAuth } from "better-auth";
-import { getMigrations } from "better-auth/db/migration";
-import { bearer, magicLink } from "better-auth/plugins";
+import { magicLink } from "better-auth/plugins";
 import type { DBAdapter } from "better-auth/types";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { getTenantId, runInTenant, tenantAuth } from "../src/index";
-import { Browser } from "./support/browser";
+import type { Browser } from "./support/browser";
 import { createDatabase, type TestDatabase } from "./support/database";
 import {
-  BASE_URL,
   type Copy,
   cleanUpCopies,
   createInstance,
@@ -61,16 +58,16 @@ async function expectShared(processes: [Process, Process], acme: string, globex:
 }
 
 describe("two copies of the package in one process", () => {
-  it.each<[string, string, () => Promise<Partial<Copy>>, () => Promise<Partial<Copy>>]>([
-    ["the other", "source", async () => ({}), secondCopy],
-    ["the first", "other copy", secondCopy, async () => ({ runInTenant })],
-  ])("runInTenant of %s copy runs in the tenant of an instance of the %s", async (...row) => {
-    const [installed, caller] = [await row[2](), await row[3]()];
-    const { tenantAuth: plugin } = installed;
-    const { api, ids, rowsIn, rows } = await createWorld(plugin ? { tenantAuth: plugin } : {});
-    await caller.runInTenant?.(ids.acme, () => api.signUpEmail({ body: person() }));
-    expect(await rowsIn("acme", "user")).toHaveLength(1);
-    expect(await rows("user")).toBe(1);
+  it("runInTenant of one copy runs in the tenant of an instance of the other", async () => {
+    const copy = await secondCopy();
+    for (const [installed, run] of [
+      [tenantAuth, copy.runInTenant],
+      [copy.tenantAuth, runInTenant],
+    ] as const) {
+      const { api, ids, rowsIn, rows } = await createWorld({ tenantAuth: installed });
+      await run(ids.acme, () => api.signUpEmail({ body: person() }));
+      expect([(await rowsIn("acme", "user")).length, await rows("user")]).toEqual([1, 1]);
+    }
   });
 
   it("tenants of one copy inside tenants of the other do not mix", async () => {
@@ -97,7 +94,7 @@ describe("two copies of the package in one process", () => {
 
 describe("two instances over one", () => {
   /** An adapter that the second instance is given as well. */
-  function oneAdapter(): InstanceOptions {
+  async function oneAdapter(): Promise<InstanceOptions> {
     let adapter: DBAdapter | undefined;
     const { database } = createMemory((made) => {
       adapter ??= made;
@@ -110,23 +107,26 @@ describe("two instances over one", () => {
     auth: { secondaryStorage: mapStorage().storage },
   });
 
-  it.each([
-    ["adapter", "the same copy", oneAdapter],
-    ["adapter", "another copy", oneAdapter],
-    ["secondary storage and database", "another copy", oneStorage],
-  ] as const)("%s, the second one of %s: both see the same", async (_, made, create) => {
+  const ours = tenantAuth();
+  it.each<[string, string, () => Promise<Partial<Copy>>, () => Promise<InstanceOptions>]>([
+    ["adapter", "the same copy", async () => ({}), oneAdapter],
+    ["adapter", "another copy", secondCopy, oneAdapter],
+    ["secondary storage and database", "another copy", secondCopy, oneStorage],
+    [
+      "plugin, storage and database",
+      "one copy",
+      async () => ({ tenantAuth: () => ours }),
+      oneStorage,
+    ],
+  ])("%s, the second one of %s: both see the same", async (_, copy, made, create) => {
     const options = await create();
-    const first = await createInstance(options);
-    const more = made === "another copy" ? { tenantAuth: (await secondCopy()).tenantAuth } : {};
-    const second = await createInstance({ ...options, ...more, migrate: false });
+    const { tenantAuth: plugin = tenantAuth } = await made();
+    const first = await createInstance(
+      copy === "one copy" ? { ...options, tenantAuth: plugin } : options,
+    );
+    const second = await createInstance({ ...options, tenantAuth: plugin, migrate: false });
     const [acme, globex] = [await first.createTenant("acme"), await second.createTenant("globex")];
     await expectShared([first, second], acme.id, globex.id);
-  });
-
-  it("options object: both see the same", async () => {
-    const auth = { secondaryStorage: mapStorage().storage };
-    const { first, second, acme, globex } = await createTwins(auth);
-    await expectShared([first, second], acme, globex);
   });
 
   it("plugin object, each with a secret of its own: links are sealed once, and lead home in both", async () => {
@@ -194,32 +194,3 @@ it("after a hot reload of its modules an instance goes on", async () => {
   expect(await rows("user")).toBe(0);
   expect(await whoIs(jane, "platform")).toBe(null);
 });
-
-/** Two instances of the very same options object: plugins, senders, storage and all. */
-async function createTwins(auth: Partial<BetterAuthOptions>) {
-  const { option } = await openDatabase();
-  const options = {
-    baseURL: "http://localhost:3000",
-    secret: "a test secret that is long enough for everybody",
-    database: option,
-    emailAndPassword: {
-      enabled: true,
-      password: { hash: async (password) => password, verify: async () => true },
-    },
-    ...auth,
-    plugins: [tenantAuth(), bearer()],
-  } satisfies BetterAuthOptions;
-  const make = async () => {
-    const { api, handler, $context } = betterAuth(options);
-    await $context;
-    const browser = (headers?: Record<string, string>) => new Browser(handler, BASE_URL, headers);
-    const createTenant = async (slug: string) =>
-      (await api.createTenant({ body: { name: slug, slug } })).id;
-    return { browser, createTenant };
-  };
-  const first = await make();
-  await (await getMigrations(options)).runMigrations();
-  const second = await make();
-  const [acme, globex] = [await first.createTenant("acme"), await second.createTenant("globex")];
-  return { first, second, acme, globex };
-}

@@ -3,15 +3,14 @@ import { APIError, createAuthEndpoint, createAuthMiddleware, signInEmail } from 
 import { makeSignature } from "better-auth/crypto";
 import { getMigrations } from "better-auth/db/migration";
 import { admin, oauthPopup } from "better-auth/plugins";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { getTenantId, tenantAuth } from "../src/index";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { tenantAuth } from "../src/index";
 import { DEFAULT_SECRET } from "../src/oauth/log-lines";
 import { ADMIN_ENDPOINTS } from "../src/scope/endpoint";
 import type { Browser } from "./support/browser";
 import { createDatabase } from "./support/database";
 import { createInstance, createPlainInstance, PASSWORD } from "./support/instance";
 import { mapStorage } from "./support/stores";
-import { createWorld } from "./support/world";
 
 /*
  * What the plugin leans on and better-auth promises nowhere. When one of these tests fails after an
@@ -44,276 +43,228 @@ const looking = (look: (ctx: HookEndpointContext) => void) => ({
   handler: createAuthMiddleware(async () => {}),
 });
 
-describe("start", () => {
-  it("the adapter that was changed in place still has better-auth's check of the tables", async () => {
-    const instance = await createInstance({ migrate: false });
-    const mismatch = /Database schema mismatch[\s\S]*Missing tables[\s\S]*tenantOauthConfig/;
-    await expect(instance.browser().get("/get-session")).rejects.toThrow(mismatch);
-    await (await getMigrations(instance.auth.options)).runMigrations();
-    expect((await instance.browser().get("/get-session")).status).toBe(200);
-  });
-
-  it("better-auth assigns the options of its context once, after all plugins", async () => {
-    const seen: string[] = [];
-    const watch: BetterAuthPlugin = {
-      id: "watch",
-      init: (ctx) => {
-        let { options } = ctx;
-        Object.defineProperty(ctx, "options", {
-          get: () => options,
-          set: (value) => {
-            seen.push("assigned");
-            options = value;
-          },
-        });
-      },
-    };
-    const brings = (id: string): BetterAuthPlugin => ({
-      id,
-      init: () => {
-        seen.push(id);
-        return { options: { appName: id } };
-      },
-    });
-    const { auth } = await plain({ plugins: [brings("a"), watch, brings("b")] });
-    await auth.$context;
-    expect(seen).toEqual(["a", "b", "assigned"]);
-  });
-
-  it("our hook runs before the application's and before those of plugins that stand earlier", async () => {
-    const seen: [string, string | null][] = [];
-    const note = (who: string) =>
-      createAuthMiddleware(async () => void seen.push([who, getTenantId()]));
-    const other: BetterAuthPlugin = {
-      id: "other",
-      hooks: { before: [{ matcher: () => true, handler: note("plugin") }] },
-    };
-    const world = await createWorld({
-      auth: { hooks: { before: note("application") } },
-      plugins: [other],
-      arrange: (ours, others) => [...others, ours],
-    });
-    seen.length = 0;
-    await world.signUp("acme");
-    expect(seen).toEqual([
-      ["application", world.ids.acme],
-      ["plugin", world.ids.acme],
-    ]);
-    // Migrations and the CLI read what the application wrote.
-    const ids = world.auth.options.plugins?.map(({ id }) => id);
-    expect(ids).toEqual(["admin", "other", "tenant-auth"]);
-  });
+it("the adapter that was changed in place still has better-auth's check of the tables", async () => {
+  const instance = await createInstance({ migrate: false });
+  const mismatch = /Database schema mismatch[\s\S]*Missing tables[\s\S]*tenantOauthConfig/;
+  await expect(instance.browser().get("/get-session")).rejects.toThrow(mismatch);
+  await (await getMigrations(instance.auth.options)).runMigrations();
+  expect((await instance.browser().get("/get-session")).status).toBe(200);
 });
 
-describe("hooks", () => {
-  it("a hook may be a plain function: one that answers nothing lets the request pass", async () => {
-    const seen: unknown[] = [];
-    const handler = async ({ path, headers }: HookEndpointContext) => {
-      seen.push([path, headers?.get("x-refuse")]);
-      if (headers?.has("x-refuse")) throw new APIError("FORBIDDEN", { code: "REFUSED" });
-    };
-    const before = [{ matcher: () => true, handler: handler as never }];
-    const { browser } = await plain({ plugins: [{ id: "hook", hooks: { before } }] });
-    const refused = await browser.get("/get-session", { headers: { "x-refuse": "yes" } });
-    expect([refused.status, refused.code]).toEqual([403, "REFUSED"]);
-    expect((await browser.post("/sign-up/email", somebody())).status).toBe(200);
-    expect((await browser.get("/get-session")).data).toMatchObject({ user: { name: "S" } });
-    expect(seen).toEqual([
-      ["/get-session", "yes"],
-      ["/sign-up/email", null],
-      ["/get-session", null],
-    ]);
-  });
-});
-
-describe("a dispatch", () => {
-  it("keeps what a hook has marked the context with, whatever other hooks put in its place", async () => {
-    const MARK = Symbol("mark");
-    const seen: unknown[] = [];
-    const hooks = {
-      before: [
-        hookOn("/sign-up/email", async (ctx) => void Object.assign(ctx.context, { [MARK]: true })),
-        // As @better-auth/api-key does it.
-        hookOn("/sign-up/email", async (ctx) => ({ context: ctx })),
-      ],
-      after: [
-        looking(({ path, context }) => path === "/sign-up/email" && seen.push(MARK in context)),
-      ],
-    };
-    const { browser } = await plain({ plugins: [{ id: "mark", hooks }] });
-    await browser.post("/sign-up/email", somebody());
-    expect(seen).toEqual([true]);
-  });
-
-  it("an endpoint may be a plain function with a path and options", async () => {
-    const run = async (ctx: { body: unknown }) => ({
-      response: { got: ctx.body },
-      headers: new Headers({ "x-own": "yes" }),
-      status: 201,
-    });
-    const endpoint = Object.assign(run, { path: "/bare", options: { method: "POST" } });
-    const { browser } = await plain({
-      plugins: [{ id: "bare", endpoints: { bare: endpoint as never } }],
-    });
-    const { status, data, headers } = await browser.post("/bare", { a: 1 });
-    expect([status, data, headers.get("x-own")]).toEqual([201, { got: { a: 1 } }, "yes"]);
-  });
-
-  it("what onRequest writes on its context reaches the endpoint of that request alone", async () => {
-    const MARK = Symbol("mark");
-    const seen: boolean[] = [];
-    const mark: BetterAuthPlugin = {
-      id: "mark",
-      onRequest: async (request, ctx) => {
-        if (request.headers.has("x-mark")) Object.assign(ctx, { [MARK]: true });
-      },
-      hooks: { before: [looking(({ context }) => seen.push(MARK in context))] },
-    };
-    for (const options of [{}, { baseURL: { allowedHosts: ["localhost:3000"] } }]) {
-      seen.length = 0;
-      const { browser, auth } = await plain({ ...options, plugins: [mark] });
-      await browser.get("/ok", { headers: { "x-mark": "yes" } });
-      await browser.get("/ok");
-      await auth.api.ok({ headers: new Headers({ host: "localhost:3000" }) } as never);
-      expect(seen).toEqual([true, false, false]);
-    }
-  });
-});
-
-describe("the admin plugin", () => {
-  const paths = Object.values(admin().endpoints).map(({ path }) => path);
-
-  it("has the endpoints that are written down as its own", () => {
-    expect(paths.toSorted()).toEqual(Object.keys(ADMIN_ENDPOINTS).toSorted());
-  });
-
-  it("checks the caller at every one of them", async () => {
-    const { browser } = await plain({ plugins: [admin()] });
-    await browser.post("/sign-up/email", somebody());
-    const body = { userId: "x", role: "user", sessionToken: "x", newPassword: PASSWORD };
-    const more = { email: "x@example.com", name: "X", data: {}, permissions: { user: ["ban"] } };
-    for (const path of paths) {
-      const options = { query: { id: "x" } };
-      const isGet = path === "/admin/list-users" || path === "/admin/get-user";
-      const answer = isGet
-        ? await browser.get<{ success?: boolean }>(path, options)
-        : await browser.post<{ success?: boolean }>(path, { ...body, ...more });
-      // has-permission tells, and stop-impersonating is for those who are impersonating somebody.
-      if (path === "/admin/has-permission") expect(answer.data.success).toBe(false);
-      else if (path === "/admin/stop-impersonating") expect(answer.status).toBe(400);
-      else expect(answer.status, path).toBe(403);
-    }
-  });
-});
-
-describe("what is read late", () => {
-  it("a social provider may be a function, which is called when it is wanted", async () => {
-    let calls = 0;
-    const swap = hookOn("/sign-in/social", async ({ context }) => {
-      const [provider] = context.socialProviders;
-      const late = () => {
-        calls++;
-        return provider;
-      };
-      context.socialProviders = [Object.assign(late, { id: "google" }) as never];
-    });
-    const plugins = [{ id: "swap", hooks: { before: [swap] } }];
-    const { browser } = await plain({ socialProviders: { google }, plugins });
-    expect((await browser.get("/get-session")).status).toBe(200);
-    expect(calls).toBe(0);
-    const { data } = await browser.post("/sign-in/social", { provider: "google" });
-    expect(data.url).toMatch(/^https:\/\/accounts\.google\.com/);
-    expect(calls).toBeGreaterThan(0);
-  });
-});
-
-describe("secondary storage", () => {
-  it("holds sessions, lists of sessions and one-time tokens in the known form", async () => {
-    const { entries, storage } = mapStorage();
-    const { browser } = await plain({
-      secondaryStorage: storage,
-      emailAndPassword: { enabled: true, sendResetPassword: async () => {} },
-    });
-    const { data } = await browser.post<{ token: string; user: { id: string } }>(
-      "/sign-up/email",
-      somebody(),
-    );
-    await browser.post("/request-password-reset", { email: "somebody@example.com" });
-    expect(entries.get(data.token)).toMatch(/^\{"session":\{/);
-    const list = JSON.parse(entries.get(`active-sessions-${data.user.id}`) ?? "");
-    expect(list).toEqual([{ token: data.token, expiresAt: expect.any(Number) }]);
-    const others = [...entries.keys()].filter(
-      (key) => key !== data.token && !key.startsWith("active-sessions-"),
-    );
-    expect(others).toEqual([expect.stringMatching(/^verification:reset-password:/)]);
-  });
-});
-
-describe("OAuth", () => {
-  it("a client cannot put anything into the part of the state that the server trusts", async () => {
-    const additionalData = { serverContext: { tenantAuth: "forged" }, note: "passes" };
-    const popup = {
-      provider: "google",
-      popupOrigin: "http://localhost:3000",
-      additionalData: JSON.stringify(additionalData),
-    };
-    for (const start of [
-      (browser: Browser) => browser.post("/sign-in/social", { provider: "google", additionalData }),
-      (browser: Browser) => browser.get("/oauth-popup/start", { query: popup }),
-    ]) {
-      const { browser, database } = await plain({
-        socialProviders: { google },
-        plugins: [oauthPopup()],
+it("better-auth assigns the options of its context once, after all plugins", async () => {
+  const seen: string[] = [];
+  const watch: BetterAuthPlugin = {
+    id: "watch",
+    init: (ctx) => {
+      let { options } = ctx;
+      Object.defineProperty(ctx, "options", {
+        get: () => options,
+        set: (value) => {
+          seen.push("assigned");
+          options = value;
+        },
       });
-      expect((await start(browser)).status).toBeLessThan(400);
-      const [row] = await database.query(`select value from "verification"`);
-      const state = JSON.parse(String(row?.value)) as Record<string, unknown>;
-      expect([state.note, state.serverContext]).toEqual(["passes", undefined]);
-    }
+    },
+  };
+  const brings = (id: string): BetterAuthPlugin => ({
+    id,
+    init: () => {
+      seen.push(id);
+      return { options: { appName: id } };
+    },
   });
-
-  it("better-auth signs the cookie of a state with the secret alone", async () => {
-    const { auth, browser } = await plain({ socialProviders: { google } });
-    const { data } = await browser.post<{ url: string }>("/sign-in/social", { provider: "google" });
-    const { secret, createAuthCookie } = await auth.$context;
-    const state = new URL(data.url).searchParams.get("state") ?? "";
-    const cookie = browser.cookies.get(createAuthCookie("state").name) ?? "";
-    const signature = await makeSignature(state, secret);
-    expect(decodeURIComponent(cookie)).toBe(`${state}.${signature}`);
-  });
+  const { auth } = await plain({ plugins: [brings("a"), watch, brings("b")] });
+  await auth.$context;
+  expect(seen).toEqual(["a", "b", "assigned"]);
 });
 
-describe("sign-in", () => {
-  it("better-auth makes its sign-in without knowing anything of the instance", () => {
-    expect(signInEmail).toHaveLength(0);
-    const { body: _, ...options } = signInEmail().options;
-    const { body: __, ...again } = signInEmail().options;
-    expect(options).toEqual(again);
-  });
+it("a hook may be a plain function: one that answers nothing lets the request pass", async () => {
+  const seen: unknown[] = [];
+  const handler = async ({ path, headers }: HookEndpointContext) => {
+    seen.push([path, headers?.get("x-refuse")]);
+    if (headers?.has("x-refuse")) throw new APIError("FORBIDDEN", { code: "REFUSED" });
+  };
+  const before = [{ matcher: () => true, handler: handler as never }];
+  const { browser } = await plain({ plugins: [{ id: "hook", hooks: { before } }] });
+  const refused = await browser.get("/get-session", { headers: { "x-refuse": "yes" } });
+  expect([refused.status, refused.code]).toEqual([403, "REFUSED"]);
+  expect((await browser.post("/sign-up/email", somebody())).status).toBe(200);
+  expect((await browser.get("/get-session")).data).toMatchObject({ user: { name: "S" } });
+  expect(seen).toEqual([
+    ["/get-session", "yes"],
+    ["/sign-up/email", null],
+    ["/get-session", null],
+  ]);
+});
 
-  it("the sign-in that a plugin brings stays, wherever we stand and whoever shares our plugin", async () => {
-    const brings = (): BetterAuthPlugin => ({
-      id: "brings-sign-in",
-      endpoints: {
-        signInEmail: createAuthEndpoint("/sign-in/email", { method: "POST" }, async (ctx) =>
-          ctx.json({ by: "the plugin" }),
-        ),
-      },
-    });
-    const ours = tenantAuth();
-    const { auth: before } = await plain({ plugins: [ours] });
-    await before.$context;
-    for (const plugins of [
-      [brings(), ours],
-      [ours, brings()],
-    ]) {
-      const { browser } = await plain({ plugins });
-      const { auth: another } = await plain({ plugins: [ours] });
-      await another.$context;
-      const { data } = await browser.post("/sign-in/email", somebody());
-      expect(data).toEqual({ by: "the plugin" });
-    }
+it("a dispatch keeps what a hook has marked the context with, whatever other hooks put in its place", async () => {
+  const MARK = Symbol("mark");
+  const seen: unknown[] = [];
+  const hooks = {
+    before: [
+      hookOn("/sign-up/email", async (ctx) => void Object.assign(ctx.context, { [MARK]: true })),
+      // As @better-auth/api-key does it.
+      hookOn("/sign-up/email", async (ctx) => ({ context: ctx })),
+    ],
+    after: [
+      looking(({ path, context }) => path === "/sign-up/email" && seen.push(MARK in context)),
+    ],
+  };
+  const { browser } = await plain({ plugins: [{ id: "mark", hooks }] });
+  await browser.post("/sign-up/email", somebody());
+  expect(seen).toEqual([true]);
+});
+
+it("an endpoint may be a plain function with a path and options", async () => {
+  const run = async (ctx: { body: unknown }) => ({
+    response: { got: ctx.body },
+    headers: new Headers({ "x-own": "yes" }),
+    status: 201,
   });
+  const endpoint = Object.assign(run, { path: "/bare", options: { method: "POST" } });
+  const { browser } = await plain({
+    plugins: [{ id: "bare", endpoints: { bare: endpoint as never } }],
+  });
+  const { status, data, headers } = await browser.post("/bare", { a: 1 });
+  expect([status, data, headers.get("x-own")]).toEqual([201, { got: { a: 1 } }, "yes"]);
+});
+
+it("what onRequest writes on its context reaches the endpoint of that request alone", async () => {
+  const MARK = Symbol("mark");
+  const seen: boolean[] = [];
+  const mark: BetterAuthPlugin = {
+    id: "mark",
+    onRequest: async (request, ctx) => {
+      if (request.headers.has("x-mark")) Object.assign(ctx, { [MARK]: true });
+    },
+    hooks: { before: [looking(({ context }) => seen.push(MARK in context))] },
+  };
+  for (const options of [{}, { baseURL: { allowedHosts: ["localhost:3000"] } }]) {
+    seen.length = 0;
+    const { browser, auth } = await plain({ ...options, plugins: [mark] });
+    await browser.get("/ok", { headers: { "x-mark": "yes" } });
+    await browser.get("/ok");
+    await auth.api.ok({ headers: new Headers({ host: "localhost:3000" }) } as never);
+    expect(seen).toEqual([true, false, false]);
+  }
+});
+
+it("the admin plugin has the endpoints that are written down, and checks the caller at every one", async () => {
+  const paths = Object.values(admin().endpoints).map(({ path }) => path);
+  expect(paths.toSorted()).toEqual(Object.keys(ADMIN_ENDPOINTS).toSorted());
+  const { browser } = await plain({ plugins: [admin()] });
+  await browser.post("/sign-up/email", somebody());
+  const body = { userId: "x", role: "user", sessionToken: "x", newPassword: PASSWORD };
+  const more = { email: "x@example.com", name: "X", data: {}, permissions: { user: ["ban"] } };
+  for (const path of paths) {
+    const { status, data } = /list-users|get-user/.test(path)
+      ? await browser.get(path, { query: { id: "x" } })
+      : await browser.post(path, { ...body, ...more });
+    // has-permission tells, and stop-impersonating is for those who are impersonating somebody.
+    if (path === "/admin/has-permission") expect(data.success).toBe(false);
+    else expect(status, path).toBe(path === "/admin/stop-impersonating" ? 400 : 403);
+  }
+});
+
+it("a social provider may be a function, which is called when it is wanted", async () => {
+  let calls = 0;
+  const swap = hookOn("/sign-in/social", async ({ context }) => {
+    const [provider] = context.socialProviders;
+    const late = () => {
+      calls++;
+      return provider;
+    };
+    context.socialProviders = [Object.assign(late, { id: "google" }) as never];
+  });
+  const plugins = [{ id: "swap", hooks: { before: [swap] } }];
+  const { browser } = await plain({ socialProviders: { google }, plugins });
+  expect((await browser.get("/get-session")).status).toBe(200);
+  expect(calls).toBe(0);
+  const { data } = await browser.post("/sign-in/social", { provider: "google" });
+  expect(data.url).toMatch(/^https:\/\/accounts\.google\.com/);
+  expect(calls).toBeGreaterThan(0);
+});
+
+it("secondary storage holds sessions, lists of sessions and one-time tokens in the known form", async () => {
+  const { entries, storage } = mapStorage();
+  const { browser } = await plain({
+    secondaryStorage: storage,
+    emailAndPassword: { enabled: true, sendResetPassword: async () => {} },
+  });
+  const { data } = await browser.post<{ token: string; user: { id: string } }>(
+    "/sign-up/email",
+    somebody(),
+  );
+  await browser.post("/request-password-reset", { email: "somebody@example.com" });
+  expect(entries.get(data.token)).toMatch(/^\{"session":\{/);
+  const index = `active-sessions-${data.user.id}`;
+  const list = JSON.parse(entries.get(index) ?? "");
+  expect(list).toEqual([{ token: data.token, expiresAt: expect.any(Number) }]);
+  const others = [...entries.keys()].filter((key) => ![data.token, index].includes(key));
+  expect(others).toEqual([expect.stringMatching(/^verification:reset-password:/)]);
+});
+
+it("a client cannot put anything into the part of the state that the server trusts", async () => {
+  const additionalData = { serverContext: { tenantAuth: "forged" }, note: "passes" };
+  const popup = {
+    provider: "google",
+    popupOrigin: "http://localhost:3000",
+    additionalData: JSON.stringify(additionalData),
+  };
+  for (const start of [
+    (browser: Browser) => browser.post("/sign-in/social", { provider: "google", additionalData }),
+    (browser: Browser) => browser.get("/oauth-popup/start", { query: popup }),
+  ]) {
+    const { browser, database } = await plain({
+      socialProviders: { google },
+      plugins: [oauthPopup()],
+    });
+    expect((await start(browser)).status).toBeLessThan(400);
+    const [row] = await database.query(`select value from "verification"`);
+    const state = JSON.parse(String(row?.value)) as Record<string, unknown>;
+    expect([state.note, state.serverContext]).toEqual(["passes", undefined]);
+  }
+});
+
+it("better-auth signs the cookie of a state with the secret alone", async () => {
+  const { auth, browser } = await plain({ socialProviders: { google } });
+  const { data } = await browser.post<{ url: string }>("/sign-in/social", { provider: "google" });
+  const { secret, createAuthCookie } = await auth.$context;
+  const state = new URL(data.url).searchParams.get("state") ?? "";
+  const cookie = browser.cookies.get(createAuthCookie("state").name) ?? "";
+  const signature = await makeSignature(state, secret);
+  expect(decodeURIComponent(cookie)).toBe(`${state}.${signature}`);
+});
+
+it("better-auth makes its sign-in without knowing anything of the instance", () => {
+  expect(signInEmail).toHaveLength(0);
+  const { body: _, ...options } = signInEmail().options;
+  const { body: __, ...again } = signInEmail().options;
+  expect(options).toEqual(again);
+});
+
+it("the sign-in that a plugin brings stays, wherever we stand and whoever shares our plugin", async () => {
+  const brings = (): BetterAuthPlugin => ({
+    id: "brings-sign-in",
+    endpoints: {
+      signInEmail: createAuthEndpoint("/sign-in/email", { method: "POST" }, async (ctx) =>
+        ctx.json({ by: "the plugin" }),
+      ),
+    },
+  });
+  const ours = tenantAuth();
+  const { auth: before } = await plain({ plugins: [ours] });
+  await before.$context;
+  for (const plugins of [
+    [brings(), ours],
+    [ours, brings()],
+  ]) {
+    const { browser } = await plain({ plugins });
+    const { auth: another } = await plain({ plugins: [ours] });
+    await another.$context;
+    const { data } = await browser.post("/sign-in/email", somebody());
+    expect(data).toEqual({ by: "the plugin" });
+  }
 });
 
 it("better-auth's secret of last resort is the one that we know", async () => {

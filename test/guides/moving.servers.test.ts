@@ -23,9 +23,10 @@ type Signed = { user: { id: string; tenantId: string | null } };
 const text: DBFieldAttribute = { type: "string", required: false };
 const word: DBFieldAttribute = { type: "string", required: true };
 const date: DBFieldAttribute = { type: "date", required: true };
+const stamps = { createdAt: date, updatedAt: date };
 const to = (model: string, onDelete: "cascade" | "set null" = "cascade"): DBFieldAttribute => ({
   type: "string",
-  required: false,
+  required: onDelete === "cascade",
   references: { model, field: "id", onDelete },
 });
 
@@ -33,39 +34,18 @@ const to = (model: string, onDelete: "cascade" | "set null" = "cascade"): DBFiel
  * The tables of better-auth-tenancy 1.6.16, as its schema reference describes them. Users and
  * tenants refer to each other, which better-auth's own migrations cannot build: see below.
  */
+const tenant = { name: word, slug: { ...word, unique: true }, metadata: text, ...stamps };
+const config = { providerId: word, clientId: word, clientSecret: word, ...stamps };
+const enabled: DBFieldAttribute = { type: "boolean", required: false };
 const tenancyTables: BetterAuthPlugin = {
   id: "tables-of-tenancy",
   schema: {
-    tenant: {
-      fields: {
-        name: word,
-        slug: { ...word, unique: true },
-        ownerId: to("user", "set null"),
-        metadata: text,
-        createdAt: date,
-        updatedAt: date,
-      },
-    },
+    tenant: { fields: { ownerId: to("user", "set null"), ...tenant } },
     tenantMember: {
-      fields: {
-        tenantId: { ...to("tenant"), required: true },
-        userId: { ...to("user"), required: true },
-        role: word,
-        createdAt: date,
-      },
+      fields: { tenantId: to("tenant"), userId: to("user"), role: word, createdAt: date },
     },
     tenantOauthConfig: {
-      fields: {
-        tenantId: { ...to("tenant"), required: true },
-        providerId: word,
-        clientId: word,
-        clientSecret: word,
-        scopes: text,
-        redirectURI: text,
-        enabled: { type: "boolean", required: false },
-        createdAt: date,
-        updatedAt: date,
-      },
+      fields: { tenantId: to("tenant"), scopes: text, redirectURI: text, enabled, ...config },
     },
     user: { fields: { tenantId: text, email: text } },
     session: { fields: { tenantId: text } },
@@ -85,14 +65,18 @@ const tenancyConstraints = [
 ];
 
 describe.runIf(databases.includes("postgres"))("moving over from better-auth-tenancy", () => {
-  async function createOld(database: TestDatabase) {
+  async function createOld() {
+    const database = await createDatabase("postgres");
+    onTestFinished(() => database.close());
     const { auth } = await createPlainInstance(database, {}, [tenancyTables]);
     for (const statement of tenancyConstraints) await database.query(statement);
     const { adapter, internalAdapter, secretConfig } = await auth.$context;
     const now = new Date();
-    const stamps = { createdAt: now, updatedAt: now };
     const create = (model: string, data: object) =>
-      adapter.create<object, { id: string }>({ model, data });
+      adapter.create<object, { id: string }>({
+        model,
+        data: { createdAt: now, updatedAt: now, ...data },
+      });
 
     const signUp = async (tenantId: string | null) => {
       const data = { name: "Al", email: EMAIL, emailVerified: false, tenantId };
@@ -107,9 +91,9 @@ describe.runIf(databases.includes("postgres"))("moving over from better-auth-ten
     const tenants = [];
     for (const slug of ["acme", "globex"]) {
       const metadata = slug === "acme" ? JSON.stringify({ plan: "pro" }) : null;
-      const tenant = { name: slug.toUpperCase(), slug, ownerId: owner.id, metadata, ...stamps };
-      const { id } = await create("tenant", tenant);
-      await create("tenantMember", { tenantId: id, userId: owner.id, role: "owner", ...stamps });
+      const data = { name: slug.toUpperCase(), slug, ownerId: owner.id, metadata };
+      const { id } = await create("tenant", data);
+      await create("tenantMember", { tenantId: id, userId: owner.id, role: "owner" });
       tenants.push({ id, slug, user: await signUp(id) });
     }
     const encrypted = (data: string) => symmetricEncrypt({ key: secretConfig, data });
@@ -119,30 +103,28 @@ describe.runIf(databases.includes("postgres"))("moving over from better-auth-ten
       clientId: await encrypted("acme-client"),
       clientSecret: await encrypted("acme-secret"),
       scopes: "email,profile",
-      ...stamps,
     });
-    const value = { identifier: "state", value: "{}", expiresAt: now, tenantId: tenants[0]?.id };
-    await create("verification", { ...value, ...stamps });
-    return { owner, tenants };
+    const state = { identifier: "state", value: "{}", expiresAt: now, tenantId: tenants[0]?.id };
+    await create("verification", state);
+    return { database, owner, tenants, create };
   }
 
-  it("keeps tenants, people, passwords, sessions and OAuth configs", async () => {
-    const database = await createDatabase("postgres");
-    onTestFinished(() => database.close());
-    const { owner, tenants } = await createOld(database);
+  /** The statements of the guide: the ones that look, and the ones that change. */
+  const [look, change, ...others] = blocksIn(GUIDE)
+    .filter(({ language, heading }) => language === "sql" && heading === "The data")
+    .map(({ code }) => statementsOf(code));
 
-    const [look, change, ...others] = blocksIn(GUIDE).filter(
-      ({ language, heading }) => language === "sql" && heading === "The data",
-    );
-    expect(others).toEqual([]);
-    for (const statement of statementsOf(look?.code ?? "")) {
-      expect(await database.query(statement), statement).toEqual([]);
-    }
-    for (const statement of statementsOf(change?.code ?? "")) await database.query(statement);
+  it("keeps tenants, people, passwords, sessions and OAuth configs", async () => {
+    const { database, owner, tenants } = await createOld();
+    expect([look?.length, change?.length, others]).toEqual([2, expect.any(Number), []]);
+    for (const sql of look ?? []) expect(await database.query(sql), sql).toEqual([]);
+    for (const sql of change ?? []) await database.query(sql);
     const instance = await createInstance({ database });
     const { toBeCreated, toBeAdded, toBeAddedIndexes } = await getMigrations(instance.auth.options);
     expect([...toBeCreated, ...toBeAdded, ...toBeAddedIndexes]).toEqual([]);
 
+    const count = (table: string, column: string, ...values: string[]) =>
+      instance.rows(table, `"${column}" = ? and "tenantId" = ?`, values);
     const platform = await instance.browser().post<Signed>("/sign-in/email", person);
     expect(platform.data.user).toMatchObject({ id: owner.id, tenantId: null });
     for (const { id: tenantId, user } of tenants) {
@@ -151,16 +133,10 @@ describe.runIf(databases.includes("postgres"))("moving over from better-auth-ten
       expect(signed.data.user).toMatchObject({ id: user.id, tenantId });
       const again = await instance.browser().post("/tenant/sign-up/email", { ...person, tenantId });
       expect([again.status, again.code]).toEqual([422, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL"]);
-      expect(
-        await instance.rows("session", `"token" = ? and "tenantId" = ?`, [user.token, tenantId]),
-      ).toBe(1);
-      expect(
-        await instance.rows("account", `"userId" = ? and "tenantId" = ?`, [user.id, tenantId]),
-      ).toBe(1);
+      expect(await count("session", "token", user.token, tenantId)).toBe(1);
+      expect(await count("account", "userId", user.id, tenantId)).toBe(1);
     }
-    expect(await instance.rows("session", `"token" = ? and "tenantId" = ''`, [owner.token])).toBe(
-      1,
-    );
+    expect(await count("session", "token", owner.token, "")).toBe(1);
 
     const [acme, globex] = await instance.api.listTenants();
     expect([acme?.metadata, globex?.metadata]).toEqual([{ plan: "pro" }, null]);
@@ -182,23 +158,14 @@ describe.runIf(databases.includes("postgres"))("moving over from better-auth-ten
   });
 
   it("finds the doubles that the old tables allowed", async () => {
-    const database = await createDatabase("postgres");
-    onTestFinished(() => database.close());
-    const { tenants } = await createOld(database);
+    const { database, tenants, create } = await createOld();
     // Not everybody has made the indexes.
     await database.query(`drop index "user_email_tenant"`);
-    const { auth } = await createPlainInstance(database, {}, [tenancyTables]);
-    const { adapter } = await auth.$context;
-    const [tenant] = tenants;
-    const now = { createdAt: new Date(), updatedAt: new Date() };
-    const user = { name: "Al", email: EMAIL, emailVerified: false, tenantId: tenant?.id, ...now };
-    await adapter.create({ model: "user", data: user });
-    const config = { providerId: "google", clientId: "c", clientSecret: "s", ...now };
-    await adapter.create({ model: "tenantOauthConfig", data: { tenantId: tenant?.id, ...config } });
-    const [look] = blocksIn(GUIDE).filter(({ language }) => language === "sql");
-    for (const statement of statementsOf(look?.code ?? "")) {
-      expect(await database.query(statement), statement).toHaveLength(1);
-    }
+    const tenantId = tenants[0]?.id;
+    await create("user", { name: "Al", email: EMAIL, emailVerified: false, tenantId });
+    const double = { tenantId, providerId: "google", clientId: "c", clientSecret: "s" };
+    await create("tenantOauthConfig", double);
+    for (const sql of look ?? []) expect(await database.query(sql), sql).toHaveLength(1);
   });
 });
 

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -114,10 +114,8 @@ function commandWith(text: string): string {
   const lines = SET_UP.filter(({ language }) => language === "sh").map(({ code }) => code.trim());
   const [line, ...others] = lines.filter((code) => code.includes(text));
   if (!line || others.length) throw new Error(`the README has no single command with ${text}`);
-  return line
-    .split(" ")
-    .map((word) => PACKAGES[word] ?? word)
-    .join(" ");
+  const words = line.split(" ").map((word) => PACKAGES[word] ?? word);
+  return words.join(" ");
 }
 
 /** Every block of the README that begins with the name of a file. */
@@ -152,22 +150,19 @@ async function start({ directory, env }: Project, script: "start" | "dev", finis
     detached: true, // A process group of its own: npm starts others, and all of them have to end.
   });
   let log = "";
-  for (const stream of [server.stdout, server.stderr]) {
-    stream.on("data", (chunk: Buffer) => {
-      log += chunk;
-    });
-  }
-  finished(() => end(server));
+  const listen = (chunk: Buffer) => {
+    log += chunk;
+  };
+  for (const stream of [server.stdout, server.stderr]) stream.on("data", listen);
+  finished(async () => {
+    if (!server.pid || server.exitCode !== null) return;
+    const gone = new Promise((resolve) => server.once("close", resolve));
+    process.kill(-server.pid, "SIGTERM");
+    await gone;
+  });
   const url = `http://localhost:${port}`;
   await vi.waitFor(() => expect(log).toContain("Ready"), { timeout: LONG, interval: 200 });
   return { url, log: () => log };
-}
-
-async function end(server: ChildProcess) {
-  if (!server.pid || server.exitCode !== null) return;
-  const gone = new Promise((resolve) => server.once("close", resolve));
-  process.kill(-server.pid, "SIGTERM");
-  await gone;
 }
 
 /** Signs in at Acme, as its page does, and looks at the page that is protected. */

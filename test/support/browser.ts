@@ -52,22 +52,15 @@ export class Browser {
       url.searchParams.set(key, value);
     const headers = new Headers({ origin: url.origin, ...this.headers, ...options.headers });
     if (this.cookies.size && !headers.has("cookie")) headers.set("cookie", this.cookieHeader());
-    const raw = typeof options.body === "string";
-    if (options.body !== undefined && !headers.has("content-type")) {
-      headers.set("content-type", "application/json");
+    const { method = "GET", body } = options;
+    const init: RequestInit = { method, headers };
+    if (body !== undefined) {
+      init.body = typeof body === "string" ? body : JSON.stringify(body);
+      if (!headers.has("content-type")) headers.set("content-type", "application/json");
     }
-    const response = await this.handler(
-      new Request(url, {
-        method: options.method ?? "GET",
-        headers,
-        ...(options.body === undefined
-          ? {}
-          : { body: raw ? (options.body as string) : JSON.stringify(options.body) }),
-      }),
-    );
+    const response = await this.handler(new Request(url, init));
     this.keepCookies(response.headers);
-    const text = await response.text();
-    const data = parse(text);
+    const data = parse(await response.text());
     return {
       status: response.status,
       headers: response.headers,

@@ -39,12 +39,21 @@ const HOST = "127.0.0.1";
 const isQuery = (sql: string) => !/^\s*(begin|commit|rollback|set|start transaction)\b/i.test(sql);
 
 export async function createDatabase(kind: DatabaseKind): Promise<TestDatabase> {
-  if (kind === "postgres") return createPostgres();
-  if (kind === "mysql") return createMysql();
-  return createSqlite();
+  return { sqlite: createSqlite, postgres: createPostgres, mysql: createMysql }[kind]();
 }
 
-function createSqlite(): TestDatabase {
+/** Puts the statements of a connection on a list. */
+// biome-ignore lint/suspicious/noExplicitAny: pg and mysql2 overload `query` a dozen times
+function listenTo(client: any, statements: string[]) {
+  const query = client.query.bind(client);
+  client.query = (first: string | { text?: string; sql?: string }, ...rest: unknown[]) => {
+    const sql = typeof first === "string" ? first : (first.text ?? first.sql ?? "");
+    if (isQuery(sql)) statements.push(sql);
+    return query(first, ...rest);
+  };
+}
+
+async function createSqlite(): Promise<TestDatabase> {
   const db = new Database(":memory:");
   const statements: string[] = [];
   const prepare = db.prepare.bind(db);
@@ -91,14 +100,7 @@ async function createPostgres(): Promise<TestDatabase> {
   pool.on("error", () => {});
   pool.on("connect", (client) => {
     client.on("error", () => {});
-    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
-    // biome-ignore lint/suspicious/noExplicitAny: pg overloads `query` a dozen times
-    (client as any).query = (...args: unknown[]) => {
-      const first = args[0] as string | { text: string };
-      const sql = typeof first === "string" ? first : first.text;
-      if (isQuery(sql)) statements.push(sql);
-      return query(...args);
-    };
+    listenTo(client, statements);
   });
   const direct = new Client({ ...server, database: name });
   await direct.connect();
@@ -131,16 +133,7 @@ async function createMysql(): Promise<TestDatabase> {
   await admin.query(`create database ${name}`);
   const pool = createPool({ ...connection, database: name, connectionLimit: 10 });
   const statements: string[] = [];
-  pool.pool.on("connection", (client) => {
-    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
-    // biome-ignore lint/suspicious/noExplicitAny: mysql2 overloads `query` as well
-    (client as any).query = (...args: unknown[]) => {
-      const first = args[0] as string | { sql: string };
-      const sql = typeof first === "string" ? first : first.sql;
-      if (isQuery(sql)) statements.push(sql);
-      return query(...args);
-    };
-  });
+  pool.pool.on("connection", (client) => listenTo(client, statements));
   return {
     kind: "mysql",
     option: pool,

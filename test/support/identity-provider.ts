@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 
@@ -15,16 +15,17 @@ export interface Person {
   state: string;
 }
 
-/** A request that reached the identity provider: its query or its form. */
-interface RecordedRequest {
-  path: string;
-  params: Record<string, string>;
-}
+type Params = Record<string, string>;
 
 interface Grant {
   person: Person;
-  request: Record<string, string>;
+  request: Params;
 }
+
+/** What it answers: a status with a body, or where it sends the browser to. */
+type Reply = [status: number, body: unknown] | URL;
+const refused = (status: number, error: string): Reply => [status, { error }];
+const random = () => randomBytes(12).toString("hex");
 
 /**
  * An OAuth identity provider on a real port, with GitLab's paths: better-auth's own `gitlab`
@@ -37,7 +38,8 @@ export async function startIdentityProvider() {
   const grants = new Map<string, Grant>();
   const tokens = new Map<string, Person>();
   const refreshTokens = new Map<string, Grant>();
-  const requests: RecordedRequest[] = [];
+  /** Every request so far, in order: its query or its form. */
+  const requests: { path: string; params: Params }[] = [];
   const rules = {
     codesAreGoodOnce: true,
     /** Whether tokens come with a refresh token, and for how many seconds they are good. */
@@ -47,88 +49,77 @@ export async function startIdentityProvider() {
     discovery: undefined as Record<string, string | string[]> | undefined,
   };
 
-  const server = createServer(async (request, response) => {
-    const url = new URL(request.url ?? "/", "http://127.0.0.1");
-    const form = new URLSearchParams(await readBody(request));
-    const params = Object.fromEntries([...url.searchParams, ...form]);
-    requests.push({ path: url.pathname, params });
-    const route = `${request.method} ${url.pathname}`;
-    if (route === "GET /oauth/authorize") return authorize(request, response, params);
-    if (route === "POST /oauth/token") return exchange(response, params);
-    if (route === "GET /api/v4/user") return userInfo(request, response);
-    if (route === "GET /.well-known/openid-configuration" && rules.discovery) {
-      return answer(response, 200, rules.discovery);
+  function reply(request: IncomingMessage, path: string, params: Params): Reply {
+    const route = `${request.method} ${path}`;
+    if (route === "GET /oauth/authorize") return authorize(request.headers.cookie, params);
+    if (route === "POST /oauth/token") return exchange(params);
+    if (route === "GET /api/v4/user") {
+      const person = tokens.get(request.headers.authorization?.replace("Bearer ", "") ?? "");
+      return person ? [200, person] : refused(401, "invalid_token");
     }
-    return answer(response, 404, { error: "not_found" });
-  });
+    if (route === "GET /.well-known/openid-configuration" && rules.discovery) {
+      return [200, rules.discovery];
+    }
+    return refused(404, "not_found");
+  }
 
   /** The person is known by a cookie, as at a real provider. */
-  function authorize(
-    request: IncomingMessage,
-    response: ServerResponse,
-    params: Record<string, string>,
-  ) {
-    const username = /person=([\w-]+)/.exec(request.headers.cookie ?? "")?.[1] ?? "";
-    const person = people.get(username);
+  function authorize(cookie: string | undefined, params: Params): Reply {
+    const person = people.get(/person=([\w-]+)/.exec(cookie ?? "")?.[1] ?? "");
     const { client_id = "", redirect_uri = "", state = "" } = params;
-    if (!person || !clients.has(client_id)) return answer(response, 400, { error: "bad_request" });
-    const code = randomBytes(12).toString("hex");
+    if (!person || !clients.has(client_id)) return refused(400, "bad_request");
+    const code = random();
     grants.set(code, { person, request: params });
     const back = new URL(redirect_uri);
     back.searchParams.set("code", code);
     back.searchParams.set("state", state);
-    response.writeHead(302, { location: back.href }).end();
+    return back;
   }
 
-  function exchange(response: ServerResponse, params: Record<string, string>) {
+  function exchange(params: Params): Reply {
     const { client_id = "", client_secret, code = "", redirect_uri, code_verifier = "" } = params;
     if (!clients.has(client_id) || clients.get(client_id) !== client_secret) {
-      return answer(response, 401, { error: "invalid_client" });
+      return refused(401, "invalid_client");
     }
-    if (params.grant_type === "refresh_token") return refresh(response, params);
+    if (params.grant_type === "refresh_token") return refresh(params);
     const grant = grants.get(code);
     if (rules.codesAreGoodOnce) grants.delete(code);
-    const challenge = createHash("sha256").update(code_verifier).digest("base64url");
-    if (
-      grant?.request.client_id !== client_id ||
-      grant.request.redirect_uri !== redirect_uri ||
-      grant.request.code_challenge !== challenge
-    ) {
-      return answer(response, 400, { error: "invalid_grant" });
-    }
-    issue(response, grant);
+    const isGood =
+      grant?.request.client_id === client_id &&
+      grant.request.redirect_uri === redirect_uri &&
+      grant.request.code_challenge ===
+        createHash("sha256").update(code_verifier).digest("base64url");
+    return isGood ? issue(grant) : refused(400, "invalid_grant");
   }
 
   /** A refresh token is good once, and for the client that it was issued to. */
-  function refresh(response: ServerResponse, params: Record<string, string>) {
-    const grant = refreshTokens.get(params.refresh_token ?? "");
-    if (!grant || grant.request.client_id !== params.client_id) {
-      return answer(response, 400, { error: "invalid_grant" });
-    }
-    refreshTokens.delete(params.refresh_token ?? "");
-    issue(response, grant);
+  function refresh({ refresh_token = "", client_id }: Params): Reply {
+    const grant = refreshTokens.get(refresh_token);
+    if (!grant || grant.request.client_id !== client_id) return refused(400, "invalid_grant");
+    refreshTokens.delete(refresh_token);
+    return issue(grant);
   }
 
-  function issue(response: ServerResponse, grant: Grant) {
-    const token = randomBytes(12).toString("hex");
-    tokens.set(token, grant.person);
-    const scope = grant.request.scope ?? "";
-    const refreshToken = randomBytes(12).toString("hex");
-    if (rules.refreshTokens) refreshTokens.set(refreshToken, grant);
-    answer(response, 200, {
-      access_token: token,
-      token_type: "Bearer",
-      expires_in: rules.expiresIn,
-      scope,
-      ...(rules.refreshTokens && { refresh_token: refreshToken }),
-    });
+  function issue(grant: Grant): Reply {
+    const [access_token, refresh_token] = [random(), random()];
+    tokens.set(access_token, grant.person);
+    if (rules.refreshTokens) refreshTokens.set(refresh_token, grant);
+    const { scope = "" } = grant.request;
+    const token = { access_token, token_type: "Bearer", expires_in: rules.expiresIn, scope };
+    return [200, { ...token, ...(rules.refreshTokens && { refresh_token }) }];
   }
 
-  function userInfo(request: IncomingMessage, response: ServerResponse) {
-    const person = tokens.get(request.headers.authorization?.replace("Bearer ", "") ?? "");
-    if (!person) return answer(response, 401, { error: "invalid_token" });
-    answer(response, 200, person);
-  }
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url ?? "/", "http://127.0.0.1");
+    let form = "";
+    for await (const chunk of request) form += chunk;
+    const params = Object.fromEntries([...url.searchParams, ...new URLSearchParams(form)]);
+    requests.push({ path: url.pathname, params });
+    const replied = reply(request, url.pathname, params);
+    if (replied instanceof URL) return response.writeHead(302, { location: replied.href }).end();
+    const [status, body] = replied;
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  });
 
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
@@ -143,7 +134,6 @@ export async function startIdentityProvider() {
 
   return {
     issuer: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** Every request so far, in order. */
     requests,
     rules,
 
@@ -182,14 +172,4 @@ export async function startIdentityProvider() {
       return location;
     },
   };
-}
-
-async function readBody(request: IncomingMessage): Promise<string> {
-  let body = "";
-  for await (const chunk of request) body += chunk;
-  return body;
-}
-
-function answer(response: ServerResponse, status: number, body: unknown) {
-  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 }

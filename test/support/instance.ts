@@ -23,14 +23,8 @@ let copies = 0;
 /** In one piece: a copy is whole, also in what it would load late. */
 async function buildBundle(): Promise<string> {
   const outDir = join(CACHE, `${process.pid}-${Date.now()}`);
-  await build({
-    config: false,
-    entry: [join(ROOT, "src/index.ts")],
-    format: "esm",
-    outDir,
-    splitting: false,
-    silent: true,
-  });
+  const entry = [join(ROOT, "src/index.ts")];
+  await build({ config: false, entry, format: "esm", outDir, splitting: false, silent: true });
   return outDir;
 }
 
@@ -68,6 +62,8 @@ export interface InstanceOptions {
   /** False leaves the tables to the test. */
   migrate?: boolean;
 }
+
+type Signed = { token: string; user: { id: string; email: string; tenantId: string | null } };
 
 export type Instance = Awaited<ReturnType<typeof createInstance>>;
 
@@ -112,12 +108,10 @@ export async function createInstance(options: InstanceOptions = {}) {
       const person = browser();
       const path = tenantId === null ? "/sign-up/email" : "/tenant/sign-up/email";
       const body = { name: "Somebody", email, password: PASSWORD };
-      const answer = await person.post<{
-        token: string;
-        user: { id: string; email: string; tenantId: string | null };
-      }>(path, tenantId === null ? body : { ...body, tenantId });
-      if (answer.status !== 200) throw new Error(`sign-up: ${JSON.stringify(answer.data)}`);
-      return { ...answer.data, browser: person, email };
+      const named = tenantId === null ? body : { ...body, tenantId };
+      const { status, data } = await person.post<Signed>(path, named);
+      if (status !== 200) throw new Error(`sign-up: ${JSON.stringify(data)}`);
+      return { ...data, browser: person, email };
     },
 
     /** A signed-in user of the platform with the admin role: may manage tenants by default. */
@@ -130,11 +124,8 @@ export async function createInstance(options: InstanceOptions = {}) {
 
     /** How many rows there are in a table. */
     async rows(table: string, where = "1 = 1", params: unknown[] = []) {
-      const [row] = await database.query(
-        `select count(*) as n from ${database.quote(table)} where ${where}`,
-        params,
-      );
-      return Number(row?.n);
+      const count = `select count(*) as n from ${database.quote(table)} where ${where}`;
+      return Number((await database.query(count, params))[0]?.n);
     },
   };
 }

@@ -1,12 +1,11 @@
-import { afterAll, beforeAll } from "vitest";
 import { getTenantId, type TenantEvent, type TenantPolicy } from "../../src/index";
 import { type InvitationMail, tenantInvitations } from "../../src/invitations/index";
 import type { Browser } from "./browser";
-import { createDatabase } from "./database";
 import { PASSWORD } from "./instance";
-import { createWorld, queryOf, type Where, type WorldOptions } from "./world";
+import { createWorld, queryOf, shareMade, type Where, type WorldOptions } from "./world";
 
 export const INVITED = "ada@example.com";
+const ADA = { name: "Ada", password: PASSWORD };
 
 interface SentMail extends InvitationMail {
   token: string;
@@ -67,12 +66,7 @@ export async function createInviting(options: InvitingOptions = {}) {
   }
 
   const accept = (token: unknown, more: object = {}, browser: Browser = world.browser()) =>
-    browser.post<Accepted>("/tenant/invitation/accept", {
-      token,
-      name: "Ada",
-      password: PASSWORD,
-      ...more,
-    });
+    browser.post<Accepted>("/tenant/invitation/accept", { ...ADA, token, ...more });
 
   return {
     ...world,
@@ -109,12 +103,5 @@ export async function createInviting(options: InvitingOptions = {}) {
 }
 
 /** One of them for all tests of a file. */
-export function shareInviting(options: InvitingOptions = {}): Inviting {
-  const shared = {} as Inviting;
-  beforeAll(async () => {
-    const database = await createDatabase("sqlite");
-    Object.assign(shared, await createInviting({ ...options, database }));
-  });
-  afterAll(() => shared.database.close());
-  return shared;
-}
+export const shareInviting = (options: InvitingOptions = {}): Inviting =>
+  shareMade((database) => createInviting({ ...options, database }));

@@ -13,10 +13,8 @@ export function turnOf<T>(list: readonly T[], count: number, row: number): T[] {
 /** All of a list where every case is tried, and otherwise so many of it, evenly spread. */
 export function sample<T>(list: readonly T[], count: number): T[] {
   if (everyCase || list.length <= count) return [...list];
-  return Array.from({ length: count }, (_, index) => {
-    const item = list[Math.floor((index * list.length) / count)];
-    return item as T;
-  });
+  const at = (index: number) => list[Math.floor((index * list.length) / count)] as T;
+  return Array.from({ length: count }, (_, index) => at(index));
 }
 
 /**
@@ -27,12 +25,9 @@ export function combine<Lists extends readonly (readonly unknown[])[]>(
   ...lists: Lists
 ): Row<Lists>[] {
   if (everyCase) {
-    const start: unknown[][] = [[]];
-    const all = lists.reduce<unknown[][]>(
-      (rows, list) => rows.flatMap((row) => list.map((value) => [...row, value])),
-      start,
-    );
-    return all as Row<Lists>[];
+    const add = (rows: unknown[][], list: readonly unknown[]) =>
+      rows.flatMap((row) => list.map((value) => [...row, value]));
+    return lists.reduce(add, [[]]) as Row<Lists>[];
   }
   const length = Math.max(...lists.map((list) => list.length));
   return Array.from({ length }, (_, n) => lists.map((list) => list[n % list.length]) as Row<Lists>);

@@ -43,11 +43,7 @@ export function blocksIn(page: string): Block[] {
   return blocks;
 }
 
-const NAMES: Record<DatabaseKind, string> = {
-  postgres: "PostgreSQL",
-  mysql: "MySQL",
-  sqlite: "SQLite",
-};
+const NAMES = { postgres: "PostgreSQL", mysql: "MySQL", sqlite: "SQLite" };
 
 /** The statements of a guide for a database: of the only block under a heading that names it. */
 export function statementsFor(kind: DatabaseKind, page: string, heading: string): string[] {
@@ -70,21 +66,10 @@ export function statementsOf(sql: string): string[] {
     .filter(Boolean);
 }
 
-/** An endpoint as docs/reference.md describes it. */
-export interface DocumentedEndpoint {
-  title: string;
-  methods: string[];
-  path: string | undefined;
-  server: string;
-  client: string | undefined;
-  who: string;
-  /** What it takes, by "body" or "query" and name: "string, required". */
-  parameters: Record<string, string>;
-}
-
 const PAGE = readPage("docs/reference.md");
 
-export const endpoints: DocumentedEndpoint[] = textUnder("## Endpoints")
+/** The endpoints as docs/reference.md describes them. */
+export const endpoints = textUnder("## Endpoints")
   .split(/^#### /m)
   .slice(1)
   .map((section) => {
@@ -97,6 +82,7 @@ export const endpoints: DocumentedEndpoint[] = textUnder("## Endpoints")
       server: bare(said("Server")?.replace("auth.api.", "")) ?? "",
       client: bare(said("Client")?.replace("authClient.", "")),
       who: said("Who") ?? "",
+      /** What it takes, by "body" or "query" and name: "string, required". */
       parameters: parametersIn(section),
     };
   });
@@ -153,12 +139,10 @@ export const SCRATCH = join(root, ".scratch");
 
 /** TypeScript as an editor runs it, over files of this repository and files that are made up. */
 export function createEditor(files: Map<string, string>, paths: Record<string, string[]>) {
-  const { config } = ts.readConfigFile(join(root, "tsconfig.json"), (path) =>
-    readFileSync(path, "utf8"),
-  );
+  const { config } = ts.readConfigFile(join(root, "tsconfig.json"), ts.sys.readFile);
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root);
   const read = (path: string) => files.get(path) ?? ts.sys.readFile(path);
-  const host: ts.LanguageServiceHost = {
+  const service = ts.createLanguageService({
     getCompilationSettings: () => ({
       ...options,
       jsx: ts.JsxEmit.ReactJSX,
@@ -178,11 +162,15 @@ export function createEditor(files: Map<string, string>, paths: Record<string, s
       ts.sys.directoryExists(path) || [...files.keys()].some((file) => file.startsWith(`${path}/`)),
     getDirectories: ts.sys.getDirectories,
     realpath: (path) => (files.has(path) ? path : (ts.sys.realpath?.(path) ?? path)),
-  };
-  const service = ts.createLanguageService(host);
+  });
   const program = service.getProgram();
   if (!program) throw new Error("there is no program");
   const checker = program.getTypeChecker();
+  const endOf = (path: string) => read(path)?.length ?? 0;
+  const describe = (symbol: ts.Symbol, target = symbol) => ({
+    name: symbol.name,
+    documentation: ts.displayPartsToString(target.getDocumentationComment(checker)),
+  });
 
   return {
     /** What is wrong in a file, with the line that it is wrong in. */
@@ -199,17 +187,17 @@ export function createEditor(files: Map<string, string>, paths: Record<string, s
 
     /** What a module exports: names, and what is written about them and about their properties. */
     exportsOf(path: string) {
-      const module = checker.getSymbolAtLocation(sourceFile(path));
-      if (!module) throw new Error(`${path} is no module`);
+      const file = program.getSourceFile(path);
+      const module = file && checker.getSymbolAtLocation(file);
+      if (!module) throw new Error(`${path} is no module of the program`);
       return checker.getExportsOfModule(module).map((symbol) => {
-        const target =
-          symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
-        const type = checker.getDeclaredTypeOfSymbol(target);
-        const properties = type.getProperties().map((property) => ({
-          name: property.name,
-          documentation: documentationOf(property),
-        }));
-        return { name: symbol.name, documentation: documentationOf(target), properties };
+        const isAlias = symbol.flags & ts.SymbolFlags.Alias;
+        const target = isAlias ? checker.getAliasedSymbol(symbol) : symbol;
+        const properties = checker.getDeclaredTypeOfSymbol(target).getProperties();
+        return {
+          ...describe(symbol, target),
+          properties: properties.map((property) => describe(property)),
+        };
       });
     },
 
@@ -219,36 +207,21 @@ export function createEditor(files: Map<string, string>, paths: Record<string, s
       return (completions?.entries ?? []).map(({ name }) => name);
     },
 
-    quickInfo,
-
     /** What it says about one of them. */
     describeCompletion(path: string, name: string): string {
       const [none, position] = [undefined, endOf(path)];
       const details = service.getCompletionEntryDetails(path, position, name, {}, none, {}, none);
       return ts.displayPartsToString(details?.documentation);
     },
+
+    /** What an editor says when somebody points at a word, at its first place behind `before`. */
+    quickInfo(path: string, before: string, word: string): string {
+      const text = read(path) ?? "";
+      const position = text.indexOf(word, text.indexOf(before));
+      if (!text.includes(before) || position < 0)
+        throw new Error(`${path} has no ${before}${word}`);
+      const info = service.getQuickInfoAtPosition(path, position + 1);
+      return ts.displayPartsToString(info?.documentation);
+    },
   };
-
-  /** What an editor says when somebody points at a word, at its first place behind `before`. */
-  function quickInfo(path: string, before: string, word: string): string {
-    const text = read(path) ?? "";
-    const position = text.indexOf(word, text.indexOf(before));
-    if (!text.includes(before) || position < 0) throw new Error(`${path} has no ${before}${word}`);
-    const info = service.getQuickInfoAtPosition(path, position + 1);
-    return ts.displayPartsToString(info?.documentation);
-  }
-
-  function endOf(path: string) {
-    return read(path)?.length ?? 0;
-  }
-
-  function sourceFile(path: string) {
-    const file = program?.getSourceFile(path);
-    if (!file) throw new Error(`${path} is not in the program`);
-    return file;
-  }
-
-  function documentationOf(symbol: ts.Symbol) {
-    return ts.displayPartsToString(symbol.getDocumentationComment(checker));
-  }
 }

@@ -18,10 +18,8 @@ export async function buildForProcesses(file: string) {
     config: false,
     silent: true,
   });
-  return {
-    path: join(directory, "main.js"),
-    remove: () => rmSync(directory, { recursive: true }),
-  };
+  const remove = () => rmSync(directory, { recursive: true });
+  return { path: join(directory, "main.js"), remove };
 }
 
 /** Runs a command and returns what it prints. If it fails, the error has all that it said. */
@@ -48,11 +46,8 @@ export async function packPackage(checkout: string) {
   }
   symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
   await run({ cwd: checkout }, "npm", "run", "build");
-  const [report] = JSON.parse(await run({ cwd: checkout }, "npm", "pack", "--json")) as [
-    { filename: string; files: { path: string }[] },
-  ];
-  return {
-    tarball: join(checkout, report.filename),
-    files: report.files.map(({ path }) => path),
-  };
+  type Report = { filename: string; files: { path: string }[] };
+  const packed = await run({ cwd: checkout }, "npm", "pack", "--json");
+  const [{ filename, files }] = JSON.parse(packed) as [Report];
+  return { tarball: join(checkout, filename), files: files.map(({ path }) => path) };
 }

@@ -54,13 +54,11 @@ export function signToken(claims: Record<string, unknown>): string {
   return `${content}.${sign("RSA-SHA256", Buffer.from(content), privateKey).toString("base64url")}`;
 }
 
-type Route = (params: URLSearchParams) => unknown;
-
 /**
  * Answers requests of this process to other machines from a table, until the test is over. What
  * is not in the table fails, so no test ever reaches the network. Loopback is left alone.
  */
-export function interceptFetch(routes: Record<string, Route>) {
+export function interceptFetch(routes: Record<string, (params: URLSearchParams) => unknown>) {
   const seen: { url: string; params: URLSearchParams }[] = [];
   fakeNetwork(({ url, body }, passOn) => {
     const { origin, pathname, hostname } = new URL(url);
@@ -74,34 +72,23 @@ export function interceptFetch(routes: Record<string, Route>) {
   return seen;
 }
 
-interface GoogleClaims {
-  /** The client id that the token is for. */
-  aud: string;
-  sub?: string;
-  email?: string;
-  email_verified?: boolean;
-  name?: string;
-  nonce?: string;
-}
+const ALICE = { email: "alice@example.com", name: "Alice" };
 
-/** An id token as Google signs it. */
-export function googleIdToken(claims: GoogleClaims): string {
-  return signToken({
+/** An id token as Google signs it, for the client `aud`. */
+export const googleIdToken = (claims: { aud: string } & Record<string, unknown>): string =>
+  signToken({
     iss: "https://accounts.google.com",
     sub: "google-alice",
-    email: "alice@example.com",
     email_verified: true,
-    name: "Alice",
+    ...ALICE,
     ...claims,
   });
-}
 
 /**
  * Google and GitHub behind an intercepted `fetch`: any code is good, and belongs to Alice. The
  * requests they get are kept, because which credentials go out is what tests are about.
  */
 export function fakeGoogleAndGitHub() {
-  const alice = { email: "alice@example.com", name: "Alice" };
   const requests = interceptFetch({
     "https://www.googleapis.com/oauth2/v3/certs": () => publishedKeys,
     "https://oauth2.googleapis.com/token": (params) => ({
@@ -114,8 +101,8 @@ export function fakeGoogleAndGitHub() {
       token_type: "bearer",
       scope: "read:user,user:email",
     }),
-    "https://api.github.com/user": () => ({ id: 4711, login: "alice", ...alice }),
-    "https://api.github.com/user/emails": () => [{ ...alice, primary: true, verified: true }],
+    "https://api.github.com/user": () => ({ id: 4711, login: "alice", ...ALICE }),
+    "https://api.github.com/user/emails": () => [{ ...ALICE, primary: true, verified: true }],
   });
   return {
     googleIdToken,

@@ -10,19 +10,13 @@ const IN_OK = "a secret in the answer of /api/auth/ok";
 
 /** What a plugin tells that it should not, after every request. */
 let leak: { body?: string; header?: string } = {};
+const handler = createAuthMiddleware(async (ctx) => {
+  if (leak.header) ctx.setHeader("x-told", leak.header);
+  return leak.body ? ctx.json({ told: leak.body }) : undefined;
+});
 const leaking: BetterAuthPlugin = {
   id: "leaking",
-  hooks: {
-    after: [
-      {
-        matcher: () => leak.body !== undefined || leak.header !== undefined,
-        handler: createAuthMiddleware(async (ctx) => {
-          if (leak.header) ctx.setHeader("x-told", leak.header);
-          return leak.body ? ctx.json({ told: leak.body }) : undefined;
-        }),
-      },
-    ],
-  },
+  hooks: { after: [{ matcher: () => "body" in leak || "header" in leak, handler }] },
 };
 
 describe("the spy that every test runs under", () => {
@@ -37,12 +31,9 @@ describe("the spy that every test runs under", () => {
     await acme.register(GOOGLE);
   });
 
-  it("is silent while nothing leaks", async () => {
+  it("is silent while nothing leaks, and hears answers and headers, of requests and of calls", async () => {
     await list();
     expect(await findLeaks()).toEqual([]);
-  });
-
-  it("hears a secret in an answer and in a header, of requests and of calls", async () => {
     leak = { body: `it is ${SECRET}` };
     await world.browser().get("/ok");
     expect(await findLeaks()).toEqual([IN_OK]);
@@ -74,14 +65,14 @@ describe("the spy that every test runs under", () => {
   });
 
   it("knows the secrets of updates, of checks, of refusals, and of calls of the server", async () => {
-    const told = (clientSecret: string) => ({ ...GOOGLE, tenantId: acme.id, clientSecret });
+    const told = (word: string) => ({ ...GOOGLE, tenantId: acme.id, clientSecret: `the ${word}` });
     const nobody = { providerId: "nobody" };
-    await acme.register({ ...told("a refused secret"), ...nobody });
-    await world.api.registerTenantOAuthConfig({ body: told("a called secret") });
-    await acme.update({ providerId: "google", clientSecret: "an updated secret" });
-    await world.api.checkTenantOAuthConfig({ body: { ...told("a checked secret"), ...nobody } });
+    await acme.register({ ...told("refused secret"), ...nobody });
+    await world.api.registerTenantOAuthConfig({ body: told("called secret") });
+    await acme.update({ providerId: "google", clientSecret: "the updated secret" });
+    await world.api.checkTenantOAuthConfig({ body: { ...told("checked secret"), ...nobody } });
     for (const word of ["refused", "called", "updated", "checked"]) {
-      world.context.logger.info(`a${word === "updated" ? "n" : ""} ${word} secret`);
+      world.context.logger.info(`the ${word} secret`);
       expect([word, await findLeaks()]).toEqual([word, ["a secret in the log"]]);
     }
   });

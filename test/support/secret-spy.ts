@@ -37,11 +37,10 @@ const hasSecrets = () => [...watched].some(({ secrets }) => secrets.size > 0);
 /** Notes what somebody could read: an answer, a line of a log, the console. */
 export function hear(where: string, ...parts: unknown[]): void {
   if (!hasSecrets()) return;
-  const text = parts.map((part) =>
+  const line = parts.map((part) =>
     typeof part === "string" ? part : inspect(part, { depth: 8, maxStringLength: null }),
   );
-  const line = text.join(" ");
-  heard.push({ where, read: () => line });
+  heard.push({ where, read: () => line.join(" ") });
 }
 
 /** Providers of better-auth write to the console, past the logger of their instance. */
@@ -66,9 +65,7 @@ export function watchSecrets(auth: Auth, database: TestDatabase, table: string):
   } catch {
     // Shared by the tests of a file: `forgetSecrets` ends it.
   }
-  for (const provider of Object.values(auth.options.socialProviders ?? {})) {
-    remember(entry, provider);
-  }
+  for (const told of Object.values(auth.options.socialProviders ?? {})) remember(entry, told);
   listenToRequests(auth, entry);
   listenToCalls(auth, entry);
 }
@@ -78,8 +75,13 @@ function listenToRequests(auth: Auth, entry: Watched): void {
   auth.handler = async (request) => {
     const { pathname } = new URL(request.url);
     if (pathname.includes("/oauth-config/") && request.body) {
-      const told = request.clone().json();
-      remember(entry, await told.catch(() => null));
+      remember(
+        entry,
+        await request
+          .clone()
+          .json()
+          .catch(() => null),
+      );
     }
     const response = await handler(request);
     if (hasSecrets()) {
@@ -124,10 +126,9 @@ function listenToCalls({ api }: Auth, entry: Watched): void {
 
 function remember({ secrets, clientIds }: Watched, told: unknown): void {
   const { clientId, clientSecret } = (told ?? {}) as Record<string, unknown>;
-  if (typeof clientId === "string") clientIds.add(clientId);
-  if (typeof clientSecret === "string" && clientSecret.length >= SHORTEST) {
+  clientIds.add(String(clientId));
+  if (typeof clientSecret === "string" && clientSecret.length >= SHORTEST)
     secrets.add(clientSecret);
-  }
 }
 
 /** Where secrets have turned up, clear or as they are stored, since this was last asked. */
@@ -137,12 +138,10 @@ export async function findLeaks(): Promise<string[]> {
   );
   if (!hasSecrets()) return [];
   const whole = texts.map(({ text }) => text).join("\n");
-  const leaks = (kind: string, secret: string) =>
-    whole.includes(secret)
-      ? texts.flatMap(({ where, text }) =>
-          text.includes(secret) ? [`${kind} in the ${where}`] : [],
-        )
-      : [];
+  const leaks = (kind: string, secret: string) => {
+    const found = whole.includes(secret) ? texts.filter(({ text }) => text.includes(secret)) : [];
+    return found.map(({ where }) => `${kind} in the ${where}`);
+  };
   const found = [...watched].flatMap(({ secrets, clientIds }) =>
     // A few tests have a client whose id is its secret, which is no leak.
     [...secrets].filter((secret) => !clientIds.has(secret)).flatMap(spellings),

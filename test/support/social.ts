@@ -88,6 +88,18 @@ export const shareSocialWorld = (options: SocialWorldOptions = {}): SocialWorld 
 
 export type SocialWorld = Awaited<ReturnType<typeof createSocialWorld>>;
 
+/** What a tenant's config may say besides. */
+interface Config {
+  providerId?: string;
+  clientId?: string;
+  clientSecret?: string;
+  scopes?: string[];
+  redirectURI?: string;
+  enabled?: boolean;
+  options?: Record<string, unknown>;
+}
+type Body = Record<string, unknown>;
+
 /** What people and tenants do at the identity provider. */
 function atProvider(
   instance: Pick<Instance, "api">,
@@ -95,31 +107,23 @@ function atProvider(
   idOf: (where: string | null) => string | null,
 ) {
   /** Starts at a tenant, or on the platform with null. */
-  function start(
-    browser: Browser,
-    where: string | null,
-    body: Record<string, unknown> = {},
-  ): Promise<StartAnswer> {
+  function start(browser: Browser, where: string | null, body: Body = {}): Promise<StartAnswer> {
     const tenantId = idOf(where);
-    const path = tenantId === null ? "/sign-in/social" : "/tenant/sign-in/social";
-    const tenant = tenantId === null ? {} : { tenantId };
-    return browser.post(path, {
-      provider: "gitlab",
-      callbackURL: "/welcome",
-      errorCallbackURL: "/failed",
-      ...tenant,
-      ...body,
-    });
+    const pages = { callbackURL: "/welcome", errorCallbackURL: "/failed" };
+    const common = { provider: "gitlab", ...pages, ...body };
+    return tenantId === null
+      ? browser.post("/sign-in/social", common)
+      : browser.post("/tenant/sign-in/social", { tenantId, ...common });
   }
 
   /** Starts, agrees at the provider, and stops just before the way back. */
   async function authorize(
     browser: Browser,
-    tenantId: string | null,
-    body?: Record<string, unknown>,
+    where: string | null,
+    body?: Body,
     username = "alice",
   ) {
-    const { data, status } = await start(browser, tenantId, body);
+    const { data, status } = await start(browser, where, body);
     if (status !== 200) throw new Error(`start: ${JSON.stringify(data)}`);
     return idp.authorize(data.url, username);
   }
@@ -130,18 +134,7 @@ function atProvider(
     authorize,
 
     /** Gives a tenant credentials of its own, which the identity provider knows. */
-    async configure(
-      where: string,
-      config: {
-        providerId?: string;
-        clientId?: string;
-        clientSecret?: string;
-        scopes?: string[];
-        redirectURI?: string;
-        enabled?: boolean;
-        options?: Record<string, unknown>;
-      } = {},
-    ) {
+    async configure(where: string, config: Config = {}) {
       const tenantId = idOf(where) ?? "";
       const complete = {
         providerId: "gitlab",
@@ -155,13 +148,8 @@ function atProvider(
     },
 
     /** The whole way: start, agree, come back. */
-    async signIn(
-      browser: Browser,
-      tenantId: string | null,
-      body?: Record<string, unknown>,
-      username?: string,
-    ) {
-      return browser.get(await authorize(browser, tenantId, body, username));
+    async signIn(...way: Parameters<typeof authorize>) {
+      return way[0].get(await authorize(...way));
     },
 
     /** Who the browser is, in the tenant or on the platform. */

@@ -28,14 +28,11 @@ export function mapStorage() {
 type Entries = Map<string, string>;
 
 /** What a storage does with what it is given; entries that it forgets were never there. */
-interface Habits {
+interface StorageKind {
+  name: string;
   /** How a value comes back. */
   returns?: (value: string) => unknown;
   forgets?: (key: string) => boolean;
-}
-
-export interface StorageKind extends Habits {
-  name: string;
 }
 
 /** Storages that better-auth works with. None of them promises to give JSON back as it was. */
@@ -47,7 +44,10 @@ export const STORAGE_KINDS: StorageKind[] = [
 ];
 
 /** A storage of a kind. Two over the same entries are two processes with one server behind. */
-export function createStorage(kind: Habits = {}, entries: Entries = new Map()): SecondaryStorage {
+export function createStorage(
+  kind: Partial<StorageKind> = {},
+  entries: Entries = new Map(),
+): SecondaryStorage {
   const { returns = (value) => value, forgets = () => false } = kind;
   const read = (key: string) => {
     const value = entries.get(key);

@@ -8,7 +8,6 @@ import {
   type ResolveTenant,
   type ResolveTenantContext,
   type TenantOAuthConfig,
-  type TenantPolicy,
 } from "../../src/index";
 import { type Answer, Browser, type RequestOptions } from "./browser";
 import { createDatabase, type DatabaseKind, type TestDatabase } from "./database";
@@ -47,14 +46,7 @@ export interface Mail {
   code: string;
 }
 
-interface TenantChanges {
-  name?: string | undefined;
-  slug?: string | undefined;
-  metadata?: Record<string, unknown> | null | undefined;
-  status?: "active" | "suspended" | undefined;
-  policy?: TenantPolicy | null | undefined;
-  endSessions?: boolean | undefined;
-}
+type UpdateTenant = NonNullable<Parameters<Instance["api"]["updateTenant"]>[0]>;
 
 export type Send = (kind: string) => (data: object) => Promise<void>;
 
@@ -110,6 +102,8 @@ export class Person extends Browser {
   token = "";
 }
 
+type Signed = { token: string; user: { id: string } };
+
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
 /**
@@ -136,37 +130,32 @@ export async function createWorld(options: WorldOptions = {}) {
     return id === null ? {} : { "x-tenant-id": id };
   }
 
-  const urlOf = (where: Where) => {
+  const personAt = (where: Where) => {
     const host = hostOf(options.hosts, where);
-    return host ? `http://${host}/api/auth` : BASE_URL;
+    const url = host ? `http://${host}/api/auth` : BASE_URL;
+    return new Person(auth.handler, url, naming(where));
   };
 
   /** A browser at a place: a new one without cookies, or another window of somebody's. */
   function at(where: Where, cookiesOf?: Browser): Browser {
-    const browser = new Browser(auth.handler, urlOf(where), naming(where));
+    const browser = personAt(where);
     for (const [name, value] of cookiesOf?.cookies ?? []) browser.cookies.set(name, value);
     return browser;
   }
 
   /** Somebody new, signed up and signed in. */
   async function signUp(where: Where, email: string = EMAIL, more: object = {}): Promise<Person> {
-    const person = new Person(auth.handler, urlOf(where), naming(where));
+    const person = personAt(where);
     const body = { name: "Somebody", email, password: PASSWORD, ...more };
-    const answer = await person.post<{ token: string; user: { id: string } }>(
-      "/sign-up/email",
-      body,
-    );
+    const answer = await person.post<Signed>("/sign-up/email", body);
     expect(answer.status, `sign-up: ${JSON.stringify(answer.data)}`).toBe(200);
     return Object.assign(person, { id: answer.data.user.id, email, token: answer.data.token });
   }
 
   /** Signs in with a password; a Person where that worked. */
   async function signIn(where: Where, email: string = EMAIL, password: string = PASSWORD) {
-    const person = new Person(auth.handler, urlOf(where), naming(where));
-    const answer = await person.post<{ token: string; user: { id: string } }>("/sign-in/email", {
-      email,
-      password,
-    });
+    const person = personAt(where);
+    const answer = await person.post<Signed>("/sign-in/email", { email, password });
     const { token = "", user } = answer.data ?? {};
     Object.assign(person, { id: user?.id ?? "", email, token });
     return { ...answer, person };
@@ -226,8 +215,8 @@ export async function createWorld(options: WorldOptions = {}) {
     },
 
     /** Changes a tenant as the server does: its policy, its status, its name. */
-    change(where: Where, changes: TenantChanges) {
-      return instance.api.updateTenant({ body: { tenantId: idOf(where) ?? "", ...changes } });
+    change(where: Where, changes: Omit<UpdateTenant["body"], "tenantId">) {
+      return instance.api.updateTenant({ body: { ...changes, tenantId: idOf(where) ?? "" } });
     },
 
     /** Somebody who may manage tenants. */
@@ -508,23 +497,19 @@ function createRecords(
     return rows.filter((row) => row[tenant] === (idOf(where) ?? ""));
   }
 
+  async function readAll(rowsOf: (model: string) => Promise<unknown[]>) {
+    const content: Record<string, unknown[]> = {};
+    for (const model of tables()) content[model] = await rowsOf(model);
+    return content;
+  }
+
   return {
     /** The rows of a table that belong to a place. */
     rowsIn,
-
     /** Everything that a place holds. */
-    async everythingIn(where: Where) {
-      const content: Record<string, unknown[]> = {};
-      for (const model of tables()) content[model] = await rowsIn(where, model);
-      return content;
-    },
-
+    everythingIn: (where: Where) => readAll((model) => rowsIn(where, model)),
     /** Everything in every table. */
-    async everything() {
-      const content: Record<string, unknown[]> = {};
-      for (const model of tables()) content[model] = (await read(model)).rows;
-      return content;
-    },
+    everything: () => readAll(async (model) => (await read(model)).rows),
   };
 }
 
@@ -551,12 +536,10 @@ function configsOf({ database, auth }: Instance, operator: Browser, id: string) 
     check: (body: object, options?: RequestOptions) =>
       post<OAuthConfigCheck>("check", body, options),
     remove: (providerId: string) => post<{ success: boolean }>("delete", { providerId }),
-    list: async () =>
-      (
-        await operator.get<ConfigAnswer[]>("/tenant/oauth-config/list", {
-          query: { tenantId: id },
-        })
-      ).data,
+    async list() {
+      const query = { tenantId: id };
+      return (await operator.get<ConfigAnswer[]>("/tenant/oauth-config/list", { query })).data;
+    },
     /** The configs as the database has them. */
     stored: () => query(`select * from ${table} ${mine}`, [id]),
     /** Puts something into a column that the plugin would not. */
@@ -579,17 +562,17 @@ function configsOf({ database, auth }: Instance, operator: Browser, id: string) 
 
 /** A place in the code where one request waits until the test lets it go on. */
 export function gate() {
-  let open = () => {};
-  let arrive = () => {};
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  const reached = new Promise<void>((resolve) => {
-    arrive = resolve;
-  });
-  const pass = () => {
-    arrive();
-    return opened;
+  const until = () => {
+    let done = () => {};
+    const promise = new Promise<void>((resolve) => {
+      done = resolve;
+    });
+    return { promise, done };
   };
-  return { reached, open, pass };
+  const [opened, reached] = [until(), until()];
+  const pass = () => {
+    reached.done();
+    return opened.promise;
+  };
+  return { reached: reached.promise, open: opened.done, pass };
 }
