@@ -11,6 +11,7 @@ import type { DBTransactionAdapter } from "better-auth/types";
 import { borderOf, type Rotated } from "../border/border";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { rootCause } from "../framework";
+import { despiteDeadlocks } from "../tenants/sweep";
 import { nameOf, type OAuthConfigKey, warnOfDefaultSecret } from "./log-lines";
 
 /** What a tenant has told us in confidence about its client at a provider. */
@@ -191,7 +192,8 @@ async function withoutDriverErrors<T>(
   run: () => Promise<T>,
 ): Promise<T> {
   try {
-    return await run();
+    // With the deletion of the tenant: whoever is rolled back first cannot know yet that it is gone.
+    return await despiteDeadlocks(ctx, run);
   } catch (error) {
     const { name, code } = rootCause(error);
     ctx.logger.error(`${nameOf(key)} could not be saved: ${code ?? name}`);
@@ -204,11 +206,8 @@ export async function removeOAuthConfig(ctx: AuthContext, tenantId: string, prov
   const row = await findOAuthConfig(ctx, tenantId, providerId);
   if (!row) return false;
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const count = await adapter.deleteMany({
-    model: MODEL,
-    where: [{ field: "id", value: row.id }],
-  });
-  return count > 0;
+  const where = [{ field: "id", value: row.id }];
+  return (await adapter.deleteMany({ model: MODEL, where })) > 0;
 }
 
 const BATCH = 100;

@@ -86,15 +86,43 @@ async function createSqlite(): Promise<TestDatabase> {
   };
 }
 
+const SERVER = { host: HOST, port: 5432, user: "postgres" };
+
+/** A statement about databases, which cannot be run in the one that it is about. */
+async function administer(sql: string) {
+  const client = new Client({ ...SERVER, database: "test" });
+  await client.connect();
+  const { rows } = await client.query(sql);
+  await client.end();
+  return rows;
+}
+
+/** Empty ones that no test uses. To make or drop a database waits for the disk, to empty it does not. */
+const unused: string[] = [];
+
+const EMPTY = `
+  select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid();
+  do $$ declare name text; begin
+    for name in select nspname from pg_namespace where nspname !~ '^(pg_|information_schema$)' loop
+      execute format('drop schema %I cascade', name);
+    end loop;
+    create schema public;
+  end $$`;
+
+/** When all tests of a process are done; `test/support/global-setup.ts` calls it. */
+export async function dropDatabases(of: number): Promise<void> {
+  const rows = await administer(`select datname from pg_database where datname ~ '^t_${of}_'`);
+  for (const { datname } of rows) await administer(`drop database ${datname} with (force)`);
+}
+
 async function createPostgres(): Promise<TestDatabase> {
   // A database of its own: looking at the tables of one schema, better-auth's migrations stumble
   // over schemas that other tests drop at that moment.
-  const name = `t_${randomBytes(6).toString("hex")}`;
-  const server = { host: HOST, port: 5432, user: "postgres" };
-  const admin = new Client({ ...server, database: "test" });
-  await admin.connect();
-  await admin.query(`create database ${name}`);
-  const pool = new Pool({ ...server, database: name, max: 10 });
+  const known = unused.pop();
+  const name = known ?? `t_${process.ppid}_${randomBytes(6).toString("hex")}`;
+  if (!known) await administer(`create database ${name}`);
+  const pool = new Pool({ ...SERVER, database: name, max: 10 });
   const statements: string[] = [];
   // Connections that close while their database is dropped say so, and nobody needs to know.
   pool.on("error", () => {});
@@ -102,7 +130,7 @@ async function createPostgres(): Promise<TestDatabase> {
     client.on("error", () => {});
     listenTo(client, statements);
   });
-  const direct = new Client({ ...server, database: name });
+  const direct = new Client({ ...SERVER, database: name });
   await direct.connect();
   return {
     kind: "postgres",
@@ -119,9 +147,9 @@ async function createPostgres(): Promise<TestDatabase> {
     },
     async close() {
       await pool.end();
+      await direct.query(EMPTY);
       await direct.end();
-      await admin.query(`drop database ${name} with (force)`);
-      await admin.end();
+      unused.push(name);
     },
   };
 }

@@ -1,9 +1,14 @@
-/** Says what a run with nothing but Node does not cover. */
-export default function setup() {
+import type { TestProject } from "vitest/node";
+import { dropDatabases } from "./database";
+
+/** Says what a run with nothing but Node does not cover; with servers, leaves nothing behind. */
+export default function setup({ name }: TestProject) {
+  if (name === "servers" || name === "prisma") return () => dropDatabases(process.pid);
+  if (name !== "node") return undefined;
   const skipped = [
     "PostgreSQL, MariaDB, Redis, the soak test and most cases of each matrix (npm run test:servers runs them, on 127.0.0.1)",
     "Prisma (npm run test:prisma)",
     "the packed package in fresh projects (npm run test:package)",
   ];
-  console.log(`\nSkipped: ${skipped.join("; ")}.\n`);
+  return console.log(`\nSkipped: ${skipped.join("; ")}.\n`);
 }
