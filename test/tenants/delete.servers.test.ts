@@ -5,7 +5,7 @@ import { runInTenant } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { type DatabaseKind, databases } from "../support/database";
 import { createInstance, type Instance, PASSWORD } from "../support/instance";
-import { createMemory, createStorage, mapStorage, type Store } from "../support/stores";
+import { createMemory, createStorage, mapStorage, type Row, type Store } from "../support/stores";
 import {
   createWorld,
   EMAIL,
@@ -89,7 +89,7 @@ it.each(["the memory adapter", "SQLite"])(
       plugins: [organization(), apiKey(), twoFactor()],
       tenant: { scopedModels },
     });
-    const read = async (model: string): Promise<object[]> =>
+    const read = async (model: string): Promise<Row[]> =>
       memory ? (memory.tables[model] ?? []) : world.database.query(`select * from "${model}"`);
     for (const place of PLACES) {
       const person = await world.as("jane", place);
