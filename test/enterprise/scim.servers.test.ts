@@ -5,20 +5,18 @@ import { describe, expect, it } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
-import { mapStorage } from "../support/stores";
+import { createStorage, mapStorage, STORAGE_KINDS } from "../support/stores";
 import { expectRefused, type Where, type WorldOptions } from "../support/world";
 import { createSCIMWorld, SCIM_MODELS, shareSCIMWorld } from "./world";
 
-type ResolveUser = NonNullable<NonNullable<SCIMOptions["identity"]>["resolveUser"]>;
-
 /** The person has been there before, with a password. */
-const linkByAddress: ResolveUser = async ({ resource }, { database }) => {
-  const where = [{ field: "email", value: resource.primaryEmail }];
-  const user = await database.findOne<{ id: string }>({ model: "user", where });
-  return user ? { action: "link", userId: user.id, profile: "preserve" } : { action: "create" };
+const identity: SCIMOptions["identity"] = {
+  resolveUser: async ({ resource }, { database }) => {
+    const where = [{ field: "email", value: resource.primaryEmail }];
+    const user = await database.findOne<{ id: string }>({ model: "user", where });
+    return user ? { action: "link", userId: user.id, profile: "preserve" } : { action: "create" };
+  },
 };
-
-const identity = { resolveUser: linkByAddress };
 
 const ADA = "ada@example.com";
 const STATIC_TOKEN = "a-static-token-of-the-application";
@@ -90,10 +88,13 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
   });
 
   it("is the platform's where the application has written its token down", async () => {
-    expect((await world.directory(STATIC_TOKEN, world.naming("acme")).add("static")).status).toBe(
-      401,
-    );
-    expect((await world.directory(STATIC_TOKEN).add("static")).status).toBe(201);
+    for (const [where, status] of [
+      ["acme", 401],
+      ["platform", 201],
+    ] as const) {
+      const directory = world.directory(STATIC_TOKEN, world.naming(where));
+      expect((await directory.add("static")).status).toBe(status);
+    }
     expect(await world.emails("platform")).toEqual(["static@example.com"]);
     expect(await world.emails("acme")).toEqual([]);
   });
@@ -167,34 +168,22 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
   });
 });
 
-describe("a session of somebody whom the directory deactivates is over, also", () => {
-  it.each<[string, () => WorldOptions & { lose?: () => void }]>([
-    ["in a cookie", () => ({ auth: { session: { cookieCache: { enabled: true } } } })],
-    [
-      "where the index of the storage has lost it",
-      () => {
-        const { storage, entries } = mapStorage();
-        const lose = () => {
-          for (const key of entries.keys())
-            if (key.includes("active-sessions")) entries.delete(key);
-        };
-        return { auth: { secondaryStorage: storage }, lose };
-      },
-    ],
-  ])("%s", async (_, place) => {
-    const { lose, ...options } = place();
-    const world = await createSCIMWorld({ ...options, scim: { identity } });
-    const directory = await world.connect("acme");
-    const [ada, bob] = [await world.as("ada", "acme"), await world.as("bob", "acme")];
-    const { data } = await directory.add("ada");
-    expect(await world.whoIs(ada)).toMatchObject({ tenantId: world.ids.acme });
-    const kept = ada.fork();
-    lose?.();
-    await directory.patch(`Users/${data.id}`, "active", false);
-    expect(await world.whoIs(ada)).toBe(null);
-    expect((await kept.get("/list-sessions")).status).toBe(401);
-    expect(await world.whoIs(bob)).toMatchObject({ tenantId: world.ids.acme });
-  });
+const losesIndex = STORAGE_KINDS.find(({ forgets }) => forgets);
+
+it.each<[string, () => WorldOptions["auth"]]>([
+  ["in a cookie", () => ({ session: { cookieCache: { enabled: true } } })],
+  ["of no index", () => ({ secondaryStorage: createStorage(losesIndex) })],
+])("a session %s is over with whom the directory deactivates", async (_, auth) => {
+  const world = await createSCIMWorld({ auth: auth() ?? {}, scim: { identity } });
+  const directory = await world.connect("acme");
+  const [ada, bob] = [await world.as("ada", "acme"), await world.as("bob", "acme")];
+  const { data } = await directory.add("ada");
+  expect(await world.whoIs(ada)).toMatchObject({ tenantId: world.ids.acme });
+  const kept = ada.fork();
+  await directory.patch(`Users/${data.id}`, "active", false);
+  expect(await world.whoIs(ada)).toBe(null);
+  expect((await kept.get("/list-sessions")).status).toBe(401);
+  expect(await world.whoIs(bob)).toMatchObject({ tenantId: world.ids.acme });
 });
 
 it("whoever signs in while being deactivated has no session, also if it is stored last", async () => {

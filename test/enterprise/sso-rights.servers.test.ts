@@ -2,10 +2,12 @@ import { beforeAll, describe, expect, it } from "vitest";
 import type { TenantAuthOptions, TenantManagementRequest } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { databases } from "../support/database";
-import { expectRefused, outcome } from "../support/world";
+import { outcome } from "../support/world";
 import { createSSOWorld, type SSOWorld, shareSSOWorld } from "./world";
 
 const DNS = { domainVerification: { enabled: true } } as const;
+
+const NOT_ALLOWED = [403, "TENANT_MANAGEMENT_NOT_ALLOWED"];
 
 type Call = { path: string; body?: object; query?: Record<string, string> };
 
@@ -41,17 +43,12 @@ describe.each(databases)("who manages the identity providers of a tenant, on %s"
     await world.unchanged(async () => {
       for (const call of calls(world, "acme-okta")) {
         for (const browser of [unnamed(acme), acme, unnamed(globex), platform]) {
-          const answer = await send(browser, call);
-          expect([call.path, ...outcome(answer)]).toEqual([
-            call.path,
-            403,
-            "TENANT_MANAGEMENT_NOT_ALLOWED",
-          ]);
+          expect(outcome(await send(browser, call)), call.path).toEqual(NOT_ALLOWED);
         }
         // R5: elsewhere, a session is no session.
         for (const browser of [platform, admin, world.at("acme")]) {
           const { status } = await send(browser, call, world.naming("acme"));
-          expect([call.path, status]).toEqual([call.path, 401]);
+          expect(status, call.path).toBe(401);
         }
       }
     });
@@ -61,7 +58,7 @@ describe.each(databases)("who manages the identity providers of a tenant, on %s"
     const auditor = await world.join("acme", "auditor");
     expect(await listed(auditor)).toEqual(["acme-okta"]);
     const answer = await auditor.post("/sso/register", world.oidc("acme-another"));
-    expectRefused(answer, 403, "TENANT_MANAGEMENT_NOT_ALLOWED");
+    expect(outcome(answer)).toEqual(NOT_ALLOWED);
   });
 
   it("are all administrators of the tenant, whoever has registered it", async () => {
@@ -70,8 +67,7 @@ describe.each(databases)("who manages the identity providers of a tenant, on %s"
     expect(await listed(second)).toEqual([providerId]);
     for (const call of calls(world, providerId)) {
       if (call.path === "/sso/verify-domain") continue;
-      const { status } = await send(second, call);
-      expect([call.path, Math.floor(status / 100)]).toEqual([call.path, 2]);
+      expect((await send(second, call)).status, call.path).toBeLessThan(300);
     }
   });
 
@@ -126,12 +122,10 @@ it.each<[name: string, tenant: TenantAuthOptions]>([
   const unnamed = world.at("platform", admin);
   await world.unchanged(async () => {
     for (const call of calls(world, "platform-okta")) {
+      expect((await send(unnamed, call)).status, call.path).toBe(401);
       // On these paths the body names no tenant.
-      const body = call.body && { ...call.body, tenantId: world.ids.acme };
-      const inBody = { ...call, ...(body && { body }) };
-      for (const tried of [call, inBody]) {
-        expect([call.path, (await send(unnamed, tried)).status]).toEqual([call.path, 401]);
-      }
+      const body = { ...call.body, tenantId: world.ids.acme };
+      if (call.body) expect((await send(unnamed, { ...call, body })).status, call.path).toBe(401);
     }
   });
   expect(await listed(admin)).toEqual([]);
@@ -160,33 +154,7 @@ it("canManageTenants lets whom it wants, and nobody else", async () => {
   }
 });
 
-/*
- * The takeover that was seen: somebody ordinary registers an identity provider of their own, which
- * says of everybody that their address is verified, and comes back as whomever they like.
- */
-describe("takeover: an identity provider from below", () => {
-  const world = shareSSOWorld({ sso: { trustEmailVerified: true } });
-
-  it("of a tenant's administrator makes nobody of another tenant or of the platform", async () => {
-    await world.register("acme", "ours");
-    for (const where of ["globex", "platform"] as const) {
-      const boss = await world.join(where, "admin");
-      world.provider.addPerson("mallory", { email: boss.email });
-      for (const by of ["ours", { domain: "acme.example" }]) {
-        expect((await world.start(where, by)).status).toBe(404);
-      }
-      // Started at home, and carried elsewhere.
-      const { browser, back } = await world.underWay("acme", "ours", undefined, "mallory");
-      await browser.get(back.href, { headers: world.naming(where) });
-      const somebody = await world.whoIs(browser);
-      expect(somebody?.tenantId).toBe(where === "globex" ? undefined : world.ids.acme);
-      expect(somebody?.id).not.toBe(boss.id);
-      expect(await world.whoIs(browser, "globex")).toBe(null);
-    }
-  });
-
-  it("cannot be shared: the start is refused", async () => {
-    const tenant = { scopedModels: [], sharedModels: ["ssoProvider"] };
-    await expect(createSSOWorld({ tenant })).rejects.toThrow('scopedModels: ["ssoProvider"]');
-  });
+it("cannot be shared: the start is refused", async () => {
+  const tenant = { scopedModels: [], sharedModels: ["ssoProvider"] };
+  await expect(createSSOWorld({ tenant })).rejects.toThrow('scopedModels: ["ssoProvider"]');
 });

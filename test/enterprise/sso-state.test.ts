@@ -1,19 +1,18 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { bySubdomain, type ResolveTenant, type ResolveTenantContext } from "../../src/index";
+import { createSamlProvider } from "../../src/testing/saml";
 import type { Browser } from "../support/browser";
 import type { Where } from "../support/world";
 import {
   ADA,
   acsOf,
-  createSamlProvider,
   createSSOWorld,
   oidc,
   post,
-  requestIn,
-  respond,
   type SSOWorld,
   type SSOWorldOptions,
   samlRegistration,
+  samlUnderWay,
   shareSSOWorld,
 } from "./world";
 
@@ -69,23 +68,18 @@ describe("OpenID Connect in a tenant", () => {
     expect(who).toMatchObject({ tenantId: null });
   });
 
-  it.each(["acme", "platform"] as const)(
-    "works with a provider of everybody's on %s",
-    async (place) => {
+  it("works with a provider of everybody's", async () => {
+    for (const place of ["acme", "platform"] as const) {
       const { location, who } = await world.ssoSignIn(place, "everybodys", "bob");
       expect([location, who?.tenantId]).toEqual(["/welcome", world.ids[place]]);
-    },
-  );
+    }
+  });
 
   it("works with a host for each tenant, and a callback on the platform's", async () => {
     const atHosts = await createSSOWorld({
       auth: { baseURL: "http://localhost:3000" },
       hosts: {
-        names: {
-          acme: "acme.localhost:3000",
-          globex: "globex.localhost:3000",
-          platform: "localhost:3000",
-        },
+        names: { acme: "acme.localhost:3000", globex: "", platform: "localhost:3000" },
         resolveTenantId: bySubdomain({ baseDomain: "localhost" }),
       },
       trustedOrigins: ["http://*.localhost:3000"],
@@ -178,12 +172,6 @@ describe("R6: a state of a tenant", () => {
     await expectRefused(browser, back);
   });
 
-  it("is none in another browser, and stays good in its own", async () => {
-    const { browser, back } = await world.underWay("acme", "acme-okta");
-    await expectRefused(world.at("platform"), back);
-    expect((await browser.get(back.href)).location).toBe("/welcome");
-  });
-
   it("is none after its provider was changed or deleted", async () => {
     const { id, providerId, admin } = await world.newTenant();
     world.provider.registerClient("another", "x");
@@ -254,7 +242,7 @@ describe("R9: a provider whose endpoints are at several hosts", () => {
 });
 
 it("SAML comes back where the resolver does not know the host of the provider, and throws", async () => {
-  const idp = await createSamlProvider("acme");
+  const idp = await createSamlProvider("https://acme.idp.example");
   const asked: string[] = [];
   const world = await createSSOWorld({
     tenant: {
@@ -266,11 +254,7 @@ it("SAML comes back where the resolver does not know the host of the provider, a
     },
   });
   await world.register("acme", samlRegistration("acme-saml", idp));
-  const browser = world.at("platform");
-  const started = await world.start("acme", "acme-saml", browser);
-  const { id, relayState } = requestIn(started.data.url);
-  const SAMLResponse = await respond(idp, { providerId: "acme-saml", inResponseTo: id });
-  const form = { SAMLResponse, RelayState: relayState };
+  const { browser, form } = await samlUnderWay(world, "acme", "acme-saml", idp);
   expect((await post(browser, acsOf("acme-saml"), form)).location).toBe("/welcome");
   expect(await world.whoIs(browser)).toMatchObject({ email: ADA, tenantId: world.ids.acme });
   expect(asked).not.toEqual([]);

@@ -1,11 +1,8 @@
-import { webcrypto } from "node:crypto";
-import { inflateRawSync } from "node:zlib";
 import { type SCIMOptions, scim } from "@better-auth/scim";
 import { type SSOOptions, sso } from "@better-auth/sso";
-import * as x509 from "@peculiar/x509";
-import * as saml from "samlify";
 import { expect } from "vitest";
 import { runInTenant } from "../../src/index";
+import { requestIn, type SamlProvider } from "../../src/testing/saml";
 import type { Browser } from "../support/browser";
 import type { DatabaseKind } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";
@@ -70,6 +67,9 @@ export function withSSO(provider: Provider, options: Omit<SSOWorldOptions, "prov
   };
 }
 
+/** A provider by its id, or something else that leads to one. */
+type By = string | Record<string, string>;
+
 /** A world with an identity provider that speaks OpenID Connect on a real port, and knows Ada. */
 export async function createSSOWorld(options: SSOWorldOptions = {}) {
   const { provider = await startIdentityProvider(), ...rest } = options;
@@ -86,25 +86,16 @@ export async function createSSOWorld(options: SSOWorldOptions = {}) {
   }
 
   /** Starts at a place, by a provider or by something else that leads to one. */
-  const start = (
-    where: Where,
-    by: string | Record<string, string>,
-    browser: Browser = world.at("platform"),
-  ) =>
-    browser.post<{ url: string }>(
-      "/sign-in/sso",
-      {
-        callbackURL: "/welcome",
-        errorCallbackURL: "/failed",
-        ...(typeof by === "string" ? { providerId: by } : by),
-      },
-      { headers: world.naming(where) },
-    );
+  const start = (where: Where, by: By, browser: Browser = world.at("platform")) => {
+    const pages = { callbackURL: "/welcome", errorCallbackURL: "/failed" };
+    const body = { ...pages, ...(typeof by === "string" ? { providerId: by } : by) };
+    return browser.post<{ url: string }>("/sign-in/sso", body, { headers: world.naming(where) });
+  };
 
   /** The address that leads back, once somebody has agreed at the provider. */
   async function underWay(
     where: Where,
-    by: string | Record<string, string>,
+    by: By,
     browser: Browser = world.at("platform"),
     username = "ada",
   ) {
@@ -124,7 +115,7 @@ export async function createSSOWorld(options: SSOWorldOptions = {}) {
     /** Starts, goes to the provider and back; the callback names no tenant. */
     async ssoSignIn(
       where: Where,
-      by: string | Record<string, string>,
+      by: By,
       username = "ada",
       browser: Browser = world.at("platform"),
     ) {
@@ -160,9 +151,7 @@ export const SCIM_MODELS = [
   "scimGroupMember",
 ];
 
-interface SCIMWorldOptions extends WorldOptions {
-  scim?: Partial<SCIMOptions>;
-}
+type SCIMWorldOptions = WorldOptions & { scim?: Partial<SCIMOptions> };
 
 interface SCIMResource {
   id: string;
@@ -268,176 +257,31 @@ export async function createSCIMWorld(options: SCIMWorldOptions = {}) {
 export const shareSCIMWorld = (options: SCIMWorldOptions = {}, kind?: DatabaseKind): SCIMWorld =>
   shareMade((database) => createSCIMWorld({ ...options, database }), kind);
 
-/*
- * A stand-in identity provider that speaks SAML, made with the library that better-auth's package
- * itself uses. Its responses are really signed.
- */
-
-x509.cryptoProvider.set(webcrypto as Crypto);
-
-const RSA = {
-  name: "RSASSA-PKCS1-v1_5",
-  hash: "SHA-256",
-  publicExponent: new Uint8Array([1, 0, 1]),
-  modulusLength: 2048,
-};
-
-async function makeKeys(name: string) {
-  const keys = await webcrypto.subtle.generateKey(RSA, true, ["sign", "verify"]);
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    serialNumber: "01",
-    name: `CN=${name}`,
-    notBefore: new Date(Date.now() - 86_400_000),
-    notAfter: new Date(Date.now() + 86_400_000),
-    signingAlgorithm: RSA,
-    keys,
-  });
-  const exported = await webcrypto.subtle.exportKey("pkcs8", keys.privateKey);
-  const privateKey = x509.PemConverter.encode(exported, "PRIVATE KEY");
-  return { privateKey, certificate: certificate.toString("pem") };
-}
-
-export type SamlProvider = Awaited<ReturnType<typeof createSamlProvider>>;
-
-export async function createSamlProvider(name: string) {
-  const entityID = `https://${name}.idp.example/metadata`;
-  return {
-    name,
-    entityID,
-    entryPoint: `https://${name}.idp.example/sso`,
-    keys: await makeKeys(name),
-  };
-}
-
-/** What a response is made of; what is left out is as it should be. */
-export interface SamlResponse {
-  /** The provider that it is for, as the application knows it. */
-  providerId: string;
-  /** The id of the request that it answers; none for a sign-in that the provider starts. */
-  inResponseTo?: string;
-  email?: string;
-  emailVerified?: boolean;
-  assertionId?: string;
-  /** Another provider, which signs in this one's name. */
-  signedBy?: SamlProvider;
-}
-
 export const acsOf = (providerId: string) => `${BASE_URL}/sso/saml2/sp/acs/${providerId}`;
-const audienceOf = (providerId: string) => `https://app.example/${providerId}`;
-export const sloOf = (providerId: string) => `${BASE_URL}/sso/saml2/sp/slo/${providerId}`;
+export const audienceOf = (providerId: string) => `https://app.example/${providerId}`;
 
-const at = (binding: string, Location: string) => ({
-  Binding: `urn:oasis:names:tc:SAML:2.0:bindings:${binding}`,
-  Location,
-});
-
-const attribute = (name: string) => ({
-  name,
-  valueTag: name,
-  nameFormat: "urn:oasis:names:tc:SAML:2.0:attrname-format:basic",
-  valueXsiType: "xs:string",
-});
-
-/** Both sides of what is said, as the library wants them. */
-export const parties = (
-  { entityID, entryPoint }: SamlProvider,
-  providerId: string,
-  { certificate, privateKey }: SamlProvider["keys"],
-) => ({
-  idp: saml.IdentityProvider({
-    entityID,
-    signingCert: certificate,
-    privateKey,
-    isAssertionEncrypted: false,
-    requestSignatureAlgorithm: "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256",
-    singleSignOnService: [at("HTTP-POST", entryPoint)],
-    singleLogoutService: [at("HTTP-POST", entryPoint)],
-    loginResponseTemplate: {
-      context: saml.SamlLib.defaultLoginResponseTemplate.context,
-      attributes: [attribute("email"), attribute("displayName"), attribute("verified")],
-    },
-  }),
-  sp: saml.ServiceProvider({
-    entityID: audienceOf(providerId),
-    wantAssertionsSigned: true,
-    wantLogoutRequestSigned: true,
-    assertionConsumerService: [at("HTTP-POST", acsOf(providerId))],
-    singleLogoutService: [at("HTTP-POST", sloOf(providerId))],
-  }),
-});
-
-/** Fills a template of the library's. */
-export const filledWith =
-  (values: Record<string, string>, change = (text: string) => text) =>
-  (template: string) => ({
-    id: values.ID,
-    context: change(saml.SamlLib.replaceTagsByValue(template, values)),
-  });
-
-/** What a provider makes a browser post, in base64. */
-export async function respond(provider: SamlProvider, response: SamlResponse): Promise<string> {
-  const { providerId, inResponseTo = "", email = ADA } = response;
-  const [acs, audience] = [acsOf(providerId), audienceOf(providerId)];
-  const { idp, sp } = parties(provider, providerId, (response.signedBy ?? provider).keys);
-  const now = new Date().toISOString();
-  const soon = new Date(Date.now() + 300_000).toISOString();
-  const values = {
-    ID: `_response-${webcrypto.randomUUID()}`,
-    AssertionID: response.assertionId ?? `_assertion-${webcrypto.randomUUID()}`,
-    Destination: acs,
-    Audience: audience,
-    SubjectRecipient: acs,
-    Issuer: provider.entityID,
-    IssueInstant: now,
-    AssertionConsumerServiceURL: acs,
-    EntityID: audience,
-    StatusCode: "urn:oasis:names:tc:SAML:2.0:status:Success",
-    ConditionsNotBefore: now,
-    ConditionsNotOnOrAfter: soon,
-    SubjectConfirmationDataNotOnOrAfter: soon,
-    NameIDFormat: "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress",
-    NameID: email,
-    InResponseTo: inResponseTo,
-    AuthnStatement: "",
-    attrEmail: email,
-    attrDisplayName: "Ada",
-    attrVerified: String(response.emailVerified ?? false),
-  };
-  const withoutEmptyAnswer = (text: string) =>
-    inResponseTo ? text : text.replace(/ InResponseTo="[^"]*"/g, "");
-  const { context } = await idp.createLoginResponse(sp, {} as never, "post", { email }, {
-    customTagReplacement: filledWith(values, withoutEmptyAnswer),
-  } as never);
-  return context;
-}
-
-/** The id of the request that a sign-in has started with. */
-export function requestIn(address: string) {
-  const { searchParams } = new URL(address);
-  const request = Buffer.from(searchParams.get("SAMLRequest") ?? "", "base64");
-  const [, id = ""] = /\bID="([^"]+)"/.exec(inflateRawSync(request).toString()) ?? [];
-  return { id, relayState: searchParams.get("RelayState") ?? "" };
-}
-
-/** What a tenant registers for a provider, which logs people out as well. */
+/** What a tenant registers for a provider that speaks SAML, and logs people out as well. */
 export const samlRegistration = (
   providerId: string,
-  { name, entityID, entryPoint, keys }: SamlProvider,
+  { entityID, certificate }: Pick<SamlProvider, "entityID" | "certificate">,
   more: object = {},
 ) => ({
   providerId,
   issuer: audienceOf(providerId),
-  domain: `${name}.example`,
+  domain: "acme.example",
   samlConfig: {
-    entryPoint,
-    cert: keys.certificate,
+    entryPoint: entityID,
+    cert: certificate,
     wantAssertionsSigned: true,
     callbackUrl: "/welcome",
     idpMetadata: {
       entityID,
-      singleLogoutService: [at("HTTP-POST", entryPoint), at("HTTP-Redirect", entryPoint)],
+      singleLogoutService: ["POST", "Redirect"].map((binding) => ({
+        Binding: `urn:oasis:names:tc:SAML:2.0:bindings:HTTP-${binding}`,
+        Location: entityID,
+      })),
     },
-    mapping: { email: "email", name: "displayName", emailVerified: "verified" },
+    mapping: { email: "email", name: "email" },
     ...more,
   },
 });
@@ -456,3 +300,25 @@ export const post = (
       ...headers,
     },
   });
+
+/** Somebody has started with a provider that speaks SAML, and it is about to answer. */
+export async function samlUnderWay(
+  world: SSOWorld,
+  where: Where,
+  providerId: string,
+  provider: SamlProvider,
+  more: { inResponseTo?: string } = {},
+) {
+  const browser = world.at("platform");
+  const started = await world.start(where, providerId, browser);
+  expect(started.status, JSON.stringify(started.data)).toBe(200);
+  const { id: inResponseTo, relayState: RelayState = "" } = await requestIn(started.data.url);
+  const SAMLResponse = await provider.respond({
+    acs: acsOf(providerId),
+    audience: audienceOf(providerId),
+    inResponseTo,
+    email: ADA,
+    ...more,
+  });
+  return { browser, form: { SAMLResponse, RelayState }, inResponseTo };
+}

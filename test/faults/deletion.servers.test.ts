@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createDatabase } from "../support/database";
 import { createInstance } from "../support/instance";
 import { everyCase } from "../support/matrix";
-import { mapStorage } from "../support/stores";
+import { createStorage } from "../support/stores";
 import { injectFaults, leftOf } from "./faults";
 
 type SecondaryStorage = NonNullable<BetterAuthOptions["secondaryStorage"]>;
@@ -11,51 +11,38 @@ type SecondaryStorage = NonNullable<BetterAuthOptions["secondaryStorage"]>;
 /** A storage whose n-th call fails, once it is told which. */
 function faultyStorage() {
   let countdown = 0;
-  let met = false;
-  const storage = Object.fromEntries(
-    Object.entries(mapStorage().storage).map(([name, call]) => [
-      name,
-      async (...args: [never, never, never]) => {
-        if (--countdown === 0) {
-          met = true;
-          throw new Error("Connection is closed.");
-        }
+  const storage = new Proxy(createStorage(), {
+    get: (target, name) => {
+      const call = Reflect.get(target, name);
+      if (typeof call !== "function") return call;
+      return async (...args: unknown[]) => {
+        if (--countdown === 0) throw new Error("Connection is closed.");
         return call(...args);
-      },
-    ]),
-  ) as unknown as SecondaryStorage;
-  return {
-    storage,
-    async during(n: number, run: () => Promise<unknown>) {
-      met = false;
-      countdown = n;
-      await run();
-      countdown = 0;
-      return met;
+      };
     },
+  });
+  /** Whether there were so many calls. */
+  const during = async (n: number, run: () => Promise<unknown>) => {
+    countdown = n;
+    await run();
+    const met = countdown <= 0;
+    countdown = 0;
+    return met;
   };
+  return { storage, during };
 }
 
 describe("a deletion that stumbles is finished by the next one", () => {
-  async function start({
-    transaction = true,
-    inStorage = false,
-    storage = inStorage ? mapStorage().storage : undefined,
-  }: {
-    transaction?: boolean;
-    inStorage?: boolean;
-    storage?: SecondaryStorage;
-  } = {}) {
+  async function start(transaction: boolean, secondaryStorage?: SecondaryStorage) {
     const database = await createDatabase("sqlite");
     onTestFinished(() => database.close());
     database.option.transaction = transaction;
     const faults = injectFaults(database);
     const app = await createInstance({
       database,
-      auth: storage ? { secondaryStorage: storage } : {},
+      auth: secondaryStorage ? { secondaryStorage } : {},
     });
-    const { id: otherId } = await app.createTenant();
-    const neighbour = await app.signUp(otherId);
+    const neighbour = await app.signUp((await app.createTenant()).id);
 
     /** A tenant with everything in it, its deletion, and what is wrong when that is through. */
     async function prepare() {
@@ -88,42 +75,43 @@ describe("a deletion that stumbles is finished by the next one", () => {
       return done ? [] : [`${where}: next time ${next}, left: ${left.join(", ") || "nothing"}`];
     }
 
-    const everyStatement = async () => {
-      const problems: string[] = [];
-      for (const fault of faults.kinds) {
-        for (let n = 1; ; n++) {
-          const found = await stumble(
-            async (run) => (await faults.during(fault, n, run)).statement,
-          );
-          if (!found) break;
-          problems.push(...found);
-        }
-      }
-      return problems;
-    };
-    return { stumble, everyStatement };
+    return { faults, stumble };
   }
 
-  const PLACES: [name: string, options: Parameters<typeof start>[0]][] = [
-    ["the adapter has no transactions", { transaction: false }],
-    ["sessions are in secondary storage", { inStorage: true }],
-    ["there are no transactions, and a storage", { transaction: false, inStorage: true }],
+  type Trouble = (n: number, run: () => Promise<unknown>) => Promise<unknown>;
+
+  /** What goes wrong in which of the deletions, each troubled one step later than the one before. */
+  async function everyStep(
+    stumble: Awaited<ReturnType<typeof start>>["stumble"],
+    trouble: Trouble,
+  ) {
+    const problems: string[] = [];
+    for (let n = 1; ; n++) {
+      const found = await stumble((run) => trouble(n, run));
+      if (!found) return problems;
+      problems.push(...found);
+    }
+  }
+
+  const PLACES: [name: string, transaction: boolean, inStorage: boolean][] = [
+    ["the adapter has no transactions", false, false],
+    ["sessions are in secondary storage", true, true],
+    ["there are no transactions, and a storage", false, true],
   ];
   // The last of them has the conditions of both others.
-  it.each(everyCase ? PLACES : PLACES.slice(2))("where %s", async (_, options) => {
-    const { everyStatement } = await start(options);
-    expect(await everyStatement()).toEqual([]);
+  it.each(everyCase ? PLACES : PLACES.slice(2))("where %s", async (_, transaction, inStorage) => {
+    const storage = inStorage ? createStorage() : undefined;
+    const { faults, stumble } = await start(transaction, storage);
+    for (const fault of faults.kinds) {
+      const trouble: Trouble = async (n, run) => (await faults.during(fault, n, run)).statement;
+      expect(await everyStep(stumble, trouble)).toEqual([]);
+    }
   });
 
   it("where it is the secondary storage that fails", async () => {
     const { storage, during } = faultyStorage();
-    const { stumble } = await start({ storage });
-    const problems: string[] = [];
-    for (let n = 1; ; n++) {
-      const found = await stumble(async (run) => (await during(n, run)) && `call ${n}`);
-      if (!found) break;
-      problems.push(...found);
-    }
-    expect(problems).toEqual([]);
+    const { stumble } = await start(true, storage);
+    const trouble: Trouble = async (n, run) => (await during(n, run)) && `call ${n}`;
+    expect(await everyStep(stumble, trouble)).toEqual([]);
   });
 });

@@ -16,6 +16,7 @@ type Fault = "refused" | "not sent" | "answer lost";
 
 /** What can be done to a statement on its way through a driver. */
 interface Way<Result> {
+  values: readonly unknown[];
   send(): Promise<Result>;
   /** Rejects as the driver does when the server says no. */
   refuse(): Promise<never>;
@@ -84,8 +85,9 @@ function onPostgres(client: PoolClient, pass: Pass) {
     .connection;
   const deadlock = `do $$ begin raise exception 'deadlock detected' using errcode = '40P01'; end $$`;
   Object.assign(client, {
-    query: (sql: string, values?: unknown[]) =>
+    query: (sql: string, values: unknown[] = []) =>
       pass(sql, {
+        values,
         send: () => query(sql, values),
         refuse: () => query(deadlock) as Promise<never>,
         breakConnection: async () => void stream.destroy(),
@@ -109,6 +111,7 @@ function onMysql(connection: PoolConnection, pass: Pass) {
       // The pool's own `query`, which the tests use and better-auth does not.
       if (typeof sql !== "string" || !callback) return query(sql, values, callback);
       pass(sql, {
+        values: values ?? [],
         send: () => send(sql, values),
         refuse: async () => {
           // The server undoes the whole transaction of a deadlock's loser, and the driver's error
@@ -146,6 +149,7 @@ function onSqlite(dialect: Dialect, pass: Pass) {
         streamQuery: raw.streamQuery.bind(raw),
         executeQuery: async <Row>(query: CompiledQuery) =>
           pass<QueryResult<Row>>(query.sql, {
+            values: query.parameters,
             send: async () => run(query),
             refuse: async () => {
               throw failure("SQLITE_BUSY", "database is locked");

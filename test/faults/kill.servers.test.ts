@@ -36,37 +36,19 @@ async function populate({ database, createTenant, api }: Instance, users: number
       );
     }
   };
-  const common = { tenantId, createdAt: now, updatedAt: now };
-  const later = new Date(Date.now() + 3_600_000);
   const id = (index: number) => `${tenantId.slice(0, 16)}-${index}`;
-  await insert("user", (index) => ({
-    ...common,
-    id: id(index),
-    name: "Somebody",
-    email: `somebody-${index}@example.com`,
-    emailVerified: true,
-  }));
-  await insert("account", (index) => ({
-    ...common,
-    id: id(index),
-    userId: id(index),
-    accountId: id(index),
-    providerId: "credential",
-  }));
-  await insert("session", (index) => ({
-    ...common,
-    id: id(index),
-    userId: id(index),
-    token: id(index),
-    expiresAt: later,
-  }));
-  await insert("verification", (index) => ({
-    ...common,
-    id: id(index),
-    identifier: id(index),
-    value: "",
-    expiresAt: later,
-  }));
+  const common = (index: number) => ({ id: id(index), tenantId, createdAt: now, updatedAt: now });
+  const owned = (index: number) => ({ ...common(index), userId: id(index) });
+  const expiresAt = new Date(Date.now() + 3_600_000);
+  await insert("user", (index) => {
+    const email = `somebody-${index}@example.com`;
+    return { ...common(index), name: "Somebody", email, emailVerified: true };
+  });
+  const providerId = "credential";
+  await insert("account", (index) => ({ ...owned(index), accountId: id(index), providerId }));
+  await insert("session", (index) => ({ ...owned(index), token: id(index), expiresAt }));
+  const value = { value: "", expiresAt };
+  await insert("verification", (index) => ({ ...common(index), identifier: id(index), ...value }));
   return tenantId;
 }
 
@@ -98,23 +80,7 @@ async function killWhileDeleting(order: Order) {
   expect([said, ...(await exit)]).toEqual(["now", null, "SIGKILL"]);
 }
 
-/** Two processes that begin at the same moment, and what they say in the end. */
-async function atOnce(order: Order) {
-  const children = [0, 1].map(() => fork(built?.path ?? "", [JSON.stringify(order)]));
-  for (const child of children) onTestFinished(() => void child.kill("SIGKILL"));
-  await Promise.all(children.map((child) => once(child, "message")));
-  const said = children.map((child) => once(child, "message"));
-  for (const child of children) child.send("go");
-  return (await Promise.all(said)).map(([answer]) => answer as Purged);
-}
-
-type Purged = { deleted: string[]; failed: string[] };
-
-/** Somebody has deleted the tenant a while ago, with time to think it over. */
-const schedule = ({ api }: Instance, tenantId: string) =>
-  api.deleteTenant({ body: { tenantId, after: 0 } });
-
-type Moment = [NonNullable<Order["moment"]>, statement: string];
+type Moment = [Order["moment"], statement: string];
 
 const MOMENTS: Moment[] = [
   ["before", "delete from user"],
@@ -140,12 +106,10 @@ describe.runIf(servers.asked).each(servers.kinds)("a process that is killed on %
       const populateDue = async () => {
         const tenantId = await populate(instance, USERS);
         const everything = await countOf(instance, tenantId);
-        if (how === "purge") await schedule(instance, tenantId);
-        // Whoever is suspended has no sessions.
-        return {
-          tenantId,
-          everything: how === "purge" ? { ...everything, session: 0 } : everything,
-        };
+        if (how === "delete") return { tenantId, everything };
+        // Somebody has deleted it a while ago: it is suspended, and has no sessions.
+        await instance.api.deleteTenant({ body: { tenantId, after: 0 } });
+        return { tenantId, everything: { ...everything, session: 0 } };
       };
       let { tenantId, everything } = await populateDue();
       expect(everything).toMatchObject({ tenant: 1, tenantOauthConfig: 1, user: USERS });
@@ -179,38 +143,12 @@ describe.runIf(servers.asked).each(servers.kinds)("a process that is killed on %
   );
 });
 
-describe.runIf(servers.asked).each(servers.kinds)("two processes on %s", (kind) => {
-  it("purge at once, after a third was killed: each tenant is deleted by one of them", async () => {
-    const { instance, order } = await start(kind);
-    const neighbour = await populate(instance, 10);
-    const neighbourhood = await countOf(instance, neighbour);
-    const due: string[] = [];
-    for (const users of [USERS, 200, 10, 10, 10]) {
-      const tenantId = await populate(instance, users);
-      await schedule(instance, tenantId);
-      due.push(tenantId);
-    }
-    const purge = { ...order, how: "purge", tenantId: neighbour } as const;
-    await killWhileDeleting({ ...purge, statement: "delete from user", moment: "during" });
-    // They do not wait until the server has noticed.
-    const answers = await atOnce(purge);
-    expect(answers.flatMap(({ failed }) => failed)).toEqual([]);
-    expect(answers.flatMap(({ deleted }) => deleted).sort()).toEqual([...due].sort());
-    const nothing = Object.fromEntries(TABLES.map((table) => [table, 0]));
-    for (const tenantId of due) expect(await countOf(instance, tenantId)).toEqual(nothing);
-    expect(await countOf(instance, neighbour)).toEqual(neighbourhood);
-    expect(await instance.api.purgeTenants()).toEqual({ deleted: [], failed: [] });
-  }, 120_000);
-});
-
 async function start(kind: Order["kind"]) {
   const database = await createDatabase(kind);
   onTestFinished(() => database.close());
   const instance = await createInstance({ database });
-  const [name] = Object.values(
-    (await database.query(`select ${kind === "mysql" ? "database" : "current_database"}()`))[0] ??
-      {},
-  );
+  const name = kind === "mysql" ? "database" : "current_database";
+  const [row] = await database.query(`select ${name}() as name`);
   const { secret } = instance.context;
-  return { instance, order: { kind, database: String(name), secret } };
+  return { instance, order: { kind, database: String(row?.name), secret } };
 }

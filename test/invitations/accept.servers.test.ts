@@ -30,6 +30,7 @@ it.each([
   expect(app.mails).toEqual([]);
   // One that was not proves nothing, and better-auth goes on as always.
   const sent = await app.invite("acme", "grace@example.com", { send: false });
+  expect(app.sent).toHaveLength(1);
   const { data } = await app.accept(sent.token);
   expect(data).toMatchObject({ token: null, user: { emailVerified: false } });
   expect(app.mails).toMatchObject([{ kind: "verification", to: "grace@example.com" }]);
@@ -283,12 +284,10 @@ it("R9: a link leads to the platform or to its tenant's own host, with one token
   });
   const operator = await app.as("admin", "platform");
   const person = { tenantId: app.ids.acme, email: INVITED, send: false };
-  const invite = (redirectTo: string, headers: Record<string, string> = {}) =>
-    operator.post<{ url: string }>(
-      "/tenant/invitation/create",
-      { ...person, redirectTo },
-      { headers },
-    );
+  const invite = (redirectTo: string, headers: Record<string, string> = {}) => {
+    const body = { ...person, redirectTo };
+    return operator.post<{ url: string }>("/tenant/invitation/create", body, { headers });
+  };
   const own = await invite("http://acme.example.com/join");
   expect(own.data.url).toMatch(/^http:\/\/acme\.example\.com\/join\?token=/);
   expect((await invite("http://example.com/join")).status).toBe(200);

@@ -24,11 +24,13 @@ const app = shareInviting({
   tenant: { tenantRoles },
   plugins: (send) => [magicLink({ sendMagicLink: send("link") })],
 });
-const expire = (id: string) =>
-  app.database.query('update "tenantInvitation" set "expiresAt" = ? where id = ?', [
-    new Date(Date.now() - 1000).toISOString(),
+const expire = (id: string) => {
+  const past = new Date(Date.now() - 1000).toISOString();
+  return app.database.query('update "tenantInvitation" set "expiresAt" = ? where id = ?', [
+    past,
     id,
   ]);
+};
 
 describe("an invitation", () => {
   it("is mailed, opened and accepted: a user with a verified address, signed in", async () => {
@@ -73,25 +75,14 @@ describe("an invitation", () => {
     expect(outcome(await app.accept(token))).toEqual([409, "INVITATION_ALREADY_ACCEPTED"]);
   });
 
-  it("with send: false mails nothing, answers with the link, and proves nothing", async () => {
-    const mails = app.sent.length;
-    const more = { send: false, redirectTo: "/join?from=chat" };
-    const { url = "" } = await app.invite(await app.home(), INVITED, more);
-    expect(app.sent).toHaveLength(mails);
-    expect(url).toMatch(/^http:\/\/localhost:3000\/join\?from=chat&token=/);
-    const { data } = await app.accept(tokenIn(url));
-    expect(data.user).toMatchObject({ email: INVITED, emailVerified: false });
-  });
-
   it("sent again is the same one with a new token, and the old one is dead", async () => {
     const a = await app.home();
     const [first, second] = [await app.invite(a), await app.invite(a)];
     expect(second.id).toBe(first.id);
-    const { status, data } = await (await app.operator()).post("/tenant/invitation/resend", {
-      id: first.id,
-    });
-    expect(status).toBe(200);
-    expect(data).not.toHaveProperty("url");
+    const { id } = first;
+    const resent = await (await app.operator()).post("/tenant/invitation/resend", { id });
+    expect(resent.status).toBe(200);
+    expect(resent.data).not.toHaveProperty("url");
     for (const { token } of [first, second]) {
       expect(outcome(await app.accept(token))).toEqual(NOT_FOUND);
     }
@@ -157,18 +148,17 @@ describe("an invitation", () => {
     const query = { tenantId, limit: "2", offset: "1" };
     const page = await operator.get("/tenant/invitation/list", { query });
     expect(page.data).toHaveLength(2);
-    const wrong = [
-      { email: "nobody" },
-      { expiresIn: 31 * 24 * 60 * 60 },
-      { expiresIn: 0 },
-      { redirectTo: "javascript:alert(1)" },
+    const wrongs: [wrong: object, status: number][] = [
+      [{ email: "nobody" }, 400],
+      [{ expiresIn: 31 * 24 * 60 * 60 }, 400],
+      [{ expiresIn: 0 }, 400],
+      [{ redirectTo: "javascript:alert(1)" }, 403],
+      [{ redirectTo: "https://evil.example/join" }, 403],
     ];
-    for (const one of wrong) {
-      const { status } = await operator.post(CREATE, { tenantId, email: INVITED, ...one });
-      expect([one, status >= 400 && status < 500]).toEqual([one, true]);
+    for (const [wrong, status] of wrongs) {
+      const refused = await operator.post(CREATE, { tenantId, email: INVITED, ...wrong });
+      expect(refused.status, JSON.stringify(wrong)).toBe(status);
     }
-    const evil = { tenantId, email: INVITED, redirectTo: "https://evil.example/join" };
-    expect(outcome(await operator.post(CREATE, evil))).toEqual([403, "INVALID_REDIRECT_URL"]);
     expect(await app.statusOf(tenantId)).toHaveLength(3);
   });
 
@@ -286,10 +276,7 @@ describe("roles", () => {
     const greater = ["admin", "user,admin", "helper, admin"];
     const unknown = ["owner", "Admin", "__proto__", "user;admin", "reader,owner"];
     for (const role of [...greater, ...unknown]) {
-      expect([role, ...outcome(await invite(helper, { role }))]).toEqual([
-        role,
-        ...ROLE_NOT_ALLOWED,
-      ]);
+      expect(outcome(await invite(helper, { role })), role).toEqual(ROLE_NOT_ALLOWED);
     }
     for (const role of ["helper", "reader", "user", "biller", null]) {
       expect([role, (await invite(helper, { role })).status]).toEqual([role, 200]);
@@ -404,7 +391,7 @@ describe.each(databases)("on %s", (database) => {
       for (const id of ["x", "1 ", "1.0", "99999999999999999999", "' or 1=1"]) {
         for (const path of ["resend", "revoke"]) {
           const answer = await operator.post(`/tenant/invitation/${path}`, { id });
-          expect([id, ...outcome(answer)]).toEqual([id, ...NOT_FOUND]);
+          expect(outcome(answer), id).toEqual(NOT_FOUND);
         }
       }
       const { id } = await own.invite("acme");

@@ -56,29 +56,19 @@ async function createShops(options: ShopOptions = {}) {
   });
 
   /** Stripe tells of an event, and says nothing about a tenant unless told. */
-  const tell = (
-    type: string,
-    object: object,
-    browser = world.at("platform"),
-    signature?: string,
-  ) => {
+  const tell = (type: string, object: object, at = world.at("platform"), signature?: string) => {
     const { body, options } = fake.event(type, object, signature);
-    return browser.post(WEBHOOK, body, options);
+    return at.post(WEBHOOK, body, options);
   };
 
   /** Goes to the checkout. */
   async function checkOut(browser: Browser, body: object = {}) {
-    const order = { plan: "pro", ...URLS, ...body };
-    const answer = await browser.post("/subscription/upgrade", order);
+    const answer = await browser.post("/subscription/upgrade", { plan: "pro", ...URLS, ...body });
     expect(answer.status, JSON.stringify(answer.data)).toBe(200);
     const { customer = "", metadata = {} } = fake.lastCheckout() ?? {};
-    const paid = (subscription: string) => ({
-      mode: "subscription",
-      customer,
-      subscription,
-      client_reference_id: metadata.referenceId,
-      metadata,
-    });
+    const order = { mode: "subscription", customer, metadata };
+    const client_reference_id = metadata.referenceId;
+    const paid = (subscription: string) => ({ ...order, subscription, client_reference_id });
     return { customer, paid };
   }
 
@@ -163,12 +153,8 @@ describe.each(databases)("stripe, %s", (kind) => {
 
   it("one changes and ends by the id that Stripe has for it", async () => {
     const { fake, tell, stored } = shops;
-    const ids = [];
-    for (const place of PLACES) {
-      ids.push(`sub_by_id_${place}`);
-      await shops.buy(await shops.as("ida", place), `sub_by_id_${place}`);
-    }
-    const [acme = "", globex = "", platform = ""] = ids;
+    const [acme, globex, platform] = ["sub_acme", "sub_globex", "sub_platform"] as const;
+    for (const place of PLACES) await shops.buy(await shops.as("ida", place), `sub_${place}`);
     const unpaid = fake.subscription(acme, "cus_any", {}, "unpaid");
     await tell("customer.subscription.updated", unpaid);
     await tell("customer.subscription.deleted", fake.subscription(globex, "cus_other"));

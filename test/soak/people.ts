@@ -11,44 +11,6 @@ import {
   type World,
 } from "./world";
 
-type Attempt = (person: Person, account: Account, other: Place) => Promise<void>;
-
-/** A request that must not be granted; `World` sees to it that nothing of another place shows. */
-async function refused(
-  { world, random }: Person,
-  what: string,
-  other: Place,
-  call: Call,
-  isRefused = ({ status }: Answer) => status >= 400,
-): Promise<void> {
-  const answer = await world.ask({ home: other, ...call }, random);
-  if (!answer) return;
-  world.ledger.count(`tried: ${what}`);
-  if (!isRefused(answer)) world.ledger.fail("crossing", `${what} worked: ${answer.text}`);
-}
-
-/** The session of one tenant at another, which is named by header or query. */
-const sessionElsewhere: Attempt = async (person, { sessions }, other) => {
-  const { random } = person;
-  const named = random.oneIn(2) ? { at: other } : { query: { tenantId: other.id ?? "" } };
-  const by = random.pick(["cookie", "bearer"] as const);
-  const call = { session: random.pick(sessions), by, ...named };
-  const isNobody = ({ status, data }: Answer) => status >= 400 || data === null;
-  await refused(person, "a session elsewhere", other, { path: "/get-session", ...call }, isNobody);
-  const request: Call = random.oneIn(2)
-    ? { path: "/list-sessions", ...call }
-    : { path: "/update-user", body: { name: "somebody of elsewhere" }, ...call };
-  await refused(person, `${request.path} elsewhere`, other, request);
-};
-
-/** The same e-mail is somebody else there, or nobody. */
-const passwordElsewhere: Attempt = async (person, { email, password }, other) => {
-  const body = { email, password, tenantId: other.id };
-  await refused(person, "a password elsewhere", other, { path: "/tenant/sign-in/email", body });
-};
-
-const ATTEMPTS = [sessionElsewhere, passwordElsewhere];
-
 /** Somebody's account at a place. The same e-mail elsewhere is another account. */
 interface Account {
   place: Place;
@@ -58,22 +20,16 @@ interface Account {
   sessions: Session[];
 }
 
-const FEW = 3;
-const MANY = 8;
-
 /** One of the people: always does one thing after the other, now here, now there. */
 export class Person {
-  private readonly emails: string[];
   private accounts: Account[] = [];
   private serial = 0;
 
   constructor(
-    readonly world: World,
-    readonly random: Random,
+    private readonly world: World,
+    private readonly random: Random,
     private readonly name: string,
-  ) {
-    this.emails = [this.newEmail(), this.newEmail()];
-  }
+  ) {}
 
   async live(goesOn: () => boolean): Promise<void> {
     while (goesOn()) {
@@ -86,62 +42,50 @@ export class Person {
   private async step(): Promise<void> {
     const { random, world } = this;
     this.accounts = this.accounts.filter(({ place }) => place.state !== "gone");
-    const account = this.choose();
-    if (!account) return this.signUp(random.pick(world.places), random.pick(this.emails));
+    const { length } = this.accounts;
+    if (length < 3 || (length < 8 && random.oneIn(10))) return this.signUp();
+    const account = random.pick(this.accounts);
     if (account.sessions.length === 0) return this.signIn(account);
-    if (random.oneIn(3)) return this.tryElsewhere(account);
-    const steps = [
-      this.signIn,
-      this.signInManyTimes,
-      this.askWhoIAm,
-      this.askWhoIAm,
-      this.rename,
-      this.signOut,
-    ];
-    return random.pick(steps).call(this, account);
-  }
-
-  /** One of the accounts; none where it is time for another one. */
-  private choose(): Account | undefined {
-    const { accounts, random } = this;
-    if (accounts.length < FEW || (accounts.length < MANY && random.oneIn(10))) return undefined;
-    return random.pick(accounts);
-  }
-
-  /** Tries, with what is somebody's own, what must not work elsewhere. */
-  private async tryElsewhere(account: Account): Promise<void> {
-    const { world, random } = this;
     const others = world.places.filter((one) => one !== account.place && one.id !== null);
-    if (others.length === 0) return;
-    await random.pick(ATTEMPTS)(this, account, random.pick(others));
+    if (random.oneIn(3) && others.length) return this.tryElsewhere(account, random.pick(others));
+    const signInManyTimes = async () =>
+      void (await Promise.all([1, 2, 3, 4].map(() => this.signIn(account))));
+    const askWhoIAm = () => this.askWhoIAm(account);
+    const rename = () => this.rename(account);
+    const signOut = () => this.signOut(account);
+    return random.pick([signInManyTimes, askWhoIAm, askWhoIAm, rename, signOut])();
+  }
+
+  /** Tries, with what is somebody's own, what must not work at another tenant. */
+  private async tryElsewhere({ email, password, sessions }: Account, other: Place): Promise<void> {
+    const { random, world } = this;
+    const named = random.oneIn(2) ? { at: other } : { query: { tenantId: other.id ?? "" } };
+    const by = random.pick(["cookie", "bearer"] as const);
+    const call = { session: random.pick(sessions), by, ...named };
+    const attempts: Call[] = [
+      { path: "/get-session", ...call },
+      { path: "/list-sessions", ...call },
+      { path: "/update-user", body: { name: "somebody of elsewhere" }, ...call },
+      // The same e-mail is somebody else there, or nobody.
+      { path: "/tenant/sign-in/email", body: { email, password, tenantId: other.id } },
+    ];
+    const attempt = random.pick(attempts);
+    const answer = await world.ask({ home: other, ...attempt }, random);
+    if (!answer) return;
+    world.count(`tried elsewhere: ${attempt.path}`);
+    const isNobody = attempt.path === "/get-session" && answer.data === null;
+    if (answer.status < 400 && !isNobody) world.fail("crossing", `worked: ${answer.text}`);
   }
 
   /** A request that has to be answered with 200 while the place is there. */
-  private async ordinary(what: string, place: Place, call: Call): Promise<Answer | undefined> {
+  private async ordinary(place: Place, call: Call): Promise<Answer | undefined> {
     const answer = await this.world.ask({ home: place, ...call }, this.random);
-    if (!answer) return undefined;
-    if (answer.status === 200) {
-      this.world.ledger.count(`done: ${what}`);
+    if (answer?.status === 200) {
+      this.world.count(`done: ${call.path}`);
       return answer;
     }
-    if (place.state === "there") this.world.ledger.fail("refused", `${what}: ${answer.text}`);
+    if (answer && place.state === "there") this.world.fail("refused", answer.text);
     return undefined;
-  }
-
-  /** Nobody knows what became of a request that was cut off: this e-mail is left alone from now on. */
-  private giveUp({ place, email }: Account): void {
-    if (place.state === "gone") return;
-    this.accounts = this.accounts.filter((account) => account.email !== email);
-    const index = this.emails.indexOf(email);
-    if (index >= 0) this.emails[index] = this.newEmail();
-  }
-
-  private accountAt(place: Place, email: string): Account | undefined {
-    return this.accounts.find((account) => account.place === place && account.email === email);
-  }
-
-  private newEmail(): string {
-    return `${this.name}-${++this.serial}@example.com`;
   }
 
   /** By this plugin's endpoint or by better-auth's own, which does the same inside a tenant. */
@@ -151,34 +95,34 @@ export class Person {
       : { path, body, at: place };
   }
 
-  private async signUp(place: Place, email: string): Promise<void> {
-    if (this.accountAt(place, email)) return;
-    const password = `password ${this.name} ${++this.serial}`;
-    const call = this.entrance(place, "/sign-up/email", { name: this.name, email, password });
-    const answer = await this.ordinary("sign up", place, call);
+  /** With an address that is somebody's elsewhere already, if there is one. */
+  private async signUp(): Promise<void> {
+    const { random, world, name } = this;
+    const place = random.pick(world.places);
+    const taken = this.accounts.filter((one) => one.place === place).map(({ email }) => email);
+    const free = this.accounts.map(({ email }) => email).filter((one) => !taken.includes(one));
+    const email = free[0] ?? `${name}-${++this.serial}@example.com`;
+    const password = `password ${name} ${++this.serial}`;
     const account: Account = { place, email, password, userId: "", sessions: [] };
-    if (!answer || !this.keep(account, answer, "sign-up")) return this.giveUp(account);
-    this.accounts.push(account);
+    const call = this.entrance(place, "/sign-up/email", { name, email, password });
+    const answer = await this.ordinary(place, call);
+    if (answer && this.keep(account, answer)) this.accounts.push(account);
+    // Nobody knows what became of a request that was cut off: this address is left alone from now on.
+    else this.accounts = this.accounts.filter((one) => one.email !== email);
   }
 
-  private async signIn(account: Account, origin = "sign-in"): Promise<void> {
+  private async signIn(account: Account): Promise<void> {
     const { place, email, password } = account;
     const call = this.entrance(place, "/sign-in/email", { email, password });
-    const answer = await this.ordinary("sign in", place, call);
-    if (answer) this.keep(account, answer, origin);
-  }
-
-  /** Several devices at the same moment, at whichever process. */
-  private async signInManyTimes(account: Account): Promise<void> {
-    const devices = Array.from({ length: 4 }, () => this.signIn(account, "4 sign-ins at once"));
-    await Promise.all(devices);
+    const answer = await this.ordinary(place, call);
+    if (answer) this.keep(account, answer);
   }
 
   /** Whether there is a session in the answer; it has to be that of the right person. */
-  private keep(account: Account, answer: Answer, origin: string): boolean {
-    const session = this.world.remember(answer, account.place, origin);
+  private keep(account: Account, answer: Answer): boolean {
+    const session = this.world.remember(answer, account.place);
     if (!session) {
-      this.world.ledger.fail("refused", `no session: ${answer.text}`);
+      this.world.fail("refused", `no session: ${answer.text}`);
       return false;
     }
     account.userId ||= session.userId;
@@ -191,7 +135,7 @@ export class Person {
     const { user } = answer.data as { user: Record<string, unknown> };
     const { id, tenantId = null } = user;
     if (id === userId && tenantId === place.id && user.email === email) return;
-    this.world.ledger.fail("crossing", `not ${email} at ${place.id}: ${answer.text}`);
+    this.world.fail("crossing", `not ${email} at ${place.id}: ${answer.text}`);
   }
 
   /** A request with one of the sessions, by cookie or token; the session names the tenant as well. */
@@ -204,31 +148,33 @@ export class Person {
   private async askWhoIAm(account: Account): Promise<void> {
     const { place } = account;
     const call = { path: "/get-session", ...this.withSession(account) };
-    const answer = await this.ordinary("get the session", place, call);
+    const answer = await this.ordinary(place, call);
     if (answer?.data) return this.expectPerson(account, answer);
     if (answer && place.state === "there") {
-      this.world.ledger.fail("refused", `a session got lost: ${answer.text}`);
+      this.world.fail("refused", `a session got lost: ${answer.text}`);
     }
   }
 
   private async rename(account: Account): Promise<void> {
     const body = { name: `${this.name} ${++this.serial}` };
-    const call = { path: "/update-user", body, ...this.withSession(account) };
-    await this.ordinary("change the name", account.place, call);
+    await this.ordinary(account.place, {
+      path: "/update-user",
+      body,
+      ...this.withSession(account),
+    });
   }
 
   private async signOut(account: Account): Promise<void> {
     const session = this.random.pick(account.sessions);
     account.sessions = account.sessions.filter((one) => one !== session);
     const call = { path: "/sign-out", body: {}, session, at: account.place };
-    await this.ordinary("sign out", account.place, call);
+    await this.ordinary(account.place, call);
   }
 }
 
 /** Half a second more than is allowed, for a busy machine. */
 const GRACE_MS = ALLOWED_MS + 500;
-const CHECKED = "sessions checked after the deletion";
-const AT_ONCE = 8;
+export const CHECKED = "sessions checked after the deletion";
 
 /** Comes back with the sessions of tenants that are gone. None of them may answer anywhere. */
 export class LateComers {
@@ -255,7 +201,7 @@ export class LateComers {
     const due = this.world.sessions.filter(({ checked, place }) => {
       return !checked && place.state === "gone" && Date.now() > place.goneAt + GRACE_MS;
     });
-    const lanes = Array.from({ length: AT_ONCE }, async () => {
+    const lanes = Array.from({ length: 8 }, async () => {
       for (let next = due.shift(); next; next = due.shift()) await this.check(next);
     });
     await Promise.all(lanes);
@@ -264,64 +210,54 @@ export class LateComers {
   /** Each process is asked for each session, in turn by a cookie with a name, and by a bare token. */
   private async check(session: Session): Promise<void> {
     session.checked = true;
-    const { ledger, fleet } = this.world;
-    const isNamed = ledger.counted(CHECKED) % 2 === 0;
-    ledger.count(CHECKED);
-    const way = isNamed
-      ? ({ by: "cookie", at: session.place } as const)
-      : { by: "bearer" as const };
-    const call: Call = { path: "/get-session", session, ...way };
-    const asked = fleet.members.map(({ number }) => this.askOne(number, call));
-    const alive = (await Promise.all(asked)).filter(
-      ({ status, data }) => status === 200 && data !== null,
-    );
-    if (alive.length) ledger.fail("late session", `from ${session.origin}: ${alive[0]?.text}`);
+    const isNamed = this.world.count(CHECKED) % 2 === 0;
+    const call: Call = isNamed
+      ? { path: "/get-session", session, at: session.place }
+      : { path: "/get-session", session, by: "bearer" };
+    for (const answer of await Promise.all([0, 1, 2].map((index) => this.askOne(index, call)))) {
+      if (answer.status === 200 && answer.data) this.world.fail("late session", answer.text);
+    }
   }
 
   /** Until it answers: the process may be killed once more. */
-  private async askOne(number: number, call: Call): Promise<Answer> {
+  private async askOne(index: number, call: Call): Promise<Answer> {
     for (;;) {
-      const on = await this.world.fleet.member(number);
-      const answer = await this.world.ask({ ...call, on }, this.random);
+      const on = this.world.fleet.members[index];
+      const answer = on && !on.killedAt && (await this.world.ask({ ...call, on }, this.random));
       if (answer) return answer;
+      await sleep(20);
     }
   }
 }
 
-const MOST = 8;
-const FEWEST = 4;
-const TRIES = 50;
-
 /** Whoever runs the platform: creates and deletes tenants all the while. */
 export class Operator {
   private serial = 0;
+  private session: Session | undefined;
 
-  private constructor(
+  constructor(
     private readonly world: World,
     private readonly random: Random,
-    private readonly session: Session,
   ) {}
 
-  static async arrive(world: World, random: Random): Promise<Operator> {
-    const email = "operator@example.com";
-    const body = { name: "Operator", email, password: "password of the operator" };
-    const answer = await world.ask({ path: "/sign-up/email", body }, random);
-    const session = answer && world.remember(answer, world.platform, "sign-up");
-    if (!session) throw new Error(`no operator: ${answer?.text}`);
-    return new Operator(world, random, session);
+  async arrive(): Promise<void> {
+    const person = { name: "Operator", email: "operator@example.com", password: "of the operator" };
+    const answer = await this.ask({ path: "/sign-up/email", body: person });
+    this.session = answer && this.world.remember(answer, this.world.platform);
+    for (let tenants = 0; tenants < 4; tenants++) await this.createTenant();
   }
 
   async work(goesOn: () => boolean): Promise<void> {
     while (goesOn()) {
       const there = this.world.tenants.filter(({ state }) => state === "there");
-      const creates = there.length < FEWEST || (there.length < MOST && this.random.oneIn(2));
+      const creates = there.length < 4 || (there.length < 8 && this.random.oneIn(2));
       if (creates) await this.createTenant();
       else await this.deleteTenant(this.random.pick(there));
       await sleep(100 + this.random.below(400));
     }
   }
 
-  async createTenant(): Promise<void> {
+  private async createTenant(): Promise<void> {
     const slug = `tenant-${++this.serial}-${this.random.below(2 ** 31)}`;
     // Where the process is killed meanwhile, nobody is told of the tenant until the last round.
     const answer = await this.manage("/tenant/create", { name: slug, slug });
@@ -332,49 +268,43 @@ export class Operator {
   }
 
   /** Asks again, as an operator would, until the tenant is gone for sure. */
-  async deleteTenant(place: Place): Promise<void> {
+  private async deleteTenant(place: Place): Promise<void> {
     place.state = "leaving";
-    for (let tries = 0; tries < TRIES; tries++) {
+    for (let tries = 0; tries < 50; tries++) {
       const on = this.random.pick(this.world.fleet.running);
       const answer = await this.manage("/tenant/delete", { tenantId: place.id }, on);
       // Where it is gone already, one that was killed meanwhile has deleted it.
       if (answer?.status !== 404) place.deleters.push(on);
       if (answer?.status === 200 || answer?.status === 404) {
         Object.assign(place, { state: "gone", goneAt: Date.now() });
-        this.world.ledger.count("tenants deleted");
+        this.world.count("tenants deleted");
         return;
       }
     }
-    this.world.ledger.fail("left behind", `tenant ${place.id} cannot be deleted`);
+    this.world.fail("left behind", `tenant ${place.id} cannot be deleted`);
   }
 
   /** The last round: every tenant that the servers know of. */
   async deleteAll(): Promise<void> {
-    for (const id of await this.listTenants()) {
+    const answer = await this.ask({ path: "/tenant/list" });
+    if (!answer) return this.deleteAll();
+    for (const { id } of answer.data as unknown as { id: string }[]) {
       const known = this.world.tenants.find((place) => place.id === id);
       await this.deleteTenant(known ?? this.world.addTenant(id));
     }
   }
 
-  private async listTenants(): Promise<string[]> {
-    const answer = await this.ask({ path: "/tenant/list" });
-    if (!answer) return this.listTenants();
-    return (answer.data as unknown as { id: string }[]).map(({ id }) => id);
-  }
-
   private async manage(path: string, body: Record<string, unknown>, on?: Member) {
     const answer = await this.ask({ path, body, ...(on && { on }) });
     const isRefused = answer && answer.status >= 400 && answer.status < 500;
-    if (isRefused && answer.status !== 404) this.world.ledger.fail("refused", answer.text);
+    if (isRefused && answer.status !== 404) this.world.fail("refused", answer.text);
     return answer;
   }
 
   private ask(call: Call): Promise<Answer | undefined> {
-    return this.world.ask({ ...call, session: this.session }, this.random);
+    return this.world.ask({ ...call, ...(this.session && { session: this.session }) }, this.random);
   }
 }
-
-type Row = Record<string, unknown>;
 
 /** How long after a deletion the process that did it sweeps for the last time, and a little more. */
 const SWEPT_MS = 12_000;
@@ -385,31 +315,32 @@ export async function findRows(world: World, database: TestDatabase): Promise<vo
   for (const { table, row } of await leftIn(database)) {
     // A sign-up that was cut off halfway is for the one that deleted the tenant to undo, and that
     // one was killed as well. Nobody can use such rows, and checkDeployment() finds them.
-    if (nobodyWasLeft(world, row)) world.ledger.count("rows that nobody was left to take away");
-    else world.ledger.fail("left behind", `${table}: ${JSON.stringify(row)}`);
+    if (nobodyWasLeft(world, row)) world.count("rows that nobody was left to take away");
+    else world.fail("left behind", `${table}: ${JSON.stringify(row)}`);
   }
 }
 
-async function leftIn(database: TestDatabase) {
-  const columns = await database.query(
-    "select table_name as name, column_name as column from information_schema.columns where table_schema = 'public'",
-  );
-  const withColumn = (column: string) =>
-    columns.filter((one) => one.column === column).map(({ name }) => String(name));
+async function leftIn({ query }: TestDatabase) {
+  const having = async (column: string) => {
+    const tables = await query(
+      "select table_name as name from information_schema.columns where table_schema = 'public' and column_name = ?",
+      [column],
+    );
+    return tables.map(({ name }) => String(name));
+  };
   const rows = async (table: string, where: string) =>
-    (await database.query(`select * from "${table}" where ${where}`)).map((row) => ({
-      table,
-      row,
-    }));
+    (await query(`select * from "${table}" where ${where}`)).map((row) => ({ table, row }));
   const found = [
-    ...withColumn("tenantId").map((table) => rows(table, `coalesce("tenantId", '') <> ''`)),
-    ...withColumn("userId").map((table) => rows(table, `"userId" not in (select id from "user")`)),
+    ...(await having("tenantId")).map((table) => rows(table, `coalesce("tenantId", '') <> ''`)),
+    ...(await having("userId")).map((table) =>
+      rows(table, `"userId" not in (select id from "user")`),
+    ),
     rows("tenant", "true"),
   ];
   return (await Promise.all(found)).flat();
 }
 
-function nobodyWasLeft({ tenants, kills }: World, row: Row): boolean {
+function nobodyWasLeft({ tenants, kills }: World, row: Record<string, unknown>): boolean {
   const { deleters = [], goneAt = 0 } = tenants.find(({ id }) => id === row.tenantId) ?? {};
   const madeAt = row.createdAt instanceof Date ? row.createdAt.getTime() : Number.NaN;
   const isCutOff = kills.some((time) => time >= madeAt && time < madeAt + SWEPT_MS);

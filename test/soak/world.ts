@@ -1,58 +1,24 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Message, Order } from "./worker";
+import { createRandom } from "../support/matrix";
+import type { Order } from "./worker";
 
 /** Chance that comes out the same for the same seed. */
-export type Random = ReturnType<typeof createRandom>;
+export class Random {
+  private readonly next: () => number;
 
-/** Mulberry32: small, and good enough to choose steps by. */
-export function createRandom(seed: number) {
-  let state = seed >>> 0;
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-  const below = (limit: number) => Math.floor(next() * limit);
-  return {
-    below,
-    /** True once in so many times. */
-    oneIn: (times: number) => below(times) === 0,
-    pick: <T>(items: readonly T[]): T => {
-      if (items.length === 0) throw new Error("nothing to choose from");
-      return items[below(items.length)] as T;
-    },
-  };
-}
-
-/**
- * What must not happen. "server error": a 5xx, or no answer from a process that nobody killed.
- * "refused": something ordinary in a tenant that was there all the time.
- */
-type Finding = "crossing" | "late session" | "left behind" | "server error" | "refused";
-
-/** Counts what happens in a run, and lists what must not happen. */
-export class Ledger {
-  readonly findings: `${Finding}: ${string}`[] = [];
-  private readonly counts = new Map<string, number>();
-
-  count(what: string): void {
-    this.counts.set(what, this.counted(what) + 1);
+  constructor(seed: number) {
+    this.next = createRandom(seed);
   }
 
-  counted(what: string): number {
-    return this.counts.get(what) ?? 0;
-  }
+  below = (limit: number) => Math.floor(this.next() * limit);
 
-  fail(kind: Finding, text: string): void {
-    this.findings.push(`${kind}: ${text.slice(0, 450)}`);
-  }
+  /** True once in so many times. */
+  oneIn = (times: number) => this.below(times) === 0;
 
-  report(title: string): string {
-    const figures = [...this.counts].sort().map(([what, times]) => `  ${what}: ${times}`);
-    return [title, ...figures].join("\n");
+  pick<T>(items: readonly T[]): T {
+    if (items.length === 0) throw new Error("nothing to choose from");
+    return items[this.below(items.length)] as T;
   }
 }
 
@@ -66,48 +32,30 @@ export interface Member {
   log: string[];
 }
 
-interface FleetOptions {
-  script: string;
-  order: Omit<Order, "migrate">;
-  /** A process that ended without being killed. */
-  onDeath(member: Member): void;
-}
-
-const SIZE = 3;
-const START_MS = 60_000;
-
 /** The processes, each of which may be gone for a moment. */
 export class Fleet {
   readonly members: Member[] = [];
 
-  private constructor(private readonly options: FleetOptions) {}
+  constructor(
+    private readonly script: string,
+    private readonly order: Omit<Order, "migrate">,
+    /** A process that ended without being killed. */
+    private readonly onDeath: (member: Member) => void,
+  ) {}
 
-  static async start(options: FleetOptions): Promise<Fleet> {
-    const fleet = new Fleet(options);
-    // The first one makes the tables for the others.
-    for (let number = 1; number <= SIZE; number++) {
-      fleet.members.push(await fleet.launch(number, number === 1));
-    }
-    return fleet;
+  /** The first one makes the tables for the others. */
+  async start(): Promise<void> {
+    for (const number of [1, 2, 3]) this.members.push(await this.launch(number));
   }
 
   get running(): Member[] {
     return this.members.filter(({ killedAt }) => !killedAt);
   }
 
-  /** The process with this number, once it is there. */
-  async member(number: number): Promise<Member> {
-    for (const end = Date.now() + START_MS; Date.now() < end; await sleep(20)) {
-      const member = this.running.find((one) => one.number === number);
-      if (member) return member;
-    }
-    throw new Error(`process ${number} is not there`);
-  }
-
   /** Ends a process without a warning, and starts it again. */
   async killAndRestart(member: Member): Promise<void> {
     await this.kill(member);
-    this.members[member.number - 1] = await this.launch(member.number, false);
+    this.members[member.number - 1] = await this.launch(member.number);
   }
 
   async close(): Promise<void> {
@@ -121,9 +69,9 @@ export class Fleet {
     await exit;
   }
 
-  private async launch(number: number, migrate: boolean): Promise<Member> {
-    const { script, order, onDeath } = this.options;
-    const child = fork(script, [JSON.stringify({ ...order, migrate } satisfies Order)], {
+  private async launch(number: number): Promise<Member> {
+    const order: Order = { ...this.order, migrate: this.members.length === 0 };
+    const child = fork(this.script, [JSON.stringify(order)], {
       // As on a server: better-auth is another one where it sees a test.
       env: { PATH: process.env.PATH, NODE_ENV: "production" },
       execArgv: [],
@@ -133,20 +81,15 @@ export class Fleet {
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on("data", (chunk) => member.log.push(...String(chunk).split("\n").filter(Boolean)));
     }
-    member.port = await this.listenTo(member);
-    child.once("exit", () => {
-      if (!member.killedAt) onDeath(member);
+    const ended = once(child, "exit").then(() => {
+      throw new Error(`no start: ${member.log.join("\n")}`);
+    });
+    [member.port] = (await Promise.race([once(child, "message"), ended])) as [number];
+    ended.catch(() => {
+      if (!member.killedAt) this.onDeath(member);
       member.killedAt ??= Date.now();
     });
     return member;
-  }
-
-  /** Answers the port, once the process says it. */
-  private listenTo({ child, log }: Member): Promise<number> {
-    return new Promise((resolve, reject) => {
-      child.once("exit", () => reject(new Error(`no start: ${log.join("\n")}`)));
-      child.once("message", ({ port }: Message) => resolve(port));
-    });
   }
 }
 
@@ -169,8 +112,6 @@ export interface Session {
   cookie: string;
   place: Place;
   userId: string;
-  /** Which step it came from, for the report. */
-  origin: string;
   checked: boolean;
 }
 
@@ -197,8 +138,12 @@ export interface Answer {
   text: string;
 }
 
-const ORIGIN = "http://localhost:3000";
-const PATIENCE_MS = 30_000;
+/**
+ * What must not happen. "server error": a 5xx, or no answer from a process that nobody killed.
+ * "refused": something ordinary in a tenant that was there all the time.
+ */
+type Finding = "crossing" | "late session" | "left behind" | "server error" | "refused";
+
 /** How long a process may take to notice that another one has deleted a tenant. */
 export const ALLOWED_MS = 10_000;
 
@@ -209,11 +154,27 @@ export class World {
   readonly sessions: Session[] = [];
   /** When processes were killed. */
   readonly kills: number[] = [];
+  /** How often things were done. */
+  readonly counts: Record<string, number> = {};
+  readonly findings: `${Finding}: ${string}`[] = [];
   /** Ids of tenants and users and tokens of sessions, and where they belong. */
   private readonly owners = new Map<string, Place>();
-  fleet!: Fleet;
+  readonly fleet: Fleet;
 
-  constructor(readonly ledger: Ledger) {}
+  constructor(script: string, order: Omit<Order, "migrate">) {
+    this.fleet = new Fleet(script, order, ({ number, log }) =>
+      this.fail("server error", `process ${number} died: ${log.slice(-5).join(" ")}`),
+    );
+  }
+
+  count(what: string): number {
+    this.counts[what] = (this.counts[what] ?? 0) + 1;
+    return this.counts[what];
+  }
+
+  fail(kind: Finding, text: string): void {
+    this.findings.push(`${kind}: ${text.slice(0, 450)}`);
+  }
 
   /** Where somebody may go now. */
   get places(): Place[] {
@@ -228,19 +189,13 @@ export class World {
   }
 
   /** Keeps the session of an answer, if it has one. */
-  remember(answer: Answer, at: Place, origin: string): Session | undefined {
-    const token = answer.data?.token ?? answer.headers.get("set-auth-token")?.split(".")[0];
-    const user = answer.data?.user as { id: string } | undefined;
-    const cookie = answer.headers.getSetCookie().find((line) => /session_token=[^;]/.test(line));
-    if (typeof token !== "string" || !user || !cookie) return undefined;
-    const session: Session = {
-      token,
-      cookie: cookie.split(";")[0] ?? "",
-      place: at,
-      userId: user.id,
-      origin,
-      checked: at.id === null,
-    };
+  remember({ data, headers }: Answer, at: Place): Session | undefined {
+    const user = data?.user as { id: string } | undefined;
+    const line = headers.getSetCookie().find((one) => /session_token=[^;]/.test(one));
+    if (typeof data?.token !== "string" || !user || !line) return undefined;
+    const { token } = data as { token: string };
+    const [cookie = ""] = line.split(";");
+    const session = { token, cookie, place: at, userId: user.id, checked: at.id === null };
     this.owners.set(token, at).set(user.id, at);
     this.sessions.push(session);
     return session;
@@ -248,73 +203,53 @@ export class World {
 
   /** Nothing is answered where the process was killed meanwhile. */
   async ask(call: Call, random: Random): Promise<Answer | undefined> {
-    const { fleet, ledger } = this;
-    const member = call.on ?? random.pick(fleet.running);
-    const line = `${describe(call)} on process ${member.number}`;
-    ledger.count("requests");
+    const member = call.on ?? random.pick(this.fleet.running);
+    const { path, query, body, at, session, by } = call;
+    const told = { path, query, body, at: at?.id, sessionOf: session?.place.id, by };
+    const line = `${JSON.stringify(told)} on process ${member.number}`;
+    const address = `http://127.0.0.1:${member.port}/api/auth${path}?${new URLSearchParams(query)}`;
+    this.count("requests");
     try {
-      const response = await fetch(addressOf(call, member), initOf(call));
-      const body = await response.text();
+      const response = await fetch(address, initOf(call));
       const { status, headers } = response;
-      const text = `${line}: ${status} ${body}`;
+      const said = await response.text();
+      const text = `${line}: ${status} ${said}`;
       // In a tenant that is being deleted a request has no future anyway.
-      if (status >= 500 && !isOvertaken(call)) ledger.fail("server error", text);
-      this.findCrossing(call, `${body} ${[...headers].join(" ")}`, text);
-      return { status, headers, text, data: parse(body) };
+      if (status >= 500 && !isOvertaken(call)) this.fail("server error", text);
+      this.findCrossing(call, `${said} ${[...headers].join(" ")}`, text);
+      return { status, headers, text, data: /^[{[]/.test(said) ? JSON.parse(said) : null };
     } catch (error) {
-      if (member.killedAt) ledger.count("requests cut off by a kill");
-      else ledger.fail("server error", `${line}: ${(error as Error).cause ?? error}`);
+      if (member.killedAt) this.count("requests cut off by a kill");
+      else this.fail("server error", `${line}: ${(error as Error).cause ?? error}`);
       return undefined;
     }
   }
 
   /** Whatever is asked for, an answer shows nothing that belongs elsewhere. */
   private findCrossing({ home }: Call, answered: string, text: string): void {
-    if (!home) return;
     // What looks like an id or a token: better-auth makes them all alike.
-    const ids = answered.match(/\b[A-Za-z0-9]{32}\b/g) ?? [];
-    const foreign = ids.find((id) => (this.owners.get(id) ?? home) !== home);
-    if (!foreign) return;
-    const owner = this.owners.get(foreign)?.id ?? "the platform";
-    this.ledger.fail("crossing", `${foreign} belongs to ${owner}, seen in ${text}`);
+    for (const id of answered.match(/\b[A-Za-z0-9]{32}\b/g) ?? []) {
+      const owner = this.owners.get(id) ?? home;
+      if (home && owner !== home) {
+        this.fail("crossing", `${id} of ${owner?.id ?? "the platform"}, seen in ${text}`);
+      }
+    }
   }
 }
 
 /** Whether the request is about a tenant that is on its way out, or has just left. */
-function isOvertaken({ at, home, session }: Call): boolean {
-  const justLeft = ({ goneAt }: Place) => goneAt > Date.now() - ALLOWED_MS;
-  return [at, home, session?.place].some(
-    (one) => one?.state === "leaving" || (one && justLeft(one)),
+const isOvertaken = ({ at, home, session }: Call): boolean =>
+  [at, home, session?.place].some(
+    (one) => one && (one.state === "leaving" || one.goneAt > Date.now() - ALLOWED_MS),
   );
-}
-
-function addressOf({ path, query }: Call, { port }: Member): string {
-  const search = query ? `?${new URLSearchParams(query)}` : "";
-  return `http://127.0.0.1:${port}/api/auth${path}${search}`;
-}
 
 function initOf({ at, session, by = "cookie", body }: Call): RequestInit {
-  const headers: Record<string, string> = { origin: ORIGIN };
+  const headers: Record<string, string> = { origin: "http://localhost:3000" };
   if (at?.id) headers["x-tenant-id"] = at.id;
   if (session && by === "cookie") headers.cookie = session.cookie;
   if (session && by === "bearer") headers.authorization = `Bearer ${session.token}`;
-  if (body) headers["content-type"] = "application/json";
-  return {
-    method: body ? "POST" : "GET",
-    headers,
-    redirect: "manual",
-    signal: AbortSignal.timeout(PATIENCE_MS),
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  };
-}
-
-const describe = ({ path, query, body, at, session, by }: Call): string =>
-  JSON.stringify({ path, query, body, at: at?.id, sessionOf: session?.place.id, by });
-
-function parse(text: string): Record<string, unknown> | null {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
+  const signal = AbortSignal.timeout(30_000);
+  if (!body) return { headers, signal };
+  headers["content-type"] = "application/json";
+  return { headers, signal, method: "POST", body: JSON.stringify(body) };
 }
