@@ -130,15 +130,15 @@ export async function createWorld(options: WorldOptions = {}) {
     return id === null ? {} : { "x-tenant-id": id };
   }
 
-  const personAt = (where: Where) => {
+  const urlOf = (where: Where) => {
     const host = hostOf(options.hosts, where);
-    const url = host ? `http://${host}/api/auth` : BASE_URL;
-    return new Person(auth.handler, url, naming(where));
+    return host ? `http://${host}/api/auth` : BASE_URL;
   };
+  const personAt = (where: Where) => new Person(auth.handler, urlOf(where), naming(where));
 
   /** A browser at a place: a new one without cookies, or another window of somebody's. */
   function at(where: Where, cookiesOf?: Browser): Browser {
-    const browser = personAt(where);
+    const browser = new Browser(auth.handler, urlOf(where), naming(where));
     for (const [name, value] of cookiesOf?.cookies ?? []) browser.cookies.set(name, value);
     return browser;
   }
