@@ -3,7 +3,7 @@ import type { BetterAuthOptions, GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { type Border, type Row, vouchForUser } from "./border/border";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
-import { lazy } from "./framework";
+import { isPromise, lazy } from "./framework";
 import { settledScope } from "./scope/endpoint";
 import { notes, type SessionRow } from "./scope/scope";
 import { settle } from "./scope/settle";
@@ -50,21 +50,25 @@ function sessionHooks(border: Border) {
   return {
     // R8, also for a session that is kept in secondary storage only.
     before: async (session: { userId: string; token: string }) => {
-      const scope = await settle(border.readSession);
+      const scope = settledScope() ?? (await settle(border.readSession));
       const adapter = await getCurrentAdapter(ctx.adapter);
-      const tenantId = await vouchForUser(border, adapter, scope, session.userId);
-      if (await isSuspended(ctx, tenantId, adapter)) throw suspended();
+      const vouched = vouchForUser(border, adapter, scope, session.userId);
+      const tenantId = isPromise(vouched) ? await vouched : vouched;
+      const closed = isSuspended(ctx, tenantId, adapter);
+      if (isPromise(closed) ? await closed : closed) throw suspended();
       // R14, where the row may never reach the adapter.
       const data = { ...session, tenantId };
-      await border.policy.admitRow("session", { ...scope, tenantId }, data, adapter);
+      const admitted = border.policy.admitRow("session", { ...scope, tenantId }, data, adapter);
+      if (isPromise(admitted)) await admitted;
       notes().sessionTokens.add(session.token);
       return { data };
     },
     // Refused while the session was on its way: those that are there are being ended.
     after: async (session: SessionRow | null, endpoint: GenericEndpointContext | null) => {
       if (!session?.token) return;
-      const isOver = await isSuspended(ctx, session.tenantId);
-      const error = isOver ? suspended() : await border.secondLook?.(session);
+      const closed = isSuspended(ctx, session.tenantId);
+      const isOver = isPromise(closed) ? await closed : closed;
+      const error = isOver ? suspended() : border.secondLook && (await border.secondLook(session));
       if (!error) return;
       await ctx.internalAdapter.deleteSession(session.token);
       endpoint?.responseHeaders?.delete("set-cookie");

@@ -1,9 +1,8 @@
 import { BetterAuthError } from "better-auth";
 import { isAPIError } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
-import { lazy } from "../framework";
+import { isPromise, lazy, proceed } from "../framework";
 import { PLATFORM } from "../schema";
-import { settledScope } from "../scope/endpoint";
 import { getTenantId, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
@@ -77,12 +76,12 @@ function guarded(
   current: () => Border,
   transaction?: DBTransactionAdapter,
 ): Methods {
-  const methods = Object.entries(confinedMethods(raw, current));
-  const entries = methods.map(([name, run]: [string, AdapterMethod]) => [
-    name,
-    (call: never) => current().policy.guard(name, call, run, raw, transaction) ?? run(call),
-  ]);
-  return Object.fromEntries(entries);
+  const methods: Record<string, AdapterMethod> = confinedMethods(raw, current);
+  for (const [name, run] of Object.entries(methods)) {
+    methods[name] = (call) =>
+      current().policy.guard(name, call, run, raw, transaction) ?? run(call);
+  }
+  return methods as Methods;
 }
 
 function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Methods {
@@ -106,8 +105,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       const where = [...given, ...tenantClause(scope, needsListHint(raw, given))];
       return run({ call: { ...call, where }, scope, model });
     };
-    const scope = settledScope();
-    return scope ? runIn(scope) : settle(border.readSession, raw).then(runIn);
+    return proceed(settle(border.readSession, raw), runIn) as Promise<T>;
   }
 
   /** What may come in: joined rows are fetched by their key alone, so they are looked at here. */
@@ -187,11 +185,12 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     create: <T extends Row, R>(input: Parameters<typeof raw.create<T, R>>[0]) =>
       narrow(input, async ({ scope, model }) => {
         if (!model || !scope) return raw.create<T, R>(input).catch(blameDeletion);
-        const tenantId = await vouchForUser(getBorder(), raw, scope, input.data.userId);
+        const vouched = vouchForUser(getBorder(), raw, scope, input.data.userId);
+        const tenantId = isPromise(vouched) ? await vouched : vouched;
         const data = { ...input.data, tenantId: tenantId ?? PLATFORM };
-        const opening = tenantId
-          ? await getBorder().policy.admitRow(model, { ...scope, tenantId }, data, raw)
-          : undefined;
+        const { admitRow } = getBorder().policy;
+        const admitted = tenantId ? admitRow(model, { ...scope, tenantId }, data, raw) : undefined;
+        const opening = isPromise(admitted) ? await admitted : admitted;
         const row = await write(model, scope, data, () => raw.create<T, R>({ ...input, data }));
         if (opening?.accept) await opening.accept(row as Row, raw);
         return admit({ model }, scope, row);

@@ -1,6 +1,6 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { lazy } from "../framework";
+import { isPromise, lazy } from "../framework";
 import {
   adminTarget,
   carries,
@@ -26,7 +26,8 @@ export async function mayUse(
   adapter: DBTransactionAdapter = border.raw,
 ): Promise<boolean> {
   const tenantId = session.tenantId ?? null;
-  const isThere = tenantId === null || (await border.openSince(session, adapter)) !== undefined;
+  const open = tenantId === null ? "" : border.openSince(session, adapter);
+  const isThere = (isPromise(open) ? await open : open) !== undefined;
   const known = settledScope() ?? (await settleFromSession(border, session, isThere, adapter));
   if (!isThere) return false;
   const isAdmin = adminTarget(currentEndpoint()) !== undefined;

@@ -2,6 +2,7 @@ import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { SecondaryStorage } from "better-auth/db";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { isPromise } from "../framework";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { notes, type Settled, settled } from "../scope/scope";
@@ -124,7 +125,8 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
   async function isOf({ tenantId }: Settled, label: Label | undefined): Promise<boolean> {
     if (tenantId === null || !label) return tenantId === null && !label;
     if (label.tenantId !== tenantId) return false;
-    return label.since === (notes().sweeping ?? (await currentBorder().tenantSince(tenantId)));
+    const since = notes().sweeping ?? currentBorder().tenantSince(tenantId);
+    return label.since === (isPromise(since) ? await since : since);
   }
 
   return {

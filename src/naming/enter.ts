@@ -3,13 +3,14 @@ import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
 import { CALLBACK_PATH, isOwnPath, isStandIn, namesAddress, STANDS_FOR } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { type BeforeHook, lazy, silentHook } from "../framework";
+import { type BeforeHook, isPromise, lazy, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
 import {
   type Endpoint,
   isOutermost,
   noteEndpoint,
   type StandIn,
+  settledScope,
   standInOf,
 } from "../scope/endpoint";
 import { currentScope, enter, notes, type Settled, settled } from "../scope/scope";
@@ -52,7 +53,7 @@ async function enterAndGuard(ctx: HookEndpointContext, options: ResolvedOptions)
   }
   const border = borderOf(ctx.context.adapter);
   // Its tenant may be that of the session that the request carries.
-  if (border && namesAddress(ctx.path)) await settle(border.readSession);
+  if (border && namesAddress(ctx.path) && !settledScope()) await settle(border.readSession);
   // What the policy refuses is refused before better-auth looks at anything.
   if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
   // better-auth's own endpoint takes it for a field of the application's.
@@ -103,7 +104,8 @@ async function enterByName(
   // better-auth's own callback is the platform's, whatever tenant the request names.
   if (ctx.path === CALLBACK_PATH) return void enter(settled(null));
   const bodyCounts = standIn !== undefined || isOwnPath(ctx.path);
-  const named = (await namedTenantId(ctx, options, bodyCounts)) ?? standIn?.tenantId ?? undefined;
+  const naming = namedTenantId(ctx, options, bodyCounts);
+  const named = (isPromise(naming) ? await naming : naming) ?? standIn?.tenantId ?? undefined;
   if (named !== undefined || standIn) {
     // A tenant that does not exist has no sessions either, so get-session need not look for it.
     const skipsLookup = ctx.path === "/get-session" && named !== undefined;

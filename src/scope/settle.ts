@@ -1,5 +1,6 @@
 import { createAuthMiddleware, getSession, isStateful } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
+import type { Soon } from "../framework";
 import { type Endpoint, endpointOfRequest, settledScope } from "./endpoint";
 import { enter, notes, runInScope, type SessionRow, type Settled, settled } from "./scope";
 
@@ -14,10 +15,7 @@ export type ReadSession = (
  * the platform without one. The session is read below the border and once for each request: what
  * asks meanwhile waits for the same answer.
  */
-export async function settle(
-  readSession: ReadSession,
-  adapter?: DBTransactionAdapter,
-): Promise<Settled> {
+export function settle(readSession: ReadSession, adapter?: DBTransactionAdapter): Soon<Settled> {
   const known = settledScope();
   if (known) return known;
   const note = notes();
