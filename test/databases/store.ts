@@ -53,7 +53,7 @@ export interface Ground {
 }
 
 /** One has a column that is unique over all tenants, the other a table of its own. */
-export const plugins = () => [username(), tenantInvitations({ sendInvitationEmail: () => {} })];
+const plugins = () => [username(), tenantInvitations({ sendInvitationEmail: () => {} })];
 
 export const generateId = (ids: IdKind) => (ids === "text" ? undefined : ids);
 
