@@ -135,7 +135,8 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     const session = await raw.findOne<T & Row>(input);
     if (!session) return null;
     const user = session.user as Row | undefined;
-    if (!(await mayUse(getBorder(), session, user, raw))) return null;
+    const isGood = mayUse(getBorder(), session, user, raw);
+    if (!(isPromise(isGood) ? await isGood : isGood)) return null;
     notes().sessionTokens.add(String(session.token));
     const home = settled(session.tenantId ?? null);
     return admit({ join: input.join, model: "session" }, home, session);

@@ -117,7 +117,8 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
     const border = currentBorder();
     const tenantId = label?.tenantId ?? null;
     if (label && !(await isOf(settled(label.tenantId), label))) return false;
-    if (!(await mayUse(border, { ...session, token: key, tenantId }, user))) return false;
+    const isGood = mayUse(border, { ...session, token: key, tenantId }, user);
+    if (!(isPromise(isGood) ? await isGood : isGood)) return false;
     notes().sessionTokens.add(key);
     return true;
   }

@@ -3,7 +3,7 @@ import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
 import { CALLBACK_PATH, isOwnPath, isStandIn, namesAddress, STANDS_FOR } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { type BeforeHook, isPromise, lazy, silentHook } from "../framework";
+import { type BeforeHook, isPromise, lazy, proceed, type Soon, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
 import {
   type Endpoint,
@@ -13,7 +13,7 @@ import {
   settledScope,
   standInOf,
 } from "../scope/endpoint";
-import { currentScope, enter, notes, type Settled, settled } from "../scope/scope";
+import { currentScope, enter, notes, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { recentlySeen } from "../tenants/find";
 import {
@@ -45,8 +45,9 @@ async function enterAndGuard(ctx: HookEndpointContext, options: ResolvedOptions)
   const standIn = standInOf(ctx);
   // A callback by POST becomes one by GET, which goes by its state.
   if (!isManagement(ctx.path) && STANDS_FOR[ctx.path ?? ""] !== CALLBACK_PATH) {
-    if (isOutermost(ctx)) await enterByName(ctx, options, standIn);
-    else await stayInScope(ctx, options, standIn);
+    const enterScope = isOutermost(ctx) ? enterByName : stayInScope;
+    const entering = enterScope(ctx, options, standIn);
+    if (isPromise(entering)) await entering;
   }
   if (options.resolveTenantId) {
     await (await addresses()).refuseForeignAddresses(ctx, options);
@@ -85,36 +86,34 @@ const addresses = lazy(() => import("./addresses"));
 
 const isManagement = (path: string | undefined) => isOwnPath(path) && !isStandIn(path);
 
-async function enterByName(
+function enterByName(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
   standIn: StandIn | undefined,
-): Promise<void> {
-  const scope = currentScope();
-  if (scope.kind === "settled") {
-    // Our sign-in runs in a request of its own.
-    if (isStandIn(ctx.path)) return;
-    // `runInTenant` looks nothing up, and the policy is read without waiting.
-    if (scope.tenantId) await recentlySeen(ctx.context, scope.tenantId);
-    return assertSame(scope, await claimedTenantId(ctx, options, standIn !== undefined));
-  }
-  if (standIn?.callback) {
-    return (await oauthState()).enterByState(ctx, options, standIn.callback);
-  }
+): Soon<void> {
+  if (currentScope().kind === "settled") return stayInScope(ctx, options, standIn);
+  const { callback } = standIn ?? {};
+  if (callback) return oauthState().then((state) => state.enterByState(ctx, options, callback));
   // better-auth's own callback is the platform's, whatever tenant the request names.
   if (ctx.path === CALLBACK_PATH) return void enter(settled(null));
   const bodyCounts = standIn !== undefined || isOwnPath(ctx.path);
-  const naming = namedTenantId(ctx, options, bodyCounts);
-  const named = (isPromise(naming) ? await naming : naming) ?? standIn?.tenantId ?? undefined;
-  if (named !== undefined || standIn) {
+  return proceed(namedTenantId(ctx, options, bodyCounts), (name) => {
+    const named = name ?? standIn?.tenantId ?? undefined;
+    if (named === undefined && !standIn) return enterPlatformIfResolved(ctx, options);
     // A tenant that does not exist has no sessions either, so get-session need not look for it.
     const skipsLookup = ctx.path === "/get-session" && named !== undefined;
-    enter(settled(skipsLookup ? named : await requireTenantId(ctx, named)));
-  } else if ((await resolvedTenantId(ctx, options)) === false) {
+    const id = skipsLookup ? named : requireTenantId(ctx, named);
+    return proceed(id, (id) => void enter(settled(id)));
+  });
+}
+
+function enterPlatformIfResolved(ctx: HookEndpointContext, options: ResolvedOptions): Soon<void> {
+  return proceed(resolvedTenantId(ctx, options), (resolved) => {
+    if (resolved !== false) return;
     // A session of a tenant is no session here (R5).
     enter(settled(null));
     notes().decidedByResolver = true;
-  }
+  });
 }
 
 /**
@@ -131,10 +130,10 @@ async function stayInScope(
   const border = borderOf(ctx.context.adapter);
   const scope = currentScope();
   const around = scope.kind === "settled" ? scope : border && (await settle(border.readSession));
-  if (around) assertSame(around, await claimedTenantId(ctx, options, standIn !== undefined));
-}
-
-function assertSame({ tenantId }: Settled, claimed: string | undefined): void {
-  if (claimed === undefined || claimed === tenantId) return;
+  if (!around) return;
+  // `runInTenant` looks nothing up, and the policy is read without waiting.
+  if (around.tenantId) await recentlySeen(ctx.context, around.tenantId);
+  const claimed = await claimedTenantId(ctx, options, standIn !== undefined);
+  if (claimed === undefined || claimed === around.tenantId) return;
   throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_SCOPE_CONFLICT);
 }
