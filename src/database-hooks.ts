@@ -66,8 +66,7 @@ function sessionHooks(border: Border) {
     // Refused while the session was on its way: those that are there are being ended.
     after: async (session: SessionRow | null, endpoint: GenericEndpointContext | null) => {
       if (!session?.token) return;
-      const closed = isSuspended(ctx, session.tenantId);
-      const isOver = isPromise(closed) ? await closed : closed;
+      const isOver = await isSuspended(ctx, session.tenantId);
       const error = isOver ? suspended() : border.secondLook && (await border.secondLook(session));
       if (!error) return;
       await ctx.internalAdapter.deleteSession(session.token);

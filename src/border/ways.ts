@@ -12,7 +12,7 @@ const social = (id: unknown): SignInMethod | undefined =>
 
 /**
  * R14: the way in that an endpoint is, for every endpoint of better-auth and its official plugins
- * that makes a session. `test/tenants/ways.test.ts` walks through the plugins: one that is missing
+ * that makes a session. `test/border/ways.servers.test.ts` walks through the plugins: one that is missing
  * here is a failing test, and refused in tenants whose policy names ways.
  */
 export const WAYS: Readonly<Record<string, Way>> = {

@@ -10,7 +10,6 @@ import {
   isOutermost,
   noteEndpoint,
   type StandIn,
-  settledScope,
   standInOf,
 } from "../scope/endpoint";
 import { currentScope, enter, notes, settled } from "../scope/scope";
@@ -54,7 +53,7 @@ async function enterAndGuard(ctx: HookEndpointContext, options: ResolvedOptions)
   }
   const border = borderOf(ctx.context.adapter);
   // Its tenant may be that of the session that the request carries.
-  if (border && namesAddress(ctx.path) && !settledScope()) await settle(border.readSession);
+  if (border && namesAddress(ctx.path)) await settle(border.readSession);
   // What the policy refuses is refused before better-auth looks at anything.
   if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
   // better-auth's own endpoint takes it for a field of the application's.
