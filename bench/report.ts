@@ -39,8 +39,10 @@ export function print({ machine, ratios, tenants, bundles }: Report): string {
         "better-auth's",
         "queries",
         "better-auth's",
+        "promises",
+        "better-auth's",
       ],
-      ratios.map(({ name, ratio, quartiles, target, ours, theirs, queries }) => [
+      ratios.map(({ name, ratio, quartiles, target, ours, theirs, queries, promises }) => [
         name,
         ratio.toFixed(2),
         quartiles.map((value) => value.toFixed(2)).join(" to "),
@@ -49,6 +51,8 @@ export function print({ machine, ratios, tenants, bundles }: Report): string {
         theirs.toFixed(0),
         queries?.ours ?? "",
         queries?.theirs ?? "",
+        promises.ours,
+        promises.theirs,
       ]),
     ),
     table(
