@@ -83,8 +83,9 @@ export function lateProvider(
 export type Soon<T> = T | Promise<T>;
 
 /**
- * Goes on with it. Nobody waits for what is there: that takes longer than to look it up. Told apart
- * by its `then`: where `Promise` is replaced (zone.js), promises are not instances of it.
+ * Goes on with it. Nobody waits for what is there: that takes longer than to look it up. For promises
+ * of async functions only, which go on in the request that they belong to. They are told by their
+ * `then`: where `Promise` is replaced (zone.js), they are not instances of it.
  */
 export function proceed<T, R>(value: Soon<T>, next: (value: T) => Soon<R>): Soon<R> {
   return isPromise(value) ? value.then(next) : next(value);

@@ -1,3 +1,4 @@
+import { createAuthMiddleware } from "better-auth/api";
 import { magicLink } from "better-auth/plugins";
 import type { DBAdapter } from "better-auth/types";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -14,7 +15,7 @@ import {
   secondCopy,
 } from "./support/instance";
 import { CACHES, createMemory, mapStorage } from "./support/stores";
-import { createMailbox, createWorld, EMAIL } from "./support/world";
+import { createMailbox, createWorld, EMAIL, expectRefused } from "./support/world";
 
 cleanUpCopies();
 
@@ -159,6 +160,25 @@ describe("two instances over one", () => {
     // The cookie was enough.
     expect(second.database.statements).toEqual([]);
   });
+
+  it.each([
+    ["asks", (ask: () => Promise<unknown>) => ask()],
+    ["asks in a tenant", (ask: () => Promise<unknown>, id: string) => runInTenant(id, ask)],
+  ])(
+    "process, with numbers for ids: what a hook of one %s the other opens nothing there",
+    async (_, run) => {
+      const advanced = { database: { generateId: "serial" } } as const;
+      const other = await createWorld({ auth: { advanced } });
+      const after = createAuthMiddleware(async () => {
+        await run(() => other.api.ok(), other.ids.acme);
+      });
+      const asking = await createWorld({ auth: { advanced, hooks: { after } } });
+      await other.as("jane", "acme");
+      await other.change("acme", { status: "suspended" });
+      await asking.as("jane", "acme");
+      expectRefused(await other.signIn("acme"), 403, "TENANT_SUSPENDED");
+    },
+  );
 });
 
 it("an instance made anew while requests run changes nothing for them, and sees what they do", async () => {

@@ -117,7 +117,7 @@ const BORDER = Symbol.for("better-auth-tenant:border");
 export const borderOf = (adapter: object): Border | undefined =>
   (adapter as { [BORDER]?: Border })[BORDER];
 
-export const setBorder = (adapter: object, border: Border) =>
+export const setBorder = <A extends object>(adapter: A, border: Border) =>
   Object.assign(adapter, { [BORDER]: border });
 
 /** Whether a stored verification is the OAuth state that the callback came back with. */

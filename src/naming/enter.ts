@@ -10,9 +10,10 @@ import {
   isOutermost,
   noteEndpoint,
   type StandIn,
+  settledScope,
   standInOf,
 } from "../scope/endpoint";
-import { currentScope, enter, notes, settled } from "../scope/scope";
+import { enter, notes, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { recentlySeen } from "../tenants/find";
 import {
@@ -69,7 +70,7 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
   // Management enters no tenant.
   if (isManagement(ctx.path)) return false;
   return (
-    currentScope().kind === "settled" ||
+    settledScope() !== undefined ||
     claimsTenant(ctx, options) ||
     standInOf(ctx) !== undefined ||
     isStandIn(ctx.path) ||
@@ -90,7 +91,7 @@ function enterByName(
   options: ResolvedOptions,
   standIn: StandIn | undefined,
 ): Soon<void> {
-  if (currentScope().kind === "settled") return stayInScope(ctx, options, standIn);
+  if (settledScope()) return stayInScope(ctx, options, standIn);
   const { callback } = standIn ?? {};
   if (callback) return oauthState().then((state) => state.enterByState(ctx, options, callback));
   // better-auth's own callback is the platform's, whatever tenant the request names.
@@ -127,8 +128,7 @@ async function stayInScope(
 ): Promise<void> {
   if (isStandIn(ctx.path)) return;
   const border = borderOf(ctx.context.adapter);
-  const scope = currentScope();
-  const around = scope.kind === "settled" ? scope : border && (await settle(border.readSession));
+  const around = settledScope() ?? (border && (await settle(border.readSession)));
   if (!around) return;
   // `runInTenant` looks nothing up, and the policy is read without waiting.
   if (around.tenantId) await recentlySeen(ctx.context, around.tenantId);

@@ -1,6 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { borderOf } from "../border/border";
 import { boundedMap, lazy, proceed, type Soon } from "../framework";
 import type { TenantPolicy } from "../policy";
 import type { SessionRow } from "../scope/scope";
@@ -115,14 +116,23 @@ async function see(
   const { changes } = seen;
   // From before the look: what is changed during a slow one is not remembered for longer.
   const until = Date.now() + KEPT_MS;
-  const adapter = given ?? (await getCurrentAdapter(ctx.adapter));
-  const row = await lookAt(adapter, key);
+  const row = await lookAt(given ?? (await ownAdapter(ctx)), key);
   // Somebody may have deleted or changed it here while it was looked up.
   if (row && changes === seen.changes && !wasDeleted(ctx, row.id)) {
     note(seen.tenants, row.id, { tenant: toRemembered(row), until });
     if (key?.field === "slug") noteSlug(seen.slugs, key.value, row.id);
   }
   return row;
+}
+
+/**
+ * The current adapter is that of the instance whose request it is. What another instance is asked
+ * meanwhile, it must not remember of its tenants.
+ */
+async function ownAdapter({ adapter }: AuthContext): Promise<DBTransactionAdapter> {
+  const current = await getCurrentAdapter(adapter);
+  const border = borderOf(current);
+  return border && border !== borderOf(adapter) ? adapter : current;
 }
 
 /** The policy of a tenant that this request has looked up, for those who cannot wait. */
