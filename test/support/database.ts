@@ -108,6 +108,7 @@ const EMPTY = `
       execute format('drop schema %I cascade', name);
     end loop;
     create schema public;
+    grant usage on schema public to public;
   end $$`;
 
 /** When all tests of a process are done; `test/support/global-setup.ts` calls it. */
