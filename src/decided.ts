@@ -1,4 +1,5 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import { BetterAuthError } from "better-auth";
 import { PLUGIN_ID } from "./constants";
 import type { ResolvedOptions } from "./options";
 import { confinedModels, type Names, PLUGIN_MODELS, refuse } from "./schema";
@@ -20,11 +21,15 @@ const CORE_MODELS = confinedModels({ scopedModels: [] });
 const OWN_MODELS = ["tenant", "tenantOauthConfig"];
 
 /**
- * Refuses to start while it is open whether the rows of some model belong to tenants (R11), or
- * while a field or column that the plugin needs is taken. The error says what to write.
+ * Refuses to start while it is open whether the rows of some model belong to tenants (R11), while a
+ * field or column that the plugin needs is taken, or if it is there twice. The error says what to write.
  */
 export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void {
-  const others = (ctx.options.plugins ?? []).filter(({ id }) => id !== PLUGIN_ID);
+  const { plugins = [] } = ctx.options;
+  const others = plugins.filter(({ id }) => id !== PLUGIN_ID);
+  if (plugins.length - others.length > 1) {
+    throw new BetterAuthError("tenantAuth() is installed more than once");
+  }
   assertModelsExist(others, options, "scopedModels");
   assertModelsExist(others, options, "sharedModels");
   assertModelsDecided(others, options);

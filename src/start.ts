@@ -1,5 +1,4 @@
 import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
-import { BetterAuthError } from "better-auth";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
 import { confineAdapter, rawAdapter } from "./border/adapter";
@@ -54,7 +53,6 @@ export async function start(
   const allHooks = parts.traced?.(packageHooks, options) ?? packageHooks;
   const runtime = runtimeSchema(schema, confinedModels(options), () => settledScope()?.tenantId);
   whenOptionsAreComplete(ctx, (complete) => {
-    assertOnce(complete);
     assertDecided(ctx, options);
     keepSignIn(complete);
     const plugins = pluginsAtRunTime(complete, runtime, allHooks);
@@ -120,12 +118,6 @@ function change(
   });
   ctx.rateLimit.customRules = limitStandIns(ctx.rateLimit.customRules);
   ctx.socialProviders = lateProviders(ctx.socialProviders, options);
-}
-
-function assertOnce({ plugins = [] }: BetterAuthOptions): void {
-  if (plugins.filter(({ id }) => id === PLUGIN_ID).length > 1) {
-    throw new BetterAuthError("tenantAuth() is installed more than once");
-  }
 }
 
 /**
