@@ -57,7 +57,7 @@ export default defineConfig({
         test: {
           name: "node",
           include: ["test/**/*.test.ts"],
-          exclude: [needs("registry"), "test/soak/**"],
+          exclude: ["**/node_modules/**", needs("registry"), "test/soak/**"],
         },
       },
       project("servers", [needs("servers")], { TEST_SERVERS: "1", MATRIX: "full" }),
