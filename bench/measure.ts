@@ -1,4 +1,3 @@
-import { createHook } from "node:async_hooks";
 import { type Handler, send } from "./instance";
 
 /** One side of a comparison: makes requests ahead of time, then answers them. */
@@ -40,8 +39,6 @@ export interface Ratio {
   theirs: number;
   /** Queries for one request, ours and theirs, and how many more are allowed. */
   queries?: { ours: number; theirs: number; allowed: number } | undefined;
-  /** Promises for one request: what better-auth mostly waits for, and exact, unlike time. */
-  promises: { ours: number; theirs: number };
   rounds: number;
   batch: number;
 }
@@ -70,17 +67,6 @@ async function countQueries(side: Side): Promise<number | undefined> {
   if (!request || before === undefined) return undefined;
   await send(side.handler, request);
   return Number(side.queries?.()) - before;
-}
-
-/** How many promises one request makes, on average, once everything that is kept in memory is there. */
-async function countPromises({ handler, requests }: Side): Promise<number> {
-  const [first, ...prepared] = await requests(21);
-  if (first) await send(handler, first);
-  let count = 0;
-  const counting = createHook({ init: (_, type) => void (type === "PROMISE" && count++) }).enable();
-  for (const request of prepared) await (await send(handler, request)).arrayBuffer();
-  counting.disable();
-  return Math.round(count / prepared.length);
 }
 
 async function compareQueries({ ours, theirs, moreQueries: allowed }: Comparison) {
@@ -137,7 +123,6 @@ export async function compare(
       0.5,
     ),
     queries: await compareQueries(comparison),
-    promises: { ours: await countPromises(ours), theirs: await countPromises(theirs) },
     rounds,
     batch,
   };

@@ -39,10 +39,8 @@ export function print({ machine, ratios, tenants, bundles }: Report): string {
         "better-auth's",
         "queries",
         "better-auth's",
-        "promises",
-        "better-auth's",
       ],
-      ratios.map(({ name, ratio, quartiles, target, ours, theirs, queries, promises }) => [
+      ratios.map(({ name, ratio, quartiles, target, ours, theirs, queries }) => [
         name,
         ratio.toFixed(2),
         quartiles.map((value) => value.toFixed(2)).join(" to "),
@@ -51,8 +49,6 @@ export function print({ machine, ratios, tenants, bundles }: Report): string {
         theirs.toFixed(0),
         queries?.ours ?? "",
         queries?.theirs ?? "",
-        promises.ours,
-        promises.theirs,
       ]),
     ),
     table(

@@ -3,7 +3,7 @@ import type { BetterAuthOptions, GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { type Border, type Row, vouchForUser } from "./border/border";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
-import { isPromise, lazy } from "./framework";
+import { lazy } from "./framework";
 import { settledScope } from "./scope/endpoint";
 import { notes, type SessionRow } from "./scope/scope";
 import { settle } from "./scope/settle";
@@ -50,16 +50,13 @@ function sessionHooks(border: Border) {
   return {
     // R8, also for a session that is kept in secondary storage only.
     before: async (session: { userId: string; token: string }) => {
-      const scope = settledScope() ?? (await settle(border.readSession));
+      const scope = await settle(border.readSession);
       const adapter = await getCurrentAdapter(ctx.adapter);
-      const vouched = vouchForUser(border, adapter, scope, session.userId);
-      const tenantId = isPromise(vouched) ? await vouched : vouched;
-      const closed = isSuspended(ctx, tenantId, adapter);
-      if (isPromise(closed) ? await closed : closed) throw suspended();
+      const tenantId = await vouchForUser(border, adapter, scope, session.userId);
+      if (await isSuspended(ctx, tenantId, adapter)) throw suspended();
       // R14, where the row may never reach the adapter.
       const data = { ...session, tenantId };
-      const admitted = border.policy.admitRow("session", { ...scope, tenantId }, data, adapter);
-      if (isPromise(admitted)) await admitted;
+      await border.policy.admitRow("session", { ...scope, tenantId }, data, adapter);
       notes().sessionTokens.add(session.token);
       return { data };
     },
@@ -67,7 +64,7 @@ function sessionHooks(border: Border) {
     after: async (session: SessionRow | null, endpoint: GenericEndpointContext | null) => {
       if (!session?.token) return;
       const isOver = await isSuspended(ctx, session.tenantId);
-      const error = isOver ? suspended() : border.secondLook && (await border.secondLook(session));
+      const error = isOver ? suspended() : await border.secondLook?.(session);
       if (!error) return;
       await ctx.internalAdapter.deleteSession(session.token);
       endpoint?.responseHeaders?.delete("set-cookie");

@@ -33,10 +33,7 @@ export interface OwnHooks {
  * Guarded by "a hook may be a plain function: one that answers nothing lets the request pass".
  */
 export function silentHook(run: (ctx: HookEndpointContext) => Promise<unknown> | undefined) {
-  const hook = async (ctx: HookEndpointContext) => {
-    const answer = run(ctx);
-    return { response: answer && (await answer) };
-  };
+  const hook = async (ctx: HookEndpointContext) => ({ response: await run(ctx) });
   return Object.assign(hook, { options: {} }) as unknown as BeforeHook["handler"];
 }
 
@@ -78,21 +75,6 @@ export function lateProvider(
 ) {
   return Object.assign(provide, properties) as unknown as OAuthProvider;
 }
-
-/** What is there at once where it is known already, which it mostly is. */
-export type Soon<T> = T | Promise<T>;
-
-/**
- * Goes on with it. Nobody waits for what is there: that takes longer than to look it up. For promises
- * of async functions only, which go on in the request that they belong to. They are told by their
- * `then`: where `Promise` is replaced (zone.js), they are not instances of it.
- */
-export function proceed<T, R>(value: Soon<T>, next: (value: T) => Soon<R>): Soon<R> {
-  return isPromise(value) ? value.then(next) : next(value);
-}
-
-export const isPromise = <T>(value: Soon<T>): value is Promise<T> =>
-  typeof (value as { then?: unknown } | null | undefined)?.then === "function";
 
 /** Loads a part of the plugin when it is first needed. Kept, because Node takes its time to find it again. */
 export function lazy<Module>(load: () => Promise<Module>): () => Promise<Module> {

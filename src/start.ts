@@ -8,7 +8,7 @@ import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession, sessionsOfKeys } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
 import { databaseHooks } from "./database-hooks";
-import { type BeforeHook, type OwnHooks, proceed } from "./framework";
+import type { BeforeHook, OwnHooks } from "./framework";
 import {
   alsoWhereItCame,
   goOnAtEndpoint,
@@ -162,7 +162,8 @@ function createBorder(
     ctx,
     raw: known ?? rawAdapter(ctx.adapter as DBAdapter),
     confinedModel: (name: string) => confinedByName.get(name),
-    tenantSince: (...call) => proceed(recentlySeen(ctx, ...call), (tenant) => tenant?.since),
+    tenantSince: async (...call: Parameters<Border["tenantSince"]>) =>
+      (await recentlySeen(ctx, ...call))?.since,
     openSince: (...call) => openSince(ctx, ...call),
     wasDeleted: (tenantId: string) => wasDeleted(ctx, tenantId),
     beforeEmail: async (...call: Parameters<Border["beforeEmail"]>) => {

@@ -1,8 +1,9 @@
 import { BetterAuthError } from "better-auth";
 import { isAPIError } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
-import { isPromise, lazy, proceed } from "../framework";
+import { lazy } from "../framework";
 import { PLATFORM } from "../schema";
+import { settledScope } from "../scope/endpoint";
 import { getTenantId, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
@@ -76,12 +77,12 @@ function guarded(
   current: () => Border,
   transaction?: DBTransactionAdapter,
 ): Methods {
-  const methods: Record<string, AdapterMethod> = confinedMethods(raw, current);
-  for (const [name, run] of Object.entries(methods)) {
-    methods[name] = (call) =>
-      current().policy.guard(name, call, run, raw, transaction) ?? run(call);
-  }
-  return methods as Methods;
+  const methods = Object.entries(confinedMethods(raw, current));
+  const entries = methods.map(([name, run]: [string, AdapterMethod]) => [
+    name,
+    (call: never) => current().policy.guard(name, call, run, raw, transaction) ?? run(call),
+  ]);
+  return Object.fromEntries(entries);
 }
 
 function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Methods {
@@ -105,7 +106,8 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       const where = [...given, ...tenantClause(scope, needsListHint(raw, given))];
       return run({ call: { ...call, where }, scope, model });
     };
-    return proceed(settle(border.readSession, raw), runIn) as Promise<T>;
+    const scope = settledScope();
+    return scope ? runIn(scope) : settle(border.readSession, raw).then(runIn);
   }
 
   /** What may come in: joined rows are fetched by their key alone, so they are looked at here. */
@@ -135,8 +137,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     const session = await raw.findOne<T & Row>(input);
     if (!session) return null;
     const user = session.user as Row | undefined;
-    const isGood = mayUse(getBorder(), session, user, raw);
-    if (!(isPromise(isGood) ? await isGood : isGood)) return null;
+    if (!(await mayUse(getBorder(), session, user, raw))) return null;
     notes().sessionTokens.add(String(session.token));
     const home = settled(session.tenantId ?? null);
     return admit({ join: input.join, model: "session" }, home, session);
@@ -186,12 +187,11 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     create: <T extends Row, R>(input: Parameters<typeof raw.create<T, R>>[0]) =>
       narrow(input, async ({ scope, model }) => {
         if (!model || !scope) return raw.create<T, R>(input).catch(blameDeletion);
-        const vouched = vouchForUser(getBorder(), raw, scope, input.data.userId);
-        const tenantId = isPromise(vouched) ? await vouched : vouched;
+        const tenantId = await vouchForUser(getBorder(), raw, scope, input.data.userId);
         const data = { ...input.data, tenantId: tenantId ?? PLATFORM };
-        const { admitRow } = getBorder().policy;
-        const admitted = tenantId ? admitRow(model, { ...scope, tenantId }, data, raw) : undefined;
-        const opening = isPromise(admitted) ? await admitted : admitted;
+        const opening = tenantId
+          ? await getBorder().policy.admitRow(model, { ...scope, tenantId }, data, raw)
+          : undefined;
         const row = await write(model, scope, data, () => raw.create<T, R>({ ...input, data }));
         if (opening?.accept) await opening.accept(row as Row, raw);
         return admit({ model }, scope, row);

@@ -2,7 +2,6 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { proceed, type Soon } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { PLATFORM } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
@@ -24,9 +23,9 @@ export interface Border {
    * When the tenant was created; undefined when it is gone. A number that is given to a second
    * tenant is told apart by it (R10). Remembered for ten seconds.
    */
-  tenantSince(tenantId: string, adapter?: DBTransactionAdapter): Soon<string | undefined>;
+  tenantSince(tenantId: string, adapter?: DBTransactionAdapter): Promise<string | undefined>;
   /** The same for the tenant of a session, and only if the session is good there: see `openSince`. */
-  openSince(session: SessionRow, adapter?: DBTransactionAdapter): Soon<string | undefined>;
+  openSince(session: SessionRow, adapter?: DBTransactionAdapter): Promise<string | undefined>;
   /** Whether this process has deleted the tenant while the request was on its way. */
   wasDeleted(tenantId: string): boolean;
   /** Reads a session from secondary storage, below the border, where there is such a storage. */
@@ -75,7 +74,7 @@ export interface PolicyOf {
     scope: Settled,
     row: Row,
     adapter: DBTransactionAdapter,
-  ): Soon<Opening | undefined>;
+  ): Promise<Opening | undefined>;
   /** By when a session has to end. */
   capExpiry(session: Row): Promise<object | undefined>;
   /**
@@ -175,36 +174,33 @@ export function rememberUser(user: Row): void {
 }
 
 /** Whether the tenant was deleted on the way, and perhaps its number given to another one. */
-function isAnother(border: Border, adapter: DBTransactionAdapter, { tenantId }: Settled) {
-  if (tenantId === null) return false;
+async function isAnother(border: Border, adapter: DBTransactionAdapter, tenantId: string) {
   if (border.wasDeleted(tenantId)) return true;
-  const { since } = notes();
-  if (since === undefined) return false;
-  return proceed(border.tenantSince(tenantId, adapter), (now) => now !== since);
+  const note = notes();
+  if (note.since === undefined) return false;
+  return note.since !== (await border.tenantSince(tenantId, adapter));
 }
 
 /**
  * R8: a session or an account is only ever given to a user of the scope, whichever plugin asks for
  * it. Returns the tenant that the row belongs to: the user's.
  */
-export function vouchForUser(
+export async function vouchForUser(
   border: Border,
   adapter: DBTransactionAdapter,
   scope: Settled,
   userId: unknown,
-): Soon<string | null> {
-  return proceed(isAnother(border, adapter, scope), (another) => {
-    if (another) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
-    if (userId === undefined || userId === null) return scope.tenantId;
-    const known = notes().knownUsers.get(String(userId))?.tenantId;
-    if (known !== undefined && (scope.reach === "all" || known === scope.tenantId)) return known;
-    return tenantOfUser(adapter, scope, String(userId));
+): Promise<string | null> {
+  if (scope.tenantId !== null && (await isAnother(border, adapter, scope.tenantId))) {
+    throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  }
+  if (userId === undefined || userId === null) return scope.tenantId;
+  const known = notes().knownUsers.get(String(userId))?.tenantId;
+  if (known !== undefined && (scope.reach === "all" || known === scope.tenantId)) return known;
+  const user = await adapter.findOne<Row>({
+    model: "user",
+    where: [{ field: "id", value: String(userId) }, ...tenantClause(scope)],
   });
-}
-
-async function tenantOfUser(adapter: DBTransactionAdapter, scope: Settled, id: string) {
-  const where = [{ field: "id", value: id }, ...tenantClause(scope)];
-  const user = await adapter.findOne<Row>({ model: "user", where });
   if (!user) throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.USER_NOT_IN_TENANT);
   rememberUser(user);
   return user.tenantId ?? null;

@@ -1,6 +1,6 @@
 import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
 import { parseCookies } from "better-auth/cookies";
-import { type AfterHook, isPromise, silentHook } from "../framework";
+import { type AfterHook, silentHook } from "../framework";
 import { settledScope } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, settled } from "../scope/scope";
@@ -87,13 +87,12 @@ export function labelCachedSessions(
   if (!cookieCache?.enabled) return session;
   const { version: given = "1" } = cookieCache;
   const version = async (session: Row, user: Row) => {
-    const isGood = notes().reading || mayUse(border, session as SessionRow, user);
+    const isHere = notes().reading || (await mayUse(border, session as SessionRow, user));
     // Something new each time: what is nobody's version must never match what was written.
-    if (!(isPromise(isGood) ? await isGood : isGood)) return crypto.randomUUID();
+    if (!isHere) return crypto.randomUUID();
     const own = typeof given === "function" ? await given(session as never, user as never) : given;
     if (!session.tenantId) return own;
-    const open = border.openSince(session as SessionRow);
-    const since = isPromise(open) ? await open : open;
+    const since = await border.openSince(session as SessionRow);
     return since === undefined ? crypto.randomUUID() : `${own}@${session.tenantId}:${since}`;
   };
   return { ...session, cookieCache: { ...cookieCache, version } } as SessionOptions;

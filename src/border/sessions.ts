@@ -1,6 +1,6 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { lazy, proceed, type Soon } from "../framework";
+import { lazy } from "../framework";
 import {
   adminTarget,
   carries,
@@ -19,33 +19,24 @@ import { type Border, borderOf, isInside, OF_KEY, type Row } from "./border";
  * no tenant, the session that the request carries says which it is (R4); in one that names another,
  * it is no session (R5); and it is good only while its tenant is there and active (R10).
  */
-export function mayUse(
+export async function mayUse(
   border: Border,
   session: SessionRow,
   user: Row | null | undefined,
   adapter: DBTransactionAdapter = border.raw,
-): Soon<boolean> {
-  const isPlatforms = (session.tenantId ?? null) === null;
-  return proceed(isPlatforms || border.openSince(session, adapter), (open) => {
-    const isThere = open !== undefined;
-    const known = settledScope() ?? settleFromSession(border, session, isThere, adapter);
-    return proceed(known, (scope) => isThere && isGoodIn(scope, border, session, user, adapter));
-  });
-}
-
-function isGoodIn(known: Settled, border: Border, session: SessionRow, ...who: Who): Soon<boolean> {
+): Promise<boolean> {
+  const tenantId = session.tenantId ?? null;
+  const isThere = tenantId === null || (await border.openSince(session, adapter)) !== undefined;
+  const known = settledScope() ?? (await settleFromSession(border, session, isThere, adapter));
+  if (!isThere) return false;
   const isAdmin = adminTarget(currentEndpoint()) !== undefined;
-  const reaching = isAdmin
-    ? reach().then(({ scopeOfAdmin }) => scopeOfAdmin(border, known, session, ...who))
+  const scope = isAdmin
+    ? await (await reach()).scopeOfAdmin(border, known, session, user, adapter)
     : known;
-  return proceed(reaching, (scope) => {
-    if (scope && isAdmitted(scope, session)) return true;
-    notes().elsewhere.add(String(session.token));
-    return false;
-  });
+  if (scope && isAdmitted(scope, session)) return true;
+  notes().elsewhere.add(String(session.token));
+  return false;
 }
-
-type Who = [user: Row | null | undefined, adapter: DBTransactionAdapter];
 
 function isAdmitted(scope: Settled, session: SessionRow): boolean {
   const tenantId = session.tenantId ?? null;
@@ -61,12 +52,12 @@ const reach = lazy(() => import("./reach"));
  * The session that the request carries settles its scope without another query. Any other token
  * settles nothing: an endpoint may look up whichever session it likes.
  */
-function settleFromSession(
+async function settleFromSession(
   border: Border,
   session: SessionRow,
   isThere: boolean,
   adapter: DBTransactionAdapter,
-): Soon<Settled> {
+): Promise<Settled> {
   const endpoint = currentEndpoint();
   if (!endpoint || !isOutermost(endpoint) || !carries(endpoint, session.token)) {
     return settle(border.readSession, adapter);

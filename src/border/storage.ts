@@ -2,7 +2,6 @@ import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { SecondaryStorage } from "better-auth/db";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { isPromise } from "../framework";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { notes, type Settled, settled } from "../scope/scope";
@@ -117,8 +116,7 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
     const border = currentBorder();
     const tenantId = label?.tenantId ?? null;
     if (label && !(await isOf(settled(label.tenantId), label))) return false;
-    const isGood = mayUse(border, { ...session, token: key, tenantId }, user);
-    if (!(isPromise(isGood) ? await isGood : isGood)) return false;
+    if (!(await mayUse(border, { ...session, token: key, tenantId }, user))) return false;
     notes().sessionTokens.add(key);
     return true;
   }
@@ -126,8 +124,7 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
   async function isOf({ tenantId }: Settled, label: Label | undefined): Promise<boolean> {
     if (tenantId === null || !label) return tenantId === null && !label;
     if (label.tenantId !== tenantId) return false;
-    const since = notes().sweeping ?? currentBorder().tenantSince(tenantId);
-    return label.since === (isPromise(since) ? await since : since);
+    return label.since === (notes().sweeping ?? (await currentBorder().tenantSince(tenantId)));
   }
 
   return {

@@ -28,7 +28,7 @@ export interface OpenInvitation extends SignInMethods {
 async function open(ctx: GenericEndpointContext, token: unknown): Promise<StoredInvitation> {
   const link = await openLink(ctx.context, token);
   if (!link) throw notFound();
-  const name = async () => namedTenantId(ctx, tenantOptions(ctx.context));
+  const name = () => namedTenantId(ctx, tenantOptions(ctx.context));
   // Whoever is signed in elsewhere has not named that tenant, though a hook may have read the session.
   const isServerCall = !ctx.request && !ctx.headers;
   const named = await (isServerCall ? name() : runInScope({ kind: "pending" }, name));

@@ -3,17 +3,16 @@ import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
 import { CALLBACK_PATH, isOwnPath, isStandIn, namesAddress, STANDS_FOR } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { type BeforeHook, isPromise, lazy, proceed, type Soon, silentHook } from "../framework";
+import { type BeforeHook, lazy, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
 import {
   type Endpoint,
   isOutermost,
   noteEndpoint,
   type StandIn,
-  settledScope,
   standInOf,
 } from "../scope/endpoint";
-import { enter, notes, settled } from "../scope/scope";
+import { currentScope, enter, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { recentlySeen } from "../tenants/find";
 import {
@@ -45,9 +44,8 @@ async function enterAndGuard(ctx: HookEndpointContext, options: ResolvedOptions)
   const standIn = standInOf(ctx);
   // A callback by POST becomes one by GET, which goes by its state.
   if (!isManagement(ctx.path) && STANDS_FOR[ctx.path ?? ""] !== CALLBACK_PATH) {
-    const enterScope = isOutermost(ctx) ? enterByName : stayInScope;
-    const entering = enterScope(ctx, options, standIn);
-    if (isPromise(entering)) await entering;
+    if (isOutermost(ctx)) await enterByName(ctx, options, standIn);
+    else await stayInScope(ctx, options, standIn);
   }
   if (options.resolveTenantId) {
     await (await addresses()).refuseForeignAddresses(ctx, options);
@@ -70,7 +68,7 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
   // Management enters no tenant.
   if (isManagement(ctx.path)) return false;
   return (
-    settledScope() !== undefined ||
+    currentScope().kind === "settled" ||
     claimsTenant(ctx, options) ||
     standInOf(ctx) !== undefined ||
     isStandIn(ctx.path) ||
@@ -86,34 +84,35 @@ const addresses = lazy(() => import("./addresses"));
 
 const isManagement = (path: string | undefined) => isOwnPath(path) && !isStandIn(path);
 
-function enterByName(
+async function enterByName(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
   standIn: StandIn | undefined,
-): Soon<void> {
-  if (settledScope()) return stayInScope(ctx, options, standIn);
-  const { callback } = standIn ?? {};
-  if (callback) return oauthState().then((state) => state.enterByState(ctx, options, callback));
+): Promise<void> {
+  const scope = currentScope();
+  if (scope.kind === "settled") {
+    // Our sign-in runs in a request of its own.
+    if (isStandIn(ctx.path)) return;
+    // `runInTenant` looks nothing up, and the policy is read without waiting.
+    if (scope.tenantId) await recentlySeen(ctx.context, scope.tenantId);
+    return assertSame(scope, await claimedTenantId(ctx, options, standIn !== undefined));
+  }
+  if (standIn?.callback) {
+    return (await oauthState()).enterByState(ctx, options, standIn.callback);
+  }
   // better-auth's own callback is the platform's, whatever tenant the request names.
   if (ctx.path === CALLBACK_PATH) return void enter(settled(null));
   const bodyCounts = standIn !== undefined || isOwnPath(ctx.path);
-  return proceed(namedTenantId(ctx, options, bodyCounts), (name) => {
-    const named = name ?? standIn?.tenantId ?? undefined;
-    if (named === undefined && !standIn) return enterPlatformIfResolved(ctx, options);
+  const named = (await namedTenantId(ctx, options, bodyCounts)) ?? standIn?.tenantId ?? undefined;
+  if (named !== undefined || standIn) {
     // A tenant that does not exist has no sessions either, so get-session need not look for it.
     const skipsLookup = ctx.path === "/get-session" && named !== undefined;
-    const id = skipsLookup ? named : requireTenantId(ctx, named);
-    return proceed(id, (id) => void enter(settled(id)));
-  });
-}
-
-function enterPlatformIfResolved(ctx: HookEndpointContext, options: ResolvedOptions): Soon<void> {
-  return proceed(resolvedTenantId(ctx, options), (resolved) => {
-    if (resolved !== false) return;
+    enter(settled(skipsLookup ? named : await requireTenantId(ctx, named)));
+  } else if ((await resolvedTenantId(ctx, options)) === false) {
     // A session of a tenant is no session here (R5).
     enter(settled(null));
     notes().decidedByResolver = true;
-  });
+  }
 }
 
 /**
@@ -128,11 +127,12 @@ async function stayInScope(
 ): Promise<void> {
   if (isStandIn(ctx.path)) return;
   const border = borderOf(ctx.context.adapter);
-  const around = settledScope() ?? (border && (await settle(border.readSession)));
-  if (!around) return;
-  // `runInTenant` looks nothing up, and the policy is read without waiting.
-  if (around.tenantId) await recentlySeen(ctx.context, around.tenantId);
-  const claimed = await claimedTenantId(ctx, options, standIn !== undefined);
-  if (claimed === undefined || claimed === around.tenantId) return;
+  const scope = currentScope();
+  const around = scope.kind === "settled" ? scope : border && (await settle(border.readSession));
+  if (around) assertSame(around, await claimedTenantId(ctx, options, standIn !== undefined));
+}
+
+function assertSame({ tenantId }: Settled, claimed: string | undefined): void {
+  if (claimed === undefined || claimed === tenantId) return;
   throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_SCOPE_CONFLICT);
 }

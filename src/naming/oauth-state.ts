@@ -3,7 +3,7 @@ import { APIError, addOAuthServerContext, getOAuthState, isAPIError } from "bett
 import { constantTimeEqual, getCryptoKey } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { CALLBACK_PATH } from "../constants";
-import { errorRedirect, isPromise, rootCause } from "../framework";
+import { errorRedirect, rootCause } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type StandIn } from "../scope/endpoint";
 import { enter, getTenantId, notes, type ReturnedState, settled } from "../scope/scope";
@@ -117,8 +117,7 @@ export async function enterByState(
   const tenantId = state?.tenantId ?? (hasState ? undefined : await namedTenantId(ctx, options));
   if (!hasState && tenantId === undefined) throw errorRedirect(ctx.context, "state_not_found");
   // One that is suspended is entered: the flow fails where it gets its provider, and tells its page.
-  const seen = tenantId && statusOf(ctx, tenantId);
-  if (!tenantId || !(isPromise(seen) ? await seen : seen)) return refuseState(ctx);
+  if (!tenantId || !(await statusOf(ctx, tenantId))) return refuseState(ctx);
   enter(settled(tenantId));
   notes().returned = { state, tenant };
   if (state) holdState(ctx, state.state);

@@ -1,7 +1,7 @@
 import type { HookEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { isOwnPath } from "../constants";
-import { lazy, proceed, type Soon } from "../framework";
+import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { cameTo, type Endpoint } from "../scope/endpoint";
 import { getTenantId, notes, runAsResolver } from "../scope/scope";
@@ -10,7 +10,6 @@ import {
   hasNumericIds,
   recentlySeen,
   type Tenant,
-  type TenantStatus,
   tenantIdOfSlug,
 } from "../tenants/find";
 
@@ -43,20 +42,19 @@ function tenantIdIn(place: string, input: unknown): string | undefined {
 }
 
 /** R1 for a request: what the resolver says, else what the request says. */
-export function namedTenantId(
+export async function namedTenantId(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
   bodyCounts = isOwnPath(ctx.path),
-): Soon<string | undefined> {
-  return proceed(resolvedTenantId(ctx, options), (resolved) => {
-    const claimed = claimedNames(ctx, options, bodyCounts);
-    const named =
-      resolved === false
-        ? undefined
-        : (nameTenant({ resolved, ...claimed }) ?? claimedBySlug(ctx, options));
-    // A call from inside a tenant's request, or from `runInTenant`, need not say it again.
-    return proceed(named, (id) => id ?? getTenantId() ?? undefined);
-  });
+): Promise<string | undefined> {
+  const resolved = await resolvedTenantId(ctx, options);
+  const claimed = claimedNames(ctx, options, bodyCounts);
+  const named =
+    resolved === false
+      ? undefined
+      : (nameTenant({ resolved, ...claimed }) ?? (await claimedBySlug(ctx, options)));
+  // A call from inside a tenant's request, or from `runInTenant`, need not say it again.
+  return named ?? getTenantId() ?? undefined;
 }
 
 /**
@@ -83,13 +81,8 @@ export async function claimedTenantId(
 }
 
 /** The last of the claims, because it has to be looked up: see `bySlug()`. */
-export function claimedBySlug(
-  ctx: HookEndpointContext,
-  { bySlug }: ResolvedOptions,
-): Soon<string | undefined> {
-  const slug = bySlug?.(ctx);
-  return slug ? tenantOfAnswer(ctx, slug).then((id) => id || undefined) : undefined;
-}
+export const claimedBySlug = async (ctx: HookEndpointContext, { bySlug }: ResolvedOptions) =>
+  (await tenantOfAnswer(ctx, await bySlug?.(ctx))) || undefined;
 
 /**
  * The body names a tenant on this plugin's endpoints only: elsewhere `tenantId` is not ours. A page
@@ -154,7 +147,7 @@ export async function requireTenant(
   ctx: HookEndpointContext,
   tenantId: string | undefined,
 ): Promise<Tenant> {
-  const id = tenantId ?? (await refuseUnnamed(ctx));
+  const id = await assertNamed(ctx, tenantId);
   const tenant = await findTenantById(ctx.context, id);
   if (!tenant) throw await (await explain()).noSuchId(ctx, id);
   return tenant;
@@ -169,7 +162,7 @@ export async function requireTenantId(
   tenantId: string | undefined,
   madeSince?: string,
 ): Promise<string> {
-  const id = tenantId ?? (await refuseUnnamed(ctx));
+  const id = await assertNamed(ctx, tenantId);
   const status = await statusOf(ctx, id, madeSince);
   if (!status) throw await (await explain()).noSuchId(ctx, id);
   if (status !== "active") await (await import("../border/reach")).requireVisitor(ctx as Endpoint);
@@ -177,21 +170,17 @@ export async function requireTenantId(
 }
 
 /** Undefined where there is no such tenant; else the request is about this one from here on. */
-export function statusOf(
-  ctx: HookEndpointContext,
-  id: string,
-  madeSince?: string,
-): Soon<TenantStatus | undefined> {
-  return proceed(recentlySeen(ctx.context, id), (tenant) => {
-    if (!tenant || tenant.since !== (madeSince ?? tenant.since)) return undefined;
-    notes().since ??= tenant.since;
-    return tenant.status;
-  });
+export async function statusOf(ctx: HookEndpointContext, id: string, madeSince?: string) {
+  const tenant = await recentlySeen(ctx.context, id);
+  if (!tenant || tenant.since !== (madeSince ?? tenant.since)) return undefined;
+  notes().since ??= tenant.since;
+  return tenant.status;
 }
 
 /** Loaded with the first mistake. */
 const explain = lazy(() => import("./explain"));
 
-async function refuseUnnamed(ctx: HookEndpointContext): Promise<never> {
+async function assertNamed(ctx: HookEndpointContext, tenantId: string | undefined) {
+  if (tenantId !== undefined) return tenantId;
   throw await (await explain()).notNamed(ctx);
 }

@@ -3,7 +3,7 @@ import { APIError, isAPIError } from "better-auth/api";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { boundedMap, isPromise } from "../framework";
+import { boundedMap } from "../framework";
 import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
 import { getTenantId, notes } from "../scope/scope";
@@ -202,8 +202,7 @@ export async function provide(
   { trustedProviderHosts }: ResolvedOptions,
 ): Promise<OAuthProvider | undefined> {
   const tenantId = getTenantId() ?? "";
-  const seen = recentlySeen(context, tenantId);
-  const tenant = isPromise(seen) ? await seen : seen;
+  const tenant = await recentlySeen(context, tenantId);
   // A callback gets here, and flows that the server's own code starts.
   if (tenant && tenant.status !== "active") {
     throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);

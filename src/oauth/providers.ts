@@ -6,7 +6,7 @@ import { CALLBACK_PATH } from "../constants";
 import { lateProvider, lazy } from "../framework";
 import { oauthState } from "../naming/stand-ins";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint, type Endpoint, settledScope } from "../scope/endpoint";
+import { currentEndpoint, type Endpoint } from "../scope/endpoint";
 import { currentScope } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { byId, GLOBALS } from "./configured";
@@ -69,8 +69,7 @@ function lateTenantProvider(
   const provide = async () => {
     const endpoint = currentEndpoint();
     const border = endpoint && borderOf(endpoint.context.adapter);
-    const scope = border && (settledScope() ?? (await settle(border.readSession)));
-    if (!scope || scope.tenantId === null) return global;
+    if (!border || (await settle(border.readSession)).tenantId === null) return global;
     return (await tenantProviders()).provide(endpoint.context, id, global, options);
   };
   const provider = late(id, provide, {

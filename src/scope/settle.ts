@@ -1,6 +1,5 @@
 import { createAuthMiddleware, getSession, isStateful } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
-import type { Soon } from "../framework";
 import { type Endpoint, endpointOfRequest, settledScope } from "./endpoint";
 import { enter, notes, runInScope, type SessionRow, type Settled, settled } from "./scope";
 
@@ -15,7 +14,10 @@ export type ReadSession = (
  * the platform without one. The session is read below the border and once for each request: what
  * asks meanwhile waits for the same answer.
  */
-export function settle(readSession: ReadSession, adapter?: DBTransactionAdapter): Soon<Settled> {
+export async function settle(
+  readSession: ReadSession,
+  adapter?: DBTransactionAdapter,
+): Promise<Settled> {
   const known = settledScope();
   if (known) return known;
   const note = notes();

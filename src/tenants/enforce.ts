@@ -11,7 +11,7 @@ import {
 } from "../border/keep-admin";
 import { requiresVerification } from "../border/late-policy";
 import { openerOf } from "../border/trusted";
-import { lazy, proceed } from "../framework";
+import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
 import { notes } from "../scope/scope";
@@ -65,17 +65,13 @@ export function policyOf(
       const policy = now();
       if (policy) await (await admission()).refuseEarly(policy, endpoint);
     },
-    admitRow: (model, scope, row, adapter) => {
+    admitRow: async (model, scope, row, adapter) => {
       if (!scope.tenantId || (model !== "user" && model !== "session")) return undefined;
-      return proceed(recentlySeen(ctx, scope.tenantId, adapter), (tenant) => {
-        const policy = tenant?.policy;
-        // Where everybody may come, an invitation still says in which role.
-        const isOpen = model !== "user" || !openerOf(currentEndpoint()?.context ?? ctx);
-        if (!policy && isOpen) return undefined;
-        return admission().then((rules) =>
-          rules.admitRow(policy ?? {}, model, scope, row, adapter),
-        );
-      });
+      const policy = (await recentlySeen(ctx, scope.tenantId, adapter))?.policy;
+      // Where everybody may come, an invitation still says in which role.
+      if (!policy && (model !== "user" || !openerOf(currentEndpoint()?.context ?? ctx)))
+        return undefined;
+      return (await admission()).admitRow(policy ?? {}, model, scope, row, adapter);
     },
     capExpiry: async (session) => {
       const policy = now();

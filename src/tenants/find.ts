@@ -2,7 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { borderOf } from "../border/border";
-import { boundedMap, lazy, proceed, type Soon } from "../framework";
+import { boundedMap, lazy } from "../framework";
 import type { TenantPolicy } from "../policy";
 import type { SessionRow } from "../scope/scope";
 
@@ -82,13 +82,15 @@ async function lookAt(
  * The same for every request of a tenant, remembered for ten seconds: a session is good only while
  * its tenant is there, in this process and in the others.
  */
-export function recentlySeen(
+export async function recentlySeen(
   ctx: AuthContext,
   id: string,
   adapter?: DBTransactionAdapter,
-): Soon<RememberedTenant | undefined> {
-  const look = () => see(ctx, byId(ctx, id), adapter).then((row) => row && toRemembered(row));
-  return remembered(ctx, id) ?? look();
+): Promise<RememberedTenant | undefined> {
+  const known = remembered(ctx, id);
+  if (known) return known;
+  const row = await see(ctx, byId(ctx, id), adapter);
+  return row && toRemembered(row);
 }
 
 function remembered(ctx: AuthContext, id: string): RememberedTenant | undefined {
@@ -151,28 +153,27 @@ const toRemembered = (row: TenantRow): RememberedTenant => ({
  * When the tenant of a session was created, if the session is good there (R10): the tenant is there
  * and active, and has not ended its sessions since this one was made.
  */
-export function openSince(
+export async function openSince(
   ctx: AuthContext,
   { tenantId, createdAt }: SessionRow,
   adapter?: DBTransactionAdapter,
-): Soon<string | undefined> {
+): Promise<string | undefined> {
   if (!tenantId) return undefined;
-  return proceed(recentlySeen(ctx, tenantId, adapter), (tenant) => {
-    if (tenant?.status !== "active") return undefined;
-    // A session that does not say when it was made may be from before.
-    const isOver = tenant.endedAt && !(new Date(createdAt ?? "").getTime() >= tenant.endedAt);
-    return isOver ? undefined : tenant.since;
-  });
+  const tenant = remembered(ctx, tenantId) ?? (await recentlySeen(ctx, tenantId, adapter));
+  if (tenant?.status !== "active") return undefined;
+  // A session that does not say when it was made may be from before.
+  const isOver = tenant.endedAt && !(new Date(createdAt ?? "").getTime() >= tenant.endedAt);
+  return isOver ? undefined : tenant.since;
 }
 
 /** Whether nobody may sign in at a tenant that is there. */
-export function isSuspended(
+export async function isSuspended(
   ctx: AuthContext,
   tenantId: string | null | undefined,
   adapter?: DBTransactionAdapter,
-): Soon<boolean> {
-  const seen = tenantId ? recentlySeen(ctx, tenantId, adapter) : undefined;
-  return proceed(seen, (tenant) => tenant !== undefined && tenant.status !== "active");
+): Promise<boolean> {
+  const tenant = tenantId ? await recentlySeen(ctx, tenantId, adapter) : undefined;
+  return tenant !== undefined && tenant.status !== "active";
 }
 
 /** What tells two tenants apart that were given the same number. */
