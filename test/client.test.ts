@@ -1,8 +1,10 @@
+import { createAuthClient } from "better-auth/client";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { type TenantAuthClientOptions, tenantAuthClient } from "../src/client";
 import { bySlug } from "../src/index";
-import { connect, somebody } from "./support/client";
+import type { Browser } from "./support/browser";
 import { PASSWORD } from "./support/instance";
-import { createWorld, EMAIL, shareWorld } from "./support/world";
+import { createWorld, EMAIL, shareWorld, type World } from "./support/world";
 
 /** The machine that runs the tests may be busy. */
 const PATIENT = { timeout: 10_000 };
@@ -13,6 +15,52 @@ const world = shareWorld({
 });
 const jane = { email: EMAIL, password: PASSWORD };
 const nobody = { code: "INVALID_EMAIL_OR_PASSWORD", status: 401 };
+
+interface ConnectOptions {
+  tenant?: TenantAuthClientOptions;
+  /** Whose cookies the client has: nobody's unless told. */
+  browser?: Browser;
+  /** Sent by the application with every request. */
+  headers?: Record<string, string>;
+}
+
+/** better-auth's client with the plugin, talking to the handler, with a list of what it sent. */
+function connect(world: Pick<World, "browser">, options: ConnectOptions = {}) {
+  const { browser = world.browser(), headers = {} } = options;
+  const sent: Awaited<ReturnType<typeof describe>>[] = [];
+  const customFetchImpl = async (url: string | URL | Request, init?: RequestInit) => {
+    const request = new Request(url, init);
+    sent.push(await describe(request.clone()));
+    return browser.fetch(request);
+  };
+  const authClient = createAuthClient({
+    baseURL: "http://localhost:3000",
+    plugins: [tenantAuthClient(options.tenant)],
+    fetchOptions: { customFetchImpl, headers },
+  });
+  const last = () => {
+    const request = sent.at(-1);
+    if (!request) throw new Error("nothing was sent");
+    return request;
+  };
+  return { authClient, browser, sent, last };
+}
+
+/** A request of the client, as it left. */
+async function describe(request: Request) {
+  const { pathname, searchParams } = new URL(request.url);
+  const text = await request.text();
+  return {
+    method: request.method,
+    path: pathname.replace("/api/auth", ""),
+    query: Object.fromEntries(searchParams),
+    body: text ? JSON.parse(text) : undefined,
+    headers: request.headers,
+  };
+}
+
+/** What somebody signs up with. */
+const somebody = (email: string) => ({ name: "Somebody", email, password: PASSWORD });
 
 type Client = ReturnType<typeof connect>["authClient"];
 

@@ -214,6 +214,21 @@ describe("R9: addresses in disguise, where everything is trusted", () => {
     expect(world.mails).toEqual([]);
   });
 
+  // Our own resolvers overlook the dot. The application's function need not.
+  it("a trailing dot is the same host, whatever looks at it", async () => {
+    const { at, as, mails } = await createWorld(answering(BY_URL, { baseURL, trustedOrigins }));
+    const { email } = await as("jane", "acme");
+    for (const [place, status] of [
+      ["globex", 403],
+      ["acme", 200],
+    ] as const) {
+      const redirectTo = `${originOf(BY_URL, place)}./page`;
+      const answer = await at("acme").post("/request-password-reset", { email, redirectTo });
+      expect([place, answer.status]).toEqual([place, status]);
+    }
+    expect(mails).toHaveLength(1);
+  });
+
   it("control: these are good, and what is no address of a page is better-auth's to refuse", async () => {
     for (const address of ["http://[", "mailto:a@globex.example.com"]) {
       expect((await ask(address)).status, address).toBeLessThan(500);
