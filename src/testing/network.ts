@@ -7,6 +7,9 @@ export interface Claims {
   email: string;
 }
 
+/** One for all runs of a process: to make it takes longer than all else that is prepared. */
+let signingKey: ReturnType<typeof createSigningKey> | undefined;
+
 export type StandIn = Awaited<ReturnType<typeof standInForProviders>>;
 
 /**
@@ -14,7 +17,8 @@ export type StandIn = Awaited<ReturnType<typeof standInForProviders>>;
  * the run. Requests to any other host go where they were meant to: a database may be behind one.
  */
 export async function standInForProviders() {
-  const key = await createSigningKey();
+  signingKey ??= createSigningKey();
+  const key = await signingKey;
   const original = globalThis.fetch;
   const hosts = new Set(KNOWN_HOSTS);
   /** Who comes back with a code. */
