@@ -3,7 +3,7 @@ import { createAuthMiddleware } from "better-auth/api";
 import { describe, expect, it } from "vitest";
 import { getTenantId } from "../../src/index";
 import { PASSWORD } from "../support/instance";
-import { createWorld, PLACES, type Place, shareWorld, type World } from "../support/world";
+import { createWorld, EMAIL, PLACES, type Place, shareWorld, type World } from "../support/world";
 
 const person = (email = `${crypto.randomUUID()}@example.com`) => ({
   name: "New",
@@ -79,15 +79,17 @@ describe("getTenantId() in hooks and senders", () => {
 describe.each(["before", "after"] as const)("auth.api.* inside hooks.%s", (side) => {
   type Nested = (world: World) => Promise<unknown>;
 
-  /** A world whose hook runs a function around the sign-up of `outer@example.com`. */
+  /** A world whose hook runs a function around the sign-up of `outer@example.com`, and a change of a name. */
   async function createNesting(run: Nested) {
     const errors: unknown[] = [];
     const hook = createAuthMiddleware(async ({ path, body }) => {
-      if (path !== "/sign-up/email" || body?.email !== "outer@example.com") return;
+      const isOuter = path === "/sign-up/email" && body?.email === "outer@example.com";
+      if (!isOuter && path !== "/update-user") return;
       await run(world).catch((error: unknown) => void errors.push(error));
     });
     const world: World = await createWorld({ auth: { hooks: { [side]: hook } } });
     return {
+      world,
       errors,
       signUpOuter: async (place: Place) => {
         const { data } = await world.at(place).post("/sign-up/email", person("outer@example.com"));
@@ -112,6 +114,16 @@ describe.each(["before", "after"] as const)("auth.api.* inside hooks.%s", (side)
       expect(await emailsIn(place)).toEqual(BOTH);
     }
     expect(errors).toEqual([]);
+  });
+
+  // Nobody has looked at the session before `hooks.before`.
+  it("R4: inherits the tenant of the session that its request goes by", async () => {
+    const { world, errors, emailsIn } = await createNesting(({ api }) => api.signUpEmail(inner));
+    const jane = await world.as("jane", "acme");
+    await world.at("platform", jane).post("/update-user", { name: "New" });
+    expect(errors).toEqual([]);
+    expect(await emailsIn("acme")).toEqual(["inner@example.com", EMAIL]);
+    expect(await emailsIn("platform")).toEqual([]);
   });
 
   it.each<[string, Nested]>([
