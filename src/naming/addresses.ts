@@ -44,9 +44,17 @@ export async function refuseForeignAddresses(
   }
 }
 
+/** More than any request is about. The resolver may ask a database each time. */
+const MOST_HOSTS = 20;
+
 async function askForHost(ctx: HookEndpointContext, options: ResolvedOptions, url: URL) {
-  if (notes().hosts.has(url.host)) return;
-  notes().hosts.set(url.host, await tenantOfHost(ctx, options, url));
+  const { hosts } = notes();
+  if (hosts.has(url.host)) return;
+  if (hosts.size >= MOST_HOSTS) {
+    const message = `Addresses of more than ${MOST_HOSTS} hosts in one request`;
+    throw new APIError("BAD_REQUEST", { code: "VALIDATION_ERROR", message });
+  }
+  hosts.set(url.host, await tenantOfHost(ctx, options, url));
 }
 
 /**
@@ -69,6 +77,8 @@ export function trustOwnAddresses(ctx: AuthContext): AuthContext["isTrustedOrigi
   const isTrusted = ctx.isTrustedOrigin;
   return function isTrustedOrigin(this: AuthContext, address, settings) {
     if (!isTrusted.call(this, address, settings)) return false;
+    // Patterns with "*" match text that is no address at all.
+    if (!URL.canParse(address, PAGE)) return false;
     const url = parse(address);
     const endpoint = currentEndpoint();
     if (!url || !endpoint || isSwitchedOff(this)) return true;
@@ -125,18 +135,19 @@ function popupOrigin({ headers, context }: HookEndpointContext) {
   const { name } = context.createAuthCookie("oauth_popup");
   const cookies = headers?.get("cookie")?.split(/;\s*/) ?? [];
   const marker = cookies.find((cookie) => cookie.startsWith(`${name}=`));
-  const [, origin] = /"popupOrigin":"([^"]+)"/.exec(decode(marker ?? "")) ?? [];
-  const url = parse(origin);
+  const url = marker && parse(originIn(marker));
   // A browser may send several of one name.
   const otherCookies = cookies.filter((cookie) => !cookie.startsWith(`${name}=`)).join("; ");
   return url && { url, otherCookies };
 }
 
-function decode(cookie: string): string {
+/** The text in front of a signed cookie's signature is JSON. Who cannot read it posts nothing. */
+function originIn(cookie: string): unknown {
   try {
-    return decodeURIComponent(cookie);
+    const text = decodeURIComponent(cookie);
+    return JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1)).popupOrigin;
   } catch {
-    return cookie;
+    return undefined;
   }
 }
 
@@ -158,11 +169,20 @@ function addressesIn(input: unknown): Address[] {
   });
 }
 
-/** As a browser reads it: backslashes are slashes, and "//host" is an address. */
+/** Pages at which an address may be followed. */
+const PAGE = "http://page.invalid";
+const PAGES = [PAGE, "https://page.invalid"];
+
+/**
+ * Where a browser goes that follows an address from one of our pages, if that is another host. What
+ * begins an address is the URL parser's to say, and not ours: it overlooks control characters,
+ * takes backslashes for slashes, and "https:/host" is a host or a path, depending on the page.
+ */
 function parse(address: unknown): URL | undefined {
-  if (typeof address !== "string" || !/^\s*([a-z][a-z0-9+.-]*:|[\\/]{2})/i.test(address)) return;
-  const base = "https://base.invalid";
-  const url = URL.canParse(address, base) ? new URL(address, base) : undefined;
+  if (typeof address !== "string") return undefined;
+  const url = PAGES.filter((page) => URL.canParse(address, page))
+    .map((page) => new URL(address, page))
+    .find(({ host }) => host !== "page.invalid");
   if (!url || !/^https?:$/.test(url.protocol)) return undefined;
   // A trailing dot names the same host.
   url.hostname = url.hostname.replace(/\.$/, "");

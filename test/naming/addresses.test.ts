@@ -103,6 +103,18 @@ describe("R9: an address of another tenant's", () => {
     expect((await update("platform")).status).toBe(200);
   });
 
+  it("threat: resources: thousands of them make no request ask thousands of times", async () => {
+    const addresses = Array.from({ length: 2000 }, (_, n) => [
+      `${n}url`,
+      `http://n${n}.example.com`,
+    ]);
+    const jane = await world.as("jane", "acme");
+    world.database.statements.length = 0;
+    const answer = await jane.post("/update-user", Object.fromEntries(addresses));
+    expectRefused(answer, 400, "VALIDATION_ERROR");
+    expect(world.database.statements.length).toBeLessThan(50);
+  });
+
   it("in a link leads nowhere, which works as it was sent", async () => {
     const person = await world.as("linked", "acme");
     await person.post("/sign-in/magic-link", { email: person.email, callbackURL: "/page" });
@@ -121,9 +133,11 @@ describe("R9: an address of another tenant's", () => {
       world.at(place).get<{ text?: string }>("/oauth-popup/start", {
         query: { provider: "google", popupNonce: "n", ...query },
       });
-    const answer = await open({ popupOrigin: origin("globex") });
-    expectRefused(answer, 403, "INVALID_ORIGIN");
-    expect(answer.headers.getSetCookie()).toEqual([]);
+    for (const popupOrigin of [origin("globex"), origin("globex").replace("tt", "t\nt")]) {
+      const answer = await open({ popupOrigin });
+      expectRefused(answer, 403, "INVALID_ORIGIN");
+      expect(answer.headers.getSetCookie()).toEqual([]);
+    }
     for (const field of FIELDS) {
       const led = await open({ popupOrigin: origin(place), [field]: `${origin("globex")}/x` });
       expect(led.location, field).toBeNull();
@@ -204,11 +218,17 @@ describe("R9: addresses in disguise, where everything is trusted", () => {
     "http://%67lobex.example.com/page",
     "http://\uff47lobex\u3002example.com/page",
     " http://globex.example.com/page",
+    "\u0001http://globex.example.com/page",
+    "ht\ntp://globex.example.com/page",
+    "http\r\n:\t//globex.example.com/page",
+    "https:/globex.example.com/page",
+    "https:globex.example.com/page",
     "//globex.example.com/page",
     "/\\globex.example.com/page",
     "http://globex.example.com?x=http://acme.example.com/",
     "http://globex.example.com#@acme.example.com/",
     "http://nobody.example.com/page",
+    "http://[",
   ])("%j is refused", async (address) => {
     expectRefused(await ask(address), 403, "INVALID_REDIRECT_URL");
     expect(world.mails).toEqual([]);
@@ -230,9 +250,7 @@ describe("R9: addresses in disguise, where everything is trusted", () => {
   });
 
   it("control: these are good, and what is no address of a page is better-auth's to refuse", async () => {
-    for (const address of ["http://[", "mailto:a@globex.example.com"]) {
-      expect((await ask(address)).status, address).toBeLessThan(500);
-    }
+    expect((await ask("mailto:a@globex.example.com")).status).toBeLessThan(500);
     for (const address of [
       "http://ACME.example.com:8080/page",
       "http://globex.example.com@acme.example.com/page",
