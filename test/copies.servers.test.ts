@@ -130,6 +130,29 @@ describe("two instances over one", () => {
     await expectShared([first, second], acme.id, globex.id);
   });
 
+  it("adapter, the second one with fewer plugins: what the first has confined stays so", async () => {
+    const options = await oneAdapter();
+    const notes = {
+      id: "notes",
+      schema: { note: { fields: { text: { type: "string" as const } } } },
+    };
+    const tenant = { scopedModels: ["note"] };
+    const { context, createTenant } = await createInstance({
+      ...options,
+      plugins: [notes],
+      tenant,
+    });
+    const [acme, globex] = [await createTenant("acme"), await createTenant("globex")];
+    const { adapter } = context;
+    await runInTenant(acme.id, () => adapter.create({ model: "note", data: { text: "Acme's" } }));
+    const count = ({ id }: { id: string }) =>
+      runInTenant(id, () => adapter.count({ model: "note" }));
+    for (let made = 0; made < 2; made++) {
+      expect([await count(acme), await count(globex)]).toEqual([1, 0]);
+      await createInstance(options);
+    }
+  });
+
   it("plugin object, each with a secret of its own: links are sealed once, and lead home in both", async () => {
     const { mails, send } = createMailbox();
     const plugins = [magicLink({ sendMagicLink: send("link") })];

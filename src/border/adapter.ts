@@ -20,7 +20,7 @@ import {
   tenantClause,
   vouchForUser,
 } from "./border";
-import { isImpersonator, mayUse, noteTokens } from "./sessions";
+import { isImpersonator, mayUse, noteMissing } from "./sessions";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
 type Narrowed<Call> = { call: Call; scope?: Settled; model?: string | undefined };
@@ -46,8 +46,14 @@ export function rawAdapter(adapter: DBAdapter): DBAdapter {
  * better-auth's check of the database schema is registered for this very object.
  */
 export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAdapter }): void {
-  // Instances that are made from one adapter object share its border: the newest is in charge.
-  if (borderOf(adapter)) return void setBorder(adapter, border);
+  // Instances that are made from one adapter object share its border: the newest is in charge, and
+  // what was confined before it stays so.
+  const before = borderOf(adapter)?.confinedModel;
+  if (before) {
+    const { confinedModel } = border;
+    border.confinedModel = (name) => confinedModel(name) ?? before(name);
+    return void setBorder(adapter, border);
+  }
   const { raw } = border;
   const current = () => borderOf(adapter) ?? border;
   const methods = {
@@ -57,7 +63,9 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
         // Adapters without transactions hand themselves in, and that is the confined one already.
         if (inner === adapter || inner === raw) return run(adapter);
         const confined = setBorder<DBTransactionAdapter>(Object.create(inner), current());
-        return run(Object.assign(confined, guarded(inner, current, confined)));
+        // One inside of another is a part of it: better-auth's own would be past the border.
+        const transaction = (nested: typeof run) => nested(confined);
+        return run(Object.assign(confined, guarded(inner, current, confined), { transaction }));
       }),
   };
   try {
@@ -209,10 +217,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       narrow(input, async ({ call, scope, model }) => {
         const rows = await raw.findMany<T>(call);
         if (!scope) return rows;
-        if (model === "session") {
-          const tokens = tokensIn(input.where).filter(isMissingIn(rows as Row[]));
-          if (tokens.length) await noteTokens(raw, scope, input.model, tokens);
-        }
+        if (model === "session") await noteMissing(raw, scope, input, rows as Row[]);
         if (model === "verification" && notes().heldState) return consumeState(input.model, rows);
         return rows.map((row) => admit({ join: input.join, model }, scope, row));
       }),
@@ -285,15 +290,4 @@ function isTokenLookup({ model, where, select }: FindOne, border: Border): boole
   const [clause, ...rest] = where;
   if (clause?.field !== "token" || (clause.operator ?? "eq") !== "eq") return false;
   return !rest.length && !select && border.confinedModel(model) === "session";
-}
-
-/** The tokens of several sessions that are asked for at once. */
-function tokensIn(where: Where[] | undefined): string[] {
-  const clause = where?.find(({ field, operator }) => field === "token" && operator === "in");
-  return Array.isArray(clause?.value) ? clause.value.map(String) : [];
-}
-
-function isMissingIn(found: Row[]): (token: string) => boolean {
-  const here = new Set(found.map(({ token }) => token));
-  return (token) => !here.has(token);
 }

@@ -1,5 +1,5 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import type { DBTransactionAdapter } from "better-auth/types";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { lazy } from "../framework";
 import {
   adminTarget,
@@ -104,14 +104,19 @@ function isInDatabase({ options: { secondaryStorage, session } }: AuthContext): 
   return session?.storeSessionInDatabase === true && !session.preserveSessionInDatabase;
 }
 
-/** Of several tokens that are not found here, some are good elsewhere, and some nowhere. */
-export async function noteTokens(
+/** Several sessions that are asked for at once: of those not found here, some are good elsewhere. */
+export async function noteMissing(
   raw: DBTransactionAdapter,
   scope: Settled,
-  model: string,
-  tokens: string[],
+  { model, where: asked }: { model: string; where?: Where[] | undefined },
+  found: Row[],
 ): Promise<void> {
-  const where = [{ field: "token", operator: "in" as const, value: tokens }];
+  const clause = asked?.find(({ field, operator }) => field === "token" && operator === "in");
+  const here = new Set(found.map(({ token }) => token));
+  const tokens = Array.isArray(clause?.value) ? clause.value.map(String) : [];
+  const value = tokens.filter((token) => !here.has(token));
+  if (!value.length) return;
+  const where = [{ field: "token", operator: "in" as const, value }];
   for (const row of await raw.findMany<Row>({ model, where })) {
     if (!isInside(scope, row)) notes().elsewhere.add(String(row.token));
   }

@@ -111,6 +111,19 @@ describe.each(databases)("the confined adapter on %s", (kind) => {
     }
   });
 
+  it("R3: a transaction inside of a transaction is inside the border too", async () => {
+    await populate();
+    const rename = { model: "user", where: [], update: { name: "all" } };
+    await world.touchesOnly("acme", () =>
+      inside("acme", (outer) =>
+        (outer as DBAdapter).transaction((inner) =>
+          // Left out of its type, and there all the same.
+          (inner as DBAdapter).transaction((innermost) => innermost.updateMany(rename)),
+        ),
+      ),
+    );
+  });
+
   it("an update or a deletion of no row in particular is one of no row", async () => {
     await populate();
     // This is better-auth's contract of `update`. The clause of the border must not break it.
