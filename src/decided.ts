@@ -2,7 +2,10 @@ import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { BetterAuthError } from "better-auth";
 import { PLUGIN_ID } from "./constants";
 import type { ResolvedOptions } from "./options";
+import { assertKeysConfined } from "./packages/api-key";
 import { confinedModels, type Names, PLUGIN_MODELS, refuse } from "./schema";
+
+export { findKeyStorages } from "./packages/api-key";
 
 /**
  * Models of official plugins that need no decision, by plugin and model: somebody else's model of
@@ -34,6 +37,7 @@ export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void 
   assertModelsExist(others, options, "sharedModels");
   assertModelsDecided(others, options);
   assertNotShared(others, options);
+  assertKeysConfined(others);
   for (const model of options.scopedModels) assertTableName(ctx, others, model);
   assertNamesAreFree(ctx, others, options);
   if (Object.keys(options.tenantRoles).length && !ctx.tables.user?.fields.role) {
