@@ -1,4 +1,4 @@
-import type { BetterAuthPlugin } from "better-auth";
+import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { refuse } from "../schema";
 
 /** Where a configuration of @better-auth/api-key keeps its keys. */
@@ -67,4 +67,22 @@ export function assertKeysConfined(plugins: BetterAuthPlugin[]): void {
       );
     }
   }
+}
+
+/** What would come of sharing keys between tenants, if anything. */
+export function whyKeysAreScoped(
+  { options: { plugins, advanced } }: AuthContext,
+  plugin: BetterAuthPlugin,
+): string | undefined {
+  if (!isApiKey(plugin)) return undefined;
+  // Each tenant has entries of its own there, so a copy in another one is nobody's to delete.
+  if (placesOf.get(plugin)?.has("secondaryStorage")) {
+    return "would be copied into the secondary storage of others, and be valid there after it is deleted";
+  }
+  const { generateId } = advanced?.database ?? {};
+  const areNumbers = generateId === "serial" || generateId === false;
+  // Deleting the keys of a tenant's users would delete those of somebody else's organizations.
+  return areNumbers && plugins?.some(({ id }) => id === "organization")
+    ? "could not be deleted with the tenant: a key of user 1 looks like one of organization 1"
+    : undefined;
 }

@@ -1,4 +1,5 @@
 import { type ApiKeyConfigurationOptions, apiKey } from "@better-auth/api-key";
+import { organization } from "better-auth/plugins";
 import { expect, it } from "vitest";
 import { createInstance, type InstanceOptions } from "../support/instance";
 import { mapStorage } from "../support/stores";
@@ -55,4 +56,20 @@ it("R11: keys in a place that cannot be seen are refused at start", async () => 
   const brings = { id: "brings", init: () => ({ options: { plugins: [apiKey()] } }) };
   const message = /^tenantAuth\(\): api-key is brought by another plugin/;
   await expect(start({ plugins: [brings] })).rejects.toThrow(message);
+});
+
+it("R11: keys that could not be deleted with their tenant are not shared", async () => {
+  const auth = { advanced: { database: { generateId: "serial" as const } } };
+  const tenant = { sharedModels: ["apikey"] };
+  const message = /"apikey"\] cannot be shared.*\n.*\n {2}scopedModels: .*"apikey"/;
+  const stored = {
+    plugins: [apiKey({ storage })],
+    auth: { secondaryStorage: mapStorage().storage },
+  };
+  await expect(start({ ...stored, tenant })).rejects.toThrow(message);
+  await expect(start({ plugins: [apiKey()], auth, tenant })).resolves.toBeDefined();
+  const scopedModels = ["organization", "member", "invitation"];
+  const both = { plugins: [apiKey(), organization()], tenant: { ...tenant, scopedModels } };
+  await expect(start({ ...both, auth })).rejects.toThrow(message);
+  await expect(start(both)).resolves.toBeDefined();
 });
