@@ -2,7 +2,10 @@ import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { BetterAuthError } from "better-auth";
 import { PLUGIN_ID } from "./constants";
 import type { ResolvedOptions } from "./options";
+import { assertKeysConfined, whyKeysAreScoped } from "./packages/api-key";
 import { confinedModels, type Names, PLUGIN_MODELS, refuse } from "./schema";
+
+export { findKeyStorages } from "./packages/api-key";
 
 /**
  * Models of official plugins that need no decision, by plugin and model: somebody else's model of
@@ -32,8 +35,9 @@ export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void 
   }
   assertModelsExist(others, options, "scopedModels");
   assertModelsExist(others, options, "sharedModels");
-  assertModelsDecided(others, options);
-  assertNotShared(others, options);
+  assertModelsDecided(ctx, others, options);
+  assertNotShared(ctx, others, options);
+  assertKeysConfined(others);
   for (const model of options.scopedModels) assertTableName(ctx, others, model);
   assertNamesAreFree(ctx, others, options);
   if (Object.keys(options.tenantRoles).length && !ctx.tables.user?.fields.role) {
@@ -60,7 +64,11 @@ function assertModelsExist(
   }
 }
 
-function assertModelsDecided(others: BetterAuthPlugin[], options: ResolvedOptions) {
+function assertModelsDecided(
+  ctx: AuthContext,
+  others: BetterAuthPlugin[],
+  options: ResolvedOptions,
+) {
   const { scopedModels, sharedModels } = options;
   const known = [...CORE_MODELS, ...OWN_MODELS, ...scopedModels, ...sharedModels];
   const models = new Set<string>();
@@ -74,8 +82,8 @@ function assertModelsDecided(others: BetterAuthPlugin[], options: ResolvedOption
     if (undecided.length > 0) owners.push(`  ${id}: ${undecided.join(", ")}`);
   }
   if (models.size === 0) return;
-  const neverShared = neverSharedModels(others);
-  const sharable = [...models].filter((model) => !neverShared.includes(model));
+  const unsharable = others.flatMap((plugin) => neverShared(ctx, plugin).models);
+  const sharable = [...models].filter((model) => !unsharable.includes(model));
   refuse(
     "some models of other plugins are neither scoped nor shared:",
     ...owners,
@@ -99,23 +107,25 @@ const NEVER_SHARED: Readonly<Record<string, { models?: string[]; because: string
   stripe: { models: ["subscription"], because: "would outlive the tenant" },
 };
 
-const neverSharedModels = (others: BetterAuthPlugin[]) =>
-  others.flatMap(({ id, schema }) => {
-    const found = Object.hasOwn(NEVER_SHARED, id) ? NEVER_SHARED[id] : undefined;
-    const models = Object.keys(schema ?? {});
-    return found ? models.filter((model) => found.models?.includes(model) ?? true) : [];
-  });
+function neverShared(ctx: AuthContext, plugin: BetterAuthPlugin) {
+  const { id, schema } = plugin;
+  const known = Object.hasOwn(NEVER_SHARED, id) ? NEVER_SHARED[id] : undefined;
+  const because = known?.because ?? whyKeysAreScoped(ctx, plugin);
+  const models = because ? Object.keys(schema ?? {}) : [];
+  return { because, models: models.filter((model) => known?.models?.includes(model) ?? true) };
+}
 
 function assertNotShared(
+  ctx: AuthContext,
   others: BetterAuthPlugin[],
   { scopedModels, sharedModels }: ResolvedOptions,
 ) {
   for (const owner of others) {
-    const neverShared = neverSharedModels([owner]);
-    const shared = sharedModels.filter((model) => neverShared.includes(model));
+    const { models, because } = neverShared(ctx, owner);
+    const shared = sharedModels.filter((model) => models.includes(model));
     if (shared.length === 0) continue;
     refuse(
-      `sharedModels: ${list(shared)} cannot be shared. What one tenant stores there ${NEVER_SHARED[owner.id]?.because}.`,
+      `sharedModels: ${list(shared)} cannot be shared. What one tenant stores there ${because}.`,
       "Set this option instead, and run the migrations:",
       `  scopedModels: ${list([...scopedModels, ...shared])},`,
     );

@@ -38,7 +38,8 @@ export async function start(
   hooks: OwnHooks,
 ) {
   await prepareScopes();
-  const { assertDecided } = await import("./decided");
+  const { assertDecided, findKeyStorages } = await import("./decided");
+  await findKeyStorages(ctx.options.plugins);
   const { policyOf, latePolicyOptions, latePolicyContext, guardInternalAdapter } = await import(
     "./tenants/enforce"
   );

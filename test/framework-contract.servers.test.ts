@@ -1,8 +1,18 @@
+import { apiKey } from "@better-auth/api-key";
+import { passkey } from "@better-auth/passkey";
 import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "better-auth";
 import { APIError, createAuthEndpoint, createAuthMiddleware, signInEmail } from "better-auth/api";
 import { makeSignature } from "better-auth/crypto";
 import { getMigrations } from "better-auth/db/migration";
-import { admin, oauthPopup } from "better-auth/plugins";
+import {
+  admin,
+  deviceAuthorization,
+  jwt,
+  oauthPopup,
+  organization,
+  siwe,
+  twoFactor,
+} from "better-auth/plugins";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { tenantAuth } from "../src/index";
 import { DEFAULT_SECRET } from "../src/oauth/log-lines";
@@ -265,6 +275,30 @@ it("the sign-in that a plugin brings stays, wherever we stand and whoever shares
     const { data } = await browser.post("/sign-in/email", somebody());
     expect(data).toEqual({ by: "the plugin" });
   }
+});
+
+it("official plugins say whose id is in a column, except for these", () => {
+  const teams = { teams: { enabled: true }, dynamicAccessControl: { enabled: true } } as const;
+  const ethereum = { domain: "x", getNonce: async () => "", verifyMessage: async () => true };
+  // Those whose models may be shared.
+  const plugins: BetterAuthPlugin[] = [
+    organization(teams),
+    deviceAuthorization(),
+    siwe(ethereum),
+    passkey(),
+    apiKey(),
+    twoFactor(),
+    jwt(),
+  ];
+  const silent = plugins.flatMap(({ schema = {} }) =>
+    Object.entries(schema).flatMap(([model, { fields }]) =>
+      Object.keys(fields)
+        .filter((field) => /(user|session|reference|owner|organization)Id$|By$/i.test(field))
+        .filter((field) => !fields[field]?.references && !["user", "session"].includes(model))
+        .map((field) => `${model}.${field}`),
+    ),
+  );
+  expect(silent.sort()).toEqual(["apikey.referenceId", "deviceCode.userId"]);
 });
 
 it("better-auth's secret of last resort is the one that we know", async () => {

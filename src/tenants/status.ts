@@ -11,6 +11,7 @@ import { findTenantById, noteChange, sinceOf, type Tenant } from "./find";
 import {
   deleteAllOf,
   despiteDeadlocks,
+  forgetSessions,
   forgetSideBySide,
   LATEST_ARRIVAL_MS,
   later,
@@ -178,7 +179,7 @@ async function forgetAll(ctx: AuthContext): Promise<void> {
       limit: PAGE,
     });
     const ids = users.map(({ id }) => id);
-    await forgetSideBySide(ctx, ids, "sessions");
+    await forgetSideBySide(ctx, ids, forgetSessions);
     if (ids.length < PAGE) return;
     last = ids.at(-1);
   }

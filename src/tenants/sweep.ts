@@ -1,5 +1,6 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
+import type { SecondaryStorage } from "better-auth/db";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { isMySQL } from "../border/border";
 import { rootCause } from "../framework";
@@ -13,7 +14,7 @@ import { rootCause } from "../framework";
 export const PAGE = 5_000;
 /** How many ids are in a statement; there are databases that take 100 parameters at most. */
 const CHUNK = 90;
-/** How many users are forgotten at a time. */
+/** How many ids are forgotten at a time. */
 const LANES = 20;
 /** By when every process knows that a tenant is gone or suspended: it is remembered for ten seconds. */
 export const LATEST_ARRIVAL_MS = 11_000;
@@ -58,17 +59,17 @@ export async function emptyScope(
   // Users last: they would take their rows in the other tables along, one user at a time.
   for (const model of models.toReversed()) {
     if (!ctx.tables[model]) continue;
-    const ofUsers = model === "user" ? tablesOfUsers(ctx, models) : [];
-    const forgets = model === "user" && ctx.options.secondaryStorage;
-    if (!forgets && !ofUsers.length) {
+    const owned = ownedTables(ctx, models, model);
+    const forget = ctx.options.secondaryStorage && FORGET.get(model);
+    if (!forget && !owned.length) {
       rows[model] = await deleteAllOf(adapter, model);
       continue;
     }
     rows[model] = await deleteById(adapter, model, async (ids) => {
       // Before the rows: without them nobody knows any more whose sessions there are.
-      if (forgets) await forgetSideBySide(ctx, ids);
-      for (const table of ofUsers) await deleteByIds(adapter, table, ids);
-      for (const id of ids) userIds.push(id);
+      if (forget) await forgetSideBySide(ctx, ids, forget);
+      for (const table of owned) await deleteByIds(adapter, table, ids);
+      if (model === "user") for (const id of ids) userIds.push(id);
     });
   }
   return userIds;
@@ -117,58 +118,92 @@ async function deleteByIds(
 }
 
 /**
- * Tables of plugins that belong to users and to no tenant: two-factor secrets, say. Where the
- * database has foreign keys it would take those rows along; not every database has.
+ * Tables of plugins that belong to rows of a model and to no tenant: two-factor secrets, say. Where
+ * the database has foreign keys it would take those rows along; not every database has.
  */
-function tablesOfUsers({ tables }: AuthContext, confined: string[]) {
-  const user = tables.user?.modelName;
+function ownedTables({ tables, options }: AuthContext, confined: string[], owner: string) {
+  const names = [owner, tables[owner]?.modelName];
+  const unreferenced = UNREFERENCED.filter(
+    ({ plugin, owners }) =>
+      owners.includes(owner) && options.plugins?.some(({ id }) => id === plugin),
+  );
   return Object.entries(tables).flatMap(([model, { fields }]) =>
     Object.entries(fields).flatMap(([field, { references }]) => {
-      const cascades = (references?.onDelete ?? "cascade") === "cascade";
-      const isUser = references?.model === user || references?.model === "user";
-      return isUser && cascades && !confined.includes(model) ? [{ model, field }] : [];
+      const isOwned = references
+        ? names.includes(references.model) && (references.onDelete ?? "cascade") === "cascade"
+        : unreferenced.some((column) => column.model === model && column.field === field);
+      return isOwned && !confined.includes(model) ? [{ model, field }] : [];
     }),
   );
 }
 
-/** Each user costs a few trips to the storage, and there may be many users. */
+/**
+ * Columns of official plugins that hold the id of somebody without saying so in the schema. A row
+ * that is left there is a key or a code of whoever gets that number next.
+ *
+ * Guarded by "official plugins say whose id is in a column, except for these".
+ */
+const UNREFERENCED = [
+  {
+    plugin: "api-key",
+    model: "apikey",
+    field: "referenceId",
+    owners: ["user", "organization"],
+  },
+  { plugin: "device-authorization", model: "deviceCode", field: "userId", owners: ["user"] },
+];
+
+/** Takes what belongs to an id away from a storage. Runs inside the scope that it is in. */
+type Forget = (storage: SecondaryStorage, id: string) => Promise<void>;
+
+/** Each id costs a few trips to the storage, and there may be many. */
 export async function forgetSideBySide(
-  ctx: AuthContext,
-  userIds: string[],
-  what: "sessions" | "all" = "all",
+  { options: { secondaryStorage } }: AuthContext,
+  ids: string[],
+  forget: Forget = forgetUser,
 ): Promise<void> {
-  const share = Math.ceil(userIds.length / LANES);
-  const lanes = Array.from({ length: LANES }, (_, lane) =>
-    userIds.slice(lane * share, (lane + 1) * share),
-  );
-  await Promise.all(lanes.map((ids) => forgetUsers(ctx, ids, what)));
+  if (!secondaryStorage) return;
+  const share = Math.ceil(ids.length / LANES);
+  const lanes = Array.from({ length: LANES }, async (_, lane) => {
+    for (const id of ids.slice(lane * share, (lane + 1) * share))
+      await forget(secondaryStorage, id);
+  });
+  await Promise.all(lanes);
 }
 
-/** Ends the sessions of users, and their API keys where all has to go. Runs inside their scope. */
-async function forgetUsers(
-  { options }: AuthContext,
-  userIds: string[],
-  what: "sessions" | "all",
-): Promise<void> {
-  const storage = options.secondaryStorage;
-  if (!storage) return;
-  const read = async (key: string) => {
-    const stored = await storage.get(key);
-    return typeof stored === "string" ? JSON.parse(stored) : stored;
-  };
-  for (const userId of userIds) {
-    const sessions = `active-sessions-${userId}`;
-    for (const { token } of (await read(sessions)) ?? []) await storage.delete(token);
-    await storage.delete(sessions);
-    if (what === "sessions") continue;
-    // As @better-auth/api-key stores them: a list for each user, and two entries for each key.
-    const keys = `api-key:by-ref:${userId}`;
-    for (const id of (await read(keys)) ?? []) {
-      const stored = await read(`api-key:by-id:${id}`);
-      await Promise.all(
-        [`by-id:${id}`, stored?.key].map((key) => storage.delete(`api-key:${key}`)),
-      );
-    }
-    await storage.delete(keys);
-  }
+export const forgetSessions: Forget = async (storage, userId) => {
+  const sessions = `active-sessions-${userId}`;
+  for (const { token } of (await read(storage, sessions)) ?? []) await storage.delete(token);
+  await storage.delete(sessions);
+};
+
+/** As @better-auth/api-key stores them: a list for each owner, and two entries for each key. */
+const forgetKeys: Forget = async (storage, ownerId) => {
+  const keys = `api-key:by-ref:${ownerId}`;
+  for (const id of (await read(storage, keys)) ?? []) await forgetKey(storage, id);
+  await storage.delete(keys);
+};
+
+const forgetKey: Forget = async (storage, id) => {
+  const stored = await read(storage, `api-key:by-id:${id}`);
+  if (!stored) return;
+  const entries = [`by-id:${id}`, stored.key];
+  await Promise.all(entries.map((entry) => storage.delete(`api-key:${entry}`)));
+};
+
+const forgetUser: Forget = async (storage, id) => {
+  await forgetSessions(storage, id);
+  await forgetKeys(storage, id);
+};
+
+/** By model. Keys with a row are not in the list of their owner: the storage only has copies. */
+const FORGET = new Map([
+  ["user", forgetUser],
+  ["organization", forgetKeys],
+  ["apikey", forgetKey],
+]);
+
+async function read(storage: SecondaryStorage, key: string) {
+  const stored = await storage.get(key);
+  return typeof stored === "string" ? JSON.parse(stored) : stored;
 }

@@ -1,5 +1,5 @@
 import { apiKey } from "@better-auth/api-key";
-import { organization, twoFactor } from "better-auth/plugins";
+import { deviceAuthorization, organization, twoFactor } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { runInTenant } from "../../src/index";
 import type { Browser } from "../support/browser";
@@ -144,6 +144,62 @@ it("threat: sessions survive deletion. Nothing of its users is left in secondary
   expect(mentions(platform.id)).toBeGreaterThan(2);
   expect(await world.whoIs(platform)).toMatchObject({ id: platform.id });
 });
+
+const ORGANIZATION = ["organization", "member", "invitation"];
+const OWNERS = [
+  { configId: "default" },
+  { configId: "organization", references: "organization" as const },
+];
+
+/** Somebody at a place makes a key of their own and one of an organization. */
+async function makeKeys(world: World, place: Place) {
+  const person = await world.as("jane", place);
+  const body = { name: "Org", slug: person.id };
+  const { data: org } = await person.post<{ id: string }>("/organization/create", body);
+  const ofOrganization = { configId: "organization", organizationId: org.id };
+  for (const body of [{}, ofOrganization]) {
+    expect((await person.post("/api-key/create", body)).status).toBe(200);
+  }
+  return person;
+}
+
+it("R10: rows of its people and organizations go with it where tenants share them", async () => {
+  const world = await createWorld({
+    plugins: [organization(), apiKey(OWNERS), deviceAuthorization()],
+    tenant: { scopedModels: ORGANIZATION, sharedModels: ["apikey", "deviceCode"] },
+  });
+  for (const place of PLACES) {
+    const person = await makeKeys(world, place);
+    const device = { client_id: "tv" };
+    const { data } = await person.post<{ user_code: string }>("/device/code", device);
+    await person.get("/device", { query: { user_code: data.user_code } });
+    await person.post("/device/approve", { userCode: data.user_code });
+  }
+  expect([await world.rows("apikey"), await world.rows("deviceCode")]).toEqual([6, 3]);
+  await world.api.deleteTenant({ body: { tenantId: world.ids.acme } });
+  expect([await world.rows("apikey"), await world.rows("deviceCode")]).toEqual([4, 2]);
+});
+
+it.each([false, true])(
+  "R10: its API keys go from the secondary storage, whoever owns them, with fallbackToDatabase: %s",
+  async (fallbackToDatabase) => {
+    const { entries, storage: secondaryStorage } = mapStorage();
+    const storage = { storage: "secondary-storage", fallbackToDatabase } as const;
+    const world = await createWorld({
+      plugins: [organization(), apiKey(OWNERS.map((owner) => ({ ...owner, ...storage })))],
+      tenant: { scopedModels: [...ORGANIZATION, "apikey"] },
+      auth: { secondaryStorage },
+    });
+    const { acme, globex } = world.ids;
+    for (const place of ["acme", "globex"] as const) await makeKeys(world, place);
+    const count = (id: string) =>
+      [...entries.keys()].filter((key) => key.includes(`${id}:api-key:`)).length;
+    const before = count(globex);
+    expect([count(acme), before >= 4]).toEqual([before, true]);
+    await world.api.deleteTenant({ body: { tenantId: acme } });
+    expect([count(acme), count(globex)]).toEqual([0, before]);
+  },
+);
 
 const advanced = { disableOriginCheck: false, database: { generateId: "serial" } } as const;
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
