@@ -38,6 +38,7 @@ export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void 
   assertModelsDecided(ctx, others, options);
   assertNotShared(ctx, others, options);
   assertKeysConfined(others);
+  assertOwnCallbacks(others);
   for (const model of options.scopedModels) assertTableName(ctx, others, model);
   assertNamesAreFree(ctx, others, options);
   if (Object.keys(options.tenantRoles).length && !ctx.tables.user?.fields.role) {
@@ -130,6 +131,22 @@ function assertNotShared(
       `  scopedModels: ${list([...scopedModels, ...shared])},`,
     );
   }
+}
+
+/**
+ * A code that comes back to a callback of all providers goes to the provider that the state was made
+ * for. A hostile one could send people on to another tenant's provider, and would be handed the code
+ * that comes back from there. The issuer in the answer (RFC 9207) does not help: a provider has the
+ * issuer that its tenant has written down.
+ */
+function assertOwnCallbacks({ options }: AuthContext, others: BetterAuthPlugin[]) {
+  const isShared = others.some(({ id, options }) => id === "sso" && options?.redirectURI?.trim());
+  if (!isShared) return;
+  refuse(
+    "redirectURI of sso(): identity providers of different tenants cannot share a callback. Whoever runs one of them could get hold of the codes of another, and sign in as its people.",
+    "Leave it out, and register at each identity provider the redirect URI that is its own:",
+    `  ${options.basePath ?? "/api/auth"}/sso/callback/<providerId>`,
+  );
 }
 
 /**

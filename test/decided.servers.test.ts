@@ -97,6 +97,17 @@ describe("R11: models of other plugins", () => {
     expect(refused.scopedModels).toEqual(models);
   });
 
+  it("identity providers of tenants do not share a callback", async () => {
+    const tenant = { scopedModels: ["ssoProvider"] };
+    for (const redirectURI of ["/sso/callback", "https://app.example/back"]) {
+      const { message } = await refusal({ plugins: [sso({ redirectURI })], tenant });
+      expect(message).toContain("redirectURI of sso()");
+      expect(message).toContain("\n  /api/auth/sso/callback/<providerId>");
+    }
+    // To better-auth this is none.
+    await expectToWork({ plugins: [sso({ redirectURI: " " })], tenant });
+  });
+
   it("the lines hold what the application has decided already", async () => {
     const plugins = [unknownPlugin("crm", "lead", "deal", "label"), passkey()];
     const tenant = { scopedModels: ["deal"], sharedModels: ["label"] };

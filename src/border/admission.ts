@@ -131,8 +131,7 @@ async function hasVerifiedAddress(
 
 /** A tenant's identity provider says whose the addresses of a domain are that was verified for it. */
 function isVouchedFor(email: unknown, way: string | undefined): boolean {
-  const domains = (notes().vouchedDomains ?? "").toLowerCase().split(/[\s,]+/);
-  return way === "sso" && isAddressOf(domains.filter(Boolean), email);
+  return way === "sso" && isAddressOf(notes().vouchedDomains ?? [], email);
 }
 
 /** Either of both, by the model of a new row, which is changed as the policy says. */

@@ -9,6 +9,10 @@ import type { PolicyOf } from "./border";
  * late, from the scope of the moment. So better-auth gives its own answers and sends its own mails.
  */
 
+/** A plain domain name: no address, no wildcard, and ASCII only. */
+export const DOMAIN =
+  /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/i;
+
 /** Whether an address is of one of the domains: of the domain itself, and of none below it. */
 export const isAddressOf = (domains: readonly string[], email: unknown): boolean =>
   domains.includes(String(email).toLowerCase().split("@").at(-1) ?? "");

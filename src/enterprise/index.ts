@@ -6,7 +6,7 @@ import { barDeactivated, followDirectory, SCIM_USER } from "./scim";
 import { askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
 import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
 import { guardProviders, offeredProviders, SSO_PROVIDER, usableProviders } from "./sso-rows";
-import { labelStartedFlow, nameStartedFlow } from "./sso-state";
+import { labelStartedFlow, nameStartedFlow, refuseSharedCallback } from "./sso-state";
 
 /*
  * What better-auth's packages for identity providers of customers need inside tenants: sso() and
@@ -32,6 +32,7 @@ export function confineEnterprise(
     ...hooks,
     before: [
       ...hooks.before,
+      refuseSharedCallback,
       enterByProvider(border),
       nameStartedFlow(border),
       requireSSOManager(border, options),

@@ -31,7 +31,6 @@ const LOGOUT = "/sso/saml2/sp/slo/:providerId";
 
 /** The endpoints that identity providers call or send people to, and the row that they show. */
 const NAMERS: Readonly<Record<string, Namer>> = {
-  "/sso/callback": () => ({ model: "ssoProvider", field: "providerId", value: undefined }),
   "/sso/callback/:providerId": byProvider("params"),
   "/sso/saml2/sp/acs/:providerId": byProvider("params"),
   [LOGOUT]: byProvider("params"),

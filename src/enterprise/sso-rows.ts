@@ -6,6 +6,7 @@ import { PLATFORM } from "../schema";
 import { getTenantId, notes } from "../scope/scope";
 import { asKey, keepLastAdmin, noteDirectoryUser, SCIM_USER } from "./scim";
 import { type AskForHosts, hasRelayState } from "./sso-addresses";
+import { assertPlainDomains, plainDomains } from "./sso-domains";
 import { decryptConfigs, encryptConfigs, withoutSecrets } from "./sso-secrets";
 import { assertStartedHere } from "./sso-state";
 
@@ -48,6 +49,7 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
       if (hasRelayState(border, call.model)) await askForHosts(found);
       return found;
     }
+    assertPlainDomains({ ...call.data, ...call.update, ...call.set });
     // Inside of a transaction, what is below the border is the transaction's adapter.
     if (name === "create") return create({ ...border, raw }, call, run);
     const { ctx } = border;
@@ -101,7 +103,7 @@ async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
   const note = notes();
   const { managing } = note;
   const row = await decryptConfigs(ctx, found as Row, managing !== undefined);
-  note.vouchedDomains = row.domainVerified ? String(row.domain) : undefined;
+  note.vouchedDomains = row.domainVerified ? plainDomains(row.domain) : undefined;
   // better-auth lets only the person who has registered a provider see and change it. Here it
   // belongs to the tenant, and this is somebody who may manage that.
   return managing ? { ...row, userId: managing.userId } : row;

@@ -1,5 +1,5 @@
 import type { HookEndpointContext } from "better-auth";
-import { createAuthMiddleware, isAPIError } from "better-auth/api";
+import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { Border } from "../border/border";
 import type { AfterHook, BeforeHook } from "../framework";
 import {
@@ -19,9 +19,9 @@ import { settle } from "../scope/settle";
 
 /*
  * The state of an OpenID Connect flow that a tenant has started carries the tenant in front, as
- * the states of social sign-in do. Providers that the application has configured for everybody, and
- * callbacks that all providers share, have no row that could name it. Which provider a state is for
- * is in the part of better-auth's state that no client can write.
+ * the states of social sign-in do. Providers that the application has configured for everybody have
+ * no row that could name it. Which provider a state is for is in the part of better-auth's state that
+ * no client can write, and which one has answered is in the address of its callback.
  */
 
 const bindingOf = async (border: Border, tenantId: string): Promise<Binding> => ({
@@ -53,6 +53,21 @@ const CALLBACK = "/sso/callback/:providerId";
 const SHARED_CALLBACK = "/sso/callback";
 
 /**
+ * better-auth has it whether `redirectURI` is set or not. No flow ends there, but a provider may know
+ * the address from before, and a code that arrives there would go to whichever provider the state
+ * names: to that of another tenant, too.
+ */
+export const refuseSharedCallback: BeforeHook = {
+  matcher: ({ path }) => path === SHARED_CALLBACK,
+
+  handler: createAuthMiddleware(async () => {
+    throw new APIError("NOT_FOUND", {
+      message: `Each identity provider has a callback of its own: ${CALLBACK}`,
+    });
+  }),
+};
+
+/**
  * A state that is kept in a cookie is no row of a tenant's, and its label can be taken away. So the
  * tenant is in the state as well.
  */
@@ -67,8 +82,7 @@ export const nameStartedFlow = (border: Border): BeforeHook => ({
 
 /** Asked before people are looked up: what somebody has started elsewhere does not end here. */
 export async function assertStartedHere(): Promise<void> {
-  const { path } = currentEndpoint() ?? {};
-  if (path !== CALLBACK && path !== SHARED_CALLBACK) return;
+  if (currentEndpoint()?.path !== CALLBACK) return;
   const starter = await starterOf();
   if (starter !== undefined && starter !== getTenantId()) throw stateMismatch();
 }

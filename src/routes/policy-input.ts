@@ -3,7 +3,7 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import * as z from "zod";
 import { borderOf } from "../border/border";
-import { isAddressOf } from "../border/late-policy";
+import { DOMAIN, isAddressOf } from "../border/late-policy";
 import { allows } from "../border/ways";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { listOAuthConfigs } from "../oauth/config-store";
@@ -24,7 +24,6 @@ const PLUGINS: Partial<Record<SignInMethod, string[]>> = {
   device: ["device-authorization", "electron"],
 };
 
-const DOMAIN = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/;
 const METHOD = /^(password|social|social:.+)$/;
 
 const isMethod = (name: unknown): name is SignInMethod =>

@@ -81,7 +81,7 @@ export interface Notes {
   /** Who manages the identity providers of the scope, and whether they belong somewhere else. */
   managing?: { userId: string; isGuest: boolean };
   /** The domains that the identity provider of the request was shown to speak for. */
-  vouchedDomains?: string | undefined;
+  vouchedDomains?: readonly string[] | undefined;
   /** True where the directory of the tenant asks: it makes users whom the tenant wants to have. */
   directory?: boolean;
   /** The user whom the directory asks about, and the one whom it has just deleted. */

@@ -45,6 +45,24 @@ describe.each(databases)("identity providers in the database, on %s", (database)
     database,
   );
 
+  it.each([
+    "other.example/ acme.example",
+    "https://acme.example",
+    "acme.example other.example",
+    "acme.example, *.acme.example",
+    "münchen.example",
+    "acme",
+    " , ",
+  ])("are for plain domain names, not for %j", async (domain) => {
+    const { providerId, admin } = await world.newTenant({ domain: "Acme.example, other.example" });
+    await world.unchanged(async () => {
+      const update = await admin.post("/sso/update-provider", { providerId, domain });
+      expectRefused(update, 400, "INVALID_DOMAIN");
+      const body = world.oidc(`${providerId}-2`, { domain });
+      expectRefused(await admin.post("/sso/register", body), 400, "INVALID_DOMAIN");
+    });
+  });
+
   it("have ids that are unique across all tenants, also when two ask at once", async () => {
     await world.register("acme", "okta");
     for (const place of ["globex", "platform"]) {
@@ -138,11 +156,16 @@ describe.each(databases)("the domain of a provider has to be verified, on %s", (
 
   it.each([
     ["acme.example", true],
+    ["other.example, Acme.example", true],
     ["other.example", false],
+    // Stored before it was refused: better-auth verifies other.example alone.
+    ["other.example/ acme.example", false],
+    ["https://other.example/x\tacme.example", false],
   ])("and proves an address if it is the same one: %s", async (domain, isProven) => {
     const verified = async () => {
-      const { id, providerId } = await world.newTenant({ domain });
+      const { id, providerId } = await world.newTenant();
       expect((await methodsOf(world, id)).sso).toEqual([]);
+      await write(world, providerId, "domain", domain);
       await write(world, providerId, "domainVerified", database === "sqlite" ? 1 : true);
       expect((await methodsOf(world, id)).sso).toEqual([{ id: providerId }]);
       return { id, signIn: () => world.ssoSignIn(id, providerId) };

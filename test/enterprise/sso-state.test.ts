@@ -2,6 +2,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { bySubdomain, type ResolveTenant, type ResolveTenantContext } from "../../src/index";
 import { createSamlProvider } from "../../src/testing/saml";
 import type { Browser } from "../support/browser";
+import { startIdentityProvider } from "../support/identity-provider";
+import { BASE_URL } from "../support/instance";
 import type { Where } from "../support/world";
 import {
   ADA,
@@ -91,15 +93,6 @@ describe("OpenID Connect in a tenant", () => {
     expect(await atHosts.whoIs(browser, "acme")).toMatchObject({ tenantId: atHosts.ids.acme });
   });
 
-  it("works with one callback for all providers", async () => {
-    const shared = await createSSOWorld({ sso: { redirectURI: "/sso/callback" } });
-    await shared.register("acme", "acme-okta");
-    const { browser, back } = await shared.underWay("acme", "acme-okta");
-    expect(back.pathname).toBe("/api/auth/sso/callback");
-    expect((await browser.get(back.href)).location).toBe("/welcome");
-    expect(await shared.whoIs(browser)).toMatchObject({ tenantId: shared.ids.acme });
-  });
-
   it("ends where it has begun, also with the state in a cookie and no label", async () => {
     const inCookie = await createSSOWorld({
       sso: everybodys,
@@ -184,6 +177,31 @@ describe("R6: a state of a tenant", () => {
       await expectRefused(browser, back);
     }
   });
+});
+
+it("threat: mix-up: a hostile provider that sends people on to another place's gets no code of it", async () => {
+  const hostile = await startIdentityProvider();
+  const world = await createSSOWorld({ sso: everybodys, trustedOrigins: [hostile.issuer] });
+  await world.register("acme", "acme-okta");
+  await world.register("globex", oidc(hostile, "globex-idp"));
+  for (const [place, providerId] of [
+    ["acme", "acme-okta"],
+    ["platform", "everybodys"],
+  ] as const) {
+    // Its own address, and the one for all providers, which it may know from before.
+    for (const path of [`/sso/callback/${providerId}`, "/sso/callback"]) {
+      const victim = world.at("platform");
+      const { data: theirs } = await world.start("globex", "globex-idp", victim);
+      const lure = new URL((await world.start(place, providerId)).data.url);
+      lure.searchParams.set("state", new URL(theirs.url).searchParams.get("state") ?? "");
+      lure.searchParams.set("redirect_uri", BASE_URL + path);
+      const back = new URL(await world.provider.authorize(lure.href, "ada"));
+      expect(back.href).toContain(`${BASE_URL}${path}?`);
+      await victim.get(back.href);
+      expect(hostile.exchanges(), path).toEqual([]);
+      expect(await world.whoIs(victim)).toBe(null);
+    }
+  }
 });
 
 it("a tenant that is suspended lets nobody in by its provider", async () => {

@@ -35,6 +35,7 @@ const SENTENCES: Record<string, string> = {
   INVITATION_EMAIL_MISMATCH: "This invitation is for another email address.",
   USER_ALREADY_IN_TENANT: "There is already an account with this email address.",
   ROLE_NOT_ALLOWED: "You cannot give this role.",
+  INVALID_DOMAIN: "Please enter domains such as example.com.",
   // What better-auth finds at the issuer of an identity provider.
   discovery_invalid_url: "Please enter the issuer as an address such as https://acme.okta.com.",
   discovery_not_found: "There is no OpenID Connect provider at this issuer.",
