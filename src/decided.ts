@@ -38,7 +38,7 @@ export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void 
   assertModelsDecided(ctx, others, options);
   assertNotShared(ctx, others, options);
   assertKeysConfined(others);
-  assertOwnCallbacks(others);
+  assertOwnCallbacks(ctx, others);
   for (const model of options.scopedModels) assertTableName(ctx, others, model);
   assertNamesAreFree(ctx, others, options);
   if (Object.keys(options.tenantRoles).length && !ctx.tables.user?.fields.role) {
