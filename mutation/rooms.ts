@@ -15,7 +15,7 @@ export const ROOMS: Record<string, string[]> = {
     "plugins/oauth",
     "invitations/accept",
   ],
-  "src/scope/": ["naming", "border", "flows/server-code"],
+  "src/scope/": ["border/reach", "flows/server-code", "naming", "border"],
   "src/oauth/": ["routes/oauth-configs", "routes/sign-in", "plugins/oauth", "tenants/events"],
   "src/tenants/": ["routes", "enterprise/scim", "faults/deletion"],
   "src/routes/management.ts": ["routes", "tenants", "invitations"],

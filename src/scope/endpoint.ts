@@ -59,8 +59,9 @@ type Marked = { [STAND_IN]?: StandIn };
 export const standInOf = ({ context }: { context: object }): StandIn | undefined =>
   (context as Marked)[STAND_IN];
 
-export const markStandIn = (context: object, standIn: StandIn): void =>
-  void Object.assign(context, { [STAND_IN]: standIn });
+export function markStandIn(context: object, standIn: StandIn): void {
+  Object.assign(context, { [STAND_IN]: standIn });
+}
 
 /** The path that a request came to before it went on at another endpoint. */
 export const cameTo = ({ context }: { context: object }): string | undefined =>
@@ -102,9 +103,9 @@ export function adminPlugin({ options }: AuthContext) {
 
 /** What an admin endpoint is about, when the request itself is about that endpoint. */
 export function adminTarget(endpoint: Endpoint | undefined): AdminTarget | undefined {
-  if (!endpoint?.path?.startsWith("/admin/") || !isOutermost(endpoint)) return undefined;
-  if (!Object.hasOwn(ADMIN_ENDPOINTS, endpoint.path)) return undefined;
-  return adminPlugin(endpoint.context) && ADMIN_ENDPOINTS[endpoint.path];
+  if (!endpoint?.path || !isOutermost(endpoint)) return undefined;
+  const target = ADMIN_ENDPOINTS[endpoint.path];
+  return target && adminPlugin(endpoint.context) && target;
 }
 
 /**
@@ -125,5 +126,5 @@ export function settledScope(): Settled | undefined {
 /** Whether this is the session token that the endpoint reads its session by. */
 export function carries({ headers, context }: Endpoint, token: string | undefined): boolean {
   const { name } = context.authCookies.sessionToken;
-  return headers?.get("cookie")?.includes(`${name}=${token}.`) ?? false;
+  return headers?.get("cookie")?.includes(`${name}=${token}.`) === true;
 }

@@ -50,9 +50,9 @@ export async function sessionOf(
   // A plugin may have made a session of its own (an API key's), which says nothing about a tenant.
   if (known) return { ...known.session, tenantId: known.session.tenantId ?? known.user?.tenantId };
   const given = endpoint.headers ?? endpoint.request?.headers;
-  const sent = given && !(given instanceof Headers) ? new Headers(given) : given;
-  const headers = sent?.has("authorization") ? await withBearer(endpoint, sent) : sent;
-  if (!headers?.has("cookie")) return undefined;
+  const sent = given instanceof Headers ? given : new Headers(given);
+  const headers = sent.has("authorization") ? await withBearer(endpoint, sent) : sent;
+  if (!headers.has("cookie")) return undefined;
   const input = { headers, context } as MiddlewareInput;
   if (!isStateful(input as Parameters<typeof isStateful>[0])) {
     return statelessSession({ headers, context });

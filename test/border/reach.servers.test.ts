@@ -1,4 +1,4 @@
-import type { BetterAuthPlugin } from "better-auth";
+import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint, createAuthMiddleware, sessionMiddleware } from "better-auth/api";
 import { admin, bearer } from "better-auth/plugins";
 import { createAccessControl } from "better-auth/plugins/access";
@@ -210,18 +210,26 @@ const backOffice: BetterAuthPlugin = {
   endpoints: { everyone: showing("/admin/everyone"), people: showing("/back-office/people") },
 };
 
-it("a plugin of the application's own gets no reach under /admin, nor in place of better-auth's", async () => {
+it("a plugin of the application's own gets no reach under /admin", async () => {
   const world = await createWorld(reaching(undefined, { plugins: [backOffice] }));
   const people = await meet(world);
   const { admin: operator } = people.platform;
   const { data } = await operator.get("/admin/everyone");
   expect(idsIn(data)).toEqual(idsOf(people, "platform"));
   expect((await world.at("acme", operator).get("/admin/everyone")).status).toBe(401);
+});
 
-  const imitated = { id: "admin", endpoints: { listUsers: showing("/admin/list-users") } };
-  const other = await createWorld({ plugins: [imitated] });
-  const { platform } = await other.janes();
-  expect(idsIn((await platform.get("/admin/list-users")).data)).toEqual([platform.id]);
+it.each(["admin", "people"])("nor does one called %s, in place of better-auth's", async (id) => {
+  const role = { type: "string", required: false, input: false } as const;
+  const imitated: BetterAuthPlugin = {
+    id,
+    endpoints: { listUsers: showing("/admin/list-users") },
+    schema: { user: { fields: { role } } },
+  };
+  const world = await createWorld({ arrange: (ours) => [ours, imitated] });
+  const people = await meet(world);
+  const { data } = await people.platform.admin.get("/admin/list-users");
+  expect(idsIn(data)).toEqual(idsOf(people, "platform"));
 });
 
 // By hosts alone: where nothing names a tenant, a call from a hook does not come back (root 12).
@@ -280,6 +288,19 @@ it("R3: an after hook finds the platform's user by e-mail, for an operator too",
   await world.janes();
   expect((await operator.get("/admin/list-users")).status).toBe(200);
   expect(seen).toEqual([{ in: null, user: expect.objectContaining({ tenantId: null }) }]);
+});
+
+it("R5: what a database hook asks while an operator acts at Acme, nobody asks", async () => {
+  const seen: unknown[] = [];
+  const before = async (_: unknown, ctx: { path?: string; headers?: Headers } | null) => {
+    if (ctx?.path !== "/admin/update-user" || !ctx.headers) return;
+    seen.push(await world.api.getSession({ headers: ctx.headers }));
+  };
+  const auth = { databaseHooks: { user: { update: { before } } } };
+  const world: World = await createWorld({ auth: auth as Partial<BetterAuthOptions> });
+  const body = { userId: (await world.as("jane", "acme")).id, data: { name: "Changed" } };
+  expect((await (await world.operator()).post("/admin/update-user", body)).status).toBe(200);
+  expect(seen).toEqual([null]);
 });
 
 it("an operator by their id ends a session of Acme's by its token, and the server enters where nobody does", async () => {

@@ -1,7 +1,8 @@
+import { getRequestStateAsyncLocalStorage } from "@better-auth/core/context";
 import type { BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
-import { describe, expect, it } from "vitest";
-import { getTenantId } from "../../src/index";
+import { describe, expect, it, vi } from "vitest";
+import { getTenantId, runInTenant } from "../../src/index";
 import { PASSWORD } from "../support/instance";
 import { createWorld, EMAIL, PLACES, type Place, shareWorld, type World } from "../support/world";
 
@@ -172,4 +173,33 @@ it("requests side by side for two tenants and the platform stay apart, 20 each",
     const wrong = `"tenantId" <> (select u."tenantId" from "user" u where u.id = "userId")`;
     expect([await world.rows(table, wrong), await world.rows(table)]).toEqual([0, 3 * TIMES]);
   }
+});
+
+it("a second version of the package in the process does not start: they would not share a tenant", async () => {
+  const shared = Reflect.get(globalThis, Symbol.for("better-auth-tenant"));
+  const { version } = shared;
+  shared.version = version + 1;
+  const starting = expect(createWorld()).rejects.toThrow("two versions of better-auth-tenant");
+  await starting.finally(() => Object.assign(shared, { version }));
+});
+
+it("where a request could see the tenant of another it does not start", async () => {
+  const storage = await getRequestStateAsyncLocalStorage();
+  let latest: ReturnType<typeof storage.getStore>;
+  const spies = [
+    vi.spyOn(storage, "getStore").mockImplementation(() => latest),
+    vi.spyOn(storage, "run").mockImplementation((store, run) => {
+      latest = store;
+      return run();
+    }),
+  ];
+  const starting = expect(createWorld()).rejects.toThrow("requires AsyncLocalStorage");
+  await starting.finally(() => spies.map((spy) => spy.mockRestore()));
+});
+
+it.each(["", undefined])("runInTenant() takes %j for no tenant, and runs nothing", async (id) => {
+  const run = vi.fn();
+  const running = runInTenant(id as string, run);
+  await expect(running).rejects.toThrow("runInTenant() requires the id of a tenant");
+  expect(run).not.toHaveBeenCalled();
 });
