@@ -103,9 +103,10 @@ export function adminPlugin({ options }: AuthContext) {
 
 /** What an admin endpoint is about, when the request itself is about that endpoint. */
 export function adminTarget(endpoint: Endpoint | undefined): AdminTarget | undefined {
-  if (!endpoint?.path || !isOutermost(endpoint)) return undefined;
-  const target = ADMIN_ENDPOINTS[endpoint.path];
-  return target && adminPlugin(endpoint.context) && target;
+  if (!endpoint?.path || !Object.hasOwn(ADMIN_ENDPOINTS, endpoint.path)) return undefined;
+  return isOutermost(endpoint) && adminPlugin(endpoint.context)
+    ? ADMIN_ENDPOINTS[endpoint.path]
+    : undefined;
 }
 
 /**
