@@ -1,7 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { BetterAuthOptions, GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
-import { type Border, type Row, vouchForUser } from "./border/border";
+import { type Border, vouchForUser } from "./border/border";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { lazy } from "./framework";
 import { settledScope } from "./scope/endpoint";
@@ -36,12 +36,7 @@ export function databaseHooks(
         },
       },
     },
-    session: {
-      create: sessionHooks(border),
-      update: {
-        before: async (session: Row) => ({ data: await border.policy.capExpiry(session) }),
-      },
-    },
+    session: { create: sessionHooks(border) },
   } as BetterAuthOptions["databaseHooks"];
 }
 
@@ -57,7 +52,7 @@ function sessionHooks(border: Border) {
       // R14, where the row may never reach the adapter.
       const data = { ...session, tenantId };
       await border.policy.admitRow("session", { ...scope, tenantId }, data, adapter);
-      notes().sessionTokens.add(session.token);
+      notes().sessionTokens.set(session.token, {});
       return { data };
     },
     // Refused while the session was on its way: those that are there are being ended.

@@ -53,6 +53,7 @@ export async function start(
   const packageHooks = parts.confinePackages?.(border, options, enterpriseHooks) ?? enterpriseHooks;
   const allHooks = parts.traced?.(packageHooks, options) ?? packageHooks;
   const runtime = runtimeSchema(schema, confinedModels(options), () => settledScope()?.tenantId);
+  const early = ctx.internalAdapter;
   whenOptionsAreComplete(ctx, (complete) => {
     assertDecided(ctx, options);
     keepSignIn(complete);
@@ -61,6 +62,9 @@ export async function start(
     Object.assign(complete, latePolicyOptions(border.policy, complete));
     latePolicyContext(ctx, border.policy);
     guardInternalAdapter(ctx, options, border);
+    // A plugin may hold on to the one that it saw in its `init`, which runs no hooks of plugins:
+    // neither R8 nor R14 would hold for the sessions that it makes.
+    Object.assign(early, ctx.internalAdapter);
     const storages = [complete.secondaryStorage, ctx.secondaryStorage];
     for (const storage of storages) if (storage) parts.confineStorage?.(storage, border);
     if (options.sessionCookies === "per-tenant" || complete.account?.storeAccountCookie) {

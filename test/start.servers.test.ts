@@ -1,4 +1,4 @@
-import type { BetterAuthPlugin } from "better-auth";
+import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { nextCookies } from "better-auth/next-js";
 import {
@@ -19,7 +19,7 @@ import { sveltekitCookies } from "better-auth/svelte-kit";
 import { tanstackStartCookies } from "better-auth/tanstack-start";
 import { tanstackStartCookies as tanstackSolidCookies } from "better-auth/tanstack-start/solid";
 import { describe, expect, it } from "vitest";
-import { getTenantId } from "../src/index";
+import { getTenantId, runInTenant } from "../src/index";
 import { type InstanceOptions, PASSWORD } from "./support/instance";
 import { combine, ORDERS, SHUFFLED, sample } from "./support/matrix";
 import { CACHES, mapStorage, SORTS, type Store } from "./support/stores";
@@ -150,6 +150,25 @@ describe.each(SIDES)("R11: a plugin %s whose init brings", (_, arrange) => {
     const body = { token: world.lastMail("reset").token, newPassword: "a new password" };
     expect((await world.at("globex").post("/reset-password", body)).status).toBe(400);
     expect((await world.at("acme").post("/reset-password", body)).status).toBe(200);
+  });
+
+  it("nothing, and holds on to the internal adapter: R8 and R14 hold for the sessions it makes", async () => {
+    let kept: AuthContext["internalAdapter"] | undefined;
+    const init = (ctx: AuthContext) => {
+      kept = ctx.internalAdapter;
+    };
+    const { janes, change, ids } = await createWorld({
+      arrange,
+      plugins: [{ id: "holds-on", init }],
+      store: { name: "", storage: () => mapStorage().storage },
+    });
+    const { acme, globex } = await janes();
+    const make = (id: string) => runInTenant(ids.acme, async () => kept?.createSession(id));
+    const refused = (code: string) => ({ body: { code } });
+    await expect(make(globex.id)).rejects.toMatchObject(refused("USER_NOT_IN_TENANT"));
+    expect(await make(acme.id)).toMatchObject({ tenantId: ids.acme });
+    await change("acme", { policy: { methods: ["password"] } });
+    await expect(make(acme.id)).rejects.toMatchObject(refused("SIGN_IN_METHOD_NOT_ALLOWED"));
   });
 
   it("senders, hooks and databaseHooks: links lead home, and hooks run inside the tenant", async () => {

@@ -146,7 +146,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     if (!session) return null;
     const user = session.user as Row | undefined;
     if (!(await mayUse(getBorder(), session, user, raw))) return null;
-    notes().sessionTokens.add(String(session.token));
+    notes().sessionTokens.set(String(session.token), {});
     const home = settled(session.tenantId ?? null);
     return admit({ join: input.join, model: "session" }, home, session);
   }
@@ -180,15 +180,13 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     throw isAPIError(explained) && explained.statusCode === 403 ? explained : error;
   }
 
-  /** A row never changes its tenant. */
-  async function withoutTenant<Data extends Row | undefined>(
-    scope: Settled | undefined,
-    data: Data,
-  ) {
+  /** A row never changes its tenant, and no session lasts longer than the policy says. */
+  async function withoutTenant<T extends Row | undefined>(data: T, scope?: Settled, model = "") {
     if (!scope || !data) return data;
     await vouchForUser(getBorder(), raw, scope, data.userId);
     const { tenantId: _, ...rest } = data;
-    return rest as Data;
+    if (model !== "session") return rest as T;
+    return { ...rest, ...(await getBorder().policy.capExpiry(scope, data, raw)) } as T;
   }
 
   return {
@@ -227,7 +225,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     update: <T>(input: Parameters<DBAdapter["update"]>[0]) =>
       narrow(input, async ({ call, scope: narrowed, model }) => {
         const scope = narrowed && visitorScope(narrowed, input);
-        const data = await withoutTenant(scope, input.update);
+        const data = await withoutTenant(input.update, scope, model);
         if (!model || !scope) return raw.update<T>({ ...call, update: data });
         // Who asks for no row in particular gets none: the tenant alone does not ask for one.
         if (input.where.length === 0) return null;
@@ -244,8 +242,8 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       }),
 
     updateMany: (input) =>
-      narrow(input, async ({ call, scope }) =>
-        raw.updateMany({ ...call, update: await withoutTenant(scope, input.update) }),
+      narrow(input, async ({ call, scope, model }) =>
+        raw.updateMany({ ...call, update: await withoutTenant(input.update, scope, model) }),
       ),
 
     delete: (input) =>
@@ -262,7 +260,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
 
     incrementOne: <T>(input: Parameters<DBAdapter["incrementOne"]>[0]) =>
       narrow(input, async ({ call, scope, model }) => {
-        const set = await withoutTenant(scope, input.set);
+        const set = await withoutTenant(input.set, scope, model);
         return admit({ model }, scope, await raw.incrementOne<T>({ ...call, set }));
       }),
   };

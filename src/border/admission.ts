@@ -153,8 +153,9 @@ export async function admitRow(
 
 /** A session ends when the policy says, whoever makes or prolongs it. */
 export function capExpiry({ session: limits }: TenantPolicy, { expiresAt }: Row) {
-  if (!limits?.expiresIn || !expiresAt) return {};
+  if (!limits?.expiresIn) return {};
   const latest = Date.now() + limits.expiresIn * 1000;
   const given = new Date(expiresAt as Date | string).getTime();
-  return given > latest ? { expiresAt: new Date(latest) } : {};
+  // To better-auth a session that does not end at any date never ends.
+  return given <= latest ? {} : { expiresAt: new Date(latest) };
 }

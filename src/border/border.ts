@@ -75,8 +75,12 @@ export interface PolicyOf {
     row: Row,
     adapter: DBTransactionAdapter,
   ): Promise<Opening | undefined>;
-  /** By when a session has to end. */
-  capExpiry(session: Row): Promise<object | undefined>;
+  /** By when a session of the scope has to end, if that is before the end that it is given. */
+  capExpiry(
+    scope: Settled,
+    session: object,
+    adapter?: DBTransactionAdapter,
+  ): Promise<{ expiresAt?: Date } | undefined>;
   /**
    * Runs a call of the adapter that has to be looked at first; undefined for every other. `raw` is
    * the adapter below the border. Inside of a transaction, that is the transaction's, and everything

@@ -1,3 +1,4 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
 import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { SecondaryStorage } from "better-auth/db";
@@ -6,7 +7,15 @@ import { currentEndpoint, settledScope } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
-import { type Border, borderOf, isState, type Row, type StoredSession, setBorder } from "./border";
+import {
+  type Border,
+  borderOf,
+  isState,
+  type Row,
+  type StoredSession,
+  setBorder,
+  vouchForUser,
+} from "./border";
 import { isImpersonator, mayUse } from "./sessions";
 
 /**
@@ -117,7 +126,7 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
     const tenantId = label?.tenantId ?? null;
     if (label && !(await isOf(settled(label.tenantId), label))) return false;
     if (!(await mayUse(border, { ...session, token: key, tenantId }, user))) return false;
-    notes().sessionTokens.add(key);
+    notes().sessionTokens.set(key, { ...session, tenantId });
     return true;
   }
 
@@ -125,6 +134,28 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
     if (tenantId === null || !label) return tenantId === null && !label;
     if (label.tenantId !== tenantId) return false;
     return label.since === (notes().sweeping ?? (await currentBorder().tenantSince(tenantId)));
+  }
+
+  /**
+   * R8, R14: hooks that run after ours may have changed the session, and it may never reach the
+   * adapter. One that is written without being prolonged keeps its end, as in the database.
+   */
+  async function admitted(scope: Settled, key: string, value: string): Promise<string> {
+    const { session: given, user } = sessionIn(value);
+    if (!given) return value;
+    const border = currentBorder();
+    const session = { ...given, tenantId: scope.tenantId };
+    if (session.userId !== user?.id) {
+      const adapter = await getCurrentAdapter(border.ctx.adapter);
+      await vouchForUser(border, adapter, scope, session.userId);
+      await border.policy.admitRow("session", scope, session, adapter);
+    }
+    const { expiresAt = "" } = session;
+    const before = notes().sessionTokens.get(key)?.expiresAt ?? 0;
+    const isProlonged = !(new Date(expiresAt) <= new Date(before));
+    if (isProlonged) Object.assign(session, await border.policy.capExpiry(scope, { expiresAt }));
+    notes().sessionTokens.set(key, session);
+    return JSON.stringify({ ...(parse(value) as object), session });
   }
 
   return {
@@ -148,13 +179,14 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
       const scope = await scopeOf(key);
       const { tenantId } = scope;
       const at = session ? key : keyIn(scope, key);
+      const kept = session ? await admitted(scope, key, value) : value;
       if (tenantId === null)
-        return raw.set(at, isPlain(value) ? value : withLabel(value, PLATFORM_LABEL), ttl);
+        return raw.set(at, isPlain(kept) ? kept : withLabel(kept, PLATFORM_LABEL), ttl);
       const since = await currentBorder().tenantSince(tenantId);
       if (since === undefined) {
         throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
       }
-      return raw.set(at, withLabel(value, { tenantId, since, session }), ttl);
+      return raw.set(at, withLabel(kept, { tenantId, since, session }), ttl);
     },
 
     delete: async (key) => {

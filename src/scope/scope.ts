@@ -93,8 +93,11 @@ export interface Notes {
   readonly elsewhere: Set<string>;
   /** Users that were read or created through the border, and their tenant (R8). */
   readonly knownUsers: Map<string, KnownUser>;
-  /** Tokens of sessions that the request has made or read: these are stored under their plain token. */
-  readonly sessionTokens: Set<string>;
+  /**
+   * Tokens of sessions that the request has made or read: these are stored under their plain token.
+   * With what secondary storage holds of them.
+   */
+  readonly sessionTokens: Map<string, SessionRow>;
   /** At log level "debug": what named the tenant, and whether the request's line was written. */
   namedBy?: string | undefined;
   traced?: boolean;
@@ -153,7 +156,7 @@ export const settled = (tenantId: string | null, reach: Settled["reach"] = "own"
 const createNotes = (): Notes => ({
   elsewhere: new Set(),
   knownUsers: new Map(),
-  sessionTokens: new Set(),
+  sessionTokens: new Map(),
   hosts: new Map(),
 });
 

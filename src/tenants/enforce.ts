@@ -1,7 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import type { AdapterMethod, Border, PolicyOf } from "../border/border";
+import { type AdapterMethod, type Border, type PolicyOf, vouchForUser } from "../border/border";
 import {
   type Call,
   changeOf,
@@ -73,9 +73,10 @@ export function policyOf(
         return undefined;
       return (await admission()).admitRow(policy ?? {}, model, scope, row, adapter);
     },
-    capExpiry: async (session) => {
-      const policy = now();
-      return policy ? (await admission()).capExpiry(policy, session) : undefined;
+    capExpiry: async ({ tenantId }, session, adapter) => {
+      if (!tenantId || !("expiresAt" in session)) return undefined;
+      const policy = (await recentlySeen(ctx, tenantId, adapter))?.policy;
+      return policy?.session && (await admission()).capExpiry(policy, session);
     },
     guard: (name, call: Call, run, _raw, transaction) => {
       if (border().confinedModel(call.model) === "verification") {
@@ -112,7 +113,7 @@ function guardReservation(
 
 /** What better-auth does in several steps is guarded as a whole. */
 export function guardInternalAdapter(
-  { internalAdapter }: AuthContext,
+  { internalAdapter, options: { secondaryStorage } }: AuthContext,
   options: ResolvedOptions,
   border: Border,
 ) {
@@ -121,9 +122,34 @@ export function guardInternalAdapter(
     notes().reserved ??= new Map();
     return reserveVerificationValue(mark);
   };
+  if (secondaryStorage) keepAsStored(internalAdapter, border);
   // better-auth deletes sessions and accounts first: the last administrator keeps those, too.
   const roles = Object.keys(options.tenantRoles);
   if (!roles.length) return;
   internalAdapter.deleteUser = (userId) =>
     keepAdminsAccounts(roles, border, userId, () => deleteUser(userId));
+}
+
+/**
+ * The storage has looked at a session after all hooks. What better-auth goes on with, caches in a
+ * cookie or stores after the transaction has not been looked at, and has to be the same.
+ */
+function keepAsStored(internalAdapter: AuthContext["internalAdapter"], border: Border): void {
+  const { createSession, updateSession } = internalAdapter;
+  internalAdapter.createSession = async (...call) => {
+    const session = await createSession(...call);
+    if (!session) return session;
+    const scope = await settle(border.readSession);
+    const adapter = await getCurrentAdapter(border.ctx.adapter);
+    const tenantId = await vouchForUser(border, adapter, scope, session.userId);
+    const cap = await border.policy.capExpiry({ ...scope, tenantId }, session, adapter);
+    return Object.assign(session, { tenantId }, cap);
+  };
+  internalAdapter.updateSession = async (token, change) => {
+    const session = await updateSession(token, change);
+    const { expiresAt, tenantId } = notes().sessionTokens.get(token) ?? {};
+    if (!session || !expiresAt) return session;
+    const end = new Date(expiresAt);
+    return Object.assign(session, { tenantId }, session.expiresAt > end && { expiresAt: end });
+  };
 }

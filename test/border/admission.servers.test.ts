@@ -4,8 +4,9 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { OPENER, type Opener } from "../../src/border/trusted";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { PASSWORD } from "../support/instance";
-import { combine, sample } from "../support/matrix";
-import { createWorld, outcome, type SessionAnswer } from "../support/world";
+import { combine, ORDERS, sample } from "../support/matrix";
+import { STORES as ALL_STORES, createStorage } from "../support/stores";
+import { createWorld, outcome, type SessionAnswer, type WorldOptions } from "../support/world";
 import { codeOf, createWays, STORES } from "./ways-in";
 
 const REFUSALS: [code: string, policy: TenantPolicy][] = [
@@ -311,9 +312,82 @@ it("a password has the length that the policy says, wherever one is set", async 
   expect((await at("acme").post("/sign-up/email", long)).status).toBe(200);
 });
 
+/** "Keep me signed in": hooks that make sessions longer, of the application or of a plugin. */
+const longer = {
+  before: async () => ({ data: { expiresAt: new Date(Date.now() + 30 * 24 * 3_600_000) } }),
+};
+const databaseHooks = { session: { create: longer, update: longer } };
+const longerPlugin = { id: "longer", init: () => ({ options: { databaseHooks } }) };
+const HOOKS: [whose: string, more: WorldOptions][] = [
+  ["the application", { auth: { databaseHooks } }],
+  ...ORDERS.map(([name, arrange]): [string, WorldOptions] => [
+    `a plugin, ours ${name}`,
+    { plugins: [longerPlugin], arrange },
+  ]),
+];
+
+it.each(combine(ALL_STORES, HOOKS).map(([store, [whose, more]]) => ({ store, whose, more })))(
+  "a session ends when the policy says, whatever hooks of $whose say: sessions in $store.name",
+  async ({ store: { session, ...store }, more }) => {
+    vi.useFakeTimers({ toFake: ["Date"], now: new Date() });
+    const world = await createWorld({
+      store: { ...store, session: { updateAge: 60, ...session } },
+      ...more,
+    });
+    await world.change("acme", { policy: { session: { expiresIn: 600 } } });
+    const jane = await world.signUp("acme");
+    const left = async (query = {}) => {
+      const { data } = await jane.get<SessionAnswer | null>("/get-session", { query });
+      return data && (new Date(data.session.expiresAt).getTime() - Date.now()) / 1000;
+    };
+    expect(await left()).toBeLessThanOrEqual(600);
+    vi.setSystemTime(Date.now() + 300_000);
+    expect(await left({ disableCookieCache: "true" })).toBe(600);
+    expect(await left()).toBeLessThanOrEqual(600);
+    // Nothing here is about its end, but the hook is.
+    await jane.post("/update-session", {});
+    expect(await left({ disableCookieCache: "true" })).toBeLessThanOrEqual(600);
+    vi.setSystemTime(Date.now() + 601_000);
+    expect(await left()).toBeNull();
+  },
+);
+
+it("a session that hooks give no end ends when the policy says", async () => {
+  for (const expiresAt of [undefined, "never"]) {
+    const before = async () => ({ data: { expiresAt } });
+    const store = { name: "", storage: () => createStorage() };
+    const auth = { databaseHooks: { session: { create: { before: before as never } } } };
+    const { change, signUp } = await createWorld({ store, auth });
+    await change("acme", { policy: { session: { expiresIn: 600 } } });
+    const { data } = await (await signUp("acme")).get<SessionAnswer>("/get-session");
+    const end = new Date(data.session.expiresAt).getTime();
+    expect(end - Date.now()).toBeGreaterThan(590_000);
+    expect(end - Date.now()).toBeLessThanOrEqual(600_000);
+  }
+});
+
+it.each(sample(ALL_STORES, 3))(
+  "a session from before the policy keeps its end, when it is only written anew: in $name",
+  async (store) => {
+    const world = await createWorld({ store });
+    const jane = await world.signUp("acme");
+    await world.change("acme", { policy: { session: { expiresIn: 600 } } });
+    await jane.post("/update-user", { name: "Renamed" });
+    await runInTenant(world.ids.acme, () =>
+      world.context.internalAdapter.updateSession(jane.token, { userAgent: "another" }),
+    );
+    const query = { disableCookieCache: "true", disableRefresh: "true" };
+    const { data } = await jane.get<SessionAnswer>("/get-session", { query });
+    expect(new Date(data.session.expiresAt).getTime() - Date.now()).toBeGreaterThan(6e8);
+  },
+);
+
 it.each(sample(STORES, 2))("a session ends when the policy says: sessions in %s", async (store) => {
   vi.useFakeTimers({ toFake: ["Date"], now: new Date() });
-  const { visitor, setPolicy, person } = await createWays(store, { updateAge: 60 });
+  const { visitor, setPolicy, person } = await createWays(store, {
+    updateAge: 60,
+    ...(store === "stateless" && { auth: { databaseHooks } }),
+  });
   await setPolicy({ session: { expiresIn: 600 } });
   const browser = visitor();
   await browser.post("/sign-in/email", { email: person.email, password: PASSWORD });

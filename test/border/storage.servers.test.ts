@@ -6,7 +6,8 @@ import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
 import { runInScope, settled } from "../../src/scope/scope";
 import { createInstance } from "../support/instance";
-import { createStorage, mapStorage, STORAGE_KINDS, STORAGES } from "../support/stores";
+import { sample } from "../support/matrix";
+import { createStorage, mapStorage, STORAGE_KINDS, STORAGES, STORES } from "../support/stores";
 import {
   createWorld,
   ELSEWHERE,
@@ -158,6 +159,61 @@ it("one-time secrets also kept in the database are confined there as well", asyn
   const elsewhere = await at("globex").post("/reset-password", body);
   expect(outcome(elsewhere)).toEqual([400, "INVALID_TOKEN"]);
   expect((await at("acme").post("/reset-password", body)).status).toBe(200);
+});
+
+it.each(sample(STORES, 4))(
+  "R8: no session is for somebody of elsewhere, or says that it is of elsewhere, whatever hooks make of it: in $name",
+  async ({ session, ...store }) => {
+    let change: object | undefined;
+    const hook = { before: async () => (change ? { data: change } : undefined) as never };
+    const world = await createWorld({
+      store: { ...store, session: { updateAge: 0, ...session } },
+      auth: { databaseHooks: { session: { create: hook, update: hook } } },
+    });
+    const { globex } = await world.janes();
+    const query = { disableCookieCache: "true" };
+    for (const place of ["acme", "platform"] as const) {
+      change = { userId: globex.id };
+      const refused = await world.signIn(place);
+      expect(outcome(refused)).toEqual([403, "USER_NOT_IN_TENANT"]);
+      expect(await world.whoIs(refused.person)).toBe(null);
+      // As passkeys are signed in with: stored after the transaction.
+      const { id } = await world.as("jane", place);
+      const defer = { deferSecondaryStorageWrites: true };
+      const { internalAdapter } = world.context;
+      const made = runInScope(settled(world.ids[place]), () =>
+        internalAdapter.createSession(id, undefined, undefined, undefined, defer),
+      );
+      await expect(made).rejects.toMatchObject({ body: { code: "USER_NOT_IN_TENANT" } });
+      change = { tenantId: world.ids.globex };
+      const { person } = await world.signIn(place);
+      for (const asked of [{}, { query }, {}]) {
+        const { data } = await person.get<SessionAnswer>("/get-session", asked);
+        expect(data?.session).toMatchObject({ userId: id, tenantId: world.ids[place] });
+      }
+      // Prolonged, and given to somebody else.
+      change = { userId: globex.id };
+      expect((await person.get("/get-session", { query })).status).toBe(403);
+      change = undefined;
+      const { data } = await person.get<SessionAnswer>("/get-session");
+      expect(data?.session.userId).toBe(id);
+    }
+  },
+);
+
+it("R14: a hook that gives the session to somebody else of the tenant gives it to nobody whose address is not verified", async () => {
+  let userId: string | undefined;
+  const before = async () => (userId ? { data: { userId } } : undefined) as never;
+  const world = await createWorld({
+    store: { name: "", storage: () => createStorage() },
+    auth: { databaseHooks: { session: { create: { before } } } },
+  });
+  const other = await world.signUp("acme", "other@acme.com");
+  await world.signUp("acme");
+  await world.change("acme", { policy: { emailDomains: ["acme.com"] } });
+  expect((await world.signIn("acme")).status).toBe(200);
+  userId = other.id;
+  expect(outcome(await world.signIn("acme"))).toEqual([403, "EMAIL_NOT_VERIFIED"]);
 });
 
 describe("R10: a name in the storage", () => {

@@ -1,6 +1,7 @@
 // What other plugins hang on better-auth's sign-up and sign-in hangs on this plugin's as well.
 import { createHash } from "node:crypto";
 import { i18n } from "@better-auth/i18n";
+import { createAuthMiddleware } from "better-auth/api";
 import {
   anonymous,
   captcha,
@@ -11,7 +12,7 @@ import {
   openAPI,
 } from "better-auth/plugins";
 import { beforeEach, describe, expect, it } from "vitest";
-import { getTenantId } from "../../src/index";
+import { getTenantId, runInTenant } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
 import { interceptFetch } from "../support/providers";
@@ -252,4 +253,19 @@ describe("openAPI", () => {
     expect(required).toEqual(expect.arrayContaining(names(needed)));
     expect(required.includes("tenantId")).toBe(needed === "tenantId");
   });
+});
+
+it("onRequest, middlewares and onResponse of a plugin run outside of the tenant, unless they enter it", async () => {
+  const seen: unknown[] = [];
+  let tenantId = "";
+  const look = async () => {
+    seen.push(getTenantId(), await runInTenant(tenantId, async () => getTenantId()));
+  };
+  const middleware = createAuthMiddleware(look);
+  const middlewares = [{ path: "/ok", middleware }];
+  const plugin = { id: "looks", onRequest: look, middlewares, onResponse: look };
+  const { at, ids } = await createWorld({ plugins: [plugin] });
+  tenantId = ids.acme;
+  await at("acme").get("/ok");
+  expect(seen).toEqual([null, tenantId, null, tenantId, null, tenantId]);
 });
