@@ -182,11 +182,16 @@ async function sweepTenant(
 
 /**
  * Runs after the commit that created a user. A sign-up that saw its tenant, and was overtaken by
- * the deletion of that tenant, must not leave anybody behind in a tenant that is no more.
+ * the deletion of that tenant, must not leave anybody behind in a tenant that is no more. In a scope
+ * of its own: nobody asks whether an administrator is left there.
  */
 export async function undoIfTenantIsGone(ctx: AuthContext, userId: string): Promise<boolean> {
   const tenantId = getTenantId();
   if (tenantId === null || (await tenantExists(ctx, tenantId))) return false;
-  await ctx.internalAdapter.deleteUser(userId);
+  const { since } = notes();
+  await runInScope(settled(tenantId), async () => {
+    if (since) notes().sweeping = since;
+    await ctx.internalAdapter.deleteUser(userId);
+  });
   return true;
 }
