@@ -203,6 +203,29 @@ it.each(["name", "session"])(
   },
 );
 
+it("R10: a deletion that comes second deletes no new tenant under the number", async () => {
+  const world = await createWorld({ auth: { advanced } });
+  const operator = await world.operator();
+  const tenantId = await createLast(world);
+  // As where one writer waits for the other: the transaction of the second begins late.
+  const { adapter } = world.context;
+  const { transaction } = adapter;
+  const waiting = gate();
+  adapter.transaction = async (run) => {
+    adapter.transaction = transaction;
+    await waiting.pass();
+    return transaction(run);
+  };
+  const second = operator.fork().post("/tenant/delete", { tenantId });
+  await waiting.reached;
+  expect((await operator.post("/tenant/delete", { tenantId })).status).toBe(200);
+  expect(await createLast(world)).toBe(tenantId);
+  const victim = await world.signUp(tenantId, "victim@example.com");
+  waiting.open();
+  await second;
+  expect(await world.whoIs(victim)).toMatchObject({ id: victim.id });
+});
+
 it("R10: a storage that forgets the old tenant slowly keeps the people of a new one under its number", async () => {
   let delay = 0;
   // Every answer of it takes a while.
