@@ -68,15 +68,24 @@ export async function keepAdminAround<T>(
 
 /**
  * Two administrators who demote each other must not both see the other one as left. Writing the
- * tenant's row, with what is in it, locks it until the commit. The turns below do the same in one
- * process, for databases without transactions.
+ * tenant's row locks it until the commit. Only the status is written, and only where it is that
+ * already: what this process remembers may be of a tenant that was deleted elsewhere, whose number
+ * another one has by now. Looked at after the lock, because MySQL goes on showing what a transaction
+ * has read first. The turns below do the same in one process, for databases without transactions.
  */
 export async function lockTenant(adapter: DBTransactionAdapter, tenantId: string, since: string) {
-  await adapter.update({
-    model: "tenant",
-    where: [{ field: "id", value: tenantId }],
-    update: { createdAt: new Date(Number(since)) },
-  });
+  const where = [{ field: "id", value: tenantId }];
+  const isActive = { field: "status", value: "active" };
+  const update = { status: "active" };
+  await adapter.updateMany({ model: "tenant", where: [...where, isActive], update });
+  const select = ["createdAt", "status"];
+  const tenant = await adapter.findOne<Row>({ model: "tenant", where, select });
+  if (!tenant || new Date(tenant.createdAt as Date).getTime() !== Number(since)) {
+    throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  }
+  // Nobody holds the lock of a tenant that has been suspended a moment ago.
+  if ((tenant.status ?? "active") === "active") return;
+  throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
 }
 
 const turns = new Map<string, Promise<unknown>>();

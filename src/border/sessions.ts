@@ -11,7 +11,7 @@ import {
 } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
-import { isValid, scopeOf, settle } from "../scope/settle";
+import { enterTenantOf, isValid, settle } from "../scope/settle";
 import { type Border, borderOf, isInside, OF_KEY, type Row } from "./border";
 
 /**
@@ -26,9 +26,9 @@ export async function mayUse(
   adapter: DBTransactionAdapter = border.raw,
 ): Promise<boolean> {
   const tenantId = session.tenantId ?? null;
-  const isThere = tenantId === null || (await border.openSince(session, adapter)) !== undefined;
-  const known = settledScope() ?? (await settleFromSession(border, session, isThere, adapter));
-  if (!isThere) return false;
+  const since = tenantId === null ? null : await border.openSince(session, adapter);
+  const known = settledScope() ?? (await settleFromSession(border, session, since, adapter));
+  if (since === undefined) return false;
   const isAdmin = adminTarget(currentEndpoint()) !== undefined;
   const scope = isAdmin
     ? await (await reach()).scopeOfAdmin(border, known, session, user, adapter)
@@ -55,19 +55,17 @@ const reach = lazy(() => import("./reach"));
 async function settleFromSession(
   border: Border,
   session: SessionRow,
-  isThere: boolean,
+  since: string | null | undefined,
   adapter: DBTransactionAdapter,
 ): Promise<Settled> {
   const endpoint = currentEndpoint();
   if (!endpoint || !isOutermost(endpoint) || !carries(endpoint, session.token)) {
     return settle(border.readSession, adapter);
   }
-  if (!isThere) return enter(settled(null));
+  if (since === undefined) return enter(settled(null));
   // An expired session is no session, but get-session is about to delete it where it is.
   const settles = isValid(session) || endpoint.path === "/get-session";
-  return settles
-    ? enter({ ...scopeOf(session), tenantId: session.tenantId ?? null })
-    : settle(border.readSession, adapter);
+  return settles ? enterTenantOf({ ...session, since }) : settle(border.readSession, adapter);
 }
 
 /** The way back of an admin of the platform who has acted as a tenant's user, and no other way. */
@@ -95,7 +93,8 @@ export async function readSession(
     (isInDatabase(ctx) ? await adapter.findOne<SessionRow>({ model: "session", where }) : null);
   if (!session?.tenantId) return session;
   const since = await openSince(session, adapter);
-  return since !== undefined && since === (stored?.since ?? since) ? session : null;
+  const isGood = since !== undefined && since === (stored?.since ?? since);
+  return isGood ? { ...session, since } : null;
 }
 
 /** As better-auth decides it: whether a session that is not in secondary storage may be here. */

@@ -30,6 +30,8 @@ export type SessionRow = {
   expiresAt?: Date | string;
   createdAt?: Date | string;
   impersonatedBy?: string | null;
+  /** When its tenant was created, where that has been looked up. */
+  since?: string | null | undefined;
 };
 
 /** An OAuth state that came back: better-auth's part, the tenant that it claims, a signature. */

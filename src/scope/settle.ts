@@ -29,11 +29,14 @@ async function settleFromCredential(readSession: ReadSession, adapter?: DBTransa
   const endpoint = endpointOfRequest();
   const session = endpoint && (await sessionOf(endpoint, readSession, adapter));
   // Something may have named the tenant meanwhile: a link, say.
-  return settledScope() ?? enter(scopeOf(session));
+  return settledScope() ?? (isValid(session) ? enterTenantOf(session) : enter(settled(null)));
 }
 
-export const scopeOf = (session: SessionRow | null | undefined): Settled =>
-  settled(isValid(session) ? (session.tenantId ?? null) : null);
+/** Its number may be given to another tenant while the request is on its way: it is about this one. */
+export function enterTenantOf({ tenantId = null, since }: SessionRow): Settled {
+  if (since) notes().since ??= since;
+  return enter(settled(tenantId));
+}
 
 export function isValid(session: SessionRow | null | undefined): session is SessionRow {
   return !!session?.expiresAt && new Date(session.expiresAt) > new Date();

@@ -6,7 +6,7 @@ import type { ResolvedOptions } from "../options";
 import { confinedModels } from "../schema";
 import { getTenantId, notes, runInScope, settled } from "../scope/scope";
 import { emit, type TenantActor } from "./events";
-import { ALL, noteDeletion, sinceOf, type Tenant, tenantExists } from "./find";
+import { ALL, noteChange, noteDeletion, sinceOf, type Tenant, tenantExists } from "./find";
 import {
   despiteDeadlocks,
   emptyScope,
@@ -98,12 +98,19 @@ const dueBy = (now: Date): Where[] => [
   { field: "deleteAt", operator: "lte", value: now },
 ];
 
-/** Locks the row of a tenant that is due until the end of the transaction, where there are any. */
-async function claim(adapter: DBTransactionAdapter, id: string): Promise<boolean> {
+/**
+ * Locks the row of the tenant until the end of the transaction, where there are any. Somebody else
+ * may have deleted it, and its number be another tenant's by now: that one is left alone.
+ */
+async function claim(adapter: DBTransactionAdapter, tenant: Doomed, onlyIfDue: boolean) {
   const now = new Date();
-  const where: Where[] = [{ field: "id", value: id }, ...dueBy(now)];
+  const byId = [{ field: "id", value: tenant.id }];
+  const where: Where[] = onlyIfDue ? [...byId, ...dueBy(now)] : byId;
   const update = { updatedAt: now };
-  return (await adapter.updateMany({ model: "tenant", where, update })) > 0;
+  if (!(await adapter.updateMany({ model: "tenant", where, update }))) return false;
+  const select = ["createdAt"];
+  const row = await adapter.findOne<Doomed>({ model: "tenant", where: byId, select });
+  return row !== null && sinceOf(row) === sinceOf(tenant);
 }
 
 /**
@@ -134,15 +141,22 @@ export function sweepUnlessThere(ctx: AuthContext, id: string, models: string[])
 
 const pendingSweeps = new WeakMap<object, Set<string>>();
 
+/** In one transaction: nobody may be given the number between the look and the sweep. */
 async function sweepIfGone(ctx: AuthContext, id: string, models: string[]): Promise<void> {
-  if (await tenantExists(ctx, id)) return;
+  const sweep = async () => {
+    if (await tenantExists(ctx, id)) return;
+    await emptyScope(ctx, models, {});
+    const adapter = await getCurrentAdapter(ctx.adapter);
+    await adapter.deleteMany({ model: CONFIGS, where: ofTenant(id) });
+  };
+  const { sweeping } = notes();
   await runInScope(settled(id), async () => {
-    await despiteDeadlocks(ctx, () => emptyScope(ctx, models, {}));
-    await ctx.adapter.deleteMany({ model: CONFIGS, where: ofTenant(id) });
+    if (sweeping) notes().sweeping = sweeping;
+    await despiteDeadlocks(ctx, () => runWithTransaction(ctx.adapter, sweep));
   });
 }
 
-/** What was deleted; undefined when nothing was, because the tenant is not due. */
+/** What was deleted; undefined when nothing was: the tenant is not due, or somebody was faster. */
 async function sweepTenant(
   ctx: AuthContext,
   tenant: Doomed,
@@ -159,7 +173,7 @@ async function sweepTenant(
         runWithTransaction(ctx.adapter, async () => {
           const adapter = await getCurrentAdapter(ctx.adapter);
           rows = undefined;
-          if (onlyIfDue && !(await claim(adapter, id))) return;
+          if (!(await claim(adapter, tenant, onlyIfDue))) return;
           rows = {};
           userIds = await emptyScope(ctx, models, rows);
           rows[CONFIGS] = await adapter.deleteMany({ model: CONFIGS, where: ofTenant(id) });
@@ -171,9 +185,12 @@ async function sweepTenant(
       // The answer to a commit can get lost. If the tenant is gone, the rest has to follow.
       if (await tenantExists(ctx, id)) throw error;
     }
-    if (!rows) return undefined;
+    if (!rows) {
+      noteChange(ctx, id);
+      return undefined;
+    }
     noteDeletion(ctx, id);
-    await despiteDeadlocks(ctx, () => emptyScope(ctx, models, {}));
+    await sweepIfGone(ctx, id, models);
     // Those who signed in while their row was being deleted.
     await forgetSideBySide(ctx, userIds);
     return rows;
@@ -182,11 +199,16 @@ async function sweepTenant(
 
 /**
  * Runs after the commit that created a user. A sign-up that saw its tenant, and was overtaken by
- * the deletion of that tenant, must not leave anybody behind in a tenant that is no more.
+ * the deletion of that tenant, must not leave anybody behind in a tenant that is no more. In a scope
+ * of its own: nobody asks whether an administrator is left there.
  */
 export async function undoIfTenantIsGone(ctx: AuthContext, userId: string): Promise<boolean> {
   const tenantId = getTenantId();
   if (tenantId === null || (await tenantExists(ctx, tenantId))) return false;
-  await ctx.internalAdapter.deleteUser(userId);
+  const { since } = notes();
+  await runInScope(settled(tenantId), async () => {
+    if (since) notes().sweeping = since;
+    await ctx.internalAdapter.deleteUser(userId);
+  });
   return true;
 }

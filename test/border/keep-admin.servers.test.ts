@@ -131,6 +131,25 @@ it("holds in a database without transactions, in one process", async () => {
   expect(tables.user?.filter(({ role }) => role === "admin")).toHaveLength(1);
 });
 
+it("R10: what another process remembers of a deleted tenant is not written into the next one with its number", async () => {
+  const database = await createDatabase("sqlite");
+  onTestFinished(() => database.close());
+  const auth = { advanced: { database: { generateId: "serial" as const } } };
+  const { createTenant, join, api } = await start({ database, auth });
+  const there = await createInstance({ tenant, database, auth, migrate: false });
+  const old = await createTenant("old");
+  const window = there.browser({ "x-tenant-id": old.id });
+  expect((await window.get("/list-sessions")).status).toBe(401);
+  await sleep(2);
+  await api.deleteTenant({ body: { tenantId: old.id } });
+  const next = await createTenant("next");
+  expect(next.id).toBe(old.id);
+  const [admin, other] = [await join(next.id, "admin"), await join(next.id, "admin")];
+  for (const [name, value] of admin.cookies) window.cookies.set(name, value);
+  expect(outcome(await demote(window, other))).toEqual([404, "TENANT_NOT_FOUND"]);
+  expect(await api.getTenant({ query: { id: next.id } })).toEqual(next);
+});
+
 /** Two administrators at two machines: between the two there is only the database. */
 describe.runIf(servers.asked).each(servers.kinds)("on %s", (kind) => {
   async function createMachines() {

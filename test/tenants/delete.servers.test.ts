@@ -235,6 +235,53 @@ it.each<Store>([{ name: "the database" }, { name: "a storage", storage: () => cr
   },
 );
 
+it.each(["name", "session"])(
+  "R10: a request that goes by its %s makes nothing in a tenant that is given the number meanwhile",
+  async (by) => {
+    const making = gate();
+    const customKeyGenerator = () => making.pass().then(() => crypto.randomUUID().repeat(2));
+    const world = await createWorld({
+      plugins: [apiKey({ enableSessionForAPIKeys: true, customKeyGenerator })],
+      tenant: { scopedModels: ["apikey"] },
+      auth: { advanced },
+    });
+    const id = await createLast(world);
+    const mallory = await world.signUp(id, "mallory@example.com");
+    const window = by === "name" ? mallory : mallory.fork({});
+    const late = window.post("/api-key/create");
+    await making.reached;
+    await world.api.deleteTenant({ body: { tenantId: id } });
+    expect(await createLast(world)).toBe(id);
+    expect((await world.signUp(id, "victim@example.com")).id).toBe(mallory.id);
+    making.open();
+    expect((await late).status).not.toBe(200);
+    expect(await world.rows("apikey")).toBe(0);
+  },
+);
+
+it("R10: a deletion that comes second deletes no new tenant under the number", async () => {
+  const world = await createWorld({ auth: { advanced } });
+  const operator = await world.operator();
+  const tenantId = await createLast(world);
+  // As where one writer waits for the other: the transaction of the second begins late.
+  const { adapter } = world.context;
+  const { transaction } = adapter;
+  const waiting = gate();
+  adapter.transaction = async (run) => {
+    adapter.transaction = transaction;
+    await waiting.pass();
+    return transaction(run);
+  };
+  const second = operator.fork().post("/tenant/delete", { tenantId });
+  await waiting.reached;
+  expect((await operator.post("/tenant/delete", { tenantId })).status).toBe(200);
+  expect(await createLast(world)).toBe(tenantId);
+  const victim = await world.signUp(tenantId, "victim@example.com");
+  waiting.open();
+  await second;
+  expect(await world.whoIs(victim)).toMatchObject({ id: victim.id });
+});
+
 it("R10: a storage that forgets the old tenant slowly keeps the people of a new one under its number", async () => {
   let delay = 0;
   // Every answer of it takes a while.
