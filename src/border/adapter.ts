@@ -56,7 +56,7 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
       raw.transaction((inner) => {
         // Adapters without transactions hand themselves in, and that is the confined one already.
         if (inner === adapter || inner === raw) return run(adapter);
-        const confined = setBorder<DBTransactionAdapter>(Object.create(inner), current());
+        const confined = setBorder<DBTransactionAdapter>(Object.create(inner), current(), inner);
         return run(Object.assign(confined, guarded(inner, current, confined)));
       }),
   };
