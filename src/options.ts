@@ -94,7 +94,8 @@ export interface TenantAuthOptions {
   /**
    * Decides who may manage, in place of `adminUserIds` and `adminRoles`: true lets the call
    * through, anything else is a 403. Calls of `auth.api.*` from the server's own code, with
-   * neither request nor headers, are not asked about: they are trusted.
+   * neither request nor headers, are not asked about: they are trusted. With invitations, it is
+   * asked again for the inviter when one with a role is accepted: without request and headers.
    */
   canManageTenants?: (
     ctx: GenericEndpointContext,

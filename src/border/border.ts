@@ -42,6 +42,8 @@ export interface Border {
   identityProviders?: IdentityProviders;
   /** Whether a session that was just stored must not be, and why. */
   secondLook?: (session: SessionRow) => Promise<Error | undefined>;
+  /** Whether the tenant's directory lets somebody sign in no more. Asks the database each time. */
+  isBarred?: (tenantId: string, userId: string) => Promise<boolean>;
 }
 
 interface IdentityProviders {
@@ -120,8 +122,14 @@ const BORDER = Symbol.for("better-auth-tenant:border");
 export const borderOf = (adapter: object): Border | undefined =>
   (adapter as { [BORDER]?: Border })[BORDER];
 
-export const setBorder = <A extends object>(adapter: A, border: Border) =>
-  Object.assign(adapter, { [BORDER]: border });
+export const setBorder = <A extends object>(adapter: A, border: Border, raw = border.raw) =>
+  Object.assign(adapter, { [BORDER]: border, [RAW]: raw });
+
+const RAW = Symbol.for("better-auth-tenant:raw");
+
+/** What is below the border of an adapter: inside of a transaction, that transaction. */
+export const rawOf = (adapter: object): DBTransactionAdapter | undefined =>
+  (adapter as { [RAW]?: DBTransactionAdapter })[RAW];
 
 /** Whether a stored verification is the OAuth state that the callback came back with. */
 export function isState(value: unknown, state: string | undefined): boolean {

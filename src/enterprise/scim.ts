@@ -51,6 +51,7 @@ export function barDeactivated(border: Border): void {
   };
   border.secondLook = async ({ tenantId, userId }) =>
     tenantId && (await isDeactivated(border.raw, tenantId, userId)) ? deactivated() : undefined;
+  border.isBarred = (tenantId, userId) => lookNow(border, tenantId, userId);
   border.openSince = async (session, adapter) => {
     const { tenantId, userId } = session;
     if (!tenantId || userId === undefined) return openSince(session, adapter);

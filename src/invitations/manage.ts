@@ -1,7 +1,8 @@
-import type { GenericEndpointContext } from "better-auth";
+import { BASE_ERROR_CODES, type GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { refusalOf } from "../border/late-policy";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { leadsElsewhere } from "../naming/addresses";
 import { requireTenant } from "../naming/request";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
 import { assertTarget, requireManager, requireTarget } from "../routes/management";
@@ -48,12 +49,14 @@ export async function createInvitation(
     // The one that is pending may be for a role that its inviter can give, and this caller cannot.
     const role = requireRole(ctx.context, options, given, inviter);
     await assertNoUser(ctx, email);
+    const redirectTo = input.redirectTo ?? pending?.redirectTo ?? null;
+    await assertOwnPage(ctx, options, redirectTo);
     const isMailed = input.send !== false;
     const issued = await store.issue(ctx.context, {
       email,
       role,
       mailed: isMailed,
-      redirectTo: input.redirectTo ?? pending?.redirectTo ?? null,
+      redirectTo,
       expiresAt: new Date(Date.now() + (input.expiresIn ?? settings.expiresIn) * 1000),
       ...namesOf(inviter),
     });
@@ -74,6 +77,7 @@ export async function resendInvitation(
   requireRole(ctx.context, options, row.role ?? null, inviter);
   return runInScope(settled(row.tenantId), async () => {
     await assertNoUser(ctx, row.email);
+    await assertOwnPage(ctx, options, row.redirectTo);
     const expiresAt = new Date(Date.now() + given.expiresIn * 1000);
     const sending = { mailed: true, expiresAt, ...namesOf(inviter) };
     const issued = await store.renew(ctx.context, row, sending);
@@ -140,6 +144,19 @@ function assertAdmissible({ policy }: Tenant, email: string): void {
 async function assertNoUser({ context }: GenericEndpointContext, email: string): Promise<void> {
   if (!(await context.internalAdapter.findUserByEmail(email))) return;
   throw APIError.from("CONFLICT", TENANT_INVITATION_ERROR_CODES.USER_ALREADY_IN_TENANT);
+}
+
+/** R9: the host of a stored page may be another tenant's by now, which must not get the token. */
+async function assertOwnPage(
+  ctx: GenericEndpointContext,
+  options: ResolvedOptions,
+  redirectTo: string | null,
+): Promise<void> {
+  if (!(await leadsElsewhere(ctx, options, redirectTo))) return;
+  ctx.context.logger.error(
+    `The invitation leads to ${redirectTo}, which is another tenant's: invite the address again with another redirectTo`,
+  );
+  throw APIError.from("FORBIDDEN", BASE_ERROR_CODES.INVALID_REDIRECT_URL);
 }
 
 type KnownInviter = Inviter & { role?: string | null };

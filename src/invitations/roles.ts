@@ -1,11 +1,8 @@
-import type { AuthContext, User } from "better-auth";
+import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { ResolvedOptions } from "../options";
 import { adminPlugin } from "../scope/endpoint";
-import { runInScope, settled } from "../scope/scope";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
-import { tenantOptions } from "./options";
-import type { StoredInvitation } from "./schema";
 
 /** The options of better-auth's admin plugin that say what a role can do. */
 type AdminOptions = {
@@ -24,31 +21,34 @@ type Giver = { tenantId: string | null; role?: string | null } | null;
  */
 export function requireRole(
   ctx: AuthContext,
-  { tenantRoles }: ResolvedOptions,
+  tenantOptions: ResolvedOptions,
   role: string | null,
   inviter: Giver,
 ): string | null {
   if (role === null) return null;
   const plugin = adminPlugin(ctx);
-  const options = (plugin?.options ?? {}) as AdminOptions;
+  const { roles } = adminOptions(ctx);
   const names = namesIn(role);
   const isKnown = (name: string) =>
-    !options.roles || Object.hasOwn(options.roles, name) || Object.hasOwn(tenantRoles, name);
+    !roles || Object.hasOwn(roles, name) || Object.hasOwn(tenantOptions.tenantRoles, name);
   if (!plugin || !names.length || !names.every(isKnown)) throw notAllowed();
-  if (!canGive(options, tenantRoles, names, inviter)) throw notAllowed();
+  if (!canGiveRole(ctx, tenantOptions, names, inviter)) throw notAllowed();
   return names.join(",");
 }
 
 const notAllowed = () => APIError.from("FORBIDDEN", TENANT_INVITATION_ERROR_CODES.ROLE_NOT_ALLOWED);
 
+const adminOptions = (ctx: AuthContext) => (adminPlugin(ctx)?.options ?? {}) as AdminOptions;
+
 /** Operators and the server give out every role, a tenant's users those that can do no more. */
-function canGive(
-  options: AdminOptions,
-  tenantRoles: ResolvedOptions["tenantRoles"],
+export function canGiveRole(
+  ctx: AuthContext,
+  { tenantRoles }: ResolvedOptions,
   names: string[],
   inviter: Giver,
 ): boolean {
   if (!inviter || inviter.tenantId === null) return true;
+  const options = adminOptions(ctx);
   const rightsOf = (roles: string[]) =>
     new Set(roles.flatMap((name) => rightsOfRole(options, tenantRoles, name)));
   const own = rightsOf(namesIn(inviter.role || options.defaultRole || "user"));
@@ -56,39 +56,8 @@ function canGive(
   return [...rightsOf(names)].every(has);
 }
 
-/**
- * Whether the inviter could give the role today. Somebody who loses a role must not get it back by
- * an invitation from before. Of an inviter who is gone, or banned, the default role is left.
- */
-export async function mayStillGiveRole(
-  ctx: AuthContext,
-  { tenantId, inviterId, role }: StoredInvitation,
-): Promise<boolean> {
-  const find = (place: string | null): Promise<Person | null> =>
-    runInScope(settled(place), () => ctx.internalAdapter.findUserById(inviterId ?? ""));
-  const options = tenantOptions(ctx);
-  const inTenant = await find(tenantId);
-  const operator = inTenant ? null : await find(null);
-  // Where the application decides who invites, it may be an operator of another kind, or somebody
-  // of a third place.
-  if (!inTenant && options.canManageTenants) return !operator?.banned;
-  if (operator && isOperator(operator, options)) return true;
-  const inviter = { tenantId, role: inTenant?.banned ? null : (inTenant?.role ?? null) };
-  const admin = (adminPlugin(ctx)?.options ?? {}) as AdminOptions;
-  return canGive(admin, options.tenantRoles, namesIn(role ?? ""), inviter);
-}
-
-type Person = User & { role?: string | null; banned?: boolean | null };
-
-const isOperator = (
-  { id, role, banned }: Person,
-  { adminUserIds, adminRoles }: ResolvedOptions,
-): boolean =>
-  !banned &&
-  (adminUserIds.includes(id) || namesIn(role ?? "").some((name) => adminRoles.includes(name)));
-
 /** The admin plugin keeps several roles in one text. */
-const namesIn = (role: string) =>
+export const namesIn = (role: string) =>
   role
     .split(",")
     .map((name) => name.trim())

@@ -71,11 +71,11 @@ export async function findOpen(ctx: AuthContext, email: string) {
   return row && !isExpired(row) && (await mayStillGiveRole(ctx, row)) ? row : undefined;
 }
 
-const roles = lazy(() => import("./roles"));
+const inviters = lazy(() => import("./inviter"));
 
 /** Whether whoever has invited could still give the role: they may have been demoted or deleted. */
 const mayStillGiveRole = async (ctx: AuthContext, row: StoredInvitation) =>
-  !row.role || !row.inviterId || (await roles()).mayStillGiveRole(ctx, row);
+  !row.role || !row.inviterId || (await inviters()).mayStillGiveRole(ctx, row);
 
 /** The invitation of a link, or the reason why the link is none (any more). */
 export async function findByLink(

@@ -72,6 +72,21 @@ export async function askForHosts(
   for (const item of Object.values(value)) await askForHosts(ctx, options, item);
 }
 
+/**
+ * Whether an address that was written down before leads to another tenant by now: hosts change
+ * hands with slugs and domains. Goes by the scope that it runs in.
+ */
+export async function leadsElsewhere(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  address: string | null,
+): Promise<boolean> {
+  const url = parse(address);
+  if (!url || !options.resolveTenantId || isSwitchedOff(ctx.context)) return false;
+  await askForHost(ctx, options, url);
+  return isForeign(url);
+}
+
 /** better-auth's own check, with R9 in it: for addresses that an endpoint looks at itself. */
 export function trustOwnAddresses(ctx: AuthContext): AuthContext["isTrustedOrigin"] {
   const isTrusted = ctx.isTrustedOrigin;

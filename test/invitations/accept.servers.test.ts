@@ -307,3 +307,29 @@ it("R9: a link leads to the platform or to its tenant's own host, with one token
     expect((await app.open(token, app.at(place))).status).toBe(200);
   }
 });
+
+it("R9: one that is sent again leads to no host that is another tenant's by now", async () => {
+  const app = await createInviting({ hosts: SUBDOMAINS });
+  const operator = await app.operator();
+  const redirectTo = "http://acme.example.com/join";
+  const { id, token } = await app.invite("acme", INVITED, { redirectTo });
+  const again = async (path: string, body: object) =>
+    outcome(await operator.post(`/tenant/invitation/${path}`, body));
+  const person = { tenantId: app.ids.acme, email: INVITED };
+  expect(await again("resend", { id })).toEqual([200, undefined]);
+  const sent = app.sent.length;
+  await app.change("acme", { slug: "acme-corp" });
+  await app.change("globex", { slug: "acme" });
+  for (const [path, body] of [
+    ["resend", { id }],
+    ["create", person],
+    ["create", { ...person, send: false }],
+  ] as const) {
+    expect([path, ...(await again(path, body))]).toEqual([path, 403, "INVALID_REDIRECT_URL"]);
+  }
+  expect(app.sent).toHaveLength(sent);
+  // The one that was sent stays good, and the address can be invited with another page.
+  expect(outcome(await app.open(token))).toEqual(NOT_FOUND);
+  expect((await app.open(app.sent.at(-1)?.token ?? "")).status).toBe(200);
+  expect(await again("create", { ...person, redirectTo: "/join" })).toEqual([200, undefined]);
+});

@@ -1,0 +1,107 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type { AuthContext, GenericEndpointContext, User } from "better-auth";
+import { borderOf, rawOf } from "../border/border";
+import type { ResolvedOptions, TenantSession } from "../options";
+import { currentEndpoint } from "../scope/endpoint";
+import { runInScope, settled } from "../scope/scope";
+import { isSuspended } from "../tenants/find";
+import { tenantOptions } from "./options";
+import { canGiveRole, namesIn } from "./roles";
+import type { StoredInvitation } from "./schema";
+
+type Person = User & { tenantId?: string | null; role?: string | null; banned?: boolean | null };
+
+/**
+ * Whether the inviter could give the role today. Somebody who loses a role must not get it back by
+ * an invitation from before. Of an inviter who is gone, or cannot sign in, the default role is left.
+ */
+export async function mayStillGiveRole(
+  ctx: AuthContext,
+  invitation: StoredInvitation,
+): Promise<boolean> {
+  const { tenantId, role } = invitation;
+  const options = tenantOptions(ctx);
+  const canGive = (giver: { tenantId: string | null; role?: string | null }) =>
+    canGiveRole(ctx, options, namesIn(role ?? ""), giver);
+  if (canGive({ tenantId, role: null })) return true;
+  const inviter = await findInviter(ctx, options, invitation);
+  if (!inviter || inviter.banned || (await isBarred(ctx, inviter))) return false;
+  const home = inviter.tenantId ?? null;
+  if (!canGive({ tenantId: home, role: inviter.role ?? null })) return false;
+  if (options.canManageTenants) return isStillAllowed(ctx, options, invitation, inviter);
+  return home !== null || isOperator(inviter, options);
+}
+
+/** In the tenant, on the platform, or wherever the application lets somebody invite from. */
+async function findInviter(
+  ctx: AuthContext,
+  { canManageTenants }: ResolvedOptions,
+  { tenantId, inviterId }: StoredInvitation,
+): Promise<Person | null> {
+  const id = inviterId ?? "";
+  for (const place of [tenantId, null]) {
+    const found: Person | null = await runInScope(settled(place), () =>
+      ctx.internalAdapter.findUserById(id),
+    );
+    if (found) return { ...found, tenantId: place };
+  }
+  if (!canManageTenants) return null;
+  const raw = rawOf(await getCurrentAdapter(ctx.adapter));
+  const where = [{ field: "id", value: id }];
+  return (await raw?.findOne<Person>({ model: "user", where })) ?? null;
+}
+
+/** Whoever may not sign in must not come back by the invitation of a second address. */
+async function isBarred(ctx: AuthContext, { id, tenantId }: Person): Promise<boolean> {
+  if (!tenantId) return false;
+  if (await isSuspended(ctx, tenantId)) return true;
+  return (await borderOf(ctx.adapter)?.isBarred?.(tenantId, id)) ?? false;
+}
+
+const isOperator = ({ id, role }: Person, { adminUserIds, adminRoles }: ResolvedOptions): boolean =>
+  adminUserIds.includes(id) || namesIn(role ?? "").some((name) => adminRoles.includes(name));
+
+/**
+ * Asks the application again, as if the inviter invited now. The request under way is that of
+ * whoever accepts, and nothing in it may speak for the inviter: no cookie, header or session.
+ */
+async function isStillAllowed(
+  ctx: AuthContext,
+  { canManageTenants }: ResolvedOptions,
+  { id, tenantId, email, role, expiresAt }: StoredInvitation,
+  user: Person,
+): Promise<boolean> {
+  const home = user.tenantId ?? null;
+  const now = new Date();
+  const dates = { createdAt: now, updatedAt: now, expiresAt };
+  const session: TenantSession = {
+    session: { id: "", token: "", userId: user.id, tenantId: home, ...dates },
+    user,
+  };
+  // The transaction that makes the user may have the only connection to the database.
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const call = {
+    ...currentEndpoint(),
+    path: "/tenant/invitation/create",
+    method: "POST",
+    context: { ...ctx, adapter, session: null },
+    headers: new Headers(),
+    request: undefined,
+    query: {},
+    body: { tenantId, email, role },
+  } as unknown as GenericEndpointContext;
+  const isAllowed = async (action: "invitation:create" | "invitation:resend") =>
+    (await canManageTenants?.(call, { action, tenantId, session })) === true;
+  try {
+    return await runInScope(
+      settled(home),
+      async () => (await isAllowed("invitation:create")) || (await isAllowed("invitation:resend")),
+    );
+  } catch (error) {
+    const { name, message } = error as Error;
+    ctx.logger.error(
+      `canManageTenants failed for the inviter of invitation ${id}, whose role is not given therefore: ${name}: ${message}`,
+    );
+    return false;
+  }
+}
