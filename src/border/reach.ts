@@ -35,10 +35,29 @@ export async function scopeOfAdmin(
   if (isOwn || !isAdmin(endpoint, user)) return scope;
   if (target === "oneself") return scope;
   notes().visitor = { token: String(session.token), userId: String(session.userId) };
-  if (scope.tenantId !== null) return enter(settled(scope.tenantId, "visits"));
+  if (scope.tenantId !== null) {
+    const isOwnEnd = await endsOwnSessions(border, endpoint, session, adapter);
+    return enter(isOwnEnd ? settled(null) : settled(scope.tenantId, "visits"));
+  }
   if (target === "everybody") return enter(settled(null, "all"));
   const tenantId = await tenantOfTarget(border, endpoint, target, adapter);
   return tenantId ? enter(settled(tenantId, "visits")) : scope;
+}
+
+/**
+ * Operators who end sessions of their own end them on the platform, whichever tenant they visit. In
+ * the tenant better-auth would find the list of them, but not all of the sessions: some would live
+ * on, listed nowhere, and no ban would end them.
+ */
+async function endsOwnSessions(
+  border: Border,
+  { path, body }: Endpoint,
+  { userId }: SessionRow,
+  adapter: DBTransactionAdapter,
+): Promise<boolean> {
+  if (path === "/admin/revoke-user-sessions") return String(body?.userId) === String(userId);
+  if (path !== "/admin/revoke-user-session" || typeof body?.sessionToken !== "string") return false;
+  return (await border.readSession(body.sessionToken, adapter))?.userId === userId;
 }
 
 /**

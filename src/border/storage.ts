@@ -160,10 +160,12 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
     delete: async (key) => {
       const scope = await scopeOf(key);
       const { label, value } = mayBeSession(key) ? open(await raw.get(key)) : EMPTY;
-      const { sweeping } = notes();
+      const { sweeping, visitor } = notes();
       const isSameTenant = sweeping === undefined || sweeping === label?.since;
       const isOwn = (label?.tenantId ?? null) === scope.tenantId && isSameTenant;
-      if (value != null && isOwn) return raw.delete(key);
+      // What takes a session out of the visitor's index ends it: unlisted, it would outlive a ban.
+      const isVisitors = !label && visitor && sessionIn(value).session?.userId === visitor.userId;
+      if (value != null && (isOwn || isVisitors)) return raw.delete(key);
       if (!label) await raw.delete(keyIn(scope, key));
     },
 

@@ -171,6 +171,28 @@ describe.each(
     }
   });
 
+  it.each(["revoke-user-sessions", "revoke-user-session"])(
+    "an operator who ends their own by %s, visiting Acme, leaves none that is not listed",
+    async (path) => {
+      const { acme, platform } = await meet(world);
+      const one = await world.join("platform", "admin");
+      const signIn = async () => (await world.signIn("platform", one.email)).person;
+      const [two, three] = [await signIn(), await signIn()];
+      const body = { userId: one.id, sessionToken: three.token };
+      expect((await world.at("acme", two).post(`/admin/${path}`, body)).status).toBe(200);
+      const ended = path === "revoke-user-session" ? [three] : [one, two, three];
+      const listed = await platform.admin.post("/admin/list-user-sessions", { userId: one.id });
+      for (const person of [one, two, three]) {
+        const isLeft = !ended.includes(person);
+        expect((await world.whoIs(person)) !== null).toBe(isLeft);
+        expect(JSON.stringify(listed.data).includes(person.token)).toBe(isLeft);
+      }
+      await platform.admin.post("/admin/ban-user", { userId: one.id });
+      for (const person of [one, two, three]) expect(await world.whoIs(person)).toBe(null);
+      expect(await world.whoIs(acme.jane)).not.toBe(null);
+    },
+  );
+
   it("an operator becomes a user of Acme and oneself again, and nobody else does", async () => {
     const { acme, platform } = await meet(world);
     const there = world.at("acme", await impersonate(world, acme.jane));

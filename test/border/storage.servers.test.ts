@@ -232,6 +232,22 @@ describe("R10: a name in the storage", () => {
     expect(seen).toEqual([null, "of platform", "of platform", "of platform"]);
   });
 
+  it("under which an operator's sessions are listed is emptied by no hook that leaves them alive", async () => {
+    const after = createAuthMiddleware(async ({ context, path }) => {
+      const userId = context.session?.user.id;
+      if (path === "/admin/list-users" && userId) {
+        await context.internalAdapter.deleteUserSessions(userId);
+      }
+    });
+    const store = { name: "", storage: () => createStorage() };
+    const world = await createWorld({ plugins: [admin()], store, auth: { hooks: { after } } });
+    const [operator, jane] = [await world.operator(), await world.as("jane", "acme")];
+    const { person } = await world.signIn("platform", operator.email);
+    expect((await world.at("acme", person).get("/admin/list-users")).status).toBe(200);
+    for (const ended of [operator, person]) expect(await world.whoIs(ended)).toBe(null);
+    expect(await world.whoIs(jane)).not.toBe(null);
+  });
+
   it("is taken by no deleted tenant", async () => {
     const { id } = await world.createTenant();
     await world.api.deleteTenant({ body: { tenantId: id } });
