@@ -7,6 +7,7 @@ import {
   carries,
   currentEndpoint,
   type Endpoint,
+  sentHeaders,
 } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
@@ -99,20 +100,26 @@ type AdminOptions = {
 };
 
 /**
- * Whether the request carries a second session, of another place: a cookie beside a bearer token.
- * Two credentials of different places must never add up to the rights of both.
+ * Whether the call carries a second session, of another place: a cookie beside a bearer token.
+ * Two credentials of different places must never add up to the rights of both. A call of `auth.api`
+ * may have its headers alone, or beside a request.
  */
 export async function carriesAnother(
   border: Border,
-  { request, context }: Endpoint,
+  endpoint: Endpoint,
   session: SessionRow,
 ): Promise<boolean> {
-  if (!request?.headers.has("cookie") || !request.headers.has("authorization")) return false;
-  const input = { headers: request.headers, context } as Parameters<typeof readSessionToken>[0];
-  const token = await readSessionToken(input);
-  if (!token || token === session.token) return false;
-  const other = await border.readSession(token);
-  return isValid(other) && (other.tenantId ?? null) !== (session.tenantId ?? null);
+  const { context } = endpoint;
+  const sent = sentHeaders(endpoint);
+  if (!sent.some((headers) => headers.has("authorization"))) return false;
+  for (const headers of sent) {
+    const input = { headers, context } as Parameters<typeof readSessionToken>[0];
+    const token = await readSessionToken(input);
+    if (!token || token === session.token) continue;
+    const other = await border.readSession(token);
+    if (isValid(other) && (other.tenantId ?? null) !== (session.tenantId ?? null)) return true;
+  }
+  return false;
 }
 
 async function tenantOfTarget(

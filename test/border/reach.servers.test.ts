@@ -97,6 +97,32 @@ describe.each(KINDS)("two credentials of different places in one request, by %s"
     },
   );
 
+  it.each<[cookieOf: Role, cookieAt: Place, tokenOf: Role, tokenAt: Place]>([
+    ["admin", "acme", "admin", "platform"],
+    ["admin", "platform", "admin", "acme"],
+    ["jane", "globex", "admin", "platform"],
+  ])(
+    "a cookie of %s at %s and a token of %s at %s are none in auth.api, by headers or by a request",
+    async (cookieOf, cookieAt, tokenOf, tokenAt) => {
+      const people = await meet(world);
+      const { token } = people[tokenAt][tokenOf];
+      const cookie = people[cookieAt][cookieOf].cookieHeader();
+      const host = hosts?.names.platform ?? "localhost";
+      const headers = new Headers({ cookie, host, authorization: `Bearer ${token}` });
+      const alone = new Headers({ host, authorization: `Bearer ${token}` });
+      const [both, bare] = [headers, alone].map(
+        (headers) => new Request(`http://${host}/`, { headers }),
+      );
+      const api = world.api as unknown as Record<string, (input: object) => Promise<unknown>>;
+      for (const call of [{ headers }, { request: both }, { headers, request: bare }]) {
+        for (const name of ["listUsers", "listTenants"]) {
+          const answer = api[name]?.({ query: {}, asResponse: false, ...call });
+          await expect(answer, name).rejects.toMatchObject({ statusCode: 401 });
+        }
+      }
+    },
+  );
+
   it("control: each credential alone, or two of one place, does what it may", async () => {
     const people = await meet(world);
     const { jane, admin: operator } = people.platform;
