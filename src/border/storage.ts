@@ -164,8 +164,11 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
       const isSameTenant = sweeping === undefined || sweeping === label?.since;
       const isOwn = (label?.tenantId ?? null) === scope.tenantId && isSameTenant;
       // What takes a session out of the visitor's index ends it: unlisted, it would outlive a ban.
-      const isVisitors = !label && visitor && sessionIn(value).session?.userId === visitor.userId;
+      const { session } = sessionIn(value);
+      const isVisitors = !label && visitor && session?.userId === visitor.userId;
       if (value != null && (isOwn || isVisitors)) return raw.delete(key);
+      // R5: a sign-out here must not drop the cookie of a session that is good there.
+      if (session) notes().elsewhere.add(key);
       if (!label) await raw.delete(keyIn(scope, key));
     },
 
