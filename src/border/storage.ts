@@ -134,8 +134,11 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
       const { heldState } = notes();
       const isConsumed =
         found && heldState && isState(verificationIn(found.value), await heldState);
-      if (isConsumed) return open(await raw.getAndDelete(found.at)).value ?? null;
-      return found?.value ?? null;
+      if (!isConsumed) return found?.value ?? null;
+      if (raw.getAndDelete) return open(await raw.getAndDelete(found.at)).value ?? null;
+      // Storages from before better-auth required it: read, then deleted, as better-auth does.
+      await raw.delete(found.at);
+      return found.value;
     },
 
     getAndDelete: async (key) => {

@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
 import { runInScope, settled } from "../../src/scope/scope";
 import { createInstance } from "../support/instance";
+import { createSocialWorld } from "../support/social";
 import { createStorage, mapStorage, STORAGE_KINDS, STORAGES } from "../support/stores";
 import {
   createWorld,
@@ -299,6 +300,17 @@ it.each<[string, (storage: Storage) => Storage]>([
   for (const options of [{ auth: { secondaryStorage: given } }, { plugins: [plugin] }]) {
     const message = /tenantAuth\(\).*secondaryStorage/i;
     await expect(createInstance(options)).rejects.toThrow(message);
+  }
+});
+
+it("a storage without getAndDelete: people sign in at a provider, in tenants and on the platform", async () => {
+  const { getAndDelete: _, ...storage } = createStorage();
+  const world = await createSocialWorld({ auth: { secondaryStorage: storage as Storage } });
+  for (const where of ["acme", null]) {
+    const browser = world.at("platform");
+    const back = String(await world.authorize(browser, where));
+    expect((await browser.get(back)).location).toBe("/welcome");
+    expect((await browser.get(back)).location).toContain("error=");
   }
 });
 
