@@ -7,6 +7,7 @@ import {
   carries,
   currentEndpoint,
   type Endpoint,
+  sentHeaders,
 } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
@@ -35,10 +36,29 @@ export async function scopeOfAdmin(
   if (isOwn || !isAdmin(endpoint, user)) return scope;
   if (target === "oneself") return scope;
   notes().visitor = { token: String(session.token), userId: String(session.userId) };
-  if (scope.tenantId !== null) return enter(settled(scope.tenantId, "visits"));
+  if (scope.tenantId !== null) {
+    const isOwnEnd = await endsOwnSessions(border, endpoint, session, adapter);
+    return enter(isOwnEnd ? settled(null) : settled(scope.tenantId, "visits"));
+  }
   if (target === "everybody") return enter(settled(null, "all"));
   const tenantId = await tenantOfTarget(border, endpoint, target, adapter);
   return tenantId ? enter(settled(tenantId, "visits")) : scope;
+}
+
+/**
+ * Operators who end sessions of their own end them on the platform, whichever tenant they visit. In
+ * the tenant better-auth would find the list of them, but not all of the sessions: some would live
+ * on, listed nowhere, and no ban would end them.
+ */
+async function endsOwnSessions(
+  border: Border,
+  { path, body }: Endpoint,
+  { userId }: SessionRow,
+  adapter: DBTransactionAdapter,
+): Promise<boolean> {
+  if (path === "/admin/revoke-user-sessions") return String(body?.userId) === String(userId);
+  if (path !== "/admin/revoke-user-session" || typeof body?.sessionToken !== "string") return false;
+  return (await border.readSession(body.sessionToken, adapter))?.userId === userId;
 }
 
 /**
@@ -80,20 +100,26 @@ type AdminOptions = {
 };
 
 /**
- * Whether the request carries a second session, of another place: a cookie beside a bearer token.
- * Two credentials of different places must never add up to the rights of both.
+ * Whether the call carries a second session, of another place: a cookie beside a bearer token.
+ * Two credentials of different places must never add up to the rights of both. A call of `auth.api`
+ * may have its headers alone, or beside a request.
  */
 export async function carriesAnother(
   border: Border,
-  { request, context }: Endpoint,
+  endpoint: Endpoint,
   session: SessionRow,
 ): Promise<boolean> {
-  if (!request?.headers.has("cookie") || !request.headers.has("authorization")) return false;
-  const input = { headers: request.headers, context } as Parameters<typeof readSessionToken>[0];
-  const token = await readSessionToken(input);
-  if (!token || token === session.token) return false;
-  const other = await border.readSession(token);
-  return isValid(other) && (other.tenantId ?? null) !== (session.tenantId ?? null);
+  const { context } = endpoint;
+  const sent = sentHeaders(endpoint);
+  if (!sent.some((headers) => headers.has("authorization"))) return false;
+  for (const headers of sent) {
+    const input = { headers, context } as Parameters<typeof readSessionToken>[0];
+    const token = await readSessionToken(input);
+    if (!token || token === session.token) continue;
+    const other = await border.readSession(token);
+    if (isValid(other) && (other.tenantId ?? null) !== (session.tenantId ?? null)) return true;
+  }
+  return false;
 }
 
 async function tenantOfTarget(

@@ -165,8 +165,11 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
       const { heldState } = notes();
       const isConsumed =
         found && heldState && isState(verificationIn(found.value), await heldState);
-      if (isConsumed) return open(await raw.getAndDelete(found.at)).value ?? null;
-      return found?.value ?? null;
+      if (!isConsumed) return found?.value ?? null;
+      if (raw.getAndDelete) return open(await raw.getAndDelete(found.at)).value ?? null;
+      // Storages from before better-auth required it: read, then deleted, as better-auth does.
+      await raw.delete(found.at);
+      return found.value;
     },
 
     getAndDelete: async (key) => {
@@ -192,10 +195,15 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
     delete: async (key) => {
       const scope = await scopeOf(key);
       const { label, value } = mayBeSession(key) ? open(await raw.get(key)) : EMPTY;
-      const { sweeping } = notes();
+      const { sweeping, visitor } = notes();
       const isSameTenant = sweeping === undefined || sweeping === label?.since;
       const isOwn = (label?.tenantId ?? null) === scope.tenantId && isSameTenant;
-      if (value != null && isOwn) return raw.delete(key);
+      // What takes a session out of the visitor's index ends it: unlisted, it would outlive a ban.
+      const { session } = sessionIn(value);
+      const isVisitors = !label && visitor && session?.userId === visitor.userId;
+      if (value != null && (isOwn || isVisitors)) return raw.delete(key);
+      // R5: a sign-out here must not drop the cookie of a session that is good there.
+      if (session) notes().elsewhere.add(key);
       if (!label) await raw.delete(keyIn(scope, key));
     },
 

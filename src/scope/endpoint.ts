@@ -12,18 +12,28 @@ export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers">
 /** On the context, because better-auth copies the endpoint's own object on its way. */
 const OUTERMOST = Symbol.for("better-auth-tenant:outermost");
 
-type Outermost = { [OUTERMOST]?: true };
+const SENT = Symbol.for("better-auth-tenant:sent-headers");
+
+type Noted = { [OUTERMOST]?: true; [SENT]?: Headers };
 
 /**
  * Remembers the endpoint that a request is about. Endpoints that its hooks and handlers call
  * through `auth.api` share the request's scope, but it is not theirs to choose.
  */
-export function noteEndpoint(endpoint: { context: object }): void {
+export function noteEndpoint(endpoint: { context: object; headers?: Headers | undefined }): void {
+  const noted: Noted = endpoint.context;
+  const { headers } = endpoint;
+  // A copy: better-auth writes what a hook changes into the very object.
+  if (headers?.has("authorization")) noted[SENT] ??= new Headers(headers);
   const known = notes();
   if (known.endpoint) return;
   known.endpoint = endpoint;
-  (endpoint.context as Outermost)[OUTERMOST] = true;
+  noted[OUTERMOST] = true;
 }
+
+/** The headers of a call before the bearer plugin has put its token in the place of the cookie. */
+export const sentHeaders = ({ request, context }: Endpoint): Headers[] =>
+  [request?.headers, (context as Noted)[SENT]].filter((headers) => headers !== undefined);
 
 export const isOutermost = ({ context }: { context: object }) => OUTERMOST in context;
 

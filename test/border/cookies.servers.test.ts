@@ -16,7 +16,7 @@ import { BASE_URL, createStateless, PASSWORD } from "../support/instance";
 import { combine } from "../support/matrix";
 import { createSocialWorld, GLOBAL } from "../support/social";
 import { SORTS } from "../support/stores";
-import { createWorld, EMAIL, shareWorld } from "../support/world";
+import { createWorld, EMAIL, PLACES, type Place, shareWorld } from "../support/world";
 
 const COOKIES = ["shared", "per-tenant"] as const;
 
@@ -109,6 +109,30 @@ it.each(combine(SORTS, COOKIES).map(([store, cookies]) => [store.name, cookies, 
       // better-auth deletes its cookie by a name in lower case, and an id in a name may not be.
       if (sessionCookies === "per-tenant" && place === "acme") continue;
       expect([...alone.cookies.keys()]).toEqual([]);
+    }
+  },
+);
+
+it.each(SORTS.slice(0, 2))(
+  "R5: signing out at Acme with multiSession() keeps what is elsewhere, in $name",
+  async (store) => {
+    const world = await createWorld({ plugins: [multiSession()], store });
+    await world.janes();
+    const browser = world.at("platform");
+    const tokens = new Map<Place, string>();
+    // The platform first: a sign-in that names no tenant goes by the session in its browser.
+    for (const place of [...PLACES].reverse()) {
+      const body = { email: EMAIL, password: PASSWORD };
+      const headers = world.naming(place);
+      const { data } = await browser.post<{ token: string }>("/sign-in/email", body, { headers });
+      tokens.set(place, data.token);
+    }
+    await browser.post("/sign-out", {}, { headers: world.naming("acme") });
+    for (const [place, sessionToken] of tokens) {
+      const back = await world
+        .at(place, browser)
+        .post("/multi-session/set-active", { sessionToken });
+      expect(back.status, place).toBe(place === "acme" ? 401 : 200);
     }
   },
 );

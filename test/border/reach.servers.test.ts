@@ -97,6 +97,32 @@ describe.each(KINDS)("two credentials of different places in one request, by %s"
     },
   );
 
+  it.each<[cookieOf: Role, cookieAt: Place, tokenOf: Role, tokenAt: Place]>([
+    ["admin", "acme", "admin", "platform"],
+    ["admin", "platform", "admin", "acme"],
+    ["jane", "globex", "admin", "platform"],
+  ])(
+    "a cookie of %s at %s and a token of %s at %s are none in auth.api, by headers or by a request",
+    async (cookieOf, cookieAt, tokenOf, tokenAt) => {
+      const people = await meet(world);
+      const { token } = people[tokenAt][tokenOf];
+      const cookie = people[cookieAt][cookieOf].cookieHeader();
+      const host = hosts?.names.platform ?? "localhost";
+      const headers = new Headers({ cookie, host, authorization: `Bearer ${token}` });
+      const alone = new Headers({ host, authorization: `Bearer ${token}` });
+      const [both, bare] = [headers, alone].map(
+        (headers) => new Request(`http://${host}/`, { headers }),
+      );
+      const api = world.api as unknown as Record<string, (input: object) => Promise<unknown>>;
+      for (const call of [{ headers }, { request: both }, { headers, request: bare }]) {
+        for (const name of ["listUsers", "listTenants"]) {
+          const answer = api[name]?.({ query: {}, asResponse: false, ...call });
+          await expect(answer, name).rejects.toMatchObject({ statusCode: 401 });
+        }
+      }
+    },
+  );
+
   it("control: each credential alone, or two of one place, does what it may", async () => {
     const people = await meet(world);
     const { jane, admin: operator } = people.platform;
@@ -170,6 +196,28 @@ describe.each(
       expect(await world.whoIs(victim)).toMatchObject({ id: victim.id });
     }
   });
+
+  it.each(["revoke-user-sessions", "revoke-user-session"])(
+    "an operator who ends their own by %s, visiting Acme, leaves none that is not listed",
+    async (path) => {
+      const { acme, platform } = await meet(world);
+      const one = await world.join("platform", "admin");
+      const signIn = async () => (await world.signIn("platform", one.email)).person;
+      const [two, three] = [await signIn(), await signIn()];
+      const body = { userId: one.id, sessionToken: three.token };
+      expect((await world.at("acme", two).post(`/admin/${path}`, body)).status).toBe(200);
+      const ended = path === "revoke-user-session" ? [three] : [one, two, three];
+      const listed = await platform.admin.post("/admin/list-user-sessions", { userId: one.id });
+      for (const person of [one, two, three]) {
+        const isLeft = !ended.includes(person);
+        expect((await world.whoIs(person)) !== null).toBe(isLeft);
+        expect(JSON.stringify(listed.data).includes(person.token)).toBe(isLeft);
+      }
+      await platform.admin.post("/admin/ban-user", { userId: one.id });
+      for (const person of [one, two, three]) expect(await world.whoIs(person)).toBe(null);
+      expect(await world.whoIs(acme.jane)).not.toBe(null);
+    },
+  );
 
   it("an operator becomes a user of Acme and oneself again, and nobody else does", async () => {
     const { acme, platform } = await meet(world);

@@ -7,6 +7,7 @@ import { runInTenant } from "../../src/index";
 import { runInScope, settled } from "../../src/scope/scope";
 import { createInstance } from "../support/instance";
 import { sample } from "../support/matrix";
+import { createSocialWorld } from "../support/social";
 import { createStorage, mapStorage, STORAGE_KINDS, STORAGES, STORES } from "../support/stores";
 import {
   createWorld,
@@ -288,6 +289,22 @@ describe("R10: a name in the storage", () => {
     expect(seen).toEqual([null, "of platform", "of platform", "of platform"]);
   });
 
+  it("under which an operator's sessions are listed is emptied by no hook that leaves them alive", async () => {
+    const after = createAuthMiddleware(async ({ context, path }) => {
+      const userId = context.session?.user.id;
+      if (path === "/admin/list-users" && userId) {
+        await context.internalAdapter.deleteUserSessions(userId);
+      }
+    });
+    const store = { name: "", storage: () => createStorage() };
+    const world = await createWorld({ plugins: [admin()], store, auth: { hooks: { after } } });
+    const [operator, jane] = [await world.operator(), await world.as("jane", "acme")];
+    const { person } = await world.signIn("platform", operator.email);
+    expect((await world.at("acme", person).get("/admin/list-users")).status).toBe(200);
+    for (const ended of [operator, person]) expect(await world.whoIs(ended)).toBe(null);
+    expect(await world.whoIs(jane)).not.toBe(null);
+  });
+
   it("is taken by no deleted tenant", async () => {
     const { id } = await world.createTenant();
     await world.api.deleteTenant({ body: { tenantId: id } });
@@ -339,6 +356,17 @@ it.each<[string, (storage: Storage) => Storage]>([
   for (const options of [{ auth: { secondaryStorage: given } }, { plugins: [plugin] }]) {
     const message = /tenantAuth\(\).*secondaryStorage/i;
     await expect(createInstance(options)).rejects.toThrow(message);
+  }
+});
+
+it("a storage without getAndDelete: people sign in at a provider, in tenants and on the platform", async () => {
+  const { getAndDelete: _, ...storage } = createStorage();
+  const world = await createSocialWorld({ auth: { secondaryStorage: storage as Storage } });
+  for (const where of ["acme", null]) {
+    const browser = world.at("platform");
+    const back = String(await world.authorize(browser, where));
+    expect((await browser.get(back)).location).toBe("/welcome");
+    expect((await browser.get(back)).location).toContain("error=");
   }
 });
 
