@@ -122,14 +122,8 @@ const BORDER = Symbol.for("better-auth-tenant:border");
 export const borderOf = (adapter: object): Border | undefined =>
   (adapter as { [BORDER]?: Border })[BORDER];
 
-export const setBorder = <A extends object>(adapter: A, border: Border, raw = border.raw) =>
-  Object.assign(adapter, { [BORDER]: border, [RAW]: raw });
-
-const RAW = Symbol.for("better-auth-tenant:raw");
-
-/** What is below the border of an adapter: inside of a transaction, that transaction. */
-export const rawOf = (adapter: object): DBTransactionAdapter | undefined =>
-  (adapter as { [RAW]?: DBTransactionAdapter })[RAW];
+export const setBorder = <A extends object>(adapter: A, border: Border) =>
+  Object.assign(adapter, { [BORDER]: border });
 
 /** Whether a stored verification is the OAuth state that the callback came back with. */
 export function isState(value: unknown, state: string | undefined): boolean {

@@ -7,7 +7,8 @@ import {
   carries,
   currentEndpoint,
   type Endpoint,
-  sentHeaders,
+  type Noted,
+  SENT,
 } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
@@ -109,8 +110,8 @@ export async function carriesAnother(
   endpoint: Endpoint,
   session: SessionRow,
 ): Promise<boolean> {
-  const { context } = endpoint;
-  const sent = sentHeaders(endpoint);
+  const { context, request } = endpoint;
+  const sent = [request?.headers, (context as Noted)[SENT]].filter((given) => given !== undefined);
   if (!sent.some((headers) => headers.has("authorization"))) return false;
   for (const headers of sent) {
     const input = { headers, context } as Parameters<typeof readSessionToken>[0];

@@ -1,6 +1,6 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, GenericEndpointContext, User } from "better-auth";
-import { borderOf, rawOf } from "../border/border";
+import { borderOf } from "../border/border";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
 import { runInScope, settled } from "../scope/scope";
@@ -46,7 +46,10 @@ async function findInviter(
     if (found) return { ...found, tenantId: place };
   }
   if (!canManageTenants) return null;
-  const raw = rawOf(await getCurrentAdapter(ctx.adapter));
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  // Below the border. A confined transaction is made from the one below it: see `confineAdapter`.
+  const raw: typeof adapter | undefined =
+    adapter === ctx.adapter ? borderOf(adapter)?.raw : Object.getPrototypeOf(adapter);
   const where = [{ field: "id", value: id }];
   return (await raw?.findOne<Person>({ model: "user", where })) ?? null;
 }

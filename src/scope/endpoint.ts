@@ -12,9 +12,10 @@ export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers">
 /** On the context, because better-auth copies the endpoint's own object on its way. */
 const OUTERMOST = Symbol.for("better-auth-tenant:outermost");
 
-const SENT = Symbol.for("better-auth-tenant:sent-headers");
+export const SENT = Symbol.for("better-auth-tenant:sent");
 
-type Noted = { [OUTERMOST]?: true; [SENT]?: Headers };
+/** What is noted there: the headers of a call before the bearer plugin has written into them, too. */
+export type Noted = { [OUTERMOST]?: true; [SENT]?: Headers };
 
 /**
  * Remembers the endpoint that a request is about. Endpoints that its hooks and handlers call
@@ -30,10 +31,6 @@ export function noteEndpoint(endpoint: { context: object; headers?: Headers | un
   known.endpoint = endpoint;
   noted[OUTERMOST] = true;
 }
-
-/** The headers of a call before the bearer plugin has put its token in the place of the cookie. */
-export const sentHeaders = ({ request, context }: Endpoint): Headers[] =>
-  [request?.headers, (context as Noted)[SENT]].filter((headers) => headers !== undefined);
 
 export const isOutermost = ({ context }: { context: object }) => OUTERMOST in context;
 
