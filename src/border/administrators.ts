@@ -1,7 +1,9 @@
+import { getAsyncLocalStorage } from "@better-auth/core/async_hooks";
 import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { lazy } from "../framework";
 import { notes } from "../scope/scope";
 import { settle } from "../scope/settle";
 import type { Border, Row } from "./border";
@@ -57,11 +59,12 @@ export async function keepAdminAround<T>(
 ): Promise<T> {
   const where = [{ field: "id", value: userId }];
   return keepAdmin(border, roles, { where }, async () => {
+    const { leaving } = notes();
     notes().leaving = userId;
     try {
       return await deleteUser();
     } finally {
-      notes().leaving = undefined;
+      notes().leaving = leaving;
     }
   });
 }
@@ -90,8 +93,16 @@ export async function lockTenant(adapter: DBTransactionAdapter, tenantId: string
 
 const turns = new Map<string, Promise<unknown>>();
 
+/** The tenants whose turn the running code has: a hook that changes another user is a part of it. */
+const holding = lazy(async () => new (await getAsyncLocalStorage())<Set<string>>());
+
 export async function inTurn<T>(tenantId: string, run: () => Promise<T>): Promise<T> {
-  const turn = (turns.get(tenantId) ?? Promise.resolve()).then(run, run);
+  const holder = await holding();
+  const held = holder.getStore() ?? new Set();
+  // Whoever waited for the turn that they have would wait for ever, and everybody behind them too.
+  if (held.has(tenantId)) return run();
+  const runHolding = () => holder.run(new Set([...held, tenantId]), run);
+  const turn = (turns.get(tenantId) ?? Promise.resolve()).then(runHolding, runHolding);
   turns.set(tenantId, turn);
   try {
     return await turn;
@@ -108,8 +119,9 @@ async function assertOneIsLeft(
   const admins = await findAdmins(adapter, roles);
   if (!admins.length || (update && isAdmin(update, roles))) return;
   const changed = await adapter.findMany<Row>({ model: "user", where, select: ["id"], limit: ALL });
-  const leaving = new Set(changed.map(({ id }) => id));
-  if (!leaving.size || admins.some(({ id }) => !leaving.has(id))) return;
+  // Somebody may be on their way out while a hook changes the next one.
+  const leaving = new Set([...changed.map(({ id }) => id), notes().leaving]);
+  if (!changed.length || admins.some(({ id }) => !leaving.has(id))) return;
   throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.LAST_ADMIN);
 }
 

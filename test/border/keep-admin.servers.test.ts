@@ -56,6 +56,28 @@ describe("the last administrator of a tenant", () => {
     expect(await roleOf(first.id)).toBe("user");
   });
 
+  it.each([true, false])(
+    "goes with nobody: a hook takes the next one along, and waits for nobody (transactions: %s)",
+    async (transaction) => {
+      const database = await createDatabase("sqlite");
+      onTestFinished(() => database.close());
+      database.option.transaction = transaction;
+      let deputy: string | undefined;
+      const before = async (): Promise<void> => {
+        if (deputy) await context.internalAdapter.updateUser(deputy, { role: "user" });
+      };
+      const auth = { databaseHooks: { user: { delete: { before } } } };
+      const { context, join, roleOf } = await start({ database, auth });
+      const [first, second] = [await join("acme", "admin"), await join("acme", "admin")];
+      deputy = second.id;
+      expect(outcome(await deleteOneself(first))).toEqual(LAST);
+      expect(await roleOf(second.id)).toBe("admin");
+      const third = await join("acme", "admin");
+      const removed = await third.post("/admin/remove-user", { userId: first.id });
+      expect([removed.status, await roleOf(second.id)]).toEqual([200, "user"]);
+    },
+  );
+
   it.each(["set-role", "remove-user"])("two who %s each other at once leave one", async (path) => {
     const { join, rowsIn } = await start();
     const [a, b] = [await join("acme", "admin"), await join("acme", "admin")];
