@@ -1,9 +1,11 @@
-import { getAsyncLocalStorage } from "@better-auth/core/async_hooks";
-import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
+import {
+  getCurrentAdapter,
+  getCurrentDBAdapterAsyncLocalStorage,
+  runWithTransaction,
+} from "@better-auth/core/context";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { lazy } from "../framework";
 import { notes } from "../scope/scope";
 import { settle } from "../scope/settle";
 import type { Border, Row } from "./border";
@@ -41,10 +43,35 @@ export async function keepAdmin<T>(
     return run(adapter);
   };
   // Whoever waits inside a transaction may have what the one before is waiting for.
-  if (adapter !== ctx.adapter) return runChecked(adapter);
+  if (adapter !== ctx.adapter || (await hasTurn())) return runChecked(adapter);
   return inTurn(tenantId, () =>
-    runWithTransaction(ctx.adapter, async () => runChecked(await getCurrentAdapter(ctx.adapter))),
+    runWithTransaction(ctx.adapter, () =>
+      holdingTurn(async () => runChecked(await getCurrentAdapter(ctx.adapter))),
+    ),
   );
+}
+
+/**
+ * Transactions, as better-auth tells them apart, that have their turn. A hook that changes another
+ * user is a part of it, on databases without transactions too: if it waited for the turn that it
+ * has, it would wait for ever, and so would everybody behind it.
+ */
+const withTurn = new WeakSet<object>();
+const currentTransaction = async () => (await getCurrentDBAdapterAsyncLocalStorage()).getStore();
+
+async function hasTurn(): Promise<boolean> {
+  const transaction = await currentTransaction();
+  return transaction !== undefined && withTurn.has(transaction);
+}
+
+async function holdingTurn<T>(run: () => Promise<T>): Promise<T> {
+  const transaction = (await currentTransaction()) ?? {};
+  withTurn.add(transaction);
+  try {
+    return await run();
+  } finally {
+    withTurn.delete(transaction);
+  }
 }
 
 /**
@@ -93,16 +120,8 @@ export async function lockTenant(adapter: DBTransactionAdapter, tenantId: string
 
 const turns = new Map<string, Promise<unknown>>();
 
-/** The tenants whose turn the running code has: a hook that changes another user is a part of it. */
-const holding = lazy(async () => new (await getAsyncLocalStorage())<Set<string>>());
-
 export async function inTurn<T>(tenantId: string, run: () => Promise<T>): Promise<T> {
-  const holder = await holding();
-  const held = holder.getStore() ?? new Set();
-  // Whoever waited for the turn that they have would wait for ever, and everybody behind them too.
-  if (held.has(tenantId)) return run();
-  const runHolding = () => holder.run(new Set([...held, tenantId]), run);
-  const turn = (turns.get(tenantId) ?? Promise.resolve()).then(runHolding, runHolding);
+  const turn = (turns.get(tenantId) ?? Promise.resolve()).then(run, run);
   turns.set(tenantId, turn);
   try {
     return await turn;
