@@ -2,9 +2,10 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, GenericEndpointContext, User } from "better-auth";
 import { borderOf } from "../border/border";
 import type { ResolvedOptions, TenantSession } from "../options";
+import { isOperator } from "../routes/management";
 import { currentEndpoint } from "../scope/endpoint";
 import { runInScope, settled } from "../scope/scope";
-import { isSuspended } from "../tenants/find";
+import { isSuspended, ownAdapter } from "../tenants/find";
 import { tenantOptions } from "./options";
 import { canGiveRole, namesIn } from "./roles";
 import type { StoredInvitation } from "./schema";
@@ -46,7 +47,7 @@ async function findInviter(
     if (found) return { ...found, tenantId: place };
   }
   if (!canManageTenants) return null;
-  const adapter = await getCurrentAdapter(ctx.adapter);
+  const adapter = await ownAdapter(ctx);
   // Below the border. A confined transaction is made from the one below it: see `confineAdapter`.
   const raw: typeof adapter | undefined =
     adapter === ctx.adapter ? borderOf(adapter)?.raw : Object.getPrototypeOf(adapter);
@@ -60,9 +61,6 @@ async function isBarred(ctx: AuthContext, { id, tenantId }: Person): Promise<boo
   if (await isSuspended(ctx, tenantId)) return true;
   return (await borderOf(ctx.adapter)?.isBarred?.(tenantId, id)) ?? false;
 }
-
-const isOperator = ({ id, role }: Person, { adminUserIds, adminRoles }: ResolvedOptions): boolean =>
-  adminUserIds.includes(id) || namesIn(role ?? "").some((name) => adminRoles.includes(name));
 
 /**
  * Asks the application again, as if the inviter invited now. The request under way is that of

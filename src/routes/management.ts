@@ -35,7 +35,7 @@ export async function requireManager(
   }
   if (!session) throw APIError.from("UNAUTHORIZED", TENANT_AUTH_ERROR_CODES.UNAUTHORIZED);
   const caller = { ...session, user: await asStored(ctx, session) };
-  if (!isOperator(caller, options)) {
+  if (caller.session.tenantId || !isOperator(caller.user, options)) {
     // Whatever the request names, be it by its host, a header or the query, has to be theirs.
     const target = tenantId ?? (await targetTenantId(ctx, options));
     if (!isOwnAdmin(caller, options, action, target)) throw notAllowed();
@@ -145,8 +145,8 @@ function isServerCall(ctx: GenericEndpointContext): boolean {
 }
 
 /** A user of the platform with the right id or role. A tenant's user is none, whatever its role. */
-function isOperator({ session, user }: TenantSession, options: ResolvedOptions): boolean {
-  if (session.tenantId || user.tenantId) return false;
+export function isOperator(user: TenantSession["user"], options: ResolvedOptions): boolean {
+  if (user.tenantId) return false;
   if (options.adminUserIds.includes(user.id)) return true;
   return rolesOf(user).some((role) => options.adminRoles.includes(role));
 }

@@ -131,7 +131,7 @@ async function see(
  * The current adapter is that of the instance whose request it is. What another instance is asked
  * meanwhile, it must not remember of its tenants.
  */
-async function ownAdapter({ adapter }: AuthContext): Promise<DBTransactionAdapter> {
+export async function ownAdapter({ adapter }: AuthContext): Promise<DBTransactionAdapter> {
   const current = await getCurrentAdapter(adapter);
   const border = borderOf(current);
   return border && border !== borderOf(adapter) ? adapter : current;
