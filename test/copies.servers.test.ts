@@ -1,4 +1,5 @@
 import { createAuthMiddleware } from "better-auth/api";
+import type { SecondaryStorage } from "better-auth/db";
 import { magicLink } from "better-auth/plugins";
 import type { DBAdapter } from "better-auth/types";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -15,7 +16,13 @@ import {
   secondCopy,
 } from "./support/instance";
 import { CACHES, createMemory, mapStorage } from "./support/stores";
-import { createMailbox, createWorld, EMAIL, expectRefused } from "./support/world";
+import {
+  createMailbox,
+  createWorld,
+  EMAIL,
+  expectRefused,
+  expectSessionsApart,
+} from "./support/world";
 
 cleanUpCopies();
 
@@ -202,6 +209,50 @@ describe("two instances over one", () => {
       expectRefused(await other.signIn("acme"), 403, "TENANT_SUSPENDED");
     },
   );
+
+  it.each(["before", "after"] as const)(
+    "process, with numbers for ids: a request that a hook sends the other %s a sign-in is one of its own",
+    async (moment) => {
+      const advanced = { database: { generateId: "serial" } } as const;
+      const other = await createWorld({ auth: { advanced } });
+      const guest = await other.as("jane", "globex");
+      const seen: unknown[] = [];
+      const hook = createAuthMiddleware(async ({ path }) => {
+        if (path !== "/sign-in/email") return;
+        const around = getTenantId();
+        const signedIn = await other.signIn("globex");
+        seen.push(
+          signedIn.status,
+          await whoIs(other, guest),
+          (await other.signIn("platform")).status,
+        );
+        seen.push(getTenantId() === around);
+      });
+      const asking = await createWorld({ auth: { advanced, hooks: { [moment]: hook } } });
+      const jane = await asking.as("jane", "acme");
+      expect((await asking.signIn("acme")).status).toBe(200);
+      expect(seen).toEqual([200, guest.id, 401, true]);
+      expect(await asking.whoIs(jane, "globex")).toBe(null);
+    },
+  );
+
+  it.each<[string, (storage: SecondaryStorage) => SecondaryStorage]>([
+    ["a copy", (storage) => ({ ...storage })],
+    [
+      "one around",
+      ({ get, set, ...storage }) => ({
+        ...storage,
+        get: (key) => get(`second:${key}`),
+        set: (key, value, ttl) => set(`second:${key}`, value, ttl),
+        delete: (key) => storage.delete(`second:${key}`),
+      }),
+    ],
+  ])("%s of the storage that the first has: nobody is anywhere else", async (_, made) => {
+    const { storage } = mapStorage();
+    const first = await createWorld({ auth: { secondaryStorage: storage } });
+    const second = await createWorld({ auth: { secondaryStorage: made(storage) } });
+    for (const world of [first, second]) await expectSessionsApart(world);
+  });
 });
 
 it("an instance made anew while requests run changes nothing for them, and sees what they do", async () => {

@@ -5,7 +5,7 @@ import type { SecondaryStorage } from "better-auth/db";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
-import { notes, type Settled, settled } from "../scope/scope";
+import { currentScope, notes, runInScope, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
   type Border,
@@ -68,15 +68,14 @@ const rawStorage = (storage: SecondaryStorage): SecondaryStorage =>
 export function confineStorage(storage: SecondaryStorage, border: Border): void {
   border.storedSession = (token) => storedSession(storage, token);
   if (rawStorage(storage) !== storage) return void setBorder(storage, border);
-  const raw: SecondaryStorage = {
-    get: storage.get.bind(storage),
-    set: storage.set.bind(storage),
-    delete: storage.delete.bind(storage),
-    getAndDelete: storage.getAndDelete?.bind(storage),
-    increment: storage.increment?.bind(storage),
-  };
+  const raw = belowBorders(storage as unknown as Methods);
+  const confined = confinedMethods(raw, storage) as unknown as Methods;
+  const methods = replaceMethods(raw, (name, below) => (...args) => {
+    const run = notes().below ? below : (confined[name] ?? below);
+    return run(...args);
+  });
   try {
-    Object.assign(setBorder(storage, border), confinedMethods(raw, storage));
+    Object.assign(setBorder(storage, border), methods);
     Object.defineProperty(storage, RAW, { value: raw });
   } catch {
     throw new BetterAuthError(
@@ -84,6 +83,35 @@ export function confineStorage(storage: SecondaryStorage, border: Border): void 
     );
   }
 }
+
+const METHODS = ["get", "set", "delete", "getAndDelete", "increment"] as const;
+
+type Method = (...args: unknown[]) => Promise<unknown>;
+type Methods = Partial<Record<(typeof METHODS)[number], Method>>;
+
+/** The methods that a storage has, each replaced: older storages do without the last two. */
+function replaceMethods(
+  storage: Methods,
+  replace: (name: keyof Methods, method: Method) => Method,
+) {
+  const methods = METHODS.flatMap((name) => {
+    const method = storage[name];
+    return method ? [[name, replace(name, method)]] : [];
+  });
+  return Object.fromEntries(methods) as Methods & SecondaryStorage;
+}
+
+/** A storage may be a copy of another instance's, or built on it: a border asks below that one. */
+const belowBorders = (storage: Methods) =>
+  replaceMethods(
+    storage,
+    (_, method) =>
+      (...args) =>
+        runInScope(currentScope(), async () => {
+          notes().below = true;
+          return method.apply(storage, args);
+        }),
+  );
 
 function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): SecondaryStorage {
   const currentBorder = () =>
