@@ -1,7 +1,7 @@
 import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
 import { parseCookies } from "better-auth/cookies";
 import { type AfterHook, silentHook } from "../framework";
-import { settledScope } from "../scope/endpoint";
+import { type Noted, SENT, settledScope } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, settled } from "../scope/scope";
 import { type Border, borderOf, type Row } from "./border";
@@ -38,10 +38,11 @@ async function keepCookies(ctx: HookEndpointContext): Promise<void> {
   const headers = context.responseHeaders;
   if (!headers) return;
   const used = parseCookies(effective?.get("cookie") ?? "");
-  const sent = parseCookies(request?.headers.get("cookie") ?? "");
+  const given = (context as Noted)[SENT] ?? request?.headers;
+  const sent = parseCookies(given?.get("cookie") ?? "");
   const isElsewhere = (name: string) => {
     // A bearer token stood in for the cookie: nothing was found out about the cookie.
-    if (request && sent.has(name) && sent.get(name) !== used.get(name)) return true;
+    if (sent.has(name) && sent.get(name) !== used.get(name)) return true;
     const [token = ""] = (used.get(name) ?? "").split(".");
     return notes().elsewhere.has(token);
   };

@@ -204,8 +204,9 @@ async function sweepTenant(
  */
 export async function undoIfTenantIsGone(ctx: AuthContext, userId: string): Promise<boolean> {
   const tenantId = getTenantId();
-  if (tenantId === null || (await tenantExists(ctx, tenantId))) return false;
   const { since } = notes();
+  if (tenantId === null || (await tenantExists(ctx, tenantId, since))) return false;
+  noteChange(ctx, tenantId);
   await runInScope(settled(tenantId), async () => {
     if (since) notes().sweeping = since;
     await ctx.internalAdapter.deleteUser(userId);

@@ -29,6 +29,13 @@ it("R5: a dead bearer token at Globex does not take the cookie of Acme along", a
   const headers = { authorization: `Bearer ${globex.token}` };
   const answer = await tab.get("/list-sessions", { headers });
   expect([answer.status, answer.headers.getSetCookie()]).toEqual([401, []]);
+  // A server action has the headers only, and hands the cookies that are set to the browser.
+  const cookie = [...tab.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+  const called = await world.api.getSession({
+    headers: new Headers({ ...headers, ...world.naming("globex"), cookie }),
+    returnHeaders: true,
+  });
+  expect([called.response, called.headers.getSetCookie()]).toEqual([null, []]);
   expect(await world.whoIs(tab, "acme")).toMatchObject({ id: acme.id });
 });
 

@@ -112,6 +112,22 @@ describe("a tenant that was there a moment ago", () => {
     const { code } = await at(tenantId).post("/sign-in/email", person);
     expect(code).toBe("INVALID_EMAIL_OR_PASSWORD");
   });
+
+  it("gives its number to another one in another process: nobody signs up there by what is remembered", async () => {
+    const { here, elsewhere } = await createServers({
+      auth: { advanced: { database: { generateId: "serial" } } },
+    });
+    const { globex: tenantId } = here.ids;
+    const signUp = async (email: string) =>
+      outcome(await here.at(tenantId).post("/sign-up/email", { ...person, email }));
+    expect(await signUp("old@example.com")).toEqual([200, undefined]);
+    await elsewhere.api.deleteTenant({ body: { tenantId } });
+    later(1000);
+    expect(await elsewhere.createTenant()).toMatchObject({ id: tenantId });
+    expect(await signUp("late@example.com")).toEqual([404, "TENANT_NOT_FOUND"]);
+    expect([await here.rows("user"), await here.rows("session")]).toEqual([0, 0]);
+    expect(await signUp("new@example.com")).toEqual([200, undefined]);
+  });
 });
 
 describe("a slug", () => {
