@@ -3,8 +3,8 @@ import { isAPIError } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import { lazy } from "../framework";
 import { PLATFORM } from "../schema";
-import { settledScope } from "../scope/endpoint";
-import { getTenantId, notes, type Settled, settled } from "../scope/scope";
+import { apart, isAskedByAnother, settledScope } from "../scope/endpoint";
+import { getTenantId, markInstance, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
   type AdapterMethod,
@@ -69,6 +69,7 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
       }),
   };
   try {
+    markInstance(adapter);
     Object.assign(setBorder(adapter, border), methods);
   } catch {
     throw new BetterAuthError(
@@ -88,7 +89,11 @@ function guarded(
   const methods = Object.entries(confinedMethods(raw, current));
   const entries = methods.map(([name, run]: [string, AdapterMethod]) => [
     name,
-    (call: never) => current().policy.guard(name, call, run, raw, transaction) ?? run(call),
+    (call: never) => {
+      const { ctx, policy } = current();
+      const go = () => policy.guard(name, call, run, raw, transaction) ?? run(call);
+      return isAskedByAnother(ctx) ? apart().then(({ runApart }) => runApart(ctx, go)) : go();
+    },
   ]);
   return Object.fromEntries(entries);
 }

@@ -1,14 +1,10 @@
 import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "better-auth";
 import { STANDS_FOR } from "../constants";
 import { lazy } from "../framework";
-import { cameTo, markStandIn, type StandIn } from "../scope/endpoint";
-import { notes } from "../scope/scope";
+import { apart, cameTo, isAskedByAnother, markStandIn, type StandIn } from "../scope/endpoint";
 
 /** Loaded with the first social sign-in. */
 export const oauthState = lazy(() => import("./oauth-state"));
-
-/** Loaded with the first request that is sent from inside of another one. */
-const inside = lazy(() => import("./inside"));
 
 type OnRequest = NonNullable<BetterAuthPlugin["onRequest"]>;
 
@@ -19,8 +15,7 @@ type OnRequest = NonNullable<BetterAuthPlugin["onRequest"]>;
  * paths and the rate limits, is looked at here and in `limitStandIns`.
  */
 export const goOnAtEndpoint: OnRequest = async (request, ctx) => {
-  const response = notes().endpoint && (await (await inside()).answerApart(request, ctx));
-  if (response) return { response };
+  if (isAskedByAnother(ctx)) return { response: await (await apart()).answerApart(request, ctx) };
   const url = request.url.includes("/tenant/") ? new URL(request.url) : undefined;
   const base = url && new URL(ctx.baseURL).pathname.replace(/\/$/, "");
   if (!url?.pathname.startsWith(`${base}/tenant/`) || base === undefined) return;

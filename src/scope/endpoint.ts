@@ -3,7 +3,8 @@ import {
   tryGetCurrentAuthEndpointContext,
 } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { currentScope, notes, type ReturnedState, type Settled } from "./scope";
+import { lazy } from "../framework";
+import { currentScope, instanceOf, notes, type ReturnedState, type Settled } from "./scope";
 
 /** An endpoint that is running, as far as the scope has to know it. */
 export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers"> &
@@ -35,6 +36,14 @@ export function noteEndpoint(endpoint: { context: object; headers?: Headers | un
 export const isOutermost = ({ context }: { context: object }) => OUTERMOST in context;
 
 export const currentEndpoint = (): Endpoint | undefined => tryGetCurrentAuthEndpointContext();
+
+export const apart = lazy(() => import("./apart"));
+
+/** Whether an endpoint of another instance is running, in one of whose hooks this one is asked. */
+export function isAskedByAnother({ adapter }: AuthContext): boolean {
+  const around = currentEndpoint()?.context;
+  return around !== undefined && instanceOf(around.adapter) !== instanceOf(adapter);
+}
 
 /** The endpoint that the request is about, seen from an endpoint that it may have called. */
 export function endpointOfRequest(): Endpoint | undefined {

@@ -1,4 +1,8 @@
-import { getRequestStateAsyncLocalStorage, runWithRequestState } from "@better-auth/core/context";
+import {
+  getRequestStateAsyncLocalStorage,
+  runWithRequestState,
+  tryGetCurrentAuthEndpointContext,
+} from "@better-auth/core/context";
 import { lazy } from "../framework";
 
 /**
@@ -118,17 +122,23 @@ type RequestStorage = Awaited<ReturnType<typeof getRequestStateAsyncLocalStorage
  */
 interface Shared {
   version: number;
-  scope: object;
-  notes: object;
+  /** Stands for all instances: `runInTenant` is for each of them. */
+  everyone: object;
   storage?: RequestStorage;
+}
+
+/** What is known of a request, by the instance whose request it is. */
+interface Known {
+  scope?: Scope;
+  notes?: Notes;
 }
 
 const misuse = lazy(() => import("../misuse"));
 
-const VERSION = 1;
+const VERSION = 2;
 const SHARED = Symbol.for("better-auth-tenant");
 const holder = globalThis as { [SHARED]?: Shared };
-holder[SHARED] ??= { version: VERSION, scope: {}, notes: {} };
+holder[SHARED] ??= { version: VERSION, everyone: {} };
 const shared: Shared = holder[SHARED];
 
 /** better-auth's request state is read through several awaits; the storage behind it is not. */
@@ -164,9 +174,38 @@ const createNotes = (): Notes => ({
   hosts: new Map(),
 });
 
+/** On the adapter, which all copies of an instance's context share; one name for all our copies. */
+const INSTANCE = Symbol.for("better-auth-tenant:instance");
+
+type Marked = { [INSTANCE]?: object };
+
+/** Gives the instance of an adapter scopes of its own. */
+export function markInstance(adapter: object): void {
+  (adapter as Marked)[INSTANCE] ??= {};
+}
+
+/** The instance that an adapter belongs to. */
+export const instanceOf = (adapter: object | undefined) => (adapter as Marked)?.[INSTANCE];
+
+/**
+ * Whose endpoint it is that runs. A hook of one instance may call another one: what the tenant
+ * around it is called there says nothing here.
+ */
+const running = () =>
+  instanceOf(tryGetCurrentAuthEndpointContext()?.context.adapter) ?? shared.everyone;
+
+function known(instance = running()): Known {
+  const store = shared.storage?.getStore();
+  const found = store?.get(instance);
+  if (found) return found;
+  const made = {};
+  store?.set(instance, made);
+  return made;
+}
+
 /** The scope of the running request: pending until its tenant is known, and outside of requests. */
 export function currentScope(): Scope {
-  return (shared.storage?.getStore()?.get(shared.scope) as Scope | undefined) ?? PENDING;
+  return known().scope ?? known(shared.everyone).scope ?? PENDING;
 }
 
 /**
@@ -180,30 +219,31 @@ export function namedScope(): Settled | undefined {
 
 /** What the running request has learned so far. */
 export function notes(): Notes {
-  const store = shared.storage?.getStore();
-  const known = store?.get(shared.notes) as Notes | undefined;
-  if (known) return known;
-  const created = createNotes();
-  store?.set(shared.notes, created);
-  return created;
+  const here = known();
+  here.notes ??= createNotes();
+  return here.notes;
 }
 
 /** Puts the running request, and everything it calls from here on, into the scope. */
 export function enter<S extends Settled>(scope: S): S {
-  shared.storage?.getStore()?.set(shared.scope, scope);
+  known().scope = scope;
   return scope;
 }
 
 /** Runs a function in a request of its own: the request around it keeps its scope. */
-export async function runInScope<T>(scope: Scope, fn: () => Promise<T>): Promise<T> {
-  return await runWithRequestState(new WeakMap<object, unknown>([[shared.scope, scope]]), fn);
+export async function runInScope<T>(
+  scope: Scope,
+  fn: () => Promise<T>,
+  instance = running(),
+): Promise<T> {
+  return await runWithRequestState(new WeakMap([[instance, { scope }]]), fn);
 }
 
 /** Runs the application's resolver. What it asks of better-auth goes by its credential alone. */
 export function runAsResolver<T>(resolve: () => T): T {
   if (!shared.storage) return resolve();
   const resolving = { ...createNotes(), resolving: true };
-  return shared.storage.run(new WeakMap<object, unknown>([[shared.notes, resolving]]), resolve);
+  return shared.storage.run(new WeakMap([[running(), { notes: resolving }]]), resolve);
 }
 
 /**
@@ -214,7 +254,7 @@ export async function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Pr
   if (typeof tenantId !== "string" || tenantId === "") {
     throw (await misuse()).notATenantId(tenantId);
   }
-  return runInScope(settled(tenantId), fn);
+  return runInScope(settled(tenantId), fn, shared.everyone);
 }
 
 /**
