@@ -1,7 +1,7 @@
 import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
-import { confineAdapter, rawAdapter } from "./border/adapter";
+import { confineAdapter, isConfined, rawAdapter } from "./border/adapter";
 import { type Border, borderOf, isMySQL } from "./border/border";
 import { labelCachedSessions } from "./border/cookies";
 import { sealLinks, sealPluginLinks } from "./border/links";
@@ -107,7 +107,7 @@ function change(
   options: ResolvedOptions,
   border: Border,
 ): void {
-  if (!borderOf(ctx.adapter)) {
+  if (!isConfined(ctx.adapter)) {
     confineAdapter(ctx.adapter, { ...border, raw: rawAdapter(ctx.adapter as DBAdapter) });
   }
   sealPluginLinks(ctx, complete);

@@ -12,7 +12,9 @@ import {
   borderOf,
   isInside,
   isMySQL,
+  isOurs,
   isState,
+  markOurs,
   needsListHint,
   type Row,
   rememberUser,
@@ -39,6 +41,10 @@ export function rawAdapter(adapter: DBAdapter): DBAdapter {
   return { __proto__: adapter, ...Object.fromEntries(methods) };
 }
 
+/** Others may have copied it, or put something over a method of ours. */
+export const isConfined = (adapter: DBAdapter) =>
+  METHODS.every((name) => isOurs(adapter[name] as AdapterMethod | undefined));
+
 /**
  * The border: from here on the adapter reads, changes, creates and deletes rows of the confined
  * models in the scope of the running request only (R3, R4). The adapter is changed in place, not
@@ -49,7 +55,7 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
   // Instances that are made from one adapter object share its border: the newest is in charge, and
   // what was confined before it stays so.
   const before = borderOf(adapter)?.confinedModel;
-  if (before) {
+  if (before && isConfined(adapter)) {
     const { confinedModel } = border;
     border.confinedModel = (name) => confinedModel(name) ?? before(name);
     return void setBorder(adapter, border);
@@ -70,12 +76,14 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
   };
   try {
     markInstance(adapter);
-    Object.assign(setBorder(adapter, border), methods);
+    Object.assign(setBorder(adapter, border), markOurs(methods));
   } catch {
-    throw new BetterAuthError(
-      "tenantAuth() cannot confine this database adapter, because its methods cannot be replaced",
-    );
+    // Said below.
   }
+  if (isConfined(adapter)) return;
+  throw new BetterAuthError(
+    "tenantAuth() cannot confine this database adapter, because its methods cannot be replaced. Write: database: (options) => ({ ...adapter(options) })",
+  );
 }
 
 type Methods = Omit<DBTransactionAdapter, "id" | "options">;

@@ -3,6 +3,7 @@ import {
   getCurrentDBAdapterAsyncLocalStorage,
   runWithTransaction,
 } from "@better-auth/core/context";
+import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
@@ -44,7 +45,7 @@ export async function keepAdmin<T>(
   };
   // Whoever waits inside a transaction may have what the one before is waiting for.
   if (adapter !== ctx.adapter || (await hasTurn())) return runChecked(adapter);
-  return inTurn(tenantId, () =>
+  return inTurn(ctx, tenantId, () =>
     runWithTransaction(ctx.adapter, () =>
       holdingTurn(async () => runChecked(await getCurrentAdapter(ctx.adapter))),
     ),
@@ -118,9 +119,15 @@ export async function lockTenant(adapter: DBTransactionAdapter, tenantId: string
   throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
 }
 
-const turns = new Map<string, Promise<unknown>>();
+const turnsAt = new WeakMap<object, Map<string, Promise<unknown>>>();
 
-export async function inTurn<T>(tenantId: string, run: () => Promise<T>): Promise<T> {
+export async function inTurn<T>(
+  { adapter }: AuthContext,
+  tenantId: string,
+  run: () => Promise<T>,
+): Promise<T> {
+  const turns = turnsAt.get(adapter) ?? new Map<string, Promise<unknown>>();
+  turnsAt.set(adapter, turns);
   const turn = (turns.get(tenantId) ?? Promise.resolve()).then(run, run);
   turns.set(tenantId, turn);
   try {

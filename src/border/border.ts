@@ -125,6 +125,17 @@ export const borderOf = (adapter: object): Border | undefined =>
 export const setBorder = <A extends object>(adapter: A, border: Border) =>
   Object.assign(adapter, { [BORDER]: border });
 
+/** On each method of ours: an object may be copied, inherited from or changed by others. */
+const OURS = Symbol.for("better-auth-tenant:ours");
+
+export function markOurs<M extends object>(methods: M): M {
+  for (const method of Object.values(methods)) method[OURS] = true;
+  return methods;
+}
+
+/** Whether a method is one of ours. One that is not there lets nobody past. */
+export const isOurs = (method: object | undefined) => !method || OURS in method;
+
 /** Whether a stored verification is the OAuth state that the callback came back with. */
 export function isState(value: unknown, state: string | undefined): boolean {
   if (state === undefined || typeof value !== "string") return false;

@@ -10,7 +10,9 @@ import { settle } from "../scope/settle";
 import {
   type Border,
   borderOf,
+  isOurs,
   isState,
+  markOurs,
   type Row,
   type StoredSession,
   setBorder,
@@ -57,7 +59,13 @@ const RAW = Symbol.for("better-auth-tenant:raw-storage");
 
 /** The storage as it was before it was confined. */
 const rawStorage = (storage: SecondaryStorage): SecondaryStorage =>
-  (storage as { [RAW]?: SecondaryStorage })[RAW] ?? storage;
+  Object.hasOwn(storage, RAW)
+    ? ((storage as { [RAW]?: SecondaryStorage })[RAW] ?? storage)
+    : storage;
+
+/** Others may have copied it, inherited from it, or put something over a method of ours. */
+const isConfined = (storage: SecondaryStorage) =>
+  Object.hasOwn(storage, RAW) && METHODS.every((name) => isOurs(storage[name]));
 
 /**
  * The border of better-auth's secondary storage, where sessions and one-time tokens live without
@@ -67,7 +75,7 @@ const rawStorage = (storage: SecondaryStorage): SecondaryStorage =>
  */
 export function confineStorage(storage: SecondaryStorage, border: Border): void {
   border.storedSession = (token) => storedSession(storage, token);
-  if (rawStorage(storage) !== storage) return void setBorder(storage, border);
+  if (isConfined(storage)) return void setBorder(storage, border);
   const raw = belowBorders(storage as unknown as Methods);
   const confined = confinedMethods(raw, storage) as unknown as Methods;
   const methods = replaceMethods(raw, (name, below) => (...args) => {
@@ -75,13 +83,15 @@ export function confineStorage(storage: SecondaryStorage, border: Border): void 
     return run(...args);
   });
   try {
-    Object.assign(setBorder(storage, border), methods);
-    Object.defineProperty(storage, RAW, { value: raw });
+    Object.assign(setBorder(storage, border), markOurs(methods));
+    Object.defineProperty(storage, RAW, { value: raw, configurable: true });
   } catch {
-    throw new BetterAuthError(
-      "tenantAuth() cannot confine this secondaryStorage, because its methods cannot be replaced. Write: secondaryStorage: { ...storage }",
-    );
+    // Said below.
   }
+  if (isConfined(storage)) return;
+  throw new BetterAuthError(
+    "tenantAuth() cannot confine this secondaryStorage, because its methods cannot be replaced. Write: secondaryStorage: { get: (key) => storage.get(key), set: (key, value, ttl) => storage.set(key, value, ttl), delete: (key) => storage.delete(key), getAndDelete: (key) => storage.getAndDelete(key), increment: (key, ttl) => storage.increment(key, ttl) }",
+  );
 }
 
 const METHODS = ["get", "set", "delete", "getAndDelete", "increment"] as const;

@@ -42,7 +42,7 @@ export async function reserve(
     return adapter.create({ model, data });
   };
   if (transaction) return insert(transaction);
-  return inTurn(tenantId, () =>
+  return inTurn(ctx, tenantId, () =>
     runWithTransaction(ctx.adapter, async () => insert(await getCurrentAdapter(ctx.adapter))),
   );
 }
