@@ -109,10 +109,12 @@ it("holds inside of a transaction of a plugin's own, which is rolled back as a w
     id: "demoter",
     endpoints: {
       demote: createAuthEndpoint("/demoter/demote", { method: "POST" }, async (ctx) => {
-        const { id, fails } = ctx.query as { id: string; fails?: string };
+        const { id, fails, how } = ctx.query as { id: string; fails?: string; how: "update" };
         const where = [{ field: "id", value: id }];
+        const update = { role: "user" };
         await ctx.context.adapter.transaction(async (inner) => {
-          await inner.update({ model: "user", where, update: { role: "user" } });
+          const call = { model: "user", where, update, set: update, increment: {} };
+          await inner[how](call);
           if (fails) throw new APIError("CONFLICT", { code: "CHANGED_MY_MIND" });
         });
         return ctx.json({ ok: true });
@@ -122,12 +124,14 @@ it("holds inside of a transaction of a plugin's own, which is rolled back as a w
   const { join, roleOf } = await start({ plugins: [demoter] });
   const [first, second] = [await join("acme", "admin"), await join("acme", "admin")];
   // Without a name: the session says which tenant it is, and is first asked for inside.
-  const ask = (id: string, fails = "") =>
-    first.fork({}).post(`/demoter/demote?id=${id}&fails=${fails}`);
+  const ask = (id: string, fails = "", how = "update") =>
+    first.fork({}).post(`/demoter/demote?id=${id}&fails=${fails}&how=${how}`);
   expect((await ask(second.id, "yes")).code).toBe("CHANGED_MY_MIND");
   expect(await roleOf(second.id)).toBe("admin");
   expect((await ask(second.id)).status).toBe(200);
-  expect(outcome(await ask(first.id))).toEqual(LAST);
+  for (const how of "update updateMany incrementOne delete deleteMany consumeOne".split(" ")) {
+    expect([how, ...outcome(await ask(first.id, "", how))]).toEqual([how, ...LAST]);
+  }
   expect([await roleOf(first.id), await roleOf(second.id)]).toEqual(["admin", "user"]);
 });
 

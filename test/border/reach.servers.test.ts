@@ -204,6 +204,8 @@ describe.each(
       const { data } = await caller.get<UserList>("/admin/list-users", by);
       expect(idsIn(data)).toEqual(idsOf(people, "acme"));
       for (const { id, token } of victims) {
+        const shown = await caller.get("/admin/get-user", { query: { id }, ...by });
+        expect(shown.status).toBe(404);
         const body = { userId: id, sessionToken: token };
         for (const path of ["list-user-sessions", "revoke-user-sessions", "revoke-user-session"]) {
           const answer = await caller.post(`/admin/${path}`, body, by);
