@@ -314,7 +314,7 @@ it("an operator's call may be about anybody, about nobody, or about nothing, and
     for (const body of [undefined, {}, nobody, { userId: [], sessionToken: 1 }]) {
       for (const window of [operator, world.at("acme", operator)]) {
         const { status } = await window.send(`/admin/${path}`, { method: "POST", body });
-        expect(status, `${path} ${JSON.stringify(body)}`).toBeLessThan(500);
+        expect([200, 400, 404], `${path} ${JSON.stringify(body)}`).toContain(status);
       }
     }
   }
