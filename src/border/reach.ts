@@ -125,7 +125,7 @@ export async function carriesAnother(
 
 async function tenantOfTarget(
   border: Border,
-  { body, query }: Endpoint,
+  { body }: Endpoint,
   target: "a user" | "a session" | "a place",
   adapter: DBTransactionAdapter,
 ): Promise<string | null | undefined> {
@@ -134,7 +134,8 @@ async function tenantOfTarget(
     const token = body?.sessionToken;
     return typeof token === "string" ? (await border.readSession(token, adapter))?.tenantId : null;
   }
-  const id = body?.userId ?? query?.id;
+  // As it was sent: better-auth asks for the session with a query of its own.
+  const id = body?.userId ?? (notes().endpoint as Endpoint | undefined)?.query?.id;
   if (typeof id !== "string" && typeof id !== "number") return null;
   const where = [{ field: "id", value: String(id) }];
   return (await adapter.findOne<Row>({ model: "user", where }))?.tenantId;

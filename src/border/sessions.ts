@@ -42,7 +42,7 @@ function isAdmitted(scope: Settled, session: SessionRow): boolean {
   const tenantId = session.tenantId ?? null;
   if (tenantId === scope.tenantId) return true;
   if (scope.reach === "visits" && notes().visitor?.token === session.token) return true;
-  return scope.reach === "all" || (tenantId === null && isImpersonator(session.userId));
+  return tenantId === null && isImpersonator(session.userId);
 }
 
 /** Loaded with the first call of an admin endpoint. */

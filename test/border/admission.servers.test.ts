@@ -114,6 +114,10 @@ it.each([{}, { requireEmailVerification: true }, { autoSignIn: false }])(
       expect(answers).toEqual(answers.map(() => answers[0]));
     }
     expect(await rows("user")).toBe(1);
+    // Without a policy it is as the application has it.
+    await change("acme", { policy: null });
+    const { data } = await at("acme").post("/sign-up/email", person("free@example.com"));
+    expect(data.token === null).toBe(Object.keys(settings).length > 0);
   },
 );
 

@@ -32,6 +32,8 @@ describe("the last administrator of a tenant", () => {
     await join("globex", "admin");
     await join("acme", "user");
     const userId = admin.id;
+    const kept = { userId, role: ["user", "admin"] };
+    expect((await admin.post("/admin/set-role", kept)).status).toBe(200);
     const answers = [
       await demote(admin, admin),
       await admin.post("/admin/update-user", { userId, data: { role: "user", name: "X" } }),
@@ -78,16 +80,21 @@ describe("the last administrator of a tenant", () => {
     },
   );
 
-  it.each(["set-role", "remove-user"])("two who %s each other at once leave one", async (path) => {
-    const { join, rowsIn } = await start();
-    const [a, b] = [await join("acme", "admin"), await join("acme", "admin")];
-    const take = (from: Person, { id }: Person) =>
-      from.post(`/admin/${path}`, { userId: id, role: "user" });
-    const answers = await Promise.all([take(a, b), take(b, a)]);
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
-    const left = (await rowsIn("acme", "user")).filter((user) => user.role === "admin");
-    expect(left.filter(({ banned }) => !banned)).toHaveLength(1);
-  });
+  it.each(["set-role", "ban-user", "remove-user"])(
+    "two who %s each other at once leave one, and no other tenant changes",
+    async (path) => {
+      const { join, rowsIn, change, api, ids } = await start();
+      const [a, b] = [await join("globex", "admin"), await join("globex", "admin")];
+      const before = await change("acme", { status: "suspended" });
+      const take = (from: Person, { id }: Person) =>
+        from.post(`/admin/${path}`, { userId: id, role: "user" });
+      const answers = await Promise.all([take(a, b), take(b, a)]);
+      expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+      const left = (await rowsIn("globex", "user")).filter((user) => user.role === "admin");
+      expect(left.filter(({ banned }) => !banned)).toHaveLength(1);
+      expect(await api.getTenant({ query: { id: ids.acme } })).toEqual(before);
+    },
+  );
 
   it("operators, the server and the tenant's end take them all the same", async () => {
     const world = await start();
@@ -109,10 +116,12 @@ it("holds inside of a transaction of a plugin's own, which is rolled back as a w
     id: "demoter",
     endpoints: {
       demote: createAuthEndpoint("/demoter/demote", { method: "POST" }, async (ctx) => {
-        const { id, fails } = ctx.query as { id: string; fails?: string };
-        const where = [{ field: "id", value: id }];
+        const { id, fails, how, bans } = ctx.query as Record<string, string> & { how: "update" };
+        const where = [{ field: "id", value: id ?? "" }];
+        const update = bans ? { banned: true } : { role: "user" };
         await ctx.context.adapter.transaction(async (inner) => {
-          await inner.update({ model: "user", where, update: { role: "user" } });
+          const call = { model: "user", where, update, set: update, increment: {} };
+          await inner[how](call);
           if (fails) throw new APIError("CONFLICT", { code: "CHANGED_MY_MIND" });
         });
         return ctx.json({ ok: true });
@@ -122,12 +131,16 @@ it("holds inside of a transaction of a plugin's own, which is rolled back as a w
   const { join, roleOf } = await start({ plugins: [demoter] });
   const [first, second] = [await join("acme", "admin"), await join("acme", "admin")];
   // Without a name: the session says which tenant it is, and is first asked for inside.
-  const ask = (id: string, fails = "") =>
-    first.fork({}).post(`/demoter/demote?id=${id}&fails=${fails}`);
+  const ask = (id: string, fails = "", how = "update") =>
+    first.fork({}).post(`/demoter/demote?id=${id}&fails=${fails}&how=${how}`);
   expect((await ask(second.id, "yes")).code).toBe("CHANGED_MY_MIND");
   expect(await roleOf(second.id)).toBe("admin");
   expect((await ask(second.id)).status).toBe(200);
-  expect(outcome(await ask(first.id))).toEqual(LAST);
+  for (const how of "update update&bans=1 updateMany incrementOne delete deleteMany consumeOne".split(
+    " ",
+  )) {
+    expect([how, ...outcome(await ask(first.id, "", how))]).toEqual([how, ...LAST]);
+  }
   expect([await roleOf(first.id), await roleOf(second.id)]).toEqual(["admin", "user"]);
 });
 

@@ -68,8 +68,9 @@ async function verifiedIn({ database }: Pick<World, "database">, email = EMAIL) 
 describe("R6: a sealed token", () => {
   const world = shareWorld(MAILING);
 
-  it("in the body or the query of a sign-up names no tenant", async () => {
-    const { token } = await mailFor(world, "reset");
+  it("in the body or the query of a sign-up, or of what is mailed, names no tenant", async () => {
+    const { token, email } = await mailFor(world, "reset");
+    world.mails.length = 0;
     const body = (email: string) => ({ name: "X", email, password: PASSWORD });
     for (const signUp of [
       () => world.at(null).post("/sign-up/email", { ...body("a@example.com"), token }),
@@ -77,6 +78,21 @@ describe("R6: a sealed token", () => {
     ]) {
       expect((await world.touchesOnly("platform", signUp)).status).toBe(200);
     }
+    for (const [body, query] of [
+      [{ email, token }, {}],
+      [{ email }, { token }],
+    ] as const) {
+      await world.at(null).post("/request-password-reset", body, { query });
+    }
+    expect(world.mails).toEqual([]);
+  });
+
+  it("beside another one is none", async () => {
+    const [one, other] = [await mailFor(world, "reset"), await mailFor(world, "reset")];
+    const body = { token: one.token, newPassword: NEW_PASSWORD };
+    const options = { query: { token: other.token } };
+    const both = () => world.at(null).post("/reset-password", body, options);
+    expectNoUse(await world.unchanged(both));
   });
 
   it.each([
@@ -258,7 +274,10 @@ describe("a link that was mailed, and is refused when somebody follows it, tells
   });
 
   it("a changed address, too", async () => {
-    const { ids, context, jane, change, lastMail } = await start();
+    const { ids, context, jane, change, lastMail, whoIs } = await start();
+    // An application that does not say otherwise has each new one confirmed.
+    await jane.post("/change-email", { newEmail: "y@example.com" });
+    expect(await whoIs(jane)).toMatchObject({ email: EMAIL });
     await runInTenant(ids.acme, () =>
       context.internalAdapter.updateUser(jane.id, { emailVerified: true }),
     );
@@ -280,7 +299,7 @@ describe("a link that was mailed, and is refused when somebody follows it, tells
     }
     // What no link asked for is an answer, whichever page it names.
     const body = { email: EMAIL, password: "x", callbackURL: "/in" };
-    const answer = await at("acme").post("/tenant/sign-in/email", body);
+    const answer = await at("acme").post("/tenant/sign-in/email?callbackURL=/in", body);
     expect(outcome(answer)).toEqual([403, "TENANT_SUSPENDED"]);
     await change("acme", { status: "active" });
     expect(await follow(link)).toEqual(IN);

@@ -1,5 +1,10 @@
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
-import { createAuthEndpoint, createAuthMiddleware, sessionMiddleware } from "better-auth/api";
+import {
+  createAuthEndpoint,
+  createAuthMiddleware,
+  getSessionFromCtx,
+  sessionMiddleware,
+} from "better-auth/api";
 import { admin, bearer } from "better-auth/plugins";
 import { createAccessControl } from "better-auth/plugins/access";
 import { adminAc, defaultStatements } from "better-auth/plugins/admin/access";
@@ -114,7 +119,13 @@ describe.each(KINDS)("two credentials of different places in one request, by %s"
         (headers) => new Request(`http://${host}/`, { headers }),
       );
       const api = world.api as unknown as Record<string, (input: object) => Promise<unknown>>;
-      for (const call of [{ headers }, { request: both }, { headers, request: bare }]) {
+      const apart = new Request(`http://${host}/`, { headers: { cookie, host } });
+      for (const call of [
+        { headers },
+        { request: both },
+        { headers, request: bare },
+        { headers: alone, request: apart },
+      ]) {
         for (const name of ["listUsers", "listTenants"]) {
           const answer = api[name]?.({ query: {}, asResponse: false, ...call });
           await expect(answer, name).rejects.toMatchObject({ statusCode: 401 });
@@ -137,6 +148,14 @@ describe.each(KINDS)("two credentials of different places in one request, by %s"
     // better-auth takes the token.
     expect(idsIn((await list(world.at("platform", jane), operator)).data)).toEqual(everybody);
     expect((await list(world.at("platform", operator), jane)).status).toBe(403);
+    // A session that has ended is nobody's.
+    const former = world.at(
+      "acme",
+      await world.signUp("acme", `${crypto.randomUUID()}@example.com`),
+    );
+    await former.fork().post("/sign-out");
+    const { status } = await list(world.at("platform", former), operator);
+    expect(status).toBe(200);
   });
 });
 
@@ -185,6 +204,8 @@ describe.each(
       const { data } = await caller.get<UserList>("/admin/list-users", by);
       expect(idsIn(data)).toEqual(idsOf(people, "acme"));
       for (const { id, token } of victims) {
+        const shown = await caller.get("/admin/get-user", { query: { id }, ...by });
+        expect(shown.status).toBe(404);
         const body = { userId: id, sessionToken: token };
         for (const path of ["list-user-sessions", "revoke-user-sessions", "revoke-user-session"]) {
           const answer = await caller.post(`/admin/${path}`, body, by);
@@ -239,12 +260,15 @@ describe.each(
   });
 });
 
-it("an operator who is impersonated manages no tenant", async () => {
+it("an operator who is impersonated manages no tenant, and sees nobody there", async () => {
   const world = await createWorld(reaching());
   const operator = await world.join("platform", "admin");
   expect((await operator.get("/tenant/list")).status).toBe(200);
+  const { id } = await world.as("jane", "acme");
   const impersonator = await impersonate(world, operator);
   expect([401, 403]).toContain((await impersonator.get("/tenant/list")).status);
+  const seen = idsIn((await impersonator.get("/admin/list-users")).data);
+  expect([seen.includes(operator.id), seen.includes(id)]).toEqual([true, false]);
 });
 
 /** An endpoint of the application's own that shows whoever the border lets it see. */
@@ -278,6 +302,25 @@ it.each(["admin", "people"])("nor does one called %s, in place of better-auth's"
   const people = await meet(world);
   const { data } = await people.platform.admin.get("/admin/list-users");
   expect(idsIn(data)).toEqual(idsOf(people, "platform"));
+});
+
+it("an operator's call may be about anybody, about nobody, or about nothing, and is answered", async () => {
+  const before = createAuthMiddleware(async (ctx) => void (await getSessionFromCtx(ctx)));
+  const world = await createWorld(reaching(undefined, { auth: { hooks: { before } } }));
+  const { id } = await world.as("jane", "acme");
+  const operator = await world.operator();
+  const nobody = { userId: "nobody", sessionToken: "nobody" };
+  for (const path of ["revoke-user-sessions", "revoke-user-session"]) {
+    for (const body of [undefined, {}, nobody, { userId: [], sessionToken: 1 }]) {
+      for (const window of [operator, world.at("acme", operator)]) {
+        const { status } = await window.send(`/admin/${path}`, { method: "POST", body });
+        expect([200, 400, 404], `${path} ${JSON.stringify(body)}`).toContain(status);
+      }
+    }
+  }
+  const { data } = await operator.get("/admin/get-user", { query: { id } });
+  expect(data).toMatchObject({ id, tenantId: world.ids.acme });
+  expect((await operator.get("/admin/get-user")).status).toBe(400);
 });
 
 // By hosts alone: where nothing names a tenant, a call from a hook does not come back (root 12).
@@ -353,7 +396,11 @@ it("R5: what a database hook asks while an operator acts at Acme, nobody asks", 
 
 it("an operator by their id ends a session of Acme's by its token, and the server enters where nobody does", async () => {
   const adminUserIds: string[] = [];
-  const world = await createWorld({ plugins: [admin({ adminUserIds })] });
+  let resolved: string | undefined;
+  const world = await createWorld({
+    plugins: [admin({ adminUserIds })],
+    tenant: { resolveTenantId: () => resolved },
+  });
   const [operator, jane] = [await world.as("jane", "platform"), await world.as("jane", "acme")];
   const end = () => operator.post("/admin/revoke-user-session", { sessionToken: jane.token });
   expect((await end()).status).toBe(403);
@@ -365,11 +412,21 @@ it("an operator by their id ends a session of Acme's by its token, and the serve
   const tenantId = world.ids.acme;
   await world.api.updateTenant({ body: { tenantId, status: "suspended" } });
   const body = { name: "New", email: "new@example.com", password: NEW_PASSWORD };
-  type AdminApi = { createUser(input: { body: object }): Promise<unknown> };
+  type AdminApi = { createUser(input: { body: object; headers?: Headers }): Promise<unknown> };
   const api = world.api as unknown as AdminApi;
   const made = await runInTenant(tenantId, () => api.createUser({ body }));
   expect(made).toMatchObject({ user: { tenantId } });
-  expect((await world.at("acme", jane).get("/admin/list-users")).status).toBe(403);
+  resolved = tenantId;
+  const named = { ...body, email: "named@example.com" };
+  expect(await api.createUser({ body: named })).toMatchObject({ user: { tenantId } });
+  const call = api.createUser({ body: named, headers: new Headers() });
+  await expect(call).rejects.toMatchObject({ body: { code: "TENANT_SUSPENDED" } });
+  resolved = undefined;
+  // Whoever is signed in elsewhere gets to know no more than anybody else.
+  for (const stranger of [jane, await world.as("jane", "globex")]) {
+    const answer = await world.at("acme", stranger).get("/admin/list-users");
+    expectRefused(answer, 403, "TENANT_SUSPENDED");
+  }
   expect((await world.at("acme", operator).get("/admin/list-users")).status).toBe(200);
 });
 
@@ -456,11 +513,12 @@ const ac = createAccessControl({ ...defaultStatements, project: ["create", "shar
 const roles = {
   user: ac.newRole({ project: ["create"] }),
   support: ac.newRole({ user: ["list"] }),
+  auditor: ac.newRole({ session: ["list"] }),
   admin: ac.newRole({ project: ["create", "share"], ...adminAc.statements }),
 };
 const withRoles = () => admin({ ac, roles }) as unknown as BetterAuthPlugin;
 
-it("R5: a role of the application's visits if it may list users, and is nobody at Globex if not", async () => {
+it("R5: a role of the application's visits if it may manage users or sessions, and is nobody there if not", async () => {
   const world = await createWorld({ plugins: [withRoles()] });
   const { platform, acme } = await world.janes();
   const visit = world.at("globex", platform);
@@ -468,9 +526,16 @@ it("R5: a role of the application's visits if it may list users, and is nobody a
   expect((await visit.get("/admin/list-users")).status).toBe(401);
   const body = { permissions: { project: ["create"] } };
   expect((await visit.post("/admin/has-permission", body)).status).toBe(401);
-  const supporter = await world.join("platform", "support");
-  const { data } = await world.at("acme", supporter).get("/admin/list-users");
+  const atAcme = async (role: string) => world.at("acme", await world.join("platform", role));
+  const { data } = await (await atAcme("user,support")).get("/admin/list-users");
   expect(idsIn(data)).toEqual([acme.id]);
+  const sessionsOf = { userId: acme.id };
+  const audited = await (await atAcme("auditor")).post("/admin/list-user-sessions", sessionsOf);
+  expect(JSON.stringify(audited.data)).toContain(acme.token);
+  // A role that the application has no longer.
+  expect((await (await atAcme("former")).get("/admin/list-users")).status).toBe(401);
+  // What is about nobody but oneself is asked at home.
+  expect((await (await atAcme("admin")).post("/admin/has-permission", body)).status).toBe(401);
 });
 
 describe("an operator's session that is prolonged", () => {

@@ -85,25 +85,28 @@ describe.each(databases)("keepEmailGloballyUnique on %s", (database) => {
     expect(await world.rows("user", "id = ? and email = ?", [bob.id, bob.email])).toBe(1);
   });
 
-  it("threat: accounts can be probed: with verification nothing shows elsewhere", async () => {
-    const hiding = await createWorld({
-      ...unique,
-      database,
-      auth: { emailAndPassword: { enabled: true, requireEmailVerification: true } },
-    });
-    expect((await signUp(hiding, "acme")).status).toBe(200);
-    for (const second of ["globex", "platform"] as const) {
-      await signUp(hiding, second, `${second}@example.com`);
-      const takenHere = await signUp(hiding, second, `${second}@example.com`);
-      hiding.mails.length = 0;
-      const made = await hiding.unchanged(() => signUp(hiding, second));
-      expect(made.status).toBe(200);
-      const user = { email: EMAIL, emailVerified: false, tenantId: hiding.ids[second] };
-      expect(made.data).toMatchObject({ token: null, user });
-      expect(shape(made.data)).toEqual(shape(takenHere.data));
-      expect(hiding.mails).toEqual([]);
-    }
-  });
+  it.each([{ requireEmailVerification: true }, { autoSignIn: false }])(
+    "threat: accounts can be probed: with %j nothing shows elsewhere",
+    async (settings) => {
+      const hiding = await createWorld({
+        ...unique,
+        database,
+        auth: { emailAndPassword: { enabled: true, ...settings } },
+      });
+      expect((await signUp(hiding, "acme")).status).toBe(200);
+      for (const second of ["globex", "platform"] as const) {
+        await signUp(hiding, second, `${second}@example.com`);
+        const takenHere = await signUp(hiding, second, `${second}@example.com`);
+        hiding.mails.length = 0;
+        const made = await hiding.unchanged(() => signUp(hiding, second));
+        expect(made.status).toBe(200);
+        const user = { email: EMAIL, emailVerified: false, tenantId: hiding.ids[second] };
+        expect(made.data).toMatchObject({ token: null, user });
+        expect(shape(made.data)).toEqual(shape(takenHere.data));
+        expect(hiding.mails).toEqual([]);
+      }
+    },
+  );
 });
 
 describe("device codes that collide", () => {

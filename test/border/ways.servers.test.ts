@@ -1,5 +1,5 @@
 import { apiKey } from "@better-auth/api-key";
-import { twoFactor } from "better-auth/plugins";
+import { emailOTP, magicLink, twoFactor } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { WAYS } from "../../src/border/ways";
 import type { SignInMethod } from "../../src/index";
@@ -35,7 +35,7 @@ function another(method: SignInMethod | null): SignInMethod {
   if (method?.startsWith("social:")) {
     return method === "social:google" ? "social:gitlab" : "social:google";
   }
-  return method === "password" ? "passkey" : "password";
+  return method === "password" ? "social" : "password";
 }
 
 /** With ours first and one cookie, or with ours last and a cookie for each tenant. */
@@ -129,10 +129,15 @@ it("R14: the second step of two-factor follows an allowed first step alone", asy
   expect(await world.whoIs(again)).toMatchObject({ id: jane.id });
 });
 
+const GOOGLE = { socialProviders: { google: { clientId: "id", clientSecret: "secret" } } };
+
 it("R14: an API key is no session that could be continued", async () => {
   const world = await createWorld({
-    plugins: [apiKey({ enableSessionForAPIKeys: true, rateLimit: { enabled: false } })],
-    auth: { socialProviders: { google: { clientId: "id", clientSecret: "secret" } } },
+    plugins: [
+      apiKey({ enableSessionForAPIKeys: true, rateLimit: { enabled: false } }),
+      twoFactor({ skipVerificationOnEnable: true }),
+    ],
+    auth: GOOGLE,
     tenant: { scopedModels: ["apikey"] },
   });
   const jane = await world.as("jane", "acme");
@@ -145,5 +150,33 @@ it("R14: an API key is no session that could be continued", async () => {
   const body = { currentPassword: PASSWORD, newPassword, revokeOtherSessions: true };
   const answer = await machine.post("/change-password", body);
   expectRefused(answer, 401, "UNAUTHORIZED");
+  const renewed = await machine.post("/two-factor/enable", { password: PASSWORD });
+  expectRefused(renewed, 403, "SIGN_IN_METHOD_NOT_ALLOWED");
   expect(await world.rows("session")).toBeLessThanOrEqual(sessions);
+});
+
+it("R14: a way that is not allowed is refused where it begins: nothing is mailed, and no password looked at", async () => {
+  const world = await createWorld({
+    plugins: (send) => [
+      magicLink({ sendMagicLink: send("link") }),
+      emailOTP({ sendVerificationOTP: send("code") }),
+    ],
+    auth: GOOGLE,
+  });
+  const { email } = await world.as("jane", "acme");
+  const ask = (path: string, more = {}) => world.at("acme").post(path, { email, ...more });
+  const sendCode = (type: string) => ask("/email-otp/send-verification-otp", { type });
+  await world.change("acme", { policy: { methods: ["social"] } });
+  world.mails.length = 0;
+  for (const answer of [
+    await ask("/sign-in/email", { password: "wrong" }),
+    await ask("/sign-in/magic-link"),
+    await sendCode("sign-in"),
+  ]) {
+    expectRefused(answer, 403, "SIGN_IN_METHOD_NOT_ALLOWED");
+  }
+  expect(world.mails).toEqual([]);
+  // A code that is for something else signs nobody in.
+  expect((await sendCode("email-verification")).status).toBe(200);
+  expect(world.lastMail("code").to).toBe(email);
 });
