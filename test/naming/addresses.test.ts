@@ -18,7 +18,7 @@ import {
 } from "../support/world";
 
 /** Ways of telling better-auth that it answers on many hosts. */
-type Base = Pick<BetterAuthOptions, "baseURL" | "trustedOrigins">;
+type Base = Pick<BetterAuthOptions, "baseURL" | "trustedOrigins" | "advanced">;
 const baseURL = "http://example.com";
 const WILDCARDS = ["http://*.example.com", "http://*.acme.com", "http://globex.org", "myapp://"];
 const STATIC: Base = { baseURL, trustedOrigins: WILDCARDS };
@@ -58,8 +58,10 @@ describe("R9: an address of another tenant's", () => {
     ["acme", "/tenant/sign-in/social", FIELDS, { provider: "google" }],
   ])("at %s is refused by %s, and nothing is sent", async (place, path, fields, body) => {
     const jane = await world.as("jane", place);
+    // Beside an address that is nobody's.
+    const more = { email: jane.email, ...body, pageURL: "http://nobody.org" };
     const ask = (field: string, address: string) =>
-      jane.post(path, { email: jane.email, ...body, [field]: `${address}/page?x=1` });
+      jane.post(path, { ...more, [field]: `${address}/page?x=1` });
     world.mails.length = 0;
     const rows = await world.rows("verification");
     for (const field of fields) {
@@ -85,7 +87,16 @@ describe("R9: an address of another tenant's", () => {
         expectRefused(await rename("Changed", headers), 403, "INVALID_ORIGIN");
       }
       expect(await world.rows("user", "name = 'Changed'")).toBe(0);
+      const named = await jane.post("/update-user", { name: "Changed", pageURL: origin(other) });
+      expectRefused(named, 403, "INVALID_ORIGIN");
+      // Control: what is no address, and a link.
+      expect((await rename(origin(other), {})).status).toBe(200);
+      const headers = { origin: origin(other) };
+      expect((await jane.get("/list-sessions", { headers })).status).toBe(200);
     }
+    // Whoever sends none, or no body, is answered by better-auth.
+    expectRefused(await rename("Changed", { origin: "" }), 403, "MISSING_OR_NULL_ORIGIN");
+    expect((await jane.post("/update-user", null)).status).toBe(400);
     for (const home of [place, "platform"] as const) {
       const name = `${place} from ${home}`;
       expect((await rename(name, { origin: origin(home) })).status).toBe(200);
@@ -109,10 +120,12 @@ describe("R9: an address of another tenant's", () => {
       `http://n${n}.example.com`,
     ]);
     const jane = await world.as("jane", "acme");
+    const send = (count: number) =>
+      jane.post("/update-user", Object.fromEntries(addresses.slice(0, count)));
     world.database.statements.length = 0;
-    const answer = await jane.post("/update-user", Object.fromEntries(addresses));
-    expectRefused(answer, 400, "VALIDATION_ERROR");
-    expect(world.database.statements.length).toBeLessThan(50);
+    for (const count of [2000, 21]) expectRefused(await send(count), 400, "VALIDATION_ERROR");
+    expect(world.database.statements.length).toBeLessThan(100);
+    expectRefused(await send(20), 403, "INVALID_ORIGIN");
   });
 
   it("in a link leads nowhere, which works as it was sent", async () => {
@@ -121,9 +134,12 @@ describe("R9: an address of another tenant's", () => {
     const link = new URL(world.lastMail("magic link").url);
     link.host = SUBDOMAINS.names.acme;
     for (const field of FIELDS) {
-      const query = { [field]: `${origin("globex")}/page` };
-      const answer = await person.get(link.href, { query });
-      expect([...outcome(answer), answer.location]).toEqual([403, "INVALID_CALLBACK_URL", null]);
+      // Nor does one that better-auth does not trust.
+      for (const elsewhere of [origin("globex"), "http://nobody.org"]) {
+        const query = { [field]: `${elsewhere}/page` };
+        const answer = await person.get(link.href, { query });
+        expect([...outcome(answer), answer.location]).toEqual([403, "INVALID_CALLBACK_URL", null]);
+      }
     }
     expect((await person.get(link.href)).location).toMatch(/^(http:\/\/[^/]+)?\/page$/);
   });
@@ -174,24 +190,51 @@ it.each<[name: string, hosts: Hosts, base: Base]>([
   link.host = hosts.names.acme;
   link.searchParams.set("callbackURL", `${originOf(hosts, "globex")}/page`);
   expectRefused(await jane.get(link.href), 403, "INVALID_CALLBACK_URL");
-  // Where the resolver lets requests speak at the platform's host, the header counts.
+  // Where the resolver lets requests speak at the platform's host, header and session count.
   if (hosts !== BY_HEADER) return;
   const headers = { "x-tenant-id": world.ids.acme };
-  expectRefused(await ask(world.at("platform"), "globex", headers), 403, "INVALID_REDIRECT_URL");
-  expect((await ask(world.at("platform"), "acme", headers)).status).toBe(200);
+  for (const browser of [world.at("platform").fork(headers), world.at("platform", jane)]) {
+    expectRefused(await ask(browser, "globex"), 403, "INVALID_REDIRECT_URL");
+    expect((await ask(browser, "acme")).status).toBe(200);
+  }
+});
+
+it("R9: a host for which the resolver fails is trusted nowhere, and the log says why; pages are", async () => {
+  const resolveTenantId: Hosts["resolveTenantId"] = (ctx) => {
+    const { hostname } = new URL(ctx.request?.url ?? baseURL);
+    if (!/(^|\.)example\.com$/.test(hostname)) throw new Error("the table of hosts is away");
+    return SUBDOMAINS.resolveTenantId(ctx);
+  };
+  const world = await createWorld(answering({ ...SUBDOMAINS, resolveTenantId }, STATIC));
+  for (const [place, where] of [
+    ["acme", `in tenant ${world.ids.acme}`],
+    ["platform", "on the platform"],
+  ] as const) {
+    const jane = await world.as("jane", place);
+    const ask = (redirectTo: string) =>
+      jane.post("/request-password-reset", { email: jane.email, redirectTo });
+    world.logs.length = 0;
+    expectRefused(await ask("http://login.acme.com/page"), 403, "INVALID_REDIRECT_URL");
+    const said = `http://login.acme.com belongs to another tenant and is not trusted ${where}`;
+    const errors = world.logs.filter((line) => line.startsWith("error"));
+    expect(errors).toEqual([expect.stringContaining("hosts is away"), `error ${said}`]);
+    expect((await ask("/page")).status).toBe(200);
+  }
 });
 
 it.each([
-  ["disableCSRFCheck", { disableOriginCheck: false, disableCSRFCheck: true }, [200, 403]],
-  ["disableOriginCheck", { disableOriginCheck: true }, [200, 200]],
+  ["disableCSRFCheck", { disableOriginCheck: false, disableCSRFCheck: true }, [200, 403, 403]],
+  ["disableOriginCheck", { disableOriginCheck: true }, [200, 200, 302]],
 ])("R9: better-auth's own %s switches off pages, or all of it", async (_, advanced, statuses) => {
-  const world = await createWorld({ hosts: SUBDOMAINS, auth: { ...STATIC, advanced } });
+  const world = await createWorld(answering(SUBDOMAINS, { ...STATIC, advanced }));
   const jane = await world.as("jane", "acme");
   const origin = originOf(SUBDOMAINS, "globex");
   const body = { email: jane.email, redirectTo: `${origin}/page` };
   const renamed = await jane.post("/update-user", { name: "X" }, { headers: { origin } });
   const asked = await jane.post("/request-password-reset", body);
-  expect([renamed.status, asked.status]).toEqual(statuses);
+  const query = { provider: "google", popupNonce: "n", popupOrigin: origin };
+  const popup = await jane.get("/oauth-popup/start", { query });
+  expect([renamed.status, asked.status, popup.status]).toEqual(statuses);
 });
 
 // Every host there is: a mistake, but one that people make.
@@ -297,6 +340,13 @@ describe("R9: a popup of Globex's, with cookies of the whole domain", () => {
 
   it.each(HERE)("hands it no token of %s by the marker in a cookie", async (place) => {
     await expectNoToken(world.at(place), "/sign-in/social", await markerOf());
+  });
+
+  it("control: hands it the token of its own flow", async () => {
+    const browser = world.at("globex");
+    const { location } = await open(browser, "own");
+    const { data } = await browser.get(await world.idp.authorize(location ?? "", "alice"));
+    expect(JSON.stringify(data)).toContain(GLOBEX);
   });
 
   // Two cookies of one name: "path=/" and "path=/api/auth". A browser sends both.

@@ -61,6 +61,11 @@ describe("at log level debug a request writes one line", () => {
     const at = (place: string) => linesOf(hosts, () => hosts.at(place).get("/get-session"));
     expect(await at("acme")).toEqual(inTenant(SESSION, hosts.ids.acme, "resolveTenantId"));
     expect(await at("platform")).toEqual(onPlatform(SESSION, "named by resolveTenantId"));
+    const silent = await createWorld({ tenant: { resolveTenantId: () => "" } });
+    const { acme } = silent.ids;
+    expect(await linesOf(silent, () => silent.at("acme").get("/get-session"))).toEqual(
+      inTenant(SESSION, acme, `the header x-tenant-id ("${acme}")`),
+    );
   });
 
   it("that says that the session did, or that nothing did", async () => {
