@@ -21,7 +21,7 @@ export async function refuseForeignAddresses(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
 ): Promise<void> {
-  if (!options.resolveTenantId || isSwitchedOff(ctx.context)) return;
+  if (isSwitchedOff(ctx.context)) return;
   const written = addressesIn(ctx.body);
   const sent = [...originOf(ctx), ...written];
   const popup = ctx.path === CALLBACK_PATH ? popupOrigin(ctx) : undefined;
@@ -83,7 +83,7 @@ export async function leadsElsewhere(
   address: string | null,
 ): Promise<boolean> {
   const url = parse(address);
-  if (!url || !options.resolveTenantId || isSwitchedOff(ctx.context)) return false;
+  if (!url || isSwitchedOff(ctx.context)) return false;
   await askForHost(ctx, options, url);
   return isForeign(url);
 }

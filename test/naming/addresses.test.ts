@@ -60,13 +60,16 @@ describe("R9: an address of another tenant's", () => {
     const jane = await world.as("jane", place);
     // Beside an address that is nobody's.
     const more = { email: jane.email, ...body, pageURL: "http://nobody.org" };
-    const ask = (field: string, address: string) =>
-      jane.post(path, { ...more, [field]: `${address}/page?x=1` });
+    const ask = (field: string, address: string, headers = {}) =>
+      jane.post(path, { ...more, [field]: `${address}/page?x=1` }, { headers });
     world.mails.length = 0;
     const rows = await world.rows("verification");
     for (const field of fields) {
       for (const other of OTHERS[place]) {
-        expect(outcome(await ask(field, origin(other)))).toEqual([403, CODES[field]]);
+        // Nor by naming whose it is, where the host says otherwise.
+        for (const headers of [{}, { "x-tenant-id": world.ids[other] }]) {
+          expect(outcome(await ask(field, origin(other), headers))).toEqual([403, CODES[field]]);
+        }
       }
     }
     expect([world.mails, await world.rows("verification")]).toEqual([[], rows]);
@@ -114,14 +117,25 @@ describe("R9: an address of another tenant's", () => {
     expect((await update("platform")).status).toBe(200);
   });
 
+  it("is refused in a call of auth.api for a request at another's host", async () => {
+    const { globex: tenantId } = world.ids;
+    const body = { provider: "google", tenantId, callbackURL: `${origin("globex")}/page` };
+    const headers = new Headers({ host: SUBDOMAINS.names.acme });
+    const call = world.api.signInSocialTenant({ body, headers });
+    await expect(call).rejects.toMatchObject({ body: { code: "INVALID_CALLBACK_URL" } });
+  });
+
   it("threat: resources: thousands of them make no request ask thousands of times", async () => {
     const addresses = Array.from({ length: 2000 }, (_, n) => [
       `${n}url`,
       `http://n${n}.example.com`,
     ]);
     const jane = await world.as("jane", "acme");
-    const send = (count: number) =>
-      jane.post("/update-user", Object.fromEntries(addresses.slice(0, count)));
+    // One of them twice.
+    const send = (count: number) => {
+      const body = Object.fromEntries(addresses.slice(0, count));
+      return jane.post("/update-user", { ...body, againURL: "http://n0.example.com" });
+    };
     world.database.statements.length = 0;
     for (const count of [2000, 21]) expectRefused(await send(count), 400, "VALIDATION_ERROR");
     expect(world.database.statements.length).toBeLessThan(100);
@@ -225,17 +239,21 @@ it("R9: a host for which the resolver fails is trusted nowhere, and the log says
 it.each([
   ["disableCSRFCheck", { disableOriginCheck: false, disableCSRFCheck: true }, [200, 403, 403]],
   ["disableOriginCheck", { disableOriginCheck: true }, [200, 200, 302]],
-])("R9: better-auth's own %s switches off pages, or all of it", async (_, advanced, statuses) => {
-  const world = await createWorld(answering(SUBDOMAINS, { ...STATIC, advanced }));
-  const jane = await world.as("jane", "acme");
-  const origin = originOf(SUBDOMAINS, "globex");
-  const body = { email: jane.email, redirectTo: `${origin}/page` };
-  const renamed = await jane.post("/update-user", { name: "X" }, { headers: { origin } });
-  const asked = await jane.post("/request-password-reset", body);
-  const query = { provider: "google", popupNonce: "n", popupOrigin: origin };
-  const popup = await jane.get("/oauth-popup/start", { query });
-  expect([renamed.status, asked.status, popup.status]).toEqual(statuses);
-});
+  ["silence", undefined, [403, 403, 403]],
+])(
+  "R9: better-auth's own %s switches off pages, all of it, or nothing",
+  async (_, advanced, statuses) => {
+    const world = await createWorld(answering(SUBDOMAINS, { ...STATIC, advanced }));
+    const jane = await world.as("jane", "acme");
+    const origin = originOf(SUBDOMAINS, "globex");
+    const body = { email: jane.email, redirectTo: `${origin}/page` };
+    const renamed = await jane.post("/update-user", { name: "X" }, { headers: { origin } });
+    const asked = await jane.post("/request-password-reset", body);
+    const query = { provider: "google", popupNonce: "n", popupOrigin: origin };
+    const popup = await jane.get("/oauth-popup/start", { query });
+    expect([renamed.status, asked.status, popup.status]).toEqual(statuses);
+  },
+);
 
 // Every host there is: a mistake, but one that people make.
 describe("R9: addresses in disguise, where everything is trusted", () => {

@@ -113,12 +113,16 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
     });
 
     it("is refused when nobody knows it, and when it is missing", async () => {
-      const { browser, query, expectRefused } = await onHerWay();
+      const { id, browser, url, query, expectRefused } = await onHerWay();
       const { code = "" } = query;
       const unknown = await browser.get(CALLBACK, { query: { code, state: "unknown" } });
       await expectRefused(unknown, "state_mismatch");
       await expectRefused(await browser.get(CALLBACK, { query: { code } }), "state_not_found");
       await expectRefused(await browser.get(CALLBACK), "state_not_found");
+      // Nor where two tenants are named beside it.
+      const twice = await browser.get(`${url}&tenant=${id}&tenant=${id}`);
+      await expectRefused(twice, "state_mismatch");
+      expect((await browser.get(url)).location).toBe("/welcome");
     });
   });
 
@@ -179,7 +183,8 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
 
 describe("the label of a state", () => {
   it("names the tenant, in letters that every provider takes", () => {
-    for (const tenantId of ["1", "acme", "Zürich ✓", "a tenant / with = odd + letters"]) {
+    // Their base64 has every letter that is not safe.
+    for (const tenantId of ["1", "acme", "Zürich ✓", "~~~???"]) {
       for (const signature of [undefined, "x".repeat(43)]) {
         const labelled = labelState("the-state_1", tenantId, signature);
         expect(labelled).toMatch(/^[\w-]+$/);
@@ -272,6 +277,14 @@ describe.each<Store>([
       expect(await world.whoIs(browser)).toMatchObject({ email, tenantId: world.ids[place] });
     }
   });
+});
+
+it("skipStateCookieCheck: a tenant's flow ends in a browser that has no cookie of it, once", async () => {
+  const account = { skipStateCookieCheck: true };
+  const world = await createSocialWorld({ auth: { account } });
+  const back = await world.authorize(world.at(null), "acme");
+  expect((await world.at(null).get(back)).location).toBe("/welcome");
+  expect(queryOf((await world.at(null).get(back)).location)).toHaveProperty("error");
 });
 
 type Handler = Parameters<typeof createAuthMiddleware>[0];

@@ -66,7 +66,9 @@ describe("R12: disabledPaths", () => {
 
   it("with another base path, even one that looks like ours", async () => {
     const disabledPaths = ["/sign-in/email"];
-    const { post } = await createGuarded({ basePath: "/tenant", disabledPaths });
+    // Like most applications, it says nothing about anything advanced.
+    const options = { basePath: "/tenant", disabledPaths, advanced: undefined };
+    const { post } = await createGuarded(options as Partial<BetterAuthOptions>);
     expect((await post(`http://localhost:3000/tenant${SIGN_IN}`)).status).toBe(404);
     expect((await post(`http://localhost:3000/tenant${SIGN_UP}`)).status).toBe(200);
   });
@@ -97,7 +99,11 @@ describe("R12: rate limits", () => {
   const byPlugin = {
     id: "limits",
     rateLimit: [
-      { pathMatcher: (path: string) => /^\/(sign-in\/email$|callback\/)/.test(path), ...upTo(1) },
+      {
+        pathMatcher: (path: string) =>
+          /^\/(sign-in\/email$|callback\/|tenant\/sign-up\/)/.test(path),
+        ...upTo(1),
+      },
     ],
   };
   it.each<[string, Rules, Record<string, number>, BetterAuthPlugin[]?]>([
@@ -119,7 +125,10 @@ describe("R12: rate limits", () => {
     [
       "a rule of another plugin counts as well, and better-auth's own",
       {},
-      { "/sign-in/email": 1, [SIGN_IN]: 1, "/tenant/callback/google": 1, [SOCIAL]: 3 },
+      {
+        ...{ "/sign-in/email": 1, [SIGN_IN]: 1, "/tenant/callback/google": 1, [SOCIAL]: 3 },
+        ...{ "/sign-up/email": 3, [SIGN_UP]: 1 },
+      },
       [byPlugin],
     ],
   ])("%s", async (_, customRules, expected, plugins) => {
