@@ -67,10 +67,13 @@ export async function askForHosts(
   options: ResolvedOptions,
   value: unknown,
 ): Promise<void> {
-  const url = parse(value);
-  if (url) await askForHost(ctx, options, url);
-  if (typeof value !== "object" || value === null) return;
-  for (const item of Object.values(value)) await askForHosts(ctx, options, item);
+  const found = [value];
+  // It grows meanwhile. Callers choose how deep it is: no stack is that high.
+  for (const item of found) {
+    const url = parse(item);
+    if (url) await askForHost(ctx, options, url);
+    if (typeof item === "object") for (const part of Object.values(item ?? {})) found.push(part);
+  }
 }
 
 /**

@@ -109,6 +109,10 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
         await world.start(other, tenant);
         await expectRefused(await other.get(url), "state_mismatch");
       }
+      // Not every client sends it back letter for letter.
+      for (const [name, value] of browser.cookies) {
+        browser.cookies.set(name, decodeURIComponent(value));
+      }
       expect((await browser.get(url)).location).toBe("/welcome");
     });
 
@@ -277,6 +281,18 @@ describe.each<Store>([
       expect(await world.whoIs(browser)).toMatchObject({ email, tenantId: world.ids[place] });
     }
   });
+});
+
+it("a database that fails on the way is told to the flow's page, and to the log by its code", async () => {
+  const world = await createSocialWorld();
+  const browser = world.at(null);
+  const back = await world.authorize(browser, "acme");
+  await world.database.query(`alter table "tenantOauthConfig" rename to "away"`);
+  world.logs.length = 0;
+  expect((await browser.get(back)).location).toBe("/failed?error=internal_server_error");
+  const said = `error The OAuth callback of gitlab at tenant ${world.ids.acme} failed: SQLITE_ERROR`;
+  expect(world.logs).toContain(said);
+  expect((await world.start(browser, "acme")).status).toBe(500);
 });
 
 it("skipStateCookieCheck: a tenant's flow ends in a browser that has no cookie of it, once", async () => {

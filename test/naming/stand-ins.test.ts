@@ -43,7 +43,8 @@ async function createGuarded(auth: Partial<BetterAuthOptions>, plugins: BetterAu
 describe("R12: disabledPaths", () => {
   it("close the tenant's endpoint with better-auth's, and no other; the server's code is not closed out", async () => {
     const disabledPaths = ["/sign-up/email", "/callback/google", SIGN_IN];
-    const { world, post } = await createGuarded({ disabledPaths });
+    const advanced = { disableOriginCheck: false, skipTrailingSlashes: true };
+    const { world, post } = await createGuarded({ disabledPaths, advanced });
     const { acme: tenantId } = world.ids;
     await world.unchanged(async () => {
       for (const path of [SIGN_UP, `${SIGN_UP}/`, `${SIGN_UP}?tenantId=${tenantId}`, SIGN_IN]) {
@@ -66,9 +67,7 @@ describe("R12: disabledPaths", () => {
 
   it("with another base path, even one that looks like ours", async () => {
     const disabledPaths = ["/sign-in/email"];
-    // Like most applications, it says nothing about anything advanced.
-    const options = { basePath: "/tenant", disabledPaths, advanced: undefined };
-    const { post } = await createGuarded(options as Partial<BetterAuthOptions>);
+    const { post } = await createGuarded({ basePath: "/tenant", disabledPaths });
     expect((await post(`http://localhost:3000/tenant${SIGN_IN}`)).status).toBe(404);
     expect((await post(`http://localhost:3000/tenant${SIGN_UP}`)).status).toBe(200);
   });
@@ -181,10 +180,11 @@ describe("R12: middlewares of other plugins", () => {
     }),
   });
   const MATCHING = [
-    ...["/sign-up/email", "/sign-up/**", "/**"],
+    ...["/sign-up/email", "/sign-up/**", "/**", "/*/**"],
     ...[SIGN_UP, "/tenant/sign-up/*", "/tenant/:kind/email", "/tenant/**", `${SIGN_UP}/**`],
   ];
-  const OTHERS = ["/callback/**", "/sign-in/**", SIGN_IN, "/tenant/*", "/tenant/*/email/more"];
+  const BELOW = [`${SIGN_UP}/*`, "/tenant/*/email/more"];
+  const OTHERS = ["/callback/**", "/sign-in/**", SIGN_IN, "/tenant/*", ...BELOW];
   const guardian = { id: "guardian", middlewares: [...MATCHING, ...OTHERS].map(guarding) };
   const world = shareWorld({
     auth: { socialProviders },
@@ -234,6 +234,8 @@ function createWatch() {
     requests: [] as string[],
     headers: {} as Record<string, string[]>,
     heard: [] as string[],
+    /** What the application's own hook sees. */
+    paths: [] as string[],
     last: undefined as Request | undefined,
     gate: (_: Request): Gate => undefined,
     nested: undefined as (() => Promise<void>) | undefined,
@@ -244,7 +246,10 @@ function createWatch() {
   const note = (who: string) =>
     createAuthMiddleware(async ({ path, headers, request }) => {
       see(who, headers);
-      if (who === "before") watch.last = request;
+      if (who === "before") {
+        watch.last = request;
+        watch.paths.push(path);
+      }
       if (PAIRS.some(([, theirs]) => theirs === path)) watch.heard.push(who);
       if (who !== "after") return;
       const { nested } = watch;
@@ -271,7 +276,7 @@ function createWatch() {
     emailVerification: { sendOnSignUp: true, sendVerificationEmail },
     hooks: { before: note("before"), after: note("after") },
   };
-  const lists = () => ({ requests: [], heard: [], headers: {} });
+  const lists = () => ({ requests: [], heard: [], paths: [], headers: {} });
   const reset = () => Object.assign(watch, lists(), { gate: () => undefined });
   return { watch, plugin, auth, reset };
 }
@@ -289,6 +294,7 @@ describe.each(ORDERS.slice(0, 2))("R12: what others see, with tenantAuth() %s", 
     expect((await post(ours)).status).toBe(200);
     expect(watch.requests).toEqual([`POST /api/auth${theirs}`]);
     expect(watch.heard.toSorted()).toEqual(["after", "before", "plugin after", "plugin before"]);
+    expect(watch.paths).toEqual([ours, theirs]);
   });
 
   it("the callback is better-auth's to them, and everything else has its own path", async () => {
