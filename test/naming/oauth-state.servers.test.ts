@@ -69,9 +69,12 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
       ["there with the global credentials", PLATFORMS_CALLBACK, false, "state_mismatch"],
     ])("of a tenant's gitlab is refused %s", async (_, path, config, error) => {
       const { id, browser, query, expectRefused } = await onHerWay({ config });
-      // Whatever tenant is named.
+      // Whatever tenant is named, and without the label as well.
       for (const headers of [{}, { "x-tenant-id": id }] as Record<string, string>[]) {
-        await expectRefused(await browser.fork().get(path, { query, headers }), error);
+        for (const state of [query.state ?? "", query.state?.slice(-32) ?? ""]) {
+          const back = { query: { ...query, state }, headers };
+          await expectRefused(await browser.fork().get(path, back), error);
+        }
       }
     });
 
