@@ -13,6 +13,8 @@ export const ROOMS: Record<string, string[]> = {
     "guides/troubleshooting",
     "border",
     "plugins/oauth",
+    "enterprise/sso-state",
+    "tenants/status",
     "invitations/accept",
   ],
   "src/scope/": ["border/reach", "flows/server-code", "naming", "border"],

@@ -4,8 +4,8 @@ import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
 import { CALLBACK_PATH, isOwnPath, isStandIn } from "../constants";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint, settledScope } from "../scope/endpoint";
-import { currentScope, getTenantId, notes, runAsResolver } from "../scope/scope";
+import { currentEndpoint } from "../scope/endpoint";
+import { getTenantId, notes, runAsResolver } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { hostOf } from "./by-host";
 import { claimedTenantId, tenantOfAnswer } from "./request";
@@ -21,7 +21,7 @@ export async function refuseForeignAddresses(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
 ): Promise<void> {
-  if (!options.resolveTenantId || isSwitchedOff(ctx.context)) return;
+  if (isSwitchedOff(ctx.context)) return;
   const written = addressesIn(ctx.body);
   const sent = [...originOf(ctx), ...written];
   const popup = ctx.path === CALLBACK_PATH ? popupOrigin(ctx) : undefined;
@@ -31,7 +31,8 @@ export async function refuseForeignAddresses(
     if (url.host !== own) await askForHost(ctx, options, url);
   }
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
-  await settleFor(ctx.context);
+  const border = borderOf(ctx.context.adapter);
+  if (border) await settle(border.readSession);
   if (popup && isForeign(popup.url)) ctx.headers?.set("cookie", popup.otherCookies);
   const isWritten = (url: URL) => written.some((address) => address.url === url);
   for (const { url, error } of sent) {
@@ -66,10 +67,13 @@ export async function askForHosts(
   options: ResolvedOptions,
   value: unknown,
 ): Promise<void> {
-  const url = parse(value);
-  if (url) await askForHost(ctx, options, url);
-  if (typeof value !== "object" || value === null) return;
-  for (const item of Object.values(value)) await askForHosts(ctx, options, item);
+  const found = [value];
+  // It grows meanwhile. Callers choose how deep it is: no stack is that high.
+  for (const item of found) {
+    const url = parse(item);
+    if (url) await askForHost(ctx, options, url);
+    if (typeof item === "object") for (const part of Object.values(item ?? {})) found.push(part);
+  }
 }
 
 /**
@@ -82,7 +86,7 @@ export async function leadsElsewhere(
   address: string | null,
 ): Promise<boolean> {
   const url = parse(address);
-  if (!url || !options.resolveTenantId || isSwitchedOff(ctx.context)) return false;
+  if (!url || isSwitchedOff(ctx.context)) return false;
   await askForHost(ctx, options, url);
   return isForeign(url);
 }
@@ -106,9 +110,7 @@ export function trustOwnAddresses(ctx: AuthContext): AuthContext["isTrustedOrigi
 /** Whether the host of an address belongs to a tenant that the request does not run in. */
 function isForeign({ host }: URL): boolean {
   const owner = notes().hosts.get(host) ?? null;
-  if (owner === null) return false;
-  const scope = currentScope();
-  return scope.kind === "pending" || scope.tenantId !== owner;
+  return owner !== null && owner !== getTenantId();
 }
 
 /**
@@ -119,11 +121,6 @@ async function isTargets(ctx: HookEndpointContext, options: ResolvedOptions, { h
   const isManagement = isOwnPath(ctx.path) && !isStandIn(ctx.path);
   const target = isManagement ? await claimedTenantId(ctx, options) : undefined;
   return target !== undefined && notes().hosts.get(host) === target;
-}
-
-async function settleFor(context: AuthContext): Promise<void> {
-  const border = borderOf(context.adapter);
-  if (!settledScope() && border) await settle(border.readSession);
 }
 
 const isSwitchedOff = ({ options: { advanced } }: AuthContext) =>
@@ -150,14 +147,14 @@ function popupOrigin({ headers, context }: HookEndpointContext) {
   const { name } = context.createAuthCookie("oauth_popup");
   const cookies = headers?.get("cookie")?.split(/;\s*/) ?? [];
   const marker = cookies.find((cookie) => cookie.startsWith(`${name}=`));
-  const url = marker && parse(originIn(marker));
+  const url = parse(originIn(marker));
   // A browser may send several of one name.
   const otherCookies = cookies.filter((cookie) => !cookie.startsWith(`${name}=`)).join("; ");
   return url && { url, otherCookies };
 }
 
 /** The text in front of a signed cookie's signature is JSON. Who cannot read it posts nothing. */
-function originIn(cookie: string): unknown {
+function originIn(cookie = ""): unknown {
   try {
     const text = decodeURIComponent(cookie);
     return JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1)).popupOrigin;

@@ -127,8 +127,7 @@ async function stayInScope(
 ): Promise<void> {
   if (isStandIn(ctx.path)) return;
   const border = borderOf(ctx.context.adapter);
-  const scope = currentScope();
-  const around = scope.kind === "settled" ? scope : border && (await settle(border.readSession));
+  const around = border && (await settle(border.readSession));
   if (around) assertSame(around, await claimedTenantId(ctx, options, standIn !== undefined));
 }
 

@@ -22,8 +22,7 @@ export function notUnderstood({ context, path }: HookEndpointContext, answer: un
 
 /** A value in words, for messages about what was not understood. */
 function describe(value: unknown): string {
-  if (value === null || value === undefined || typeof value === "number") return String(value);
-  if (typeof value === "string") return quoted(value);
+  if (typeof value === "number") return String(value);
   return Array.isArray(value) ? "an array" : `a value of type ${typeof value}`;
 }
 

@@ -24,12 +24,11 @@ export async function runMiddlewares(ctx: HookEndpointContext): Promise<Response
 
 /** As better-auth's router compares them: a part by "*" or ":name", everything below by "**". */
 function matches(pattern: string, path: string): boolean {
-  const [first, ...rest] = pattern.split("/");
+  const [first = "", ...rest] = pattern.split("/");
   const [part, ...below] = path.split("/");
-  if (first === undefined) return part === undefined;
   if (first.startsWith("**")) return true;
-  if (part === undefined || !(first === part || /^[*:]/.test(first))) return false;
-  return rest.length === 0 || below.length === 0
-    ? rest.length === below.length || rest[0]?.startsWith("**") === true
+  if (first !== part && !/^[*:]/.test(first)) return false;
+  return below.length === 0
+    ? rest.length === 0 || rest[0]?.startsWith("**") === true
     : matches(rest.join("/"), below.join("/"));
 }

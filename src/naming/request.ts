@@ -2,7 +2,7 @@ import type { HookEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { isOwnPath } from "../constants";
 import { lazy } from "../framework";
-import type { ResolvedOptions } from "../options";
+import type { ResolvedOptions, ResolveTenant } from "../options";
 import { cameTo, type Endpoint } from "../scope/endpoint";
 import { getTenantId, notes, runAsResolver } from "../scope/scope";
 import {
@@ -116,16 +116,15 @@ export function resolvedTenantId(
   if (!options.resolveTenantId) return undefined;
   const known = answers.get(ctx.context);
   if (known) return known;
-  const answer = ask(ctx, options);
+  const answer = ask(ctx, options.resolveTenantId);
   answers.set(ctx.context, answer);
   return answer;
 }
 
-async function ask(ctx: HookEndpointContext, options: ResolvedOptions): Promise<Resolved> {
-  const { resolveTenantId } = options;
-  if (!resolveTenantId || notes().resolving) return undefined;
+async function ask(ctx: HookEndpointContext, resolve: ResolveTenant): Promise<Resolved> {
+  if (notes().resolving) return undefined;
   const asked = { ...ctx, path: cameTo(ctx) ?? ctx.path };
-  return tenantOfAnswer(ctx, await runAsResolver(() => resolveTenantId(asked)));
+  return tenantOfAnswer(ctx, await runAsResolver(() => resolve(asked)));
 }
 
 /** What is not understood is a mistake in the resolver: no request may speak in its place. */
@@ -133,7 +132,7 @@ export async function tenantOfAnswer(ctx: HookEndpointContext, answer: unknown):
   if (answer === undefined || answer === null || answer === "") return undefined;
   if (answer === false || typeof answer === "string") return answer;
   if (Number.isSafeInteger(answer) && hasNumericIds(ctx.context)) return String(answer);
-  const slug = typeof answer === "object" && (answer as { slug?: unknown }).slug;
+  const { slug } = answer as { slug?: unknown };
   if (typeof slug !== "string" || slug === "") {
     throw (await explain()).notUnderstood(ctx, answer);
   }

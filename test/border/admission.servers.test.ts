@@ -105,6 +105,9 @@ it.each([{}, { requireEmailVerification: true }, { autoSignIn: false }])(
     await api.signUpEmailTenant({ body: { ...person(taken), tenantId: ids.acme } });
     for (const [code, policy] of REFUSALS) {
       await change("acme", { policy });
+      // In a job as well, which is the first to look at the tenant.
+      const call = () => api.signUpEmail({ body: person(taken), headers: new Headers() });
+      await expect(runInTenant(ids.acme, call)).rejects.toMatchObject({ body: { code } });
       const answers: object[] = [];
       for (const email of [taken, taken.toUpperCase(), "free@example.com"]) {
         const { status, data } = await at("acme").post("/sign-up/email", person(email));

@@ -91,6 +91,10 @@ describe("OpenID Connect in a tenant", () => {
     expect(back.host).toBe("localhost:3000");
     expect((await browser.get(back.href)).location).toBe("/welcome");
     expect(await atHosts.whoIs(browser, "acme")).toMatchObject({ tenantId: atHosts.ids.acme });
+    // What a provider posts comes from anywhere, and nothing else does.
+    const headers = { origin: "http://globex.localhost:3000" };
+    const rename = await browser.post("/update-user", { name: "Changed" }, { headers });
+    expect(rename.code).toBe("INVALID_ORIGIN");
   });
 
   it("ends where it has begun, also with the state in a cookie and no label", async () => {
@@ -247,6 +251,13 @@ describe("R9: a provider whose endpoints are at several hosts", () => {
     resolve = ({ headers }) => (headers?.get("host") === host ? world.ids.globex : undefined);
     const refused = await admin.post("/sso/register", registration(world, "acme-other"));
     expect(refused.data).toMatchObject({ code: "discovery_untrusted_origin" });
+  });
+
+  it("is answered, however deep it is", async () => {
+    const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+    const admin = await world.as("admin", "acme");
+    const { status } = await admin.post("/sso/register", `{"samlConfig":${deep}}`);
+    expect(status).toBe(400);
   });
 
   it("is not asked for its endpoints at an address that is not trusted", async () => {

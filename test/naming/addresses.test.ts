@@ -1,7 +1,9 @@
-import type { BetterAuthOptions } from "better-auth";
+import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
+import { createAuthEndpoint } from "better-auth/api";
 import { bearer, magicLink, oauthPopup } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import type { Browser } from "../support/browser";
+import { PASSWORD } from "../support/instance";
 import { GLOBAL, shareSocialWorld } from "../support/social";
 import {
   BY_HEADER,
@@ -18,7 +20,7 @@ import {
 } from "../support/world";
 
 /** Ways of telling better-auth that it answers on many hosts. */
-type Base = Pick<BetterAuthOptions, "baseURL" | "trustedOrigins">;
+type Base = Pick<BetterAuthOptions, "baseURL" | "trustedOrigins" | "advanced">;
 const baseURL = "http://example.com";
 const WILDCARDS = ["http://*.example.com", "http://*.acme.com", "http://globex.org", "myapp://"];
 const STATIC: Base = { baseURL, trustedOrigins: WILDCARDS };
@@ -30,8 +32,18 @@ const ALLOWED: Base = {
 const answering = (hosts: Hosts, base: Base): WorldOptions => ({
   hosts,
   auth: { ...base, socialProviders: { google: GLOBAL } },
-  plugins: (send) => [magicLink({ sendMagicLink: send("magic link") }), oauthPopup()],
+  plugins: (send) => [magicLink({ sendMagicLink: send("magic link") }), oauthPopup(), trusts],
 });
+
+/** A plugin that looks at an address of its own. */
+const trusts: BetterAuthPlugin = {
+  id: "trusts",
+  endpoints: {
+    trusts: createAuthEndpoint("/trusts", { method: "GET" }, async ({ context, query, json }) =>
+      json({ isTrusted: context.isTrustedOrigin(String(query?.page)) }),
+    ),
+  },
+};
 
 const HERE = ["acme", "platform"] as const;
 const OTHERS = { acme: ["globex"], platform: ["acme", "globex"] } as const;
@@ -58,13 +70,18 @@ describe("R9: an address of another tenant's", () => {
     ["acme", "/tenant/sign-in/social", FIELDS, { provider: "google" }],
   ])("at %s is refused by %s, and nothing is sent", async (place, path, fields, body) => {
     const jane = await world.as("jane", place);
-    const ask = (field: string, address: string) =>
-      jane.post(path, { email: jane.email, ...body, [field]: `${address}/page?x=1` });
+    // Beside an address that is nobody's.
+    const more = { email: jane.email, ...body, pageURL: "http://nobody.org" };
+    const ask = (field: string, address: string, headers = {}) =>
+      jane.post(path, { ...more, [field]: `${address}/page?x=1` }, { headers });
     world.mails.length = 0;
     const rows = await world.rows("verification");
     for (const field of fields) {
       for (const other of OTHERS[place]) {
-        expect(outcome(await ask(field, origin(other)))).toEqual([403, CODES[field]]);
+        // Nor by naming whose it is, where the host says otherwise.
+        for (const headers of [{}, { "x-tenant-id": world.ids[other] }]) {
+          expect(outcome(await ask(field, origin(other), headers))).toEqual([403, CODES[field]]);
+        }
       }
     }
     expect([world.mails, await world.rows("verification")]).toEqual([[], rows]);
@@ -85,7 +102,19 @@ describe("R9: an address of another tenant's", () => {
         expectRefused(await rename("Changed", headers), 403, "INVALID_ORIGIN");
       }
       expect(await world.rows("user", "name = 'Changed'")).toBe(0);
+      const named = await jane.post("/update-user", { name: "Changed", pageURL: origin(other) });
+      expectRefused(named, 403, "INVALID_ORIGIN");
+      // Control: what is no address, and a link.
+      expect((await rename(origin(other), {})).status).toBe(200);
+      const headers = { origin: origin(other) };
+      expect((await jane.get("/list-sessions", { headers })).status).toBe(200);
     }
+    // Whoever sends none, what is none or no body is answered by better-auth.
+    const nobody = { email: "nobody@example.com", password: PASSWORD };
+    const signIn = { headers: { origin: "" } };
+    expect((await world.at(place).post("/sign-in/email", nobody, signIn)).status).toBe(401);
+    const odd = await jane.post("/update-user", { name: "Odd", pageURL: "http://[" });
+    expect([odd.status, (await jane.post("/update-user", null)).status]).toEqual([200, 400]);
     for (const home of [place, "platform"] as const) {
       const name = `${place} from ${home}`;
       expect((await rename(name, { origin: origin(home) })).status).toBe(200);
@@ -101,6 +130,33 @@ describe("R9: an address of another tenant's", () => {
     // Nor that tenant itself.
     expectRefused(await update("acme"), 403, "INVALID_ORIGIN");
     expect((await update("platform")).status).toBe(200);
+    // They may write down an address of that tenant, and of no other.
+    const config = { providerId: "google", clientId: "id", clientSecret: "secret" };
+    const register = (place: Place) => {
+      const redirectURI = `https://${SUBDOMAINS.names[place]}/back?tenant=${world.ids.acme}`;
+      const body = { tenantId: world.ids.acme, ...config, redirectURI };
+      return operator.post("/tenant/oauth-config/register", body);
+    };
+    expectRefused(await register("globex"), 403, "INVALID_ORIGIN");
+    expect(outcome(await register("acme"))).toEqual([200, undefined]);
+  });
+
+  it("is not trusted by an endpoint that looks at it itself", async () => {
+    const jane = await world.as("jane", "acme");
+    const asked: unknown[] = [];
+    for (const place of ["acme", "platform", "globex"] as const) {
+      const { data } = await jane.get("/trusts", { query: { page: origin(place) } });
+      asked.push(data.isTrusted);
+    }
+    expect(asked).toEqual([true, true, false]);
+  });
+
+  it("is refused in a call of auth.api for a request at another's host", async () => {
+    const { globex: tenantId } = world.ids;
+    const body = { provider: "google", tenantId, callbackURL: `${origin("globex")}/page` };
+    const headers = new Headers({ host: SUBDOMAINS.names.acme });
+    const call = world.api.signInSocialTenant({ body, headers });
+    await expect(call).rejects.toMatchObject({ body: { code: "INVALID_CALLBACK_URL" } });
   });
 
   it("threat: resources: thousands of them make no request ask thousands of times", async () => {
@@ -109,10 +165,15 @@ describe("R9: an address of another tenant's", () => {
       `http://n${n}.example.com`,
     ]);
     const jane = await world.as("jane", "acme");
+    // One of them twice.
+    const send = (count: number) => {
+      const body = Object.fromEntries(addresses.slice(0, count));
+      return jane.post("/update-user", { ...body, againURL: "http://n0.example.com" });
+    };
     world.database.statements.length = 0;
-    const answer = await jane.post("/update-user", Object.fromEntries(addresses));
-    expectRefused(answer, 400, "VALIDATION_ERROR");
-    expect(world.database.statements.length).toBeLessThan(50);
+    for (const count of [2000, 21]) expectRefused(await send(count), 400, "VALIDATION_ERROR");
+    expect(world.database.statements.length).toBeLessThan(100);
+    expectRefused(await send(20), 403, "INVALID_ORIGIN");
   });
 
   it("in a link leads nowhere, which works as it was sent", async () => {
@@ -121,9 +182,12 @@ describe("R9: an address of another tenant's", () => {
     const link = new URL(world.lastMail("magic link").url);
     link.host = SUBDOMAINS.names.acme;
     for (const field of FIELDS) {
-      const query = { [field]: `${origin("globex")}/page` };
-      const answer = await person.get(link.href, { query });
-      expect([...outcome(answer), answer.location]).toEqual([403, "INVALID_CALLBACK_URL", null]);
+      // Nor does one that better-auth does not trust.
+      for (const elsewhere of [origin("globex"), "http://nobody.org"]) {
+        const query = { [field]: `${elsewhere}/page` };
+        const answer = await person.get(link.href, { query });
+        expect([...outcome(answer), answer.location]).toEqual([403, "INVALID_CALLBACK_URL", null]);
+      }
     }
     expect((await person.get(link.href)).location).toMatch(/^(http:\/\/[^/]+)?\/page$/);
   });
@@ -174,24 +238,51 @@ it.each<[name: string, hosts: Hosts, base: Base]>([
   link.host = hosts.names.acme;
   link.searchParams.set("callbackURL", `${originOf(hosts, "globex")}/page`);
   expectRefused(await jane.get(link.href), 403, "INVALID_CALLBACK_URL");
-  // Where the resolver lets requests speak at the platform's host, the header counts.
+  // Where the resolver lets requests speak at the platform's host, header and session count.
   if (hosts !== BY_HEADER) return;
   const headers = { "x-tenant-id": world.ids.acme };
-  expectRefused(await ask(world.at("platform"), "globex", headers), 403, "INVALID_REDIRECT_URL");
-  expect((await ask(world.at("platform"), "acme", headers)).status).toBe(200);
+  for (const browser of [world.at("platform").fork(headers), world.at("platform", jane)]) {
+    expectRefused(await ask(browser, "globex"), 403, "INVALID_REDIRECT_URL");
+    expect((await ask(browser, "acme")).status).toBe(200);
+  }
+});
+
+it("R9: a host for which the resolver fails is trusted nowhere, and the log says why; pages are", async () => {
+  const resolveTenantId: Hosts["resolveTenantId"] = (ctx) => {
+    const { hostname } = new URL(ctx.request?.url ?? baseURL);
+    if (!/(^|\.)example\.com$/.test(hostname)) throw new Error("the table of hosts is away");
+    return SUBDOMAINS.resolveTenantId(ctx);
+  };
+  const world = await createWorld(answering({ ...SUBDOMAINS, resolveTenantId }, STATIC));
+  for (const [place, where] of [
+    ["acme", `in tenant ${world.ids.acme}`],
+    ["platform", "on the platform"],
+  ] as const) {
+    const jane = await world.as("jane", place);
+    const ask = (redirectTo: string) =>
+      jane.post("/request-password-reset", { email: jane.email, redirectTo });
+    world.logs.length = 0;
+    expectRefused(await ask("http://login.acme.com/page"), 403, "INVALID_REDIRECT_URL");
+    const said = `http://login.acme.com belongs to another tenant and is not trusted ${where}`;
+    const errors = world.logs.filter((line) => line.startsWith("error"));
+    expect(errors).toEqual([expect.stringContaining("hosts is away"), `error ${said}`]);
+    expect((await ask("/page")).status).toBe(200);
+  }
 });
 
 it.each([
-  ["disableCSRFCheck", { disableOriginCheck: false, disableCSRFCheck: true }, [200, 403]],
-  ["disableOriginCheck", { disableOriginCheck: true }, [200, 200]],
+  ["disableCSRFCheck", { disableOriginCheck: false, disableCSRFCheck: true }, [200, 403, 403]],
+  ["disableOriginCheck", { disableOriginCheck: true }, [200, 200, 302]],
 ])("R9: better-auth's own %s switches off pages, or all of it", async (_, advanced, statuses) => {
-  const world = await createWorld({ hosts: SUBDOMAINS, auth: { ...STATIC, advanced } });
+  const world = await createWorld(answering(SUBDOMAINS, { ...STATIC, advanced }));
   const jane = await world.as("jane", "acme");
   const origin = originOf(SUBDOMAINS, "globex");
   const body = { email: jane.email, redirectTo: `${origin}/page` };
   const renamed = await jane.post("/update-user", { name: "X" }, { headers: { origin } });
   const asked = await jane.post("/request-password-reset", body);
-  expect([renamed.status, asked.status]).toEqual(statuses);
+  const query = { provider: "google", popupNonce: "n", popupOrigin: origin };
+  const popup = await jane.get("/oauth-popup/start", { query });
+  expect([renamed.status, asked.status, popup.status]).toEqual(statuses);
 });
 
 // Every host there is: a mistake, but one that people make.

@@ -69,9 +69,12 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
       ["there with the global credentials", PLATFORMS_CALLBACK, false, "state_mismatch"],
     ])("of a tenant's gitlab is refused %s", async (_, path, config, error) => {
       const { id, browser, query, expectRefused } = await onHerWay({ config });
-      // Whatever tenant is named.
+      // Whatever tenant is named, and without the label as well.
       for (const headers of [{}, { "x-tenant-id": id }] as Record<string, string>[]) {
-        await expectRefused(await browser.fork().get(path, { query, headers }), error);
+        for (const state of [query.state ?? "", query.state?.slice(-32) ?? ""]) {
+          const back = { query: { ...query, state }, headers };
+          await expectRefused(await browser.fork().get(path, back), error);
+        }
       }
     });
 
@@ -109,16 +112,24 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
         await world.start(other, tenant);
         await expectRefused(await other.get(url), "state_mismatch");
       }
+      // Not every client sends it back letter for letter.
+      for (const [name, value] of browser.cookies) {
+        browser.cookies.set(name, decodeURIComponent(value));
+      }
       expect((await browser.get(url)).location).toBe("/welcome");
     });
 
     it("is refused when nobody knows it, and when it is missing", async () => {
-      const { browser, query, expectRefused } = await onHerWay();
+      const { id, browser, url, query, expectRefused } = await onHerWay();
       const { code = "" } = query;
       const unknown = await browser.get(CALLBACK, { query: { code, state: "unknown" } });
       await expectRefused(unknown, "state_mismatch");
       await expectRefused(await browser.get(CALLBACK, { query: { code } }), "state_not_found");
       await expectRefused(await browser.get(CALLBACK), "state_not_found");
+      // Nor where two tenants are named beside it.
+      const twice = await browser.get(`${url}&tenant=${id}&tenant=${id}`);
+      await expectRefused(twice, "state_mismatch");
+      expect((await browser.get(url)).location).toBe("/welcome");
     });
   });
 
@@ -179,7 +190,8 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
 
 describe("the label of a state", () => {
   it("names the tenant, in letters that every provider takes", () => {
-    for (const tenantId of ["1", "acme", "Zürich ✓", "a tenant / with = odd + letters"]) {
+    // Their base64 has every letter that is not safe.
+    for (const tenantId of ["1", "acme", "Zürich ✓", "~~~???"]) {
       for (const signature of [undefined, "x".repeat(43)]) {
         const labelled = labelState("the-state_1", tenantId, signature);
         expect(labelled).toMatch(/^[\w-]+$/);
@@ -272,6 +284,26 @@ describe.each<Store>([
       expect(await world.whoIs(browser)).toMatchObject({ email, tenantId: world.ids[place] });
     }
   });
+});
+
+it("a database that fails on the way is told to the flow's page, and to the log by its code", async () => {
+  const world = await createSocialWorld();
+  const browser = world.at(null);
+  const back = await world.authorize(browser, "acme");
+  await world.database.query(`alter table "tenantOauthConfig" rename to "away"`);
+  world.logs.length = 0;
+  expect((await browser.get(back)).location).toBe("/failed?error=internal_server_error");
+  const said = `error The OAuth callback of gitlab at tenant ${world.ids.acme} failed: SQLITE_ERROR`;
+  expect(world.logs).toContain(said);
+  expect((await world.start(browser, "acme")).status).toBe(500);
+});
+
+it("skipStateCookieCheck: a tenant's flow ends in a browser that has no cookie of it, once", async () => {
+  const account = { skipStateCookieCheck: true };
+  const world = await createSocialWorld({ auth: { account } });
+  const back = await world.authorize(world.at(null), "acme");
+  expect((await world.at(null).get(back)).location).toBe("/welcome");
+  expect(queryOf((await world.at(null).get(back)).location)).toHaveProperty("error");
 });
 
 type Handler = Parameters<typeof createAuthMiddleware>[0];

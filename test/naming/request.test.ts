@@ -244,7 +244,7 @@ describe("threat: an answer dropped. A resolver that answers what nobody can und
   const { world, answering } = shareResolver();
 
   it.each<[string, (ids: World["ids"]) => unknown, said: RegExp]>([
-    ["a number", () => 42, /answered 42 /],
+    ["a number", () => 42, /answered 42 .*\(a string\)/],
     ["NaN", () => Number.NaN, /answered NaN /],
     ["true", () => true, /boolean/],
     ["an array of an id", ({ globex }) => [globex], /an array/],
@@ -321,6 +321,8 @@ describe("numbers, where ids are numbers", () => {
       const ask = () => world.unchanged(() => signUp(world.at("globex")));
       expect((await answering(() => answer, ask)).status).toBeGreaterThanOrEqual(400);
     }
+    expect(world.logs.join()).toContain("answered 1.5 for /sign-up/email. It may answer the id");
+    expect(world.logs.join()).toContain("(a string or a whole number)");
   });
 });
 

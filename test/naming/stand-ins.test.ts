@@ -43,7 +43,8 @@ async function createGuarded(auth: Partial<BetterAuthOptions>, plugins: BetterAu
 describe("R12: disabledPaths", () => {
   it("close the tenant's endpoint with better-auth's, and no other; the server's code is not closed out", async () => {
     const disabledPaths = ["/sign-up/email", "/callback/google", SIGN_IN];
-    const { world, post } = await createGuarded({ disabledPaths });
+    const advanced = { disableOriginCheck: false, skipTrailingSlashes: true };
+    const { world, post } = await createGuarded({ disabledPaths, advanced });
     const { acme: tenantId } = world.ids;
     await world.unchanged(async () => {
       for (const path of [SIGN_UP, `${SIGN_UP}/`, `${SIGN_UP}?tenantId=${tenantId}`, SIGN_IN]) {
@@ -97,7 +98,11 @@ describe("R12: rate limits", () => {
   const byPlugin = {
     id: "limits",
     rateLimit: [
-      { pathMatcher: (path: string) => /^\/(sign-in\/email$|callback\/)/.test(path), ...upTo(1) },
+      {
+        pathMatcher: (path: string) =>
+          /^\/(sign-in\/email$|callback\/|tenant\/sign-up\/)/.test(path),
+        ...upTo(1),
+      },
     ],
   };
   it.each<[string, Rules, Record<string, number>, BetterAuthPlugin[]?]>([
@@ -119,7 +124,10 @@ describe("R12: rate limits", () => {
     [
       "a rule of another plugin counts as well, and better-auth's own",
       {},
-      { "/sign-in/email": 1, [SIGN_IN]: 1, "/tenant/callback/google": 1, [SOCIAL]: 3 },
+      {
+        ...{ "/sign-in/email": 1, [SIGN_IN]: 1, "/tenant/callback/google": 1, [SOCIAL]: 3 },
+        ...{ "/sign-up/email": 3, [SIGN_UP]: 1 },
+      },
       [byPlugin],
     ],
   ])("%s", async (_, customRules, expected, plugins) => {
@@ -172,10 +180,11 @@ describe("R12: middlewares of other plugins", () => {
     }),
   });
   const MATCHING = [
-    ...["/sign-up/email", "/sign-up/**", "/**"],
+    ...["/sign-up/email", "/sign-up/**", "/**", "/*/**"],
     ...[SIGN_UP, "/tenant/sign-up/*", "/tenant/:kind/email", "/tenant/**", `${SIGN_UP}/**`],
   ];
-  const OTHERS = ["/callback/**", "/sign-in/**", SIGN_IN, "/tenant/*", "/tenant/*/email/more"];
+  const BELOW = [`${SIGN_UP}/*`, "/tenant/*/email/more"];
+  const OTHERS = ["/callback/**", "/sign-in/**", SIGN_IN, "/tenant/*", ...BELOW];
   const guardian = { id: "guardian", middlewares: [...MATCHING, ...OTHERS].map(guarding) };
   const world = shareWorld({
     auth: { socialProviders },
@@ -225,6 +234,8 @@ function createWatch() {
     requests: [] as string[],
     headers: {} as Record<string, string[]>,
     heard: [] as string[],
+    /** What the application's own hook sees. */
+    paths: [] as string[],
     last: undefined as Request | undefined,
     gate: (_: Request): Gate => undefined,
     nested: undefined as (() => Promise<void>) | undefined,
@@ -235,7 +246,10 @@ function createWatch() {
   const note = (who: string) =>
     createAuthMiddleware(async ({ path, headers, request }) => {
       see(who, headers);
-      if (who === "before") watch.last = request;
+      if (who === "before") {
+        watch.last = request;
+        watch.paths.push(path);
+      }
       if (PAIRS.some(([, theirs]) => theirs === path)) watch.heard.push(who);
       if (who !== "after") return;
       const { nested } = watch;
@@ -262,7 +276,7 @@ function createWatch() {
     emailVerification: { sendOnSignUp: true, sendVerificationEmail },
     hooks: { before: note("before"), after: note("after") },
   };
-  const lists = () => ({ requests: [], heard: [], headers: {} });
+  const lists = () => ({ requests: [], heard: [], paths: [], headers: {} });
   const reset = () => Object.assign(watch, lists(), { gate: () => undefined });
   return { watch, plugin, auth, reset };
 }
@@ -280,6 +294,7 @@ describe.each(ORDERS.slice(0, 2))("R12: what others see, with tenantAuth() %s", 
     expect((await post(ours)).status).toBe(200);
     expect(watch.requests).toEqual([`POST /api/auth${theirs}`]);
     expect(watch.heard.toSorted()).toEqual(["after", "before", "plugin after", "plugin before"]);
+    expect(watch.paths).toEqual([ours, theirs]);
   });
 
   it("the callback is better-auth's to them, and everything else has its own path", async () => {
@@ -321,16 +336,18 @@ describe.each(ORDERS.slice(0, 2))("R12: what others see, with tenantAuth() %s", 
     await world.janes();
     const { acme, globex: tenantId } = world.ids;
     const inner: unknown[] = [];
-    const nested = async () => {
-      const byQuery = world.browser().post(`${SIGN_IN}?tenantId=${tenantId}`, jane);
-      const byBody = world.browser().post(SIGN_IN, { ...jane, tenantId });
-      for (const { status, data } of await Promise.all([byQuery, byBody])) {
-        inner.push([status, JSON.stringify(data)]);
-      }
-    };
-    watch.nested = nested;
-    await world.browser().post(SIGN_IN, { ...jane, tenantId: acme });
-    await runInTenant(acme, nested);
+    for (const [query, body] of [
+      [`?tenantId=${tenantId}`, {}],
+      ["", { tenantId }],
+    ] as const) {
+      const nested = async () => {
+        const answer = await world.browser().post(`${SIGN_IN}${query}`, { ...jane, ...body });
+        inner.push([answer.status, JSON.stringify(answer.data)]);
+      };
+      watch.nested = nested;
+      await world.browser().post(SIGN_IN, { ...jane, tenantId: acme });
+      await runInTenant(acme, nested);
+    }
     expect(inner).toEqual(Array(4).fill([409, expect.not.stringContaining(acme)]));
   });
 

@@ -2,7 +2,7 @@ import type { BetterAuthPlugin } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { bearer } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
-import { bySlug, runInTenant } from "../../src/index";
+import { bySlug, type ResolveTenantContext, runInTenant } from "../../src/index";
 import { PASSWORD } from "../support/instance";
 import { createSocialWorld } from "../support/social";
 import { createWorld, EMAIL, SUBDOMAINS, shareWorld, type World } from "../support/world";
@@ -49,6 +49,10 @@ describe("at log level debug a request writes one line", () => {
     expect(await tell(() => world.browser().post(ours, { ...SIGN_IN, ...query }))).toEqual(
       inTenant(`POST ${ours}`, id, `the body ("${id}")`),
     );
+    // To better-auth's own endpoint the body says nothing.
+    expect(await tell(() => world.browser().post(own, { ...SIGN_IN, ...query }))).toEqual(
+      onPlatform(`POST ${own}`),
+    );
   });
 
   it("that says that the slug or the resolver did", async () => {
@@ -61,6 +65,18 @@ describe("at log level debug a request writes one line", () => {
     const at = (place: string) => linesOf(hosts, () => hosts.at(place).get("/get-session"));
     expect(await at("acme")).toEqual(inTenant(SESSION, hosts.ids.acme, "resolveTenantId"));
     expect(await at("platform")).toEqual(onPlatform(SESSION, "named by resolveTenantId"));
+    const resolveTenantId = ({ headers }: ResolveTenantContext) => {
+      if (headers?.has("x-away")) throw new TypeError("the table of hosts is away");
+      return "";
+    };
+    const silent = await createWorld({ tenant: { resolveTenantId } });
+    const { acme } = silent.ids;
+    const ask = (headers?: Record<string, string>) =>
+      linesOf(silent, () => silent.at("acme").get("/get-session", { ...(headers && { headers }) }));
+    const by = `the header x-tenant-id ("${acme}")`;
+    expect(await ask()).toEqual(inTenant(SESSION, acme, by));
+    const refused = `debug ${SESSION} is refused, TypeError: named by ${by}`;
+    expect(await ask({ "x-away": "yes" })).toEqual([refused]);
   });
 
   it("that says that the session did, or that nothing did", async () => {
@@ -71,7 +87,9 @@ describe("at log level debug a request writes one line", () => {
       expect(lines).toEqual(inTenant(SESSION, world.ids.acme, "its session"));
     }
     expect(await tell(() => world.browser().get("/get-session"))).toEqual(onPlatform(SESSION));
-    expect(await tell(() => platform.get("/tenant/list"))).toEqual(onPlatform("GET /tenant/list"));
+    // Management names a target, and stays where it is.
+    const manager = platform.fork(world.naming("acme"));
+    expect(await tell(() => manager.get("/tenant/list"))).toEqual(onPlatform("GET /tenant/list"));
     const rename = () => platform.post("/update-user", { name: "N" });
     expect(await tell(rename)).toEqual(onPlatform("POST /update-user"));
   });
@@ -87,6 +105,11 @@ describe("at log level debug a request writes one line", () => {
     const refused = { ...SIGN_IN, name: "Refused" };
     const signUp = () => world.browser().post("/sign-up/email", refused);
     expect(await tell(signUp)).toEqual(onPlatform("POST /sign-up/email"));
+    const { acme } = world.ids;
+    const jane = await world.as("jane", "acme");
+    expect(await tell(() => jane.post("/sign-up/email", refused))).toEqual(
+      inTenant("POST /sign-up/email", acme, `the header x-tenant-id ("${acme}")`),
+    );
   });
 
   it("for a call of auth.api, also from inside a tenant, and not for those inside a request", async () => {
@@ -112,6 +135,11 @@ describe("at log level debug a request writes one line", () => {
     const back = await social.authorize(browser, "acme");
     expect(await linesOf(social, () => browser.get(back))).toEqual(
       inTenant("GET /tenant/callback/:id", social.ids.acme, "the state of the OAuth flow"),
+    );
+    const other = social.browser();
+    const own = await social.authorize(other, null);
+    expect(await linesOf(social, () => other.get(own))).toEqual(
+      onPlatform("GET /callback/:id", "named by the path, which is the platform's own"),
     );
   });
 });

@@ -1,5 +1,6 @@
 import { bearer, genericOAuth, oauthPopup, oneTap } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
+import { labelState } from "../../src/naming/oauth-state";
 import type { Answer, Browser } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
 import { fakeGoogleAndGitHub } from "../support/providers";
@@ -104,10 +105,16 @@ describe.each(["database", "cookie"] as const)("oauthPopup, state in the %s", (s
   it.each([
     ["acme", "/callback/gitlab"],
     ["platform", "/tenant/callback/gitlab"],
+    // With the label of another tenant, which has the same client.
+    ["globex", "/tenant/callback/gitlab"],
   ] as const)("R6: a popup of %s is refused at %s", async (place, path) => {
     const browser = world.at(null);
     const { back } = await open(browser, place);
-    const named = { ...(place === "platform" && { tenantId: world.ids.acme }) };
+    const state = queryOf(back).state?.slice(-32) ?? "";
+    const named = {
+      ...(place === "platform" && { tenantId: world.ids.acme }),
+      ...(place === "globex" && { state: labelState(state, (await world.createTenant()).id) }),
+    };
     const [users, sessions] = [await world.rows("user"), await world.rows("session")];
     const page = await browser.get(path, { query: { ...queryOf(back), ...named } });
     expect(messageIn(page)).not.toHaveProperty("token");

@@ -71,9 +71,12 @@ describe("getTenantId() in hooks and senders", () => {
     const users = (await world.rowsIn("acme", "user")).length;
     expect(getTenantId()).toBeNull();
     await api.signUpEmailTenant({ body: { ...person(), tenantId: ids.acme } });
-    await api.signUpEmail({ body: person(), headers: new Headers({ "x-tenant-id": ids.acme }) });
+    const call = { body: person(), headers: new Headers({ "x-tenant-id": ids.acme }) };
+    await api.signUpEmail(call);
     expect(getTenantId()).toBeNull();
-    expect(await world.rowsIn("acme", "user")).toHaveLength(users + 2);
+    // Our own runs in a request of its own, wherever it is called.
+    await runInTenant(ids.globex, () => api.signUpEmailTenant({ ...call, body: person() }));
+    expect(await world.rowsIn("acme", "user")).toHaveLength(users + 3);
   });
 });
 
@@ -119,7 +122,11 @@ describe.each(["before", "after"] as const)("auth.api.* inside hooks.%s", (side)
 
   // Nobody has looked at the session before `hooks.before`.
   it("R4: inherits the tenant of the session that its request goes by", async () => {
-    const { world, errors, emailsIn } = await createNesting(({ api }) => api.signUpEmail(inner));
+    const { world, errors, emailsIn } = await createNesting(async ({ api, ids }) => {
+      // It may say so.
+      await api.getSession(naming(ids.acme));
+      await api.signUpEmail(inner);
+    });
     const jane = await world.as("jane", "acme");
     await world.at("platform", jane).post("/update-user", { name: "New" });
     expect(errors).toEqual([]);
@@ -131,10 +138,14 @@ describe.each(["before", "after"] as const)("auth.api.* inside hooks.%s", (side)
     ["signUpEmail", ({ api, ids }) => api.signUpEmail({ ...inner, ...naming(ids.globex) })],
     ["listSessions", ({ api }) => api.listSessions(naming("no-such-tenant"))],
   ])("is refused when it names another tenant: %s", async (_, run) => {
-    const { errors, signUpOuter, emailsIn } = await createNesting(run);
+    const { world, errors, signUpOuter, emailsIn } = await createNesting(run);
     await signUpOuter("acme");
-    expect(errors).toMatchObject([{ statusCode: 409, body: { code: "TENANT_SCOPE_CONFLICT" } }]);
     expect([await emailsIn("acme"), await emailsIn("globex")]).toEqual([OUTER, []]);
+    // Also where only the session says which tenant it is.
+    const jane = world.at("platform", await world.as("jane", "acme"));
+    expect((await jane.post("/update-user", { name: "New" })).status).toBe(200);
+    const conflict = { statusCode: 409, body: { code: "TENANT_SCOPE_CONFLICT" } };
+    expect(errors).toMatchObject([conflict, conflict]);
   });
 
   it.each<[string, Place, Nested]>([
@@ -144,11 +155,16 @@ describe.each(["before", "after"] as const)("auth.api.* inside hooks.%s", (side)
       "globex",
       ({ api, ids }) => api.signUpEmailTenant({ body: { ...inner.body, tenantId: ids.acme } }),
     ],
+    [
+      "a /tenant/* call with a header",
+      "globex",
+      ({ api, ids }) => api.signUpEmailTenant({ ...inner, ...naming(ids.acme) }),
+    ],
   ])("%s that names Acme does not move a request of %s", async (_, place, run) => {
     const { signUpOuter, emailsIn } = await createNesting(run);
     await signUpOuter(place);
     expect(await emailsIn(place)).toEqual(OUTER);
-    expect(await emailsIn("acme")).not.toContain("outer@example.com");
+    expect(await emailsIn("acme")).toEqual(place === "globex" ? ["inner@example.com"] : []);
   });
 });
 
