@@ -343,6 +343,7 @@ it("R5: an adapter that is an instance of a class is confined, in tenants and on
 it.each([
   ["takes no new properties", Object.preventExtensions],
   ["is frozen", Object.freeze],
+  ["swallows what is written", (inner: object) => new Proxy(inner, { set: () => true })],
 ])("an adapter that %s is refused at start", async (_, close) => {
   const { database } = createMemory((inner) => close({ ...inner }) as DBAdapter);
   const start = createWorld({ database, migrate: false });
@@ -365,5 +366,35 @@ it("an application's own JSON fields, called like models, are not taken for join
     ]) {
       expect(data.user, place).toMatchObject({ ...written, tenantId: ids[place] });
     }
+  }
+});
+
+/** A plugin that keeps what was read, as one in front of a read replica may. */
+const remembering = (change: (adapter: DBAdapter) => DBAdapter): BetterAuthPlugin => ({
+  id: "remembering",
+  init: ({ adapter }) => {
+    const { findOne } = adapter;
+    const seen = new Map<string, unknown>();
+    const remember = async (call: Parameters<DBAdapter["findOne"]>[0]) => {
+      const key = JSON.stringify(call);
+      if (call.model !== "user" && !seen.has(key)) seen.set(key, await findOne(call));
+      return seen.get(key) ?? findOne(call);
+    };
+    return { context: { adapter: Object.assign(change(adapter), { findOne: remember }) } };
+  },
+});
+
+it.each<[string, (adapter: DBAdapter) => DBAdapter]>([
+  ["changes the adapter", (adapter) => adapter],
+  ["puts a copy in its place", (adapter) => ({ ...adapter })],
+  ["puts an heir in its place", (adapter) => Object.create(adapter)],
+])("R11: a plugin that %s is inside the border, before ours and behind", async (_, change) => {
+  type Plugins = BetterAuthPlugin[];
+  const orders = [
+    (ours: BetterAuthPlugin, others: Plugins) => [ours, ...others],
+    (ours: BetterAuthPlugin, others: Plugins) => [...others, ours],
+  ];
+  for (const arrange of orders) {
+    await expectSessionsApart(await createWorld({ plugins: [remembering(change)], arrange }));
   }
 });

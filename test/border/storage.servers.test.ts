@@ -350,6 +350,14 @@ it.each<[string, (storage: Storage) => Storage]>([
   ["that is frozen", Object.freeze],
   ["whose methods cannot be replaced", unwritable],
   ["that takes no new properties", (storage) => Object.preventExtensions(asInstance(storage))],
+  ["that swallows what is written", (storage) => new Proxy(storage, { set: () => true })],
+  [
+    "that connects late",
+    (storage) =>
+      new Proxy({} as Storage, {
+        get: (_, name) => async (key: string) => storage[name as "get"](key),
+      }),
+  ],
 ])("R11: a storage %s is refused at start, brought by a plugin or not", async (_, close) => {
   const [given, brought] = [close(createStorage()), close(createStorage())];
   const plugin = { id: "brings", init: () => ({ options: { secondaryStorage: brought } }) };
@@ -357,6 +365,22 @@ it.each<[string, (storage: Storage) => Storage]>([
     const message = /tenantAuth\(\).*secondaryStorage/i;
     await expect(createInstance(options)).rejects.toThrow(message);
   }
+});
+
+it.each<[string, (storage: Storage) => Storage]>([
+  ["inherits from", (storage) => Object.create(storage)],
+  ["has a memory in front of", (storage) => storage],
+])("R10: a storage that %s one that is confined is confined too", async (_, made) => {
+  const { storage } = mapStorage();
+  await createInstance({ auth: { secondaryStorage: storage } });
+  const { get } = storage;
+  const seen = new Map<string, unknown>();
+  const remember = async (key: string) => {
+    if (!seen.has(key)) seen.set(key, await get(key));
+    return seen.get(key);
+  };
+  const secondaryStorage = Object.assign(made(storage), { get: remember });
+  await expectSessionsApart(await createWorld({ auth: { secondaryStorage } }));
 });
 
 it("a storage without getAndDelete: people sign in at a provider, in tenants and on the platform", async () => {
