@@ -5,7 +5,7 @@ import type { ResolvedOptions } from "./options";
 import { assertKeysConfined, whyKeysAreScoped } from "./packages/api-key";
 import { confinedModels, type Names, PLUGIN_MODELS, refuse } from "./schema";
 
-export { findKeyStorages } from "./packages/api-key";
+export { findKeyStorages, sessionsOfKeys } from "./packages/api-key";
 
 /**
  * Models of official plugins that need no decision, by plugin and model: somebody else's model of

@@ -5,7 +5,7 @@ import { confineAdapter, isConfined, rawAdapter } from "./border/adapter";
 import { type Border, borderOf, isMySQL } from "./border/border";
 import { labelCachedSessions } from "./border/cookies";
 import { sealLinks, sealPluginLinks } from "./border/links";
-import { readSession, sessionsOfKeys } from "./border/sessions";
+import { readSession } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
 import { databaseHooks } from "./database-hooks";
 import type { BeforeHook, OwnHooks } from "./framework";
@@ -38,7 +38,7 @@ export async function start(
   hooks: OwnHooks,
 ) {
   await prepareScopes();
-  const { assertDecided, findKeyStorages } = await import("./decided");
+  const { assertDecided, findKeyStorages, sessionsOfKeys } = await import("./decided");
   await findKeyStorages(ctx.options.plugins);
   const { policyOf, latePolicyOptions, latePolicyContext, guardInternalAdapter } = await import(
     "./tenants/enforce"
@@ -57,7 +57,7 @@ export async function start(
   whenOptionsAreComplete(ctx, (complete) => {
     assertDecided(ctx, options);
     keepSignIn(complete);
-    const plugins = pluginsAtRunTime(complete, runtime, allHooks);
+    const plugins = pluginsAtRunTime(complete, runtime, allHooks).map(sessionsOfKeys);
     change(ctx, complete, plugins, options, border);
     Object.assign(complete, latePolicyOptions(border.policy, complete));
     latePolicyContext(ctx, border.policy);
@@ -201,7 +201,7 @@ function pluginsAtRunTime(
   const others = plugins.map((plugin) =>
     plugin === ours
       ? { id: PLUGIN_ID, schema, options: ours.options, endpoints: ours.endpoints ?? {} }
-      : guardingStandIns(plugin.id === API_KEY ? sessionsOfKeys(plugin) : plugin),
+      : guardingStandIns(plugin),
   );
   const isLast = ({ id }: BetterAuthPlugin) => HANDS_COOKIES_OVER.test(id);
   return [
@@ -227,8 +227,6 @@ function pluginsAtRunTime(
     ...others.filter(isLast),
   ];
 }
-
-const API_KEY = "api-key";
 
 /** Integrations that read the cookies of an answer in a hook, and have to stand last for that. */
 const HANDS_COOKIES_OVER = /-cookies(-|$)/;

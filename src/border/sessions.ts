@@ -1,18 +1,17 @@
-import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { lazy } from "../framework";
 import {
   adminTarget,
   carries,
   currentEndpoint,
-  type Endpoint,
   isOutermost,
   settledScope,
 } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
 import { enterTenantOf, isValid, settle } from "../scope/settle";
-import { type Border, borderOf, isInside, OF_KEY, type Row } from "./border";
+import { type Border, isInside, type Row } from "./border";
 
 /**
  * Whether a session that was found by its token is good in the running request. In one that names
@@ -120,36 +119,3 @@ export async function noteMissing(
     if (!isInside(scope, row)) notes().elsewhere.add(String(row.token));
   }
 }
-
-/**
- * The session that an API key stands for is made by its plugin, which knows nothing of tenants.
- *
- * Guarded by "a session by API key carries the tenant of its user".
- */
-export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
-  if (!plugin.hooks?.before) return plugin;
-  const before = plugin.hooks.before.map(({ matcher, handler }) => ({
-    matcher,
-    handler: (async (ctx: Parameters<typeof handler>[0] & Pick<Endpoint, "context">) => {
-      const answer = (await handler(ctx)) as { response?: KeySession & { context?: KeyContext } };
-      const made = [answer?.response, answer?.response?.context?.context?.session];
-      for (const found of made) {
-        if (!found?.session || !found.user) continue;
-        const session: SessionRow = Object.assign(found.session, {
-          tenantId: found.user.tenantId ?? null,
-          [OF_KEY]: true,
-        });
-        const border = borderOf(ctx.context.adapter);
-        if (!session.tenantId || (await border?.openSince(session))) continue;
-        // `get-session` comes here without its tenant having been looked at.
-        ctx.context.session = null;
-        return {};
-      }
-      return answer;
-    }) as typeof handler,
-  }));
-  return { ...plugin, hooks: { ...plugin.hooks, before } };
-}
-
-type KeySession = { session?: Row; user?: Row };
-type KeyContext = { context?: { session?: KeySession } };

@@ -1,5 +1,8 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import { borderOf, OF_KEY, type Row } from "../border/border";
 import { refuse } from "../schema";
+import type { Endpoint } from "../scope/endpoint";
+import type { SessionRow } from "../scope/scope";
 
 /** Where a configuration of @better-auth/api-key keeps its keys. */
 type Place = "database" | "secondaryStorage" | "customStorage";
@@ -86,3 +89,36 @@ export function whyKeysAreScoped(
     ? "could not be deleted with the tenant: a key of user 1 looks like one of organization 1"
     : undefined;
 }
+
+/**
+ * The session that an API key stands for is made by its plugin, which knows nothing of tenants.
+ *
+ * Guarded by "a session by API key carries the tenant of its user".
+ */
+export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
+  if (!isApiKey(plugin) || !plugin.hooks?.before) return plugin;
+  const before = plugin.hooks.before.map(({ matcher, handler }) => ({
+    matcher,
+    handler: (async (ctx: Parameters<typeof handler>[0] & Pick<Endpoint, "context">) => {
+      const answer = (await handler(ctx)) as { response?: KeySession & { context?: KeyContext } };
+      const made = [answer?.response, answer?.response?.context?.context?.session];
+      for (const found of made) {
+        if (!found?.session || !found.user) continue;
+        const session: SessionRow = Object.assign(found.session, {
+          tenantId: found.user.tenantId ?? null,
+          [OF_KEY]: true,
+        });
+        const border = borderOf(ctx.context.adapter);
+        if (!session.tenantId || (await border?.openSince(session))) continue;
+        // `get-session` comes here without its tenant having been looked at.
+        ctx.context.session = null;
+        return {};
+      }
+      return answer;
+    }) as typeof handler,
+  }));
+  return { ...plugin, hooks: { ...plugin.hooks, before } };
+}
+
+type KeySession = { session?: Row; user?: Row };
+type KeyContext = { context?: { session?: KeySession } };
