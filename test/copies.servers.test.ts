@@ -210,31 +210,74 @@ describe("two instances over one", () => {
     },
   );
 
-  it.each(["before", "after"] as const)(
-    "process, with numbers for ids: a request that a hook sends the other %s a sign-in is one of its own",
-    async (moment) => {
-      const advanced = { database: { generateId: "serial" } } as const;
-      const other = await createWorld({ auth: { advanced } });
-      const guest = await other.as("jane", "globex");
-      const seen: unknown[] = [];
-      const hook = createAuthMiddleware(async ({ path }) => {
-        if (path !== "/sign-in/email") return;
-        const around = getTenantId();
-        const signedIn = await other.signIn("globex");
-        seen.push(
-          signedIn.status,
-          await whoIs(other, guest),
-          (await other.signIn("platform")).status,
-        );
-        seen.push(getTenantId() === around);
+  describe("process, with numbers for ids: what a hook of one asks the other", () => {
+    const auth = { advanced: { database: { generateId: "serial" } } } as const;
+
+    it.each(["before", "after"] as const)(
+      "in a request is that request's, %s an endpoint",
+      async (moment) => {
+        const other = await createWorld({ auth });
+        const guest = await other.as("jane", "globex");
+        const seen: unknown[] = [];
+        const hook = createAuthMiddleware(async ({ path }) => {
+          if (path !== "/sign-in/email") return;
+          const around = getTenantId();
+          seen.push((await other.signIn("globex")).status, await whoIs(other, guest));
+          seen.push((await other.signIn("platform")).status, getTenantId() === around);
+        });
+        const asking = await createWorld({ auth: { ...auth, hooks: { [moment]: hook } } });
+        const jane = await asking.as("jane", "acme");
+        expect((await asking.signIn("acme")).status).toBe(200);
+        expect(seen).toEqual([200, guest.id, 401, true]);
+        expect(await asking.whoIs(jane, "globex")).toBe(null);
+      },
+    );
+
+    it("in a call or in its tables is the platform's, and leaves the request as it was", async () => {
+      const other = await createWorld({ auth });
+      await other.as("jane", "acme");
+      const ask = vi.fn(async () => {
+        await other.api.signUpEmail({ body: person("new@example.com") });
+        return other.context.adapter.findMany<{ email: string }>({ model: "user" });
       });
-      const asking = await createWorld({ auth: { advanced, hooks: { [moment]: hook } } });
+      const before = createAuthMiddleware(async ({ path }) => {
+        if (path === "/list-sessions") await ask();
+      });
+      const asking = await createWorld({ auth: { ...auth, hooks: { before } } });
       const jane = await asking.as("jane", "acme");
-      expect((await asking.signIn("acme")).status).toBe(200);
-      expect(seen).toEqual([200, guest.id, 401, true]);
-      expect(await asking.whoIs(jane, "globex")).toBe(null);
-    },
-  );
+      // Its session alone says where it belongs, and that is asked after the hook.
+      expect((await jane.fork({}).get("/list-sessions")).status).toBe(200);
+      expect(await ask.mock.results[0]?.value).toMatchObject([{ email: "new@example.com" }]);
+    });
+
+    it("in its resolver goes by the other one's resolver as well", async () => {
+      const world = await createWorld({ tenant: { resolveTenantId: () => world.ids.acme } });
+      const resolveTenantId = vi.fn(async () => {
+        await world.at("globex").post("/tenant/sign-up/email", person());
+        return undefined;
+      });
+      await (await createWorld({ tenant: { resolveTenantId } })).at("platform").get("/ok");
+      expect(resolveTenantId).toHaveBeenCalledOnce();
+      expect(await world.rowsIn("acme", "user")).toHaveLength(1);
+    });
+
+    it("about a last administrator waits for nobody", async () => {
+      const tenant = { tenantRoles: { admin: [] } };
+      const other = await createWorld({ tenant, auth });
+      const twin = await other.join("acme", "admin");
+      const boss = await other.as("admin", "acme");
+      const mirror = async () => {
+        expect((await boss.post("/admin/remove-user", { userId: twin.id })).status).toBe(200);
+      };
+      const databaseHooks = { user: { delete: { before: mirror } } };
+      const asking = await createWorld({ tenant, auth: { ...auth, databaseHooks } });
+      const { id: userId } = await asking.join("acme", "admin");
+      const answer = await (await asking.as("admin", "acme")).post("/admin/remove-user", {
+        userId,
+      });
+      expect(answer.status).toBe(200);
+    });
+  });
 
   it.each<[string, (storage: SecondaryStorage) => SecondaryStorage]>([
     ["a copy", (storage) => ({ ...storage })],

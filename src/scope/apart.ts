@@ -1,7 +1,7 @@
 import { type AuthEndpointContext, runWithEndpointContext } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { router } from "better-auth/api";
-import { currentScope, runInScope } from "./scope";
+import { commonScope, runInScope } from "./scope";
 
 /*
  * Several instances in one process: what an endpoint of one asks another is none of the request
@@ -12,12 +12,12 @@ import { currentScope, runInScope } from "./scope";
 /** Runs something as a call to this instance that carries nothing, as from a job. */
 export async function runApart<T>(context: AuthContext, run: () => Promise<T>): Promise<T> {
   const endpoint = { context } as AuthEndpointContext;
-  return await runWithEndpointContext(endpoint, () => runInScope(currentScope(), run));
+  return await runWithEndpointContext(endpoint, () => runInScope(commonScope(), run));
 }
 
 /** Answers a request to this instance's handler. The context is that request's own. */
-export async function answerApart(request: Request, ctx: AuthContext): Promise<Response> {
+export function answerApart(request: Request, ctx: AuthContext): Promise<Response> {
   // It has been counted.
   ctx.rateLimit = { ...ctx.rateLimit, enabled: false };
-  return runInScope({ kind: "pending" }, () => router(ctx, ctx.options).handler(request));
+  return runApart(ctx, () => router(ctx, ctx.options).handler(request));
 }

@@ -203,9 +203,12 @@ function known(instance = running()): Known {
   return made;
 }
 
+/** The scope that `runInTenant` has given to all instances. */
+export const commonScope = (): Scope => known(shared.everyone).scope ?? PENDING;
+
 /** The scope of the running request: pending until its tenant is known, and outside of requests. */
 export function currentScope(): Scope {
-  return known().scope ?? known(shared.everyone).scope ?? PENDING;
+  return known().scope ?? commonScope();
 }
 
 /**
