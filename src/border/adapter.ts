@@ -43,6 +43,7 @@ export function rawAdapter(adapter: DBAdapter): DBAdapter {
 
 /** Others may have copied it, or put something over a method of ours. */
 export const isConfined = (adapter: DBAdapter) =>
+  borderOf(adapter) !== undefined &&
   METHODS.every((name) => isOurs(adapter[name] as AdapterMethod | undefined));
 
 /**
@@ -54,8 +55,8 @@ export const isConfined = (adapter: DBAdapter) =>
 export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAdapter }): void {
   // Instances that are made from one adapter object share its border: the newest is in charge, and
   // what was confined before it stays so.
-  const before = borderOf(adapter)?.confinedModel;
-  if (before && isConfined(adapter)) {
+  if (isConfined(adapter)) {
+    const before = (borderOf(adapter) as Border).confinedModel;
     const { confinedModel } = border;
     border.confinedModel = (name) => confinedModel(name) ?? before(name);
     return void setBorder(adapter, border);

@@ -5,7 +5,7 @@ import type { SecondaryStorage } from "better-auth/db";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
-import { currentScope, notes, runInScope, type Settled, settled } from "../scope/scope";
+import { notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
   type Border,
@@ -19,6 +19,7 @@ import {
   vouchForUser,
 } from "./border";
 import { isImpersonator, mayUse } from "./sessions";
+import { belowBorders, isBelow, METHODS, type Methods, replaceMethods } from "./storage-methods";
 
 /**
  * R10: what a tenant keeps in secondary storage carries a label of ours around the value, whatever
@@ -78,8 +79,8 @@ export function confineStorage(storage: SecondaryStorage, border: Border): void 
   if (isConfined(storage)) return void setBorder(storage, border);
   const raw = belowBorders(storage as unknown as Methods);
   const confined = confinedMethods(raw, storage) as unknown as Methods;
-  const methods = replaceMethods(raw, (name, below) => (...args) => {
-    const run = notes().below ? below : (confined[name] ?? below);
+  const methods = replaceMethods(raw, (name, below) => async (...args) => {
+    const run = (await isBelow()) ? below : (confined[name] ?? below);
     return run(...args);
   });
   try {
@@ -93,35 +94,6 @@ export function confineStorage(storage: SecondaryStorage, border: Border): void 
     "tenantAuth() cannot confine this secondaryStorage, because its methods cannot be replaced. Write: secondaryStorage: { get: (key) => storage.get(key), set: (key, value, ttl) => storage.set(key, value, ttl), delete: (key) => storage.delete(key), getAndDelete: (key) => storage.getAndDelete(key), increment: (key, ttl) => storage.increment(key, ttl) }",
   );
 }
-
-const METHODS = ["get", "set", "delete", "getAndDelete", "increment"] as const;
-
-type Method = (...args: unknown[]) => Promise<unknown>;
-type Methods = Partial<Record<(typeof METHODS)[number], Method>>;
-
-/** The methods that a storage has, each replaced: older storages do without the last two. */
-function replaceMethods(
-  storage: Methods,
-  replace: (name: keyof Methods, method: Method) => Method,
-) {
-  const methods = METHODS.flatMap((name) => {
-    const method = storage[name];
-    return method ? [[name, replace(name, method)]] : [];
-  });
-  return Object.fromEntries(methods) as Methods & SecondaryStorage;
-}
-
-/** A storage may be a copy of another instance's, or built on it: a border asks below that one. */
-const belowBorders = (storage: Methods) =>
-  replaceMethods(
-    storage,
-    (_, method) =>
-      (...args) =>
-        runInScope(currentScope(), async () => {
-          notes().below = true;
-          return method.apply(storage, args);
-        }),
-  );
 
 function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): SecondaryStorage {
   const currentBorder = () =>

@@ -62,8 +62,6 @@ export interface Notes {
   resolving?: boolean;
   /** True while better-auth opens a session that is to settle the scope: no scope is checked then. */
   reading?: boolean;
-  /** True while a border asks its store, which may be built on the store of another instance. */
-  below?: boolean;
   /** Set while a tenant is deleted, to when it was created: its labels are readable without its row. */
   sweeping?: string;
   /** True where the resolver said that there is no tenant: a link may still lead into its tenant. */

@@ -11,16 +11,14 @@ type SecondaryStorage = NonNullable<BetterAuthOptions["secondaryStorage"]>;
 /** A storage whose n-th call fails, once it is told which. */
 function faultyStorage() {
   let countdown = 0;
-  const storage = new Proxy(createStorage(), {
-    get: (target, name) => {
-      const call = Reflect.get(target, name);
-      if (typeof call !== "function") return call;
-      return async (...args: unknown[]) => {
-        if (--countdown === 0) throw new Error("Connection is closed.");
-        return call(...args);
-      };
+  const faulty = Object.entries(createStorage()).map(([name, call]) => [
+    name,
+    async (...args: unknown[]) => {
+      if (--countdown === 0) throw new Error("Connection is closed.");
+      return (call as (...args: unknown[]) => unknown)(...args);
     },
-  });
+  ]);
+  const storage = Object.fromEntries(faulty);
   /** Whether there were so many calls. */
   const during = async (n: number, run: () => Promise<unknown>) => {
     countdown = n;
