@@ -3,6 +3,7 @@ import type { TenantPolicy } from "../policy";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 import type { PolicyOf } from "./border";
+import { makeUpUser } from "./made-up-user";
 
 /*
  * What better-auth reads from its options and context, and a tenant's policy may change: read
@@ -81,6 +82,7 @@ export function latePolicyOptions(
       emailAndPassword: withLate(password, {
         requireEmailVerification: () =>
           !isProven() && (password.requireEmailVerification || policy.requiresVerification()),
+        customSyntheticUser: () => password.customSyntheticUser ?? makeUpUser,
       }),
     }),
     ...(mails && {

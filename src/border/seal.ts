@@ -86,22 +86,15 @@ function endpointIn({ baseURL }: AuthContext, address: string): string | undefin
   return pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : undefined;
 }
 
-/** Replaces the token in an address: a value of its query, else the last part of its path. */
+/**
+ * Replaces the token in an address: a value of its query, or of what stands behind "#", where pages
+ * may have a query of their own; else the last part of its path.
+ */
 export function replaceToken(address: string, token: string, replacement: string): string {
-  const [path = "", ...query] = address.split("?");
-  const values = query
-    .join("?")
-    .split("&")
-    .map((pair) => {
-      const [name = "", ...value] = pair.split("=");
-      return decode(value.join("=")) === token ? `${name}=${replacement}` : pair;
-    });
-  const replaced = `${path}?${values.join("&")}`;
-  if (query.length && replaced !== address) return replaced;
-  const end = path.lastIndexOf("/") + 1;
-  return decode(path.slice(end)) === token
-    ? path.slice(0, end) + replacement + address.slice(path.length)
-    : address;
+  const replace = (_: string, before: string, value: string) =>
+    before + (decode(value) === token ? replacement : value);
+  const replaced = address.replace(/([?&#][^?&#=]*=)([^&#]*)/g, replace);
+  return replaced === address ? address.replace(/^([^?#]*\/)([^?#]*)/, replace) : replaced;
 }
 
 function decode(part: string): string {

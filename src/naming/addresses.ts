@@ -189,17 +189,29 @@ const PAGES = [PAGE, "https://page.invalid"];
  * Where a browser goes that follows an address from one of our pages, if that is another host. What
  * begins an address is the URL parser's to say, and not ours: it overlooks control characters,
  * takes backslashes for slashes, and "https:/host" is a host or a path, depending on the page.
+ * Whatever the scheme is: "intent://host" leads a phone there as well.
  */
-function parse(address: unknown): URL | undefined {
+function parse(address: unknown, depth = 0): URL | undefined {
   if (typeof address !== "string") return undefined;
   const url = PAGES.filter((page) => URL.canParse(address, page))
     .map((page) => new URL(address, page))
     .find(({ host }) => host !== "page.invalid");
-  if (!url || !/^https?:$/.test(url.protocol)) return undefined;
+  // Without a host of its own, it may have an address for a path: "blob:https://host/x".
+  if (!url?.host) return url && depth < MOST_NESTED ? parse(url.pathname, depth + 1) : undefined;
+  const isWeb = /^(https?|wss?|ftp):$/.test(url.protocol);
+  const canonical = /^https?:$/.test(url.protocol) ? url.href : `http://${url.host}`;
+  if (!URL.canParse(canonical)) return undefined;
+  const site = new URL(canonical);
   // A trailing dot names the same host.
-  url.hostname = url.hostname.replace(/\.$/, "");
-  return url;
+  site.hostname = site.hostname.replace(/\.$/, "");
+  return isWeb || DOMAIN.test(site.hostname) ? site : undefined;
 }
+
+/** "view-source:blob:https://host/x", and one more. Each costs a walk through the whole text. */
+const MOST_NESTED = 3;
+
+/** What apps have in place of a host is mostly a page ("myapp://callback") or a number ("exp://10.0.0.1"). */
+const DOMAIN = /\.[a-z][^.]*$/;
 
 /**
  * Who a host belongs to, by the resolver alone: the tenant's id, or null for nobody's. Where the

@@ -1,6 +1,8 @@
 import { createAuthMiddleware } from "better-auth/api";
 import type { AfterHook, BeforeHook } from "../framework";
+import { askForHosts } from "../naming/addresses";
 import { readState } from "../naming/oauth-state";
+import type { ResolvedOptions } from "../options";
 import { notes } from "../scope/scope";
 
 /*
@@ -36,3 +38,16 @@ export const redirectWithLabel: AfterHook = {
     if (openedAddress && isRedirect) ctx.setHeader("location", openedAddress);
   }),
 };
+
+/**
+ * R9: the package hands the session to the app that a sign-in leads to, if its address is trusted.
+ * That address is not in the request, so nobody has asked yet whose its host is.
+ */
+export const askForApp = (options: ResolvedOptions): AfterHook => ({
+  matcher: ({ path }) => /^\/(callback|magic-link\/verify|verify-email)/.test(path ?? ""),
+
+  handler: createAuthMiddleware(async (ctx) => {
+    if (!options.resolveTenantId) return;
+    await askForHosts(ctx, options, ctx.context.responseHeaders?.get("location"));
+  }),
+});

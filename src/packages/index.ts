@@ -2,7 +2,7 @@ import type { Border } from "../border/border";
 import type { OwnHooks } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { nameTenantInHeaders } from "./electron";
-import { redirectWithLabel, takeLabelForCookie } from "./expo";
+import { askForApp, redirectWithLabel, takeLabelForCookie } from "./expo";
 import { leaveTenantsAlone } from "./oauth-proxy";
 import { emptyInTenants, platformOnlyPlugins, stayOnPlatform } from "./platform-only";
 import { confineSearchAtCheckout, enterByEvent, guardCustomers, stripeOptions } from "./stripe";
@@ -35,6 +35,7 @@ export function confinePackages(
       confineSearchAtCheckout,
       ...platformOnly.map((plugin) => stayOnPlatform(border, plugin)),
     ],
+    afterEndpoint: [...hooks.afterEndpoint, askForApp(options)],
     afterPlugins: [...hooks.afterPlugins, redirectWithLabel],
   };
 }

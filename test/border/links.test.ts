@@ -107,6 +107,21 @@ describe("R6: a sealed token", () => {
     await world.unchanged(async () => expectNoUse(await world.at(null).send(path, options)));
   });
 
+  it.each(["/#/reset", "http://localhost:3000/app#/reset", "/reset?x=1#y", "/#/reset?x=1"])(
+    "of a reset link goes on sealed to %s, and resets a password from there",
+    async (redirectTo) => {
+      const { email } = await world.signUp("acme", `hash-${++count}@example.com`);
+      await world.at("acme").post("/request-password-reset", { email, redirectTo });
+      const { url, token } = world.lastMail("reset");
+      const page = new URL((await world.at(null).get(url)).location ?? "");
+      expect(page.searchParams.get("token")).toBe(token);
+      page.searchParams.delete("token");
+      expect(page.href).toBe(new URL(redirectTo, page).href);
+      const body = { token, newPassword: NEW_PASSWORD };
+      expect((await world.at(null).post("/reset-password", body)).status).toBe(200);
+    },
+  );
+
   it("R2: of a tenant that was deleted is a 404, in a link and in a POST", async () => {
     const { id } = await world.createTenant();
     const { url, token } = await mailFor(world, "reset", id);

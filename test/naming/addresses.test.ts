@@ -354,6 +354,86 @@ describe("R9: addresses in disguise, where everything is trusted", () => {
   });
 });
 
+// Patterns without a scheme, which better-auth compares with the host alone; and one with any.
+describe("R9: addresses of any scheme, where the host is trusted", () => {
+  const trustedOrigins = [
+    "*.example.com",
+    "*",
+    "*://*.example.com",
+    "blob:*",
+    "myapp://",
+    "exp://",
+  ];
+  const world = shareWorld(answering(SUBDOMAINS, { baseURL, trustedOrigins }));
+
+  async function ask(redirectTo: string) {
+    const jane = await world.as("jane", "acme");
+    world.mails.length = 0;
+    return jane.post("/request-password-reset", { email: jane.email, redirectTo });
+  }
+
+  it.each([
+    "intent://globex.example.com/#Intent;scheme=http;end",
+    "intent://GLOBEX.example.com.:80/#Intent;scheme=http;end",
+    "intent://acme.example.com@%67lobex.example.com/",
+    "intent://globex\u3002example.com/",
+    "in\ntent://globex.example.com/",
+    "intent:////globex.example.com/",
+    "ftp://globex.example.com/page",
+    "ws:globex.example.com/page",
+    "wss://globex.example.com/page",
+    "javascript://globex.example.com/%0aalert(1)",
+    "blob:http://globex.example.com/page",
+    "view-source:blob:http://globex.example.com",
+    "intent://nobody.example.com/",
+    "myapp://globex.example.com/page",
+  ])("%j is refused at Acme", async (address) => {
+    expectRefused(await ask(address), 403, "INVALID_REDIRECT_URL");
+    expect(world.mails).toEqual([]);
+  });
+
+  it("a page of such an origin changes nothing", async () => {
+    const jane = await world.as("jane", "acme");
+    const rename = (origin: string) =>
+      jane.post("/update-user", { name: "X" }, { headers: { origin } });
+    expectRefused(await rename("intent://globex.example.com"), 403, "INVALID_ORIGIN");
+    expect((await rename("myapp://globex")).status).toBe(200);
+  });
+
+  it.each([
+    "intent://acme.example.com/#Intent;scheme=http;end",
+    "blob:http://acme.example.com/page",
+    "myapp://callback",
+    "myapp://globex/page",
+    "myapp:/page",
+    "exp://192.168.0.7:8081/--/page",
+    "exp://u.expo.dev/page",
+  ])("control: %j is good there", async (address) => {
+    expect((await ask(address)).status).toBe(200);
+    expect(world.mails).toHaveLength(1);
+  });
+
+  it("a resolver that takes the first word of anything for a slug gets none of an app's", async () => {
+    const { names } = SUBDOMAINS;
+    const resolveTenantId: Hosts["resolveTenantId"] = ({ headers, request }) => {
+      const [slug = ""] = (headers ?? request?.headers)?.get("host")?.split(".") ?? [];
+      return slug === "example" ? false : { slug };
+    };
+    const { as } = await createWorld(
+      answering({ names, resolveTenantId }, { baseURL, trustedOrigins }),
+    );
+    const jane = await as("jane", "acme");
+    for (const [redirectTo, status] of [
+      ["intent://globex.example.com/", 403],
+      ["myapp://globex/page", 200],
+      ["exp://192.168.0.7:8081/--/page", 200],
+    ] as const) {
+      const answer = await jane.post("/request-password-reset", { email: jane.email, redirectTo });
+      expect([redirectTo, answer.status]).toEqual([redirectTo, status]);
+    }
+  });
+});
+
 describe("R9: a popup of Globex's, with cookies of the whole domain", () => {
   const GLOBEX = SUBDOMAINS.names.globex;
   const crossSubDomainCookies = { enabled: true, domain: "example.com" };

@@ -162,6 +162,22 @@ describe("R12: rate limits", () => {
       expect(Math.max(...statuses)).toBeLessThan(500);
     }
   });
+
+  // docs/security.md says so: better-auth's keys are its own, and it counts before any plugin.
+  it("better-auth counts each path on its own, and disabledPaths leave one", async () => {
+    const rateLimit = { enabled: true };
+    for (const disabledPaths of [[], [SIGN_IN]]) {
+      const { world: guarded, post } = await createGuarded({ rateLimit, disabledPaths });
+      const browser = guarded.browser({ ...guarded.naming("acme"), ...fromNewAddress() });
+      const statuses: number[] = [];
+      for (let index = 0; index < 10; index++) {
+        statuses.push((await post(index % 2 ? SIGN_IN : "/sign-in/email", browser)).status);
+      }
+      expect(statuses.filter((status) => status === 200)).toHaveLength(
+        disabledPaths.length ? 3 : 6,
+      );
+    }
+  });
 });
 
 describe("R12: middlewares of other plugins", () => {

@@ -213,6 +213,14 @@ describe.each([
   });
 });
 
+it("R9: expo hands the session to an app at nobody's host, which the callback does not name", async () => {
+  const auth = { trustedOrigins: ["exp://"] };
+  const world = await createSocialWorld({ hosts: SUBDOMAINS, plugins: [expo()], auth });
+  const browser = world.at("acme");
+  const back = await world.authorize(browser, "acme", { callbackURL: "exp://u.expo.dev/in" });
+  expect((await browser.get(back)).location).toMatch(/^exp:\/\/u\.expo\.dev\/in\?cookie=/);
+});
+
 const PREVIEW = "http://localhost:3000";
 const PRODUCTION = "http://production.example.com";
 
