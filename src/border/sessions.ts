@@ -28,13 +28,30 @@ export async function mayUse(
   const tenantId = session.tenantId ?? null;
   const since = tenantId === null ? null : await border.openSince(session, adapter);
   const known = settledScope() ?? (await settleFromSession(border, session, since, adapter));
-  if (since === undefined) return false;
+  if (since === undefined) return notFound();
   const isAdmin = adminTarget(currentEndpoint()) !== undefined;
   const scope = isAdmin
     ? await (await reach()).scopeOfAdmin(border, known, session, user, adapter)
     : known;
   if (scope && isAdmitted(scope, session)) return true;
   notes().elsewhere.add(String(session.token));
+  return notFound();
+}
+
+/**
+ * better-auth drops the cookies of a session that it does not find. Where a hook asks who was there
+ * before, it would drop those of the session that was just made: what that question does to cookies
+ * ends with it. What the hook itself takes back is gone.
+ *
+ * Guarded by "a hook that asks for a session runs an endpoint on the context of the request".
+ */
+function notFound(): false {
+  const question = currentEndpoint();
+  const { context, responseHeaders } = question ?? {};
+  if (question && responseHeaders && context?.responseHeaders && context.newSession) {
+    question.context = { ...context, responseHeaders: undefined } as typeof context;
+    question.responseHeaders = new Headers(responseHeaders);
+  }
   return false;
 }
 
