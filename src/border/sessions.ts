@@ -12,7 +12,7 @@ import {
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
 import { enterTenantOf, isValid, settle } from "../scope/settle";
-import { type Border, borderOf, isInside, OF_KEY, type Row } from "./border";
+import { type Border, belowBorder, borderOf, isInside, OF_KEY, type Row } from "./border";
 
 /**
  * Whether a session that was found by its token is good in the running request. In one that names
@@ -23,8 +23,9 @@ export async function mayUse(
   border: Border,
   session: SessionRow,
   user: Row | null | undefined,
-  adapter: DBTransactionAdapter = border.raw,
+  given?: DBTransactionAdapter,
 ): Promise<boolean> {
+  const adapter = given ?? (await belowBorder(border));
   const tenantId = session.tenantId ?? null;
   const since = tenantId === null ? null : await border.openSince(session, adapter);
   const known = settledScope() ?? (await settleFromSession(border, session, since, adapter));
@@ -100,8 +101,9 @@ export function isImpersonator(userId: unknown): boolean {
 export async function readSession(
   border: Border,
   token: string,
-  adapter: DBTransactionAdapter = border.raw,
+  given?: DBTransactionAdapter,
 ): Promise<SessionRow | null> {
+  const adapter = given ?? (await belowBorder(border));
   const { ctx, openSince } = border;
   const stored = await border.storedSession?.(token);
   const where = [{ field: "token", value: token }];
