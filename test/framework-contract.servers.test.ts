@@ -1,7 +1,14 @@
 import { apiKey } from "@better-auth/api-key";
+import { tryGetCurrentAuthEndpointContext } from "@better-auth/core/context";
 import { passkey } from "@better-auth/passkey";
 import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "better-auth";
-import { APIError, createAuthEndpoint, createAuthMiddleware, signInEmail } from "better-auth/api";
+import {
+  APIError,
+  createAuthEndpoint,
+  createAuthMiddleware,
+  getSessionFromCtx,
+  signInEmail,
+} from "better-auth/api";
 import { makeSignature } from "better-auth/crypto";
 import { getMigrations } from "better-auth/db/migration";
 import {
@@ -59,6 +66,33 @@ it("the adapter that was changed in place still has better-auth's check of the t
   await expect(instance.browser().get("/get-session")).rejects.toThrow(mismatch);
   await (await getMigrations(instance.auth.options)).runMigrations();
   expect((await instance.browser().get("/get-session")).status).toBe(200);
+});
+
+it("a hook that asks for a session runs an endpoint on the context of the request", async () => {
+  const seen: unknown[] = [];
+  const ask = hookOn("/sign-in/email", async (ctx) => {
+    const { internalAdapter } = ctx.context;
+    const { findSession } = internalAdapter;
+    const cookies = () => ctx.context.responseHeaders?.getSetCookie().length;
+    ctx.context.internalAdapter = {
+      ...internalAdapter,
+      findSession: async (token) => {
+        const question = tryGetCurrentAuthEndpointContext();
+        seen.push(question?.context === ctx.context, question?.responseHeaders !== undefined);
+        // What the question does to the cookies of the answer, it does by these two.
+        const context = { ...ctx.context, responseHeaders: undefined };
+        Object.assign(question ?? {}, { context, responseHeaders: new Headers() });
+        return findSession(token);
+      },
+    };
+    seen.push(cookies(), await getSessionFromCtx(ctx), cookies(), [...(ctx.responseHeaders ?? [])]);
+  });
+  const { browser } = await plain({ plugins: [{ id: "asks", hooks: { after: [ask] } }] });
+  await browser.post("/sign-up/email", somebody());
+  const dead = browser.fork();
+  await browser.post("/sign-out", {});
+  await dead.post("/sign-in/email", somebody());
+  expect(seen).toEqual([true, true, 1, null, 1, []]);
 });
 
 it("better-auth assigns the options of its context once, after all plugins", async () => {

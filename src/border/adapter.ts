@@ -8,6 +8,7 @@ import { getTenantId, markInstance, notes, type Settled, settled } from "../scop
 import { settle } from "../scope/settle";
 import {
   type AdapterMethod,
+  aboveTransaction,
   type Border,
   borderOf,
   isInside,
@@ -69,7 +70,7 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
       raw.transaction((inner) => {
         // Adapters without transactions hand themselves in, and that is the confined one already.
         if (inner === adapter || inner === raw) return run(adapter);
-        const confined = setBorder<DBTransactionAdapter>(Object.create(inner), current());
+        const confined = aboveTransaction(inner, current());
         // One inside of another is a part of it: better-auth's own would be past the border.
         const transaction = (nested: typeof run) => nested(confined);
         return run(Object.assign(confined, guarded(inner, current, confined), { transaction }));

@@ -36,7 +36,7 @@ export async function keepAdmin<T>(
   const scope = await settle(border.readSession);
   const { tenantId } = scope;
   if (tenantId === null || scope.reach !== "own" || isTrusted()) return run(adapter);
-  const since = await border.tenantSince(tenantId);
+  const since = await border.tenantSince(tenantId, adapter);
   if (since === undefined) return run(adapter);
   const runChecked = async (adapter: DBTransactionAdapter) => {
     await lockTenant(adapter, tenantId, since);

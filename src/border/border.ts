@@ -1,3 +1,4 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
@@ -15,7 +16,7 @@ export type Row = Record<string, unknown> & { id?: string; tenantId?: string | n
 /** What the border of an instance is made of, and what it asks of the rest of the plugin. */
 export interface Border {
   ctx: AuthContext;
-  /** The database adapter as it was. */
+  /** The database adapter as it was, past every transaction: ask `belowBorder` for the right one. */
   raw: DBTransactionAdapter;
   /** The confined model behind a model or table name; undefined for every other table. */
   confinedModel(name: string): string | undefined;
@@ -135,6 +136,31 @@ export function markOurs<M extends object>(methods: M): M {
 
 /** Whether a method is one of ours. One that is not there lets nobody past. */
 export const isOurs = (method: object | undefined) => !method || OURS in method;
+
+/** On the adapter of a transaction: the one below the border. */
+const BELOW = Symbol.for("better-auth-tenant:below");
+
+/** Puts the border around the adapter of a transaction. */
+export const aboveTransaction = (inner: DBTransactionAdapter, border: Border) =>
+  Object.assign(setBorder<DBTransactionAdapter>(Object.create(inner), border), { [BELOW]: inner });
+
+/**
+ * The current adapter is that of the instance whose request it is. What another instance is asked
+ * meanwhile, it must not remember of its tenants.
+ */
+export async function ownAdapter({ adapter }: AuthContext): Promise<DBTransactionAdapter> {
+  const current = await getCurrentAdapter(adapter);
+  const border = borderOf(current);
+  return border && border !== borderOf(adapter) ? adapter : current;
+}
+
+/**
+ * The adapter below the border: inside of a transaction that is the transaction's, because the
+ * database may have no second connection to ask.
+ */
+export async function belowBorder({ ctx, raw }: Border): Promise<DBTransactionAdapter> {
+  return ((await ownAdapter(ctx)) as { [BELOW]?: DBTransactionAdapter })[BELOW] ?? raw;
+}
 
 /** Whether a stored verification is the OAuth state that the callback came back with. */
 export function isState(value: unknown, state: string | undefined): boolean {

@@ -1,23 +1,22 @@
-import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
+import type { BetterAuthOptions, HookEndpointContext } from "better-auth";
 import { parseCookies } from "better-auth/cookies";
 import { type AfterHook, silentHook } from "../framework";
 import { type Noted, SENT, settledScope } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, settled } from "../scope/scope";
-import { type Border, borderOf, type Row } from "./border";
+import type { Border, Row } from "./border";
 import { mayUse } from "./sessions";
 
 /**
  * Runs right after the endpoint. What an operator may reach ends with it: hooks of others have no
- * business elsewhere. And the cookies of a new session are remembered, see below.
+ * business elsewhere.
  */
 export const closeEndpoint: AfterHook = {
-  matcher: ({ context }) => settledScope()?.reach !== "own" || context.newSession != null,
+  matcher: () => settledScope()?.reach !== "own",
 
-  handler: silentHook(async ({ context }) => {
+  handler: silentHook(async () => {
     const scope = settledScope();
-    if (scope && scope.reach !== "own") enter(settled(scope.tenantId));
-    if (context.newSession) notes().issued = context.responseHeaders?.getSetCookie() ?? [];
+    if (scope) enter(settled(scope.tenantId));
   }),
 };
 
@@ -33,7 +32,7 @@ export const keepCookiesOfElsewhere: AfterHook = {
 };
 
 /** R5: takes back what drops the cookie of a session that is good elsewhere. */
-async function keepCookies(ctx: HookEndpointContext): Promise<void> {
+async function keepCookies(ctx: HookEndpointContext) {
   const { context, headers: effective, request } = ctx;
   const headers = context.responseHeaders;
   if (!headers) return;
@@ -54,23 +53,8 @@ async function keepCookies(ctx: HookEndpointContext): Promise<void> {
     const companion = goWithSession.some((own) => name === own || name.startsWith(`${own}.`));
     return !isElsewhere(companion ? sessionToken.name : name);
   });
-  const lost = await lostCookies(context, kept);
   headers.delete("set-cookie");
-  for (const line of [...kept, ...lost]) headers.append("set-cookie", line);
-}
-
-/**
- * Where a hook asks who was signed in before, better-auth drops the cookie of the session that it
- * does not find here, and with it the one of the session that was just made. That one comes back,
- * unless the session itself was taken back, for a second factor, say.
- */
-async function lostCookies(context: AuthContext, kept: string[]): Promise<string[]> {
-  const { session } = context.newSession ?? {};
-  const { issued = [], elsewhere } = notes();
-  const isLost =
-    session && elsewhere.size > 0 && !kept.some((line) => line.includes(session.token));
-  if (!isLost || !(await borderOf(context.adapter)?.readSession(session.token))) return [];
-  return issued.filter((line) => !kept.includes(line) && !/;\s*max-age=0\b/i.test(line));
+  for (const line of kept) headers.append("set-cookie", line);
 }
 
 type SessionOptions = NonNullable<BetterAuthOptions["session"]>;

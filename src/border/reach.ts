@@ -32,7 +32,7 @@ export async function scopeOfAdmin(
   const endpoint = currentEndpoint();
   const target = adminTarget(endpoint);
   if (!endpoint || !target || !carries(endpoint, session.token)) return scope;
-  if (await carriesAnother(border, endpoint, session)) return undefined;
+  if (await carriesAnother(border, endpoint, session, adapter)) return undefined;
   const isOwn = session.tenantId || scope.reach !== "own" || session.impersonatedBy;
   if (isOwn || !isAdmin(endpoint, user)) return scope;
   if (target === "oneself") return scope;
@@ -109,6 +109,7 @@ export async function carriesAnother(
   border: Border,
   endpoint: Endpoint,
   session: SessionRow,
+  adapter?: DBTransactionAdapter,
 ): Promise<boolean> {
   const { context, request } = endpoint;
   const sent = [request?.headers, (context as Noted)[SENT]].filter((given) => given !== undefined);
@@ -117,7 +118,7 @@ export async function carriesAnother(
     const input = { headers, context } as Parameters<typeof readSessionToken>[0];
     const token = await readSessionToken(input);
     if (!token || token === session.token) continue;
-    const other = await border.readSession(token);
+    const other = await border.readSession(token, adapter);
     if (isValid(other) && (other.tenantId ?? null) !== (session.tenantId ?? null)) return true;
   }
   return false;

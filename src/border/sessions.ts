@@ -11,7 +11,7 @@ import {
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
 import { enterTenantOf, isValid, settle } from "../scope/settle";
-import { type Border, isInside, type Row } from "./border";
+import { type Border, belowBorder, isInside, type Row } from "./border";
 
 /**
  * Whether a session that was found by its token is good in the running request. In one that names
@@ -22,18 +22,36 @@ export async function mayUse(
   border: Border,
   session: SessionRow,
   user: Row | null | undefined,
-  adapter: DBTransactionAdapter = border.raw,
+  given?: DBTransactionAdapter,
 ): Promise<boolean> {
+  const adapter = given ?? (await belowBorder(border));
   const tenantId = session.tenantId ?? null;
   const since = tenantId === null ? null : await border.openSince(session, adapter);
   const known = settledScope() ?? (await settleFromSession(border, session, since, adapter));
-  if (since === undefined) return false;
+  if (since === undefined) return notFound();
   const isAdmin = adminTarget(currentEndpoint()) !== undefined;
   const scope = isAdmin
     ? await (await reach()).scopeOfAdmin(border, known, session, user, adapter)
     : known;
   if (scope && isAdmitted(scope, session)) return true;
   notes().elsewhere.add(String(session.token));
+  return notFound();
+}
+
+/**
+ * better-auth drops the cookies of a session that it does not find. Where a hook asks who was there
+ * before, it would drop those of the session that was just made: what that question does to cookies
+ * ends with it. What the hook itself takes back is gone.
+ *
+ * Guarded by "a hook that asks for a session runs an endpoint on the context of the request".
+ */
+function notFound(): false {
+  const question = currentEndpoint();
+  const { context, responseHeaders } = question ?? {};
+  if (question && responseHeaders && context?.responseHeaders && context.newSession) {
+    question.context = { ...context, responseHeaders: undefined } as typeof context;
+    question.responseHeaders = new Headers(responseHeaders);
+  }
   return false;
 }
 
@@ -82,8 +100,9 @@ export function isImpersonator(userId: unknown): boolean {
 export async function readSession(
   border: Border,
   token: string,
-  adapter: DBTransactionAdapter = border.raw,
+  given?: DBTransactionAdapter,
 ): Promise<SessionRow | null> {
+  const adapter = given ?? (await belowBorder(border));
   const { ctx, openSince } = border;
   const stored = await border.storedSession?.(token);
   const where = [{ field: "token", value: token }];

@@ -32,7 +32,7 @@ export const belowBorders = (storage: Methods) =>
     return runWithRequestState(new Below(around, currentEndpoint()), ask);
   });
 
-const BELOW = Symbol.for("better-auth-tenant:below");
+const BELOW = Symbol.for("better-auth-tenant:below-border");
 
 /** The state of a request while its border asks the storage: for this endpoint, and no other. */
 class Below extends WeakMap<object, unknown> {

@@ -1,6 +1,6 @@
 import type { HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
-import type { Border, Row } from "../border/border";
+import { type Border, belowBorder, type Row } from "../border/border";
 import type { BeforeHook } from "../framework";
 import { requireTenantId } from "../naming/request";
 import { type Endpoint, isOutermost } from "../scope/endpoint";
@@ -88,10 +88,11 @@ function admitDirectory({ headers }: HookEndpointContext, owner: string | null):
 
 /** The tenant of the one row that has this value; none for a row of the platform, or for no row. */
 async function ownerOf(
-  { raw }: Border,
+  border: Border,
   { model, field, value }: ReturnType<Namer>,
 ): Promise<string | null> {
   if (typeof value !== "string" || value === "") return null;
-  const rows = await raw.findMany<Row>({ model, where: [{ field, value }], limit: 2 });
+  const below = await belowBorder(border);
+  const rows = await below.findMany<Row>({ model, where: [{ field, value }], limit: 2 });
   return rows.length === 1 ? (rows[0]?.tenantId ?? null) : null;
 }

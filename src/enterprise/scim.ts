@@ -3,7 +3,7 @@ import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { keepAdmin } from "../border/administrators";
-import { type Border, OF_KEY, type Row } from "../border/border";
+import { type Border, belowBorder, OF_KEY, type Row } from "../border/border";
 import { type AfterHook, boundedMap } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes, runInScope, settled } from "../scope/scope";
@@ -49,8 +49,10 @@ export function barDeactivated(border: Border): void {
     }
     return admitRow(model, scope, row, adapter);
   };
-  border.secondLook = async ({ tenantId, userId }) =>
-    tenantId && (await isDeactivated(border.raw, tenantId, userId)) ? deactivated() : undefined;
+  border.secondLook = async ({ tenantId, userId }) => {
+    const isBarred = tenantId && isDeactivated(await belowBorder(border), tenantId, userId);
+    return (await isBarred) ? deactivated() : undefined;
+  };
   border.isBarred = (tenantId, userId) => lookNow(border, tenantId, userId);
   border.openSince = async (session, adapter) => {
     const { tenantId, userId } = session;
@@ -188,7 +190,7 @@ export function followDirectory(border: Border): AfterHook {
       forget(border, tenantId, userId);
       if (isAPIError(context.returned)) return;
       if (!deprovisioned) {
-        const isBarred = await isDeactivated(border.raw, tenantId, userId);
+        const isBarred = await isDeactivated(await belowBorder(border), tenantId, userId);
         if (isBarred) await internalAdapter.deleteUserSessions(userId);
         return;
       }

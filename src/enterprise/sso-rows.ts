@@ -1,7 +1,7 @@
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { Where } from "better-auth/types";
-import type { Border, Row } from "../border/border";
+import { type Border, belowBorder, type Row } from "../border/border";
 import { PLATFORM } from "../schema";
 import { getTenantId, notes } from "../scope/scope";
 import { asKey, keepLastAdmin, noteDirectoryUser, SCIM_USER } from "./scim";
@@ -76,8 +76,9 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
 }
 
 /** A tenant's providers that sign people in, in a steady order. */
-export async function offeredProviders({ raw, ctx }: Border, tenantId: string) {
-  const rows = await raw.findMany<Row>({
+export async function offeredProviders(border: Border, tenantId: string) {
+  const { ctx } = border;
+  const rows = await (await belowBorder(border)).findMany<Row>({
     model: SSO_PROVIDER,
     where: [{ field: "tenantId", value: tenantId }],
     sortBy: { field: "providerId", direction: "asc" },

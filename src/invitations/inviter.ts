@@ -1,11 +1,11 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, GenericEndpointContext, User } from "better-auth";
-import { borderOf } from "../border/border";
+import { belowBorder, borderOf } from "../border/border";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { isOperator } from "../routes/management";
 import { currentEndpoint } from "../scope/endpoint";
 import { runInScope, settled } from "../scope/scope";
-import { isSuspended, ownAdapter } from "../tenants/find";
+import { isSuspended } from "../tenants/find";
 import { tenantOptions } from "./options";
 import { canGiveRole, namesIn } from "./roles";
 import type { StoredInvitation } from "./schema";
@@ -47,12 +47,10 @@ async function findInviter(
     if (found) return { ...found, tenantId: place };
   }
   if (!canManageTenants) return null;
-  const adapter = await ownAdapter(ctx);
-  // Below the border. A confined transaction is made from the one below it: see `confineAdapter`.
-  const raw: typeof adapter | undefined =
-    adapter === ctx.adapter ? borderOf(adapter)?.raw : Object.getPrototypeOf(adapter);
+  const border = borderOf(ctx.adapter);
+  const adapter = border && (await belowBorder(border));
   const where = [{ field: "id", value: id }];
-  return (await raw?.findOne<Person>({ model: "user", where })) ?? null;
+  return (await adapter?.findOne<Person>({ model: "user", where })) ?? null;
 }
 
 /** Whoever may not sign in must not come back by the invitation of a second address. */

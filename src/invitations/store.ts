@@ -3,7 +3,7 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { constantTimeEqual } from "better-auth/crypto";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { borderOf } from "../border/border";
+import { belowBorder, borderOf } from "../border/border";
 import { lazy } from "../framework";
 import { couldBeId } from "../tenants/find";
 import type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
@@ -49,8 +49,12 @@ export function toInvitation(row: StoredInvitation): TenantInvitation {
 /** Below the border, for those who have only its id: it says which tenant to be allowed in. */
 export async function findAnywhere(ctx: AuthContext, id: string): Promise<StoredInvitation | null> {
   if (!couldBeId(ctx, id)) return null;
-  const raw = borderOf(ctx.adapter)?.raw;
-  const row = await raw?.findOne<StoredInvitation>({ model, where: [{ field: "id", value: id }] });
+  const border = borderOf(ctx.adapter);
+  const below = border && (await belowBorder(border));
+  const row = await below?.findOne<StoredInvitation>({
+    model,
+    where: [{ field: "id", value: id }],
+  });
   return row?.id === id ? row : null;
 }
 

@@ -1,6 +1,6 @@
 import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
 import { APIError, getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
-import { borderOf } from "../border/border";
+import { borderOf, ownAdapter } from "../border/border";
 import { carriesAnother } from "../border/reach";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import {
@@ -46,8 +46,9 @@ export async function requireManager(
 /** A session that is kept in a cookie or a cache has the role of when it was made. */
 async function asStored(ctx: GenericEndpointContext, { user }: TenantSession) {
   const where = [{ field: "id", value: user.id }];
+  const adapter = await ownAdapter(ctx.context);
   const stored = await runInScope(settled(user.tenantId ?? null), () =>
-    ctx.context.adapter.findOne<TenantSession["user"] & { banned?: boolean | null }>({
+    adapter.findOne<TenantSession["user"] & { banned?: boolean | null }>({
       model: "user",
       where,
     }),

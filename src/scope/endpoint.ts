@@ -8,7 +8,7 @@ import { currentScope, instanceOf, notes, type ReturnedState, type Settled } fro
 
 /** An endpoint that is running, as far as the scope has to know it. */
 export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers"> &
-  Partial<Pick<AuthEndpointContext, "request" | "body" | "query" | "params">>;
+  Partial<Pick<AuthEndpointContext, "request" | "body" | "query" | "params" | "responseHeaders">>;
 
 /** On the context, because better-auth copies the endpoint's own object on its way. */
 const OUTERMOST = Symbol.for("better-auth-tenant:outermost");

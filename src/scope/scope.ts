@@ -78,8 +78,6 @@ export interface Notes {
   openedAddress?: string;
   /** What a provider's callback came back with: its state, and the tenant in its redirect URI. */
   returned?: { state: ReturnedState | undefined; tenant: string | undefined };
-  /** The cookies of a new session, as better-auth has set them. */
-  issued?: string[];
   /** An address that the request has proven to be its own, by a token that was mailed there. */
   provenEmail?: string;
   /** The user who is being deleted, where it is known that an administrator is left. */

@@ -1,7 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { borderOf } from "../border/border";
+import { ownAdapter } from "../border/border";
 import { boundedMap, lazy } from "../framework";
 import type { TenantPolicy } from "../policy";
 import type { SessionRow } from "../scope/scope";
@@ -129,16 +129,6 @@ async function see(
     if (key?.field === "slug") noteSlug(seen.slugs, key.value, row.id);
   }
   return row;
-}
-
-/**
- * The current adapter is that of the instance whose request it is. What another instance is asked
- * meanwhile, it must not remember of its tenants.
- */
-export async function ownAdapter({ adapter }: AuthContext): Promise<DBTransactionAdapter> {
-  const current = await getCurrentAdapter(adapter);
-  const border = borderOf(current);
-  return border && border !== borderOf(adapter) ? adapter : current;
 }
 
 /** The policy of a tenant that this request has looked up, for those who cannot wait. */

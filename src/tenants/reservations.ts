@@ -35,7 +35,7 @@ export async function reserve(
   }
   const where = [{ field: "identifier", value: String(data.identifier) }];
   reserved.set(asked, where);
-  const since = (await border.tenantSince(tenantId)) ?? "";
+  const since = (await border.tenantSince(tenantId, transaction)) ?? "";
   const insert = async (adapter: DBTransactionAdapter) => {
     await lockTenant(adapter, tenantId, since);
     if (await adapter.findOne({ model, where })) throw new Error("Reserved already");

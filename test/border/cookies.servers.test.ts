@@ -1,12 +1,14 @@
 // Cookies of one place in a browser that is at another, and their names.
 import type { BetterAuthPlugin } from "better-auth";
 import {
+  APIError,
   createAuthEndpoint,
   createAuthMiddleware,
   dispatchAuthEndpoint,
   getSessionFromCtx,
   signInEmail,
 } from "better-auth/api";
+import { deleteSessionCookie } from "better-auth/cookies";
 import { anonymous, bearer, multiSession } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import type { TenantManagementRequest } from "../../src/index";
@@ -68,6 +70,7 @@ const asks: BetterAuthPlugin = {
 const ASKING: [string, () => BetterAuthPlugin[]][] = [
   ["anonymous()", () => [anonymous()]],
   ["an after hook that asks who is there", () => [asks]],
+  ["anonymous() behind multiSession()", () => [multiSession(), anonymous()]],
 ];
 
 describe("R5: signing in at Globex in a browser of elsewhere", () => {
@@ -93,6 +96,54 @@ describe("R5: signing in at Globex in a browser of elsewhere", () => {
     expect(await world.whoIs(tab, "globex")).toMatchObject({ tenantId: world.ids.globex });
   });
 });
+
+type HookContext = Parameters<Parameters<typeof createAuthMiddleware>[0]>[0];
+
+/** How a hook takes back what a sign-in has given. */
+const TAKING: [string, (ctx: HookContext) => void][] = [
+  ["drops the cookies", (ctx) => deleteSessionCookie(ctx)],
+  ["deletes the header", (ctx) => ctx.context.responseHeaders?.delete("set-cookie")],
+  [
+    "drops the cookies and refuses",
+    (ctx) => {
+      deleteSessionCookie(ctx);
+      throw new APIError("FORBIDDEN");
+    },
+  ],
+];
+
+it.each(
+  combine(combine(TAKING, [true, false]), combine(SORTS.slice(0, 3), COOKIES)).map(
+    ([[[name, take], isAsking], [store, cookies]]) =>
+      [name, isAsking, store.name, cookies, take, store] as const,
+  ),
+)(
+  "R5: threat: a session of elsewhere brings back nothing that a hook takes back: it %s, asking %s, sessions in %s, cookies %s",
+  async (_, isAsking, __, sessionCookies, take, store) => {
+    let isTaking = false;
+    const after = createAuthMiddleware(async (ctx) => {
+      if (!isTaking || ctx.path !== "/sign-in/email") return;
+      if (isAsking) await getSessionFromCtx(ctx);
+      take(ctx);
+    });
+    const plugins = [anonymous()];
+    const world = await createWorld({
+      plugins,
+      store,
+      tenant: { sessionCookies },
+      auth: { hooks: { after } },
+    });
+    const { platform } = await world.janes();
+    const tab = world.at("acme", platform);
+    const [name, value = ""] = [...platform.cookies].find(([key]) => key.endsWith("_token")) ?? [];
+    tab.cookies.set(sessionCookies === "shared" ? `${name}` : `${name}_${world.ids.acme}`, value);
+    isTaking = true;
+    await tab.post("/sign-in/email", { email: EMAIL, password: PASSWORD });
+    expect(await world.whoIs(tab)).toBe(null);
+    // Where nobody has looked, it is not known whose the dropped cookie was.
+    if (isAsking) expect(await world.whoIs(tab, "platform")).toMatchObject({ id: platform.id });
+  },
+);
 
 it.each(combine(SORTS, COOKIES).map(([store, cookies]) => [store.name, cookies, store] as const))(
   "signing out with multiSession() ends the session in %s, cookies %s",
