@@ -10,7 +10,7 @@ import {
   mayTakeAdmin,
 } from "../border/keep-admin";
 import { requiresVerification } from "../border/late-policy";
-import { openerOf } from "../border/trusted";
+import { isTrusted, openerOf } from "../border/trusted";
 import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
@@ -113,10 +113,11 @@ function guardReservation(
 
 /** What better-auth does in several steps is guarded as a whole. */
 export function guardInternalAdapter(
-  { internalAdapter, options: { secondaryStorage } }: AuthContext,
+  { internalAdapter, logger, options: { secondaryStorage } }: AuthContext,
   options: ResolvedOptions,
   border: Border,
 ) {
+  takeNoIds(internalAdapter, logger);
   const { deleteUser, reserveVerificationValue } = internalAdapter;
   internalAdapter.reserveVerificationValue = (mark) => {
     notes().reserved ??= new Map();
@@ -128,6 +129,32 @@ export function guardInternalAdapter(
   if (!roles.length) return;
   internalAdapter.deleteUser = (userId) =>
     keepAdminsAccounts(roles, border, userId, () => deleteUser(userId));
+}
+
+/**
+ * better-auth makes a user or an account with whatever id it is given, so that hooks can choose
+ * one, and the admin plugin gives it what a request says. A number that was chosen is the one that
+ * somebody gets next, perhaps in another tenant: so only hooks and the server's own code choose.
+ */
+function takeNoIds(
+  internalAdapter: AuthContext["internalAdapter"],
+  logger: AuthContext["logger"],
+): void {
+  const { createUser, createOAuthUser, createAccount, linkAccount } = internalAdapter;
+  const withoutId = <Row extends object>(row: Row): Row => {
+    if (!("id" in row) || isTrusted()) return row;
+    logger.warn(
+      "The id of a new row that a request has given is ignored. databaseHooks may choose one.",
+    );
+    const { id: _, ...rest } = row;
+    return rest as Row;
+  };
+  Object.assign(internalAdapter, {
+    createUser: (user, source) => createUser(withoutId(user), source),
+    createOAuthUser: (user, account) => createOAuthUser(withoutId(user), withoutId(account)),
+    createAccount: (account) => createAccount(withoutId(account)),
+    linkAccount: (account) => linkAccount(withoutId(account)),
+  } satisfies Partial<typeof internalAdapter>);
 }
 
 /**
