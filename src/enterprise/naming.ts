@@ -92,6 +92,8 @@ async function ownerOf(
   { model, field, value }: ReturnType<Namer>,
 ): Promise<string | null> {
   if (typeof value !== "string" || value === "") return null;
-  const rows = await raw.findMany<Row>({ model, where: [{ field, value }], limit: 2 });
+  const found = await raw.findMany<Row>({ model, where: [{ field, value }], limit: 2 });
+  // MySQL takes other spellings of an id for the same.
+  const rows = found.filter((row) => row[field] === value);
   return rows.length === 1 ? (rows[0]?.tenantId ?? null) : null;
 }
