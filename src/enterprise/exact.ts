@@ -1,6 +1,7 @@
 import { APIError } from "better-auth/api";
 import type { Where } from "better-auth/types";
 import type { Border, Row } from "../border/border";
+import { isText } from "../tenants/find";
 
 /*
  * MySQL compares text by collations: to it, "CORP", "cörp" and "corp " are "corp". better-auth
@@ -22,6 +23,10 @@ export function exactly({ where = [] }: Call, found: unknown): unknown {
   if (Array.isArray(found)) return found.filter(isAsked);
   return isAsked(found) ? found : null;
 }
+
+/** What finds nothing: no column holds such a text, and PostgreSQL would fail. */
+export const findsNothing = (name: string, { where = [] }: Call): boolean =>
+  name.startsWith("find") && where.some(({ value }) => typeof value === "string" && !isText(value));
 
 const PLAIN_ID = /^[a-z\d][a-z\d._-]*$/;
 const { compare } = new Intl.Collator("en", { sensitivity: "base" });

@@ -4,7 +4,7 @@ import type { Where } from "better-auth/types";
 import type { Border, Row } from "../border/border";
 import { PLATFORM } from "../schema";
 import { getTenantId, notes } from "../scope/scope";
-import { assertPlainId, exactly, sharedProviders } from "./exact";
+import { assertPlainId, exactly, findsNothing, sharedProviders } from "./exact";
 import { asKey, keepLastAdmin, noteDirectoryUser, SCIM_USER } from "./scim";
 import { type AskForHosts, hasRelayState } from "./sso-addresses";
 import { assertPlainDomains, plainDomains } from "./sso-domains";
@@ -37,6 +37,7 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
     const run: Run = hasProviders
       ? async (changed) => exactly(call, await runAny(changed))
       : runAny;
+    if (hasProviders && findsNothing(name, call)) return name === "findMany" ? [] : null;
     if (PEOPLE.includes(border.confinedModel(call.model) ?? "")) await assertStartedHere();
     if (border.confinedModel(call.model) === SCIM_USER) {
       const found =

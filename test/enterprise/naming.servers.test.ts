@@ -241,4 +241,27 @@ describe.each(databases)("a provider of everybody's, on %s", (database) => {
     const reserved = await admin.post("/sso/register", world.oidc("corp"));
     expect([reserved.status, reserved.code]).toEqual([422, "VALUE_TAKEN"]);
   });
+
+  it("has no NUL in its id, and neither has any other", async () => {
+    const world = await createSSOWorld({ database });
+    const providerId = "a\0b";
+    const { status } = await world.at("platform").get("/sso/saml2/sp/metadata", {
+      query: { providerId: "unknown" },
+    });
+    for (const [path, query] of [
+      ["/sso/saml2/sp/metadata", { providerId }],
+      ["/sso/callback/%00", { code: "c", state: "s" }],
+    ] as const) {
+      const answer = await world.at("platform").get(path, { query });
+      expect(answer.status, path).toBeLessThan(500);
+      if (path.endsWith("metadata")) expect(answer.status).toBe(status);
+    }
+    for (const by of [{ providerId }, { domain: "a\0b" }] as Record<string, string>[]) {
+      expect((await world.start("acme", by)).status, JSON.stringify(by)).toBe(404);
+    }
+    const admin = await world.as("admin", "acme");
+    const query = { providerId };
+    expect((await admin.get("/sso/get-provider", { query })).status).toBe(404);
+    expect((await admin.post("/sso/delete-provider", query)).status).toBe(404);
+  });
 });
