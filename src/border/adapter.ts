@@ -195,11 +195,11 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     throw isAPIError(explained) && explained.statusCode === 403 ? explained : error;
   }
 
-  /** A row never changes its tenant, and no session lasts longer than the policy says. */
+  /** A row never changes its id or tenant, and no session lasts longer than the policy says. */
   async function withoutTenant<T extends Row | undefined>(data: T, scope?: Settled, model = "") {
     if (!scope || !data) return data;
     await vouchForUser(getBorder(), raw, scope, data.userId);
-    const { tenantId: _, ...rest } = data;
+    const { tenantId: _, id: __, ...rest } = data;
     if (model !== "session") return rest as T;
     return { ...rest, ...(await getBorder().policy.capExpiry(scope, data, raw)) } as T;
   }

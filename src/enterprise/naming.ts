@@ -6,6 +6,7 @@ import { requireTenantId } from "../naming/request";
 import { type Endpoint, isOutermost } from "../scope/endpoint";
 import { enter, getTenantId, namedScope, notes, settled } from "../scope/scope";
 import { isValid, sessionOf } from "../scope/settle";
+import { isText } from "../tenants/find";
 import { openReturnedState } from "./sso-state";
 
 /**
@@ -91,8 +92,10 @@ async function ownerOf(
   border: Border,
   { model, field, value }: ReturnType<Namer>,
 ): Promise<string | null> {
-  if (typeof value !== "string" || value === "") return null;
+  if (typeof value !== "string" || value === "" || !isText(value)) return null;
   const below = await belowBorder(border);
-  const rows = await below.findMany<Row>({ model, where: [{ field, value }], limit: 2 });
+  const found = await below.findMany<Row>({ model, where: [{ field, value }], limit: 2 });
+  // MySQL takes other spellings of an id for the same.
+  const rows = found.filter((row) => row[field] === value);
   return rows.length === 1 ? (rows[0]?.tenantId ?? null) : null;
 }

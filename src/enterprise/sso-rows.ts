@@ -4,6 +4,7 @@ import type { Where } from "better-auth/types";
 import { type Border, belowBorder, type Row } from "../border/border";
 import { PLATFORM } from "../schema";
 import { getTenantId, notes } from "../scope/scope";
+import { assertPlainId, exactly, findsNothing, sharedProviders } from "./exact";
 import { asKey, keepLastAdmin, noteDirectoryUser, SCIM_USER } from "./scim";
 import { type AskForHosts, hasRelayState } from "./sso-addresses";
 import { assertPlainDomains, plainDomains } from "./sso-domains";
@@ -28,10 +29,15 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
   const guarded = async (
     name: string,
     call: Call,
-    run: Run,
+    runAny: Run,
     raw: Border["raw"],
     transaction: Border["raw"] | undefined,
   ): Promise<unknown> => {
+    const hasProviders = isProvider(call.model) || border.confinedModel(call.model) === "account";
+    const run: Run = hasProviders
+      ? async (changed) => exactly(call, await runAny(changed))
+      : runAny;
+    if (hasProviders && findsNothing(name, call)) return name === "findMany" ? [] : null;
     if (PEOPLE.includes(border.confinedModel(call.model) ?? "")) await assertStartedHere();
     if (border.confinedModel(call.model) === SCIM_USER) {
       const found =
@@ -92,10 +98,8 @@ export async function offeredProviders(border: Border, tenantId: string) {
 
 /** The ids of these, and of the application's own in `defaultSSO`. */
 export async function usableProviders(border: Border, tenantId: string): Promise<Set<string>> {
-  const plugin = border.ctx.options.plugins?.find(({ id }) => id === "sso");
-  const { defaultSSO = [] } = (plugin?.options ?? {}) as { defaultSSO?: { providerId: string }[] };
   const own = await offeredProviders(border, tenantId);
-  return new Set([...own.map(({ id }) => id), ...defaultSSO.map((shared) => shared.providerId)]);
+  return new Set([...own.map(({ id }) => id), ...sharedProviders(border.ctx)]);
 }
 
 /** What is left over of a method's answer: a row, nothing, or a number of rows. */
@@ -112,6 +116,7 @@ async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
 
 /** The answer to a registration has everything in it that was stored, so secrets stop here. */
 async function create(border: Border, call: Call, run: Run): Promise<Row> {
+  assertPlainId(border, call.data ?? {});
   const data = await encryptConfigs(border.ctx, call.data ?? {});
   await refuseTakenId(border, data);
   const { managing } = notes();

@@ -27,6 +27,7 @@ import {
   type OwnOptions,
   parseOwnOptions,
 } from "./provider-options";
+import { keepingTokens } from "./stored-tokens";
 import { assertNamesTenant, TENANT_PARAMETER, tenantsIn } from "./trusted-addresses";
 
 /** A provider for a tenant, and a word for the credentials that it uses. */
@@ -183,11 +184,17 @@ export async function fromClient(
  */
 function withSubjectsOf(authority: string, provider: OAuthProvider): OAuthProvider {
   const subject = provider.accountSubject;
-  return {
+  const prefix = `${authority || provider.id}#`;
+  const changed: OAuthProvider = {
     ...provider,
-    accountSubject: async (context) => `${authority || provider.id}#${await subject(context)}`,
+    accountSubject: async (context) => `${prefix}${await subject(context)}`,
   };
+  prefixes.set(changed, prefix);
+  return changed;
 }
+
+/** What is in front of the subjects of such a provider. */
+const prefixes = new WeakMap<OAuthProvider, string>();
 
 // Decrypted and built once for as long as the row says the same, whoever writes it and wherever;
 // for each provider of an instance, because what is built depends on its global provider.
@@ -219,7 +226,13 @@ export async function provide(
   const { provider, credentials } = found;
   const binding = { tenantId, since: tenant?.since, providerId: id, credentials };
   const { returned } = notes();
-  if (!returned?.state) return startingFlows(context, provider, binding);
+  if (!returned?.state) {
+    // A tenant has no config for a provider of a plugin, so nothing is in front of its subjects.
+    const own = isBuiltIn(id)
+      ? keepingTokens(context, provider, prefixes.get(provider) ?? "")
+      : provider;
+    return startingFlows(context, own, binding);
+  }
   await assertReturned(context, binding);
   if (!arrivedAt(provider, id, returned.tenant, row?.redirectURI)) throw stateMismatch();
   return explainingRefusals(context, provider, binding, row !== undefined);

@@ -95,6 +95,8 @@ export interface Notes {
   reserved?: Map<unknown, { field: string; value: string }[]>;
   /** Tokens of sessions of somewhere else that the request turned out to carry (R5). */
   readonly elsewhere: Set<string>;
+  /** Accounts that were read: tokens in them are for the host that they are from. */
+  accounts?: Record<string, unknown>[];
   /** Users that were read or created through the border, and their tenant (R8). */
   readonly knownUsers: Map<string, KnownUser>;
   /**

@@ -10,7 +10,7 @@ import {
   mayTakeAdmin,
 } from "../border/keep-admin";
 import { requiresVerification } from "../border/late-policy";
-import { openerOf } from "../border/trusted";
+import { isTrusted, openerOf } from "../border/trusted";
 import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
@@ -82,12 +82,22 @@ export function policyOf(
       if (border().confinedModel(call.model) === "verification") {
         return guardReservation(border(), name, call, run, transaction);
       }
+      if (name.startsWith("find") && border().confinedModel(call.model) === "account") {
+        return run(call as never).then(noteAccounts);
+      }
       const isAddress = changeOf(name, call)?.email !== undefined;
       const isGuarded = isAddress || (roles.length > 0 && mayTakeAdmin(name, call));
       if (!isGuarded || border().confinedModel(call.model) !== "user") return undefined;
       return runGuarded(name, call, run, transaction);
     },
   };
+}
+
+function noteAccounts(found: unknown): unknown {
+  const rows = [found].flat().filter(Boolean) as Record<string, unknown>[];
+  const note = notes();
+  note.accounts = [...(note.accounts ?? []), ...rows];
+  return found;
 }
 
 /** What is being marked as good once, and the look at a mark that was there before. */
@@ -113,10 +123,11 @@ function guardReservation(
 
 /** What better-auth does in several steps is guarded as a whole. */
 export function guardInternalAdapter(
-  { internalAdapter, options: { secondaryStorage } }: AuthContext,
+  { internalAdapter, logger, options: { secondaryStorage } }: AuthContext,
   options: ResolvedOptions,
   border: Border,
 ) {
+  takeNoIds(internalAdapter, logger);
   const { deleteUser, reserveVerificationValue } = internalAdapter;
   internalAdapter.reserveVerificationValue = (mark) => {
     notes().reserved ??= new Map();
@@ -128,6 +139,32 @@ export function guardInternalAdapter(
   if (!roles.length) return;
   internalAdapter.deleteUser = (userId) =>
     keepAdminsAccounts(roles, border, userId, () => deleteUser(userId));
+}
+
+/**
+ * better-auth makes a user or an account with whatever id it is given, so that hooks can choose
+ * one, and the admin plugin gives it what a request says. A number that was chosen is the one that
+ * somebody gets next, perhaps in another tenant: so only hooks and the server's own code choose.
+ */
+function takeNoIds(
+  internalAdapter: AuthContext["internalAdapter"],
+  logger: AuthContext["logger"],
+): void {
+  const { createUser, createOAuthUser, createAccount, linkAccount } = internalAdapter;
+  const withoutId = <Row extends object>(row: Row): Row => {
+    if (!("id" in row) || isTrusted()) return row;
+    logger.warn(
+      "The id of a new row that a request has given is ignored. databaseHooks may choose one.",
+    );
+    const { id: _, ...rest } = row;
+    return rest as Row;
+  };
+  Object.assign(internalAdapter, {
+    createUser: (user, source) => createUser(withoutId(user), source),
+    createOAuthUser: (user, account) => createOAuthUser(withoutId(user), withoutId(account)),
+    createAccount: (account) => createAccount(withoutId(account)),
+    linkAccount: (account) => linkAccount(withoutId(account)),
+  } satisfies Partial<typeof internalAdapter>);
 }
 
 /**

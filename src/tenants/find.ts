@@ -260,7 +260,7 @@ const generatorOf = ({ options }: AuthContext) => options.advanced?.database?.ge
 export const hasNumericIds = (ctx: AuthContext) => generatorOf(ctx) === "serial";
 
 /** PostgreSQL has no NUL in its texts. */
-function isText(value: string): boolean {
+export function isText(value: string): boolean {
   return !value.includes("\0");
 }
 

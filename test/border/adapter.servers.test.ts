@@ -1,6 +1,7 @@
 import type { BetterAuthPlugin } from "better-auth";
 import type { DBAdapter, DBTransactionAdapter } from "better-auth/types";
 import { describe, expect, it } from "vitest";
+import { runInTenant } from "../../src/index";
 import { runInScope, settled } from "../../src/scope/scope";
 import { type DatabaseKind, databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
@@ -397,4 +398,70 @@ it.each<[string, (adapter: DBAdapter) => DBAdapter]>([
   for (const arrange of orders) {
     await expectSessionsApart(await createWorld({ plugins: [remembering(change)], arrange }));
   }
+});
+
+const withNumbers = (auth: WorldOptions["auth"] = {}): WorldOptions => ({
+  auth: { ...auth, advanced: { disableOriginCheck: false, database: { generateId: "serial" } } },
+});
+
+describe.each(databases)("the id of a row on %s", (kind) => {
+  const { inside, populate } = shareBench({}, kind);
+
+  it("never changes, whoever writes", async () => {
+    const rows = await populate();
+    for (const model of MODELS) {
+      const row = rows.acme[model];
+      const set = { id: "another", createdAt: new Date(1e12) };
+      const call = { model, where: byId(row), increment: {}, update: set, set };
+      for (const method of ["update", "updateMany", "incrementOne"] as const) {
+        await inside("acme", (adapter) => adapter[method](call as never));
+        const kept = await inside("acme", (adapter) => adapter.findOne<Row>(call));
+        expect(kept, `${method} of ${model}`).toMatchObject({ id: row.id });
+      }
+    }
+  });
+
+  // threat: whoever chooses the number that the next person gets leaves something behind for them.
+  it("is chosen by no caller, be it an administrator or an operator", async () => {
+    const own = await createWorld({ ...withNumbers(), database: kind });
+    const victim = await own.signUp("globex", "before@example.com");
+    for (const place of ["acme", "platform"] as const) {
+      const admin = await own.as("admin", place);
+      for (const [n, id] of [2147483647, "5000", "", -7, null, { a: 1 }].entries()) {
+        const body = { email: `made-${n}@example.com`, name: "Made", password: PASSWORD };
+        const made = await admin.post<{ user: Row }>("/admin/create-user", {
+          ...body,
+          data: { id },
+        });
+        expect(made.status, JSON.stringify(made.data)).toBe(200);
+        const userId = made.data.user.id;
+        expect(Number(userId)).toBeLessThan(1000);
+        expect(Number(userId)).toBeGreaterThan(Number(victim.id));
+        const changed = await admin.post<Row>("/admin/update-user", { userId, data: { id } });
+        expect([changed.status, changed.data.id], JSON.stringify(id)).toEqual([200, userId]);
+      }
+    }
+    const next = await own.signUp("globex", "after@example.com");
+    expect(Number(next.id)).toBeLessThan(1000);
+  });
+
+  it("is chosen by the server's own code, and by hooks", async () => {
+    const before = async (user: Data) =>
+      user.name === "Hooked" ? { data: { ...user, id: "chosen-by-a-hook" } } : undefined;
+    const databaseHooks = { user: { create: { before } } } as object;
+    const own = await createWorld({ auth: { databaseHooks }, database: kind });
+    const hooked = await own.signUp("acme", "hooked@example.com", { name: "Hooked" });
+    expect(hooked.id).toBe("chosen-by-a-hook");
+    const seed = { id: "chosen-by-a-seed", name: "Seed", email: "seed@example.com" };
+    const source = { method: "admin" } as const;
+    const { internalAdapter } = own.context;
+    const tenantId = own.ids.acme;
+    const user = await runInTenant(tenantId, () => internalAdapter.createUser(seed, source));
+    expect(user).toMatchObject({ id: seed.id, tenantId });
+    const account = { id: "an-account", userId: user.id, providerId: "p", accountId: "1" };
+    const linked = await runInTenant(tenantId, () => internalAdapter.linkAccount(account));
+    expect(linked).toMatchObject(account);
+    const body = { email: "api@example.com", name: "Api", data: { id: "chosen-by-a-call" } };
+    expect((await own.auth.api.createUser({ body })).user.id).toBe("chosen-by-a-call");
+  });
 });

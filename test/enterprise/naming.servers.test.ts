@@ -9,6 +9,8 @@ import {
   ADA,
   acsOf,
   audienceOf,
+  createSSOWorld,
+  oidc,
   post,
   type SSOWorld,
   samlRegistration,
@@ -211,5 +213,55 @@ describe.each<[name: string, database: (typeof databases)[number], options: Worl
     const ours = await signInAt("acme");
     await confirmLogout(ours);
     expect(await world.whoIs(ours)).toBe(null);
+  });
+});
+
+describe.each(databases)("a provider of everybody's, on %s", (database) => {
+  // threat: to MySQL, a tenant's "EVERYBODYS" is the application's "everybodys".
+  it("is nobody's else, whatever ids are like its own", async () => {
+    const world = await createSSOWorld({
+      database,
+      sso: (provider) => {
+        const { oidcConfig, issuer } = oidc(provider, "everybodys");
+        const config = { ...oidcConfig, issuer, discoveryEndpoint: `${issuer}/none` };
+        return {
+          defaultSSO: ["everybodys", "Corp"].map((providerId) => ({
+            providerId,
+            domain: "everybody.example",
+            oidcConfig: config,
+          })),
+        };
+      },
+    });
+    await world.register("acme", "acme-okta");
+    const [table, column] = ["ssoProvider", "providerId"].map(world.database.quote);
+    await world.database.query(`update ${table} set ${column} = 'EVERYBODYS'`);
+    expect((await world.ssoSignIn("platform", "everybodys")).who).toMatchObject({ tenantId: null });
+    const admin = await world.as("admin", "globex");
+    const reserved = await admin.post("/sso/register", world.oidc("corp"));
+    expect([reserved.status, reserved.code]).toEqual([422, "VALUE_TAKEN"]);
+  });
+
+  it("has no NUL in its id, and neither has any other", async () => {
+    const world = await createSSOWorld({ database });
+    const providerId = "a\0b";
+    const { status } = await world.at("platform").get("/sso/saml2/sp/metadata", {
+      query: { providerId: "unknown" },
+    });
+    for (const [path, query] of [
+      ["/sso/saml2/sp/metadata", { providerId }],
+      ["/sso/callback/%00", { code: "c", state: "s" }],
+    ] as const) {
+      const answer = await world.at("platform").get(path, { query });
+      expect(answer.status, path).toBeLessThan(500);
+      if (path.endsWith("metadata")) expect(answer.status).toBe(status);
+    }
+    for (const by of [{ providerId }, { domain: "a\0b" }] as Record<string, string>[]) {
+      expect((await world.start("acme", by)).status, JSON.stringify(by)).toBe(404);
+    }
+    const admin = await world.as("admin", "acme");
+    const query = { providerId };
+    expect((await admin.get("/sso/get-provider", { query })).status).toBe(404);
+    expect((await admin.post("/sso/delete-provider", query)).status).toBe(404);
   });
 });

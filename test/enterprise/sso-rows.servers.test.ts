@@ -80,6 +80,44 @@ describe.each(databases)("identity providers in the database, on %s", (database)
     expect(await world.rows("ssoProvider", `${quote("providerId")} = 'raced'`)).toBe(1);
   });
 
+  // threat: to MySQL all of these are ids that somebody else has, or "credential".
+  it.each(["CREDENTIAL", "Okta", "ökta", "okta ", "ok ta", "okta/", "-okta", "ｏkta", ""])(
+    "have plain ids, not %j",
+    async (providerId) => {
+      const admin = await world.as("admin", "acme");
+      await world.unchanged(async () => {
+        const refused = await admin.post("/sso/register", world.oidc(providerId));
+        expectRefused(refused, 400, "INVALID_PROVIDER_ID");
+      });
+    },
+  );
+
+  it("from before with other ids stay, and are found by that very id alone", async () => {
+    const { id, slug, providerId, admin } = await world.newTenant();
+    const old = `${slug}-OKTA`;
+    await write(world, providerId, "providerId", old);
+    const { who } = await world.ssoSignIn(id, old);
+    expect(who).toMatchObject({ tenantId: id });
+    // Once more, with the account that is there now.
+    expect((await world.ssoSignIn(id, old)).who).toEqual(who);
+    const query = { providerId: old.toLowerCase() };
+    expect((await world.start(id, query)).status).toBe(404);
+    expect((await admin.get("/sso/get-provider", { query })).status).toBe(404);
+    expect((await admin.post("/sso/delete-provider", query)).status).toBe(404);
+    const update = { providerId: old, domain: "new.example" };
+    expect((await admin.post("/sso/update-provider", update)).status).toBe(200);
+    expect((await admin.post("/sso/delete-provider", { providerId: old })).status).toBe(200);
+  });
+
+  it("takeover: from before with an id like another's sign nobody in by that one's accounts", async () => {
+    const { id, providerId, admin } = await world.newTenant();
+    await write(world, providerId, "providerId", "CREDENTIAL");
+    world.provider.addPerson("mallory", { sub: admin.id, email: "mallory@acme.example" });
+    const { who } = await world.ssoSignIn(id, "CREDENTIAL", "mallory");
+    expect(who).toMatchObject({ email: "mallory@acme.example", tenantId: id });
+    await write(world, "CREDENTIAL", "providerId", providerId);
+  });
+
   it("have secrets from before the plugin, which are read as they are and encrypted by a rotation", async () => {
     const { id, providerId, admin } = await world.newTenant();
     expect(await storedIn(world, id)).not.toContain(CLIENT_SECRET);

@@ -1,6 +1,7 @@
 import { symmetricEncrypt } from "better-auth/crypto";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { runInTenant } from "../../src/index";
 import { arrivedAt, build, callbackPath } from "../../src/oauth/provider";
 import { isAtForeignHost } from "../../src/oauth/provider-options";
 import { assertNamesTenant } from "../../src/oauth/trusted-addresses";
@@ -406,5 +407,87 @@ describe("a provider that better-auth adds or drops", () => {
     expect(await offeredAt(future, tenant.id)).toEqual([]);
     expect(await tenant.list()).toMatchObject([{ providerId: "tomorrow", readable: true }]);
     expect((await tenant.remove("tomorrow")).status).toBe(200);
+  });
+});
+
+describe("tokens that people have from a provider", () => {
+  const alice = { id: 7, name: "Alice", email: "alice@example.com", state: "active" };
+  const profile = { ...alice, username: "alice", locked: false, confirmed_at: "2020-01-01" };
+  const STORED = { accessToken: "an old access token", refreshToken: "an old refresh token" };
+
+  /** Somebody with an account from before, and what is sent where when its tokens are used. */
+  async function settle(from: "gitlab.com" | "the tenant's host", encryptOAuthTokens = false) {
+    const own = await createWorld({
+      tenant: { trustedProviderHosts: [new URL(GITLAB.options.issuer).host] },
+      auth: { socialProviders: { gitlab: CLIENT }, account: { encryptOAuthTokens } },
+    });
+    const { internalAdapter, secretConfig: key } = own.context;
+    const stored = { ...STORED };
+    if (encryptOAuthTokens) {
+      stored.accessToken = await symmetricEncrypt({ key, data: STORED.accessToken });
+      stored.refreshToken = await symmetricEncrypt({ key, data: STORED.refreshToken });
+    }
+    const jane = await own.as("jane", "acme");
+    const authority = from === "gitlab.com" ? "" : `${GITLAB.options.issuer}#`;
+    const row = await runInTenant(own.ids.acme, () =>
+      internalAdapter.createAccount({
+        userId: jane.id,
+        providerId: "gitlab",
+        accountId: `${authority}7`,
+        ...stored,
+      }),
+    );
+    const accountId = row.id;
+    const sent: string[] = [];
+    fakeNetwork(({ url, headers, body }) => {
+      if (/old.(access|refresh).token/.test(`${headers.get("authorization")} ${body}`))
+        sent.push(new URL(url).host);
+      const tokens = { access_token: "new", refresh_token: "newer", token_type: "Bearer" };
+      return Promise.resolve(Response.json(url.includes("/oauth/token") ? tokens : profile));
+    });
+    const use = async () => {
+      sent.length = 0;
+      const expire = (accessTokenExpiresAt: Date) =>
+        runInTenant(own.ids.acme, () =>
+          internalAdapter.updateAccount(accountId, { ...stored, accessTokenExpiresAt }),
+        );
+      await expire(new Date(Date.now() + 1e6));
+      const info = await jane.get("/account-info", { query: { accountId } });
+      const refreshed = await jane.post("/refresh-token", { accountId });
+      await expire(new Date(0));
+      const access = await jane.post("/get-access-token", { accountId });
+      return { statuses: [info, refreshed, access].map(({ status }) => status), info, sent };
+    };
+    const body = { tenantId: own.ids.acme, ...CLIENT, ...GITLAB };
+    const move = () => own.api.registerTenantOAuthConfig({ body });
+    return { own, use, move };
+  }
+
+  it.each([
+    ["as they are", false],
+    ["encrypted", true],
+  ])(
+    "threat: stored %s, do not go to the host that their tenant has moved it to",
+    async (_, is) => {
+      const { use, move } = await settle("gitlab.com", is);
+      expect(await use()).toMatchObject({
+        statuses: [200, 200, 200],
+        sent: ["gitlab.com", "gitlab.com", "gitlab.com"],
+      });
+      await move();
+      const { statuses, info, sent } = await use();
+      expect([statuses, info.code, sent]).toEqual([[404, 400, 400], "PROVIDER_NOT_FOUND", []]);
+    },
+  );
+
+  it("go to the tenant's host if they are from there, and to no other after it has moved away", async () => {
+    const { own, use, move } = await settle("the tenant's host");
+    await move();
+    const { host } = new URL(GITLAB.options.issuer);
+    expect(await use()).toMatchObject({ statuses: [200, 200, 200], sent: [host, host, host] });
+    const body = { tenantId: own.ids.acme, providerId: "gitlab" };
+    await own.api.deleteTenantOAuthConfig({ body });
+    const { statuses, sent } = await use();
+    expect([statuses, sent]).toEqual([[404, 400, 400], []]);
   });
 });

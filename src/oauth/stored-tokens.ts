@@ -1,0 +1,67 @@
+import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import { getAccountCookie } from "better-auth/cookies";
+import { symmetricDecrypt } from "better-auth/crypto";
+import type { OAuthProvider } from "better-auth/oauth2";
+import { currentEndpoint } from "../scope/endpoint";
+import { notes } from "../scope/scope";
+
+type Stored = Record<string, unknown>;
+
+/**
+ * A provider that is sent no token of somebody else's. better-auth finds it by the name alone, which
+ * a tenant may have moved to a host of its own since people got their tokens, or back. Whose tokens
+ * an account has is in the id that it was stored with, in front of the subject.
+ */
+export function keepingTokens(
+  context: AuthContext,
+  provider: OAuthProvider,
+  prefix: string,
+): OAuthProvider {
+  const isOwn = ({ accountId }: Stored) =>
+    prefix ? String(accountId).startsWith(prefix) : !String(accountId).includes("#");
+
+  const assertOwn = async (token: unknown) => {
+    for (const account of await accountsInHand(context)) {
+      if (account.providerId !== provider.id || isOwn(account)) continue;
+      for (const stored of [account.accessToken, account.refreshToken]) {
+        if (stored && (await decrypted(context, String(stored))) === token) throw movedAway();
+      }
+    }
+  };
+
+  const { refreshAccessToken, getUserInfo } = provider;
+  return {
+    ...provider,
+    ...(refreshAccessToken && {
+      refreshAccessToken: async (token, ctx) => {
+        await assertOwn(token);
+        return refreshAccessToken(token, ctx);
+      },
+    }),
+    getUserInfo: async (tokens) => {
+      await assertOwn(tokens.accessToken);
+      return getUserInfo(tokens);
+    },
+  };
+}
+
+/** What the request has read: from the database, or from the cookie that better-auth keeps it in. */
+async function accountsInHand({ options }: AuthContext): Promise<Stored[]> {
+  const accounts = notes().accounts ?? [];
+  const endpoint = options.account?.storeAccountCookie ? currentEndpoint() : undefined;
+  const kept = endpoint && (await getAccountCookie(endpoint as never));
+  return kept ? [...accounts, kept as unknown as Stored] : accounts;
+}
+
+/** As better-auth stores tokens. One from before `encryptOAuthTokens` was set is not encrypted. */
+async function decrypted({ options, secretConfig }: AuthContext, token: string): Promise<string> {
+  if (!options.account?.encryptOAuthTokens) return token;
+  return symmetricDecrypt({ key: secretConfig, data: token }).catch(() => token);
+}
+
+const movedAway = () =>
+  new APIError("NOT_FOUND", {
+    code: "PROVIDER_NOT_FOUND",
+    message: "This account is from another host than the provider has now. Link it again.",
+  });
