@@ -74,7 +74,7 @@ export function assertKeysConfined(plugins: BetterAuthPlugin[]): void {
 
 /** What would come of sharing keys between tenants, if anything. */
 export function whyKeysAreScoped(
-  { options: { plugins, advanced } }: AuthContext,
+  { options: { plugins, advanced }, adapter }: AuthContext,
   plugin: BetterAuthPlugin,
 ): string | undefined {
   if (!isApiKey(plugin)) return undefined;
@@ -84,6 +84,11 @@ export function whyKeysAreScoped(
   }
   const { generateId } = advanced?.database ?? {};
   const areNumbers = generateId === "serial" || generateId === false;
+  // Adapters have two words for the database. Those two give no number twice.
+  const { type, provider } = (adapter.options ?? {}) as { type?: string; provider?: string };
+  if (areNumbers && !/^(postgres|pg|mysql)/.test(type ?? provider ?? "")) {
+    return "would belong to whoever gets the number of a deleted user next, in whichever tenant";
+  }
   // Deleting the keys of a tenant's users would delete those of somebody else's organizations.
   return areNumbers && plugins?.some(({ id }) => id === "organization")
     ? "could not be deleted with the tenant: a key of user 1 looks like one of organization 1"

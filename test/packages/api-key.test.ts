@@ -67,7 +67,8 @@ it("R11: keys that could not be deleted with their tenant are not shared", async
     auth: { secondaryStorage: mapStorage().storage },
   };
   await expect(start({ ...stored, tenant })).rejects.toThrow(message);
-  await expect(start({ plugins: [apiKey()], auth, tenant })).resolves.toBeDefined();
+  // threat: SQLite gives the number of a deleted user to the next one, with the keys.
+  await expect(start({ plugins: [apiKey()], auth, tenant })).rejects.toThrow(message);
   const scopedModels = ["organization", "member", "invitation"];
   const both = { plugins: [apiKey(), organization()], tenant: { ...tenant, scopedModels } };
   await expect(start({ ...both, auth })).rejects.toThrow(message);
