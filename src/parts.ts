@@ -4,21 +4,31 @@ import type { ResolvedOptions } from "./options";
 
 /** Loads what this application needs. The changes themselves cannot wait for it. */
 export async function loadParts(
-  { options: { secondaryStorage, plugins, account }, logger }: AuthContext,
+  { options: { secondaryStorage, plugins, account, session }, logger }: AuthContext,
   { resolveTenantId, sessionCookies }: ResolvedOptions,
 ) {
   // Another plugin may bring what is not there yet.
   const isOpen = plugins?.some(({ id, init }) => id !== PLUGIN_ID && init);
   const has = (ids: string) => plugins?.some(({ id }) => ids.split(" ").includes(id));
-  const [storage, addresses, cookieNames, enterprise, packages, trace] = await Promise.all([
-    secondaryStorage || isOpen ? import("./border/storage") : undefined,
-    resolveTenantId ? import("./naming/addresses") : undefined,
-    sessionCookies === "per-tenant" || account?.storeAccountCookie || isOpen
-      ? import("./border/cookie-names")
-      : undefined,
-    has("sso scim") ? import("./enterprise") : undefined,
-    has("expo electron stripe oauth-provider oauth-proxy") ? import("./packages") : undefined,
-    logger.level === "debug" ? import("./naming/trace") : undefined,
-  ]);
-  return { ...storage, ...addresses, ...cookieNames, ...enterprise, ...packages, ...trace };
+  const [storage, cachedSessions, addresses, cookieNames, enterprise, packages, trace] =
+    await Promise.all([
+      secondaryStorage || isOpen ? import("./border/storage") : undefined,
+      session?.cookieCache || isOpen ? import("./border/cached-sessions") : undefined,
+      resolveTenantId ? import("./naming/addresses") : undefined,
+      sessionCookies === "per-tenant" || account?.storeAccountCookie || isOpen
+        ? import("./border/cookie-names")
+        : undefined,
+      has("sso scim") ? import("./enterprise") : undefined,
+      has("expo electron stripe oauth-provider oauth-proxy") ? import("./packages") : undefined,
+      logger.level === "debug" ? import("./naming/trace") : undefined,
+    ]);
+  return {
+    ...storage,
+    ...cachedSessions,
+    ...addresses,
+    ...cookieNames,
+    ...enterprise,
+    ...packages,
+    ...trace,
+  };
 }

@@ -3,7 +3,6 @@ import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
 import { confineAdapter, isConfined, rawAdapter } from "./border/adapter";
 import { type Border, borderOf, isMySQL } from "./border/border";
-import { labelCachedSessions } from "./border/cookies";
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
@@ -59,6 +58,7 @@ export async function start(
     keepSignIn(complete);
     const plugins = pluginsAtRunTime(complete, runtime, allHooks).map(sessionsOfKeys);
     change(ctx, complete, plugins, options, border);
+    complete.session = parts.labelCachedSessions?.(complete.session, border) ?? complete.session;
     Object.assign(complete, latePolicyOptions(border.policy, complete));
     latePolicyContext(ctx, border.policy);
     guardInternalAdapter(ctx, options, border);
@@ -111,11 +111,10 @@ function change(
     confineAdapter(ctx.adapter, { ...border, raw: rawAdapter(ctx.adapter as DBAdapter) });
   }
   sealPluginLinks(ctx, complete);
-  const { hooks, session, rateLimit } = complete;
+  const { hooks, rateLimit } = complete;
   Object.assign(complete, sealLinks(ctx, complete), {
     plugins,
     hooks: { ...hooks, before: undefined, after: undefined },
-    session: labelCachedSessions(session, border),
     socialProviders: lateProviderOptions(complete),
     ...(rateLimit && {
       rateLimit: { ...rateLimit, customRules: limitStandIns(rateLimit.customRules) },

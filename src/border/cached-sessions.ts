@@ -1,0 +1,30 @@
+import type { BetterAuthOptions } from "better-auth";
+import { notes, type SessionRow } from "../scope/scope";
+import type { Border, Row } from "./border";
+import { mayUse } from "./sessions";
+
+type SessionOptions = NonNullable<BetterAuthOptions["session"]>;
+
+/**
+ * A cached session is read from a signed cookie and never reaches the border, but better-auth
+ * asks for its version first. The version of a tenant's session has the tenant in it (R10), and a
+ * session that is not good here has one that nobody expects.
+ */
+export function labelCachedSessions(
+  session: SessionOptions | undefined,
+  border: Border,
+): SessionOptions | undefined {
+  const cookieCache = session?.cookieCache;
+  if (!cookieCache?.enabled) return session;
+  const { version: given = "1" } = cookieCache;
+  const version = async (session: Row, user: Row) => {
+    const isHere = notes().reading || (await mayUse(border, session as SessionRow, user));
+    // Something new each time: what is nobody's version must never match what was written.
+    if (!isHere) return crypto.randomUUID();
+    const own = typeof given === "function" ? await given(session as never, user as never) : given;
+    if (!session.tenantId) return own;
+    const since = await border.openSince(session as SessionRow);
+    return since === undefined ? crypto.randomUUID() : `${own}@${session.tenantId}:${since}`;
+  };
+  return { ...session, cookieCache: { ...cookieCache, version } } as SessionOptions;
+}
