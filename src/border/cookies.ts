@@ -1,7 +1,7 @@
 import type { BetterAuthOptions, HookEndpointContext } from "better-auth";
 import { parseCookies } from "better-auth/cookies";
 import { type AfterHook, silentHook } from "../framework";
-import { type Noted, SENT, settledScope } from "../scope/endpoint";
+import { adminTarget, type Endpoint, type Noted, SENT, settledScope } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, settled } from "../scope/scope";
 import type { Border, Row } from "./border";
@@ -12,9 +12,10 @@ import { mayUse } from "./sessions";
  * business elsewhere.
  */
 export const closeEndpoint: AfterHook = {
-  matcher: () => settledScope()?.reach !== "own",
+  matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
 
   handler: silentHook(async () => {
+    notes().isClosed = true;
     const scope = settledScope();
     if (scope) enter(settled(scope.tenantId));
   }),

@@ -72,6 +72,8 @@ export interface Notes {
   decidedByResolver?: boolean;
   /** The session of the operator who visits a tenant: good in it, and no other of the platform. */
   visitor?: { token: string; userId: string };
+  /** True once the endpoint is done: nobody is a visitor in the hooks after it. */
+  isClosed?: boolean;
   /** When the tenant of the request was created: its number may be given again meanwhile. */
   since?: string;
   /** A token that came in sealed, and what was in it. */
