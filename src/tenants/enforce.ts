@@ -113,7 +113,7 @@ function guardReservation(
 
 /** What better-auth does in several steps is guarded as a whole. */
 export function guardInternalAdapter(
-  { internalAdapter, options: { secondaryStorage } }: AuthContext,
+  { internalAdapter, options: { secondaryStorage, session } }: AuthContext,
   options: ResolvedOptions,
   border: Border,
 ) {
@@ -122,7 +122,7 @@ export function guardInternalAdapter(
     notes().reserved ??= new Map();
     return reserveVerificationValue(mark);
   };
-  if (secondaryStorage) keepAsStored(internalAdapter, border);
+  if (secondaryStorage || session?.cookieCache?.enabled) keepAsStored(internalAdapter, border);
   // better-auth deletes sessions and accounts first: the last administrator keeps those, too.
   const roles = Object.keys(options.tenantRoles);
   if (!roles.length) return;
