@@ -1,7 +1,7 @@
 import type { HookEndpointContext } from "better-auth";
 import { parseCookies } from "better-auth/cookies";
 import { type AfterHook, silentHook } from "../framework";
-import { type Noted, SENT, settledScope } from "../scope/endpoint";
+import { adminTarget, type Endpoint, type Noted, SENT, settledScope } from "../scope/endpoint";
 import { enter, notes, settled } from "../scope/scope";
 
 /**
@@ -9,9 +9,10 @@ import { enter, notes, settled } from "../scope/scope";
  * business elsewhere.
  */
 export const closeEndpoint: AfterHook = {
-  matcher: () => settledScope()?.reach !== "own",
+  matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
 
   handler: silentHook(async () => {
+    notes().isClosed = true;
     const scope = settledScope();
     if (scope) enter(settled(scope.tenantId));
   }),

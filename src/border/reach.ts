@@ -31,7 +31,8 @@ export async function scopeOfAdmin(
 ): Promise<Settled | undefined> {
   const endpoint = currentEndpoint();
   const target = adminTarget(endpoint);
-  if (!endpoint || !target || !carries(endpoint, session.token)) return scope;
+  if (!endpoint || !target || notes().isClosed) return scope;
+  if (!carries(endpoint, session.token)) return scope;
   if (await carriesAnother(border, endpoint, session, adapter)) return undefined;
   const isOwn = session.tenantId || scope.reach !== "own" || session.impersonatedBy;
   if (isOwn || !isAdmin(endpoint, user)) return scope;

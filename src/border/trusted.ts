@@ -1,5 +1,4 @@
 import type { AuthContext } from "better-auth";
-import type { Endpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 import type { Opening, Row } from "./border";
 
@@ -27,9 +26,7 @@ export function openerOf({ options }: AuthContext): Opener | undefined {
 
 /**
  * Code of the server's own: a job in `runInTenant`, or a call of `auth.api` with neither request nor
- * headers. What a request calls through `auth.api` is that request's.
+ * headers. What a request calls through `auth.api` is that request's. Nothing tells that from a
+ * call that the server makes later in the same `runInTenant`, so neither is trusted.
  */
-export function isTrusted(): boolean {
-  const endpoint = notes().endpoint as Endpoint | undefined;
-  return !endpoint || (!endpoint.request && !endpoint.headers);
-}
+export const isTrusted = (): boolean => !notes().isVisited;

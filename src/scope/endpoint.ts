@@ -22,12 +22,15 @@ export type Noted = { [OUTERMOST]?: true; [SENT]?: Headers };
  * Remembers the endpoint that a request is about. Endpoints that its hooks and handlers call
  * through `auth.api` share the request's scope, but it is not theirs to choose.
  */
-export function noteEndpoint(endpoint: { context: object; headers?: Headers | undefined }): void {
+export function noteEndpoint(
+  endpoint: Partial<Pick<Endpoint, "headers" | "request">> & { context: object },
+): void {
   const noted: Noted = endpoint.context;
-  const { headers } = endpoint;
+  const { headers, request } = endpoint;
   // A copy: better-auth writes what a hook changes into the very object.
   if (headers?.has("authorization")) noted[SENT] ??= new Headers(headers);
   const known = notes();
+  if (headers || request) known.isVisited = true;
   if (known.endpoint) return;
   known.endpoint = endpoint;
   noted[OUTERMOST] = true;

@@ -56,6 +56,8 @@ interface KnownUser {
 export interface Notes {
   /** The endpoint that the request is about, as opposed to those that it calls through `auth.api`. */
   endpoint?: object;
+  /** True from the first call on that came with a request or headers: it is not the server's own. */
+  isVisited?: boolean;
   /** Set while the credential of the request is being looked up, which happens once. */
   settling?: Promise<Settled> | undefined;
   /** True inside the application's resolver: what it asks better-auth cannot ask the resolver again. */
@@ -68,6 +70,8 @@ export interface Notes {
   decidedByResolver?: boolean;
   /** The session of the operator who visits a tenant: good in it, and no other of the platform. */
   visitor?: { token: string; userId: string };
+  /** True once the endpoint is done: nobody is a visitor in the hooks after it. */
+  isClosed?: boolean;
   /** When the tenant of the request was created: its number may be given again meanwhile. */
   since?: string;
   /** A token that came in sealed, and what was in it. */

@@ -123,7 +123,7 @@ function guardReservation(
 
 /** What better-auth does in several steps is guarded as a whole. */
 export function guardInternalAdapter(
-  { internalAdapter, logger, options: { secondaryStorage } }: AuthContext,
+  { internalAdapter, logger, options: { secondaryStorage, session } }: AuthContext,
   options: ResolvedOptions,
   border: Border,
 ) {
@@ -133,7 +133,7 @@ export function guardInternalAdapter(
     notes().reserved ??= new Map();
     return reserveVerificationValue(mark);
   };
-  if (secondaryStorage) keepAsStored(internalAdapter, border);
+  if (secondaryStorage || session?.cookieCache?.enabled) keepAsStored(internalAdapter, border);
   // better-auth deletes sessions and accounts first: the last administrator keeps those, too.
   const roles = Object.keys(options.tenantRoles);
   if (!roles.length) return;

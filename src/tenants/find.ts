@@ -155,9 +155,10 @@ export async function openSince(
   if (!tenantId) return undefined;
   const tenant = remembered(ctx, tenantId) ?? (await recentlySeen(ctx, tenantId, adapter));
   if (tenant?.status !== "active") return undefined;
-  // A session that does not say when it was made may be from before.
-  const isOver = tenant.endedAt && !(new Date(createdAt ?? "").getTime() >= tenant.endedAt);
-  return isOver ? undefined : tenant.since;
+  const made = new Date(createdAt ?? "").getTime();
+  // A session that does not say when it was made, or says what cannot be, may be from before.
+  const isAfter = made >= tenant.endedAt && made < Date.now() + CLOCKS_DIFFER_MS;
+  return tenant.endedAt && !isAfter ? undefined : tenant.since;
 }
 
 /** Whether nobody may sign in at a tenant that is there. */
@@ -214,6 +215,7 @@ interface Seen {
 }
 
 const KEPT_MS = 10_000;
+const CLOCKS_DIFFER_MS = 60_000;
 const note = boundedMap<Sighting>(10_000);
 const noteSlug = boundedMap<string>(10_000);
 const seenBy = new WeakMap<AuthContext["adapter"], Seen>();

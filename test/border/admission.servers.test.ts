@@ -359,6 +359,25 @@ it.each(combine(ALL_STORES, HOOKS).map(([store, [whose, more]]) => ({ store, who
   },
 );
 
+it("neither end nor beginning of a session is what a hook says afterwards", async () => {
+  const later = () => new Date(Date.now() + 30 * 24 * 3_600_000);
+  const before = async () => ({ data: { createdAt: later() } });
+  const after = async (session: { expiresAt: Date }) => {
+    session.expiresAt = later();
+  };
+  for (const store of ALL_STORES) {
+    const auth = { databaseHooks: { session: { create: { before, after } } } };
+    const { change, signUp, whoIs } = await createWorld({ store, auth });
+    await change("acme", { policy: { session: { expiresIn: 600 } } });
+    const jane = await signUp("acme");
+    const { data } = await jane.get<SessionAnswer>("/get-session");
+    const end = new Date(data.session.expiresAt).getTime();
+    expect(end - Date.now(), store.name).toBeLessThanOrEqual(600_000);
+    await change("acme", { endSessions: true });
+    expect(await whoIs(jane), store.name).toBeNull();
+  }
+});
+
 it("a session that hooks give no end ends when the policy says", async () => {
   for (const expiresAt of [undefined, "never"]) {
     const before = async () => ({ data: { expiresAt } });

@@ -1,6 +1,8 @@
 import type { BetterAuthOptions } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
 import { describe, expect, it } from "vitest";
 import { getTenantId, runInTenant } from "../../src/index";
+import { BASE_URL } from "../support/instance";
 import { createWorld, PLACES, passwordOf, shareWorld, type World } from "../support/world";
 
 const world = shareWorld();
@@ -67,6 +69,37 @@ describe("runInTenant()", () => {
     const boom = new Error("boom");
     await expect(inAcme(() => Promise.reject(boom))).rejects.toBe(boom);
     expect(getTenantId()).toBeNull();
+  });
+
+  it("R13: threat: a call of the server's own makes no visitor trusted who comes after it", async () => {
+    let asked: Promise<unknown> | undefined;
+    const after = createAuthMiddleware(async ({ path, request }) => {
+      if (path !== "/ok" || !request) return;
+      asked = api.signUpEmail({ body: newcomer() });
+      await asked.catch(() => {});
+    });
+    const { api, auth, change, ids } = await createWorld({ auth: { hooks: { after } } });
+    await change("acme", { policy: { signUp: "closed" } });
+    const visit = (path: string, init: RequestInit) =>
+      auth.handler(new Request(`${BASE_URL}${path}`, init));
+    const headers = { "content-type": "application/json" };
+    await runInTenant(ids.acme, async () => {
+      expect(await api.signUpEmail({ body: newcomer() })).toHaveProperty("user");
+      const body = JSON.stringify(newcomer());
+      const answer = await visit("/sign-up/email", { method: "POST", headers, body });
+      expect(await answer.json()).toMatchObject({ code: "SIGN_UP_CLOSED" });
+    });
+    await runInTenant(ids.acme, async () => {
+      await api.ok();
+      const call = { body: newcomer(), headers: new Headers() };
+      await expectRejected(api.signUpEmail(call), "SIGN_UP_CLOSED");
+    });
+    // Nor what a hook of theirs calls.
+    await runInTenant(ids.acme, async () => {
+      await api.ok();
+      await visit("/ok", {});
+      await expectRejected(Promise.resolve(asked), "SIGN_UP_CLOSED");
+    });
   });
 
   it("parallel calls stay apart", async () => {
