@@ -1,8 +1,8 @@
 import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
-import { confineAdapter, isConfined, rawAdapter } from "./border/adapter";
-import { type Border, borderOf, isMySQL } from "./border/border";
+import { confineAdapter } from "./border/adapter";
+import { type Border, borderOf, isConfined, isMySQL, rawAdapter } from "./border/border";
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";

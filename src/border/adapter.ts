@@ -11,9 +11,9 @@ import {
   aboveTransaction,
   type Border,
   borderOf,
+  isConfined,
   isInside,
   isMySQL,
-  isOurs,
   isState,
   markOurs,
   needsListHint,
@@ -23,29 +23,14 @@ import {
   tenantClause,
   vouchForUser,
 } from "./border";
-import { isImpersonator, mayUse, noteMissing } from "./sessions";
+import { isImpersonator, mayUse } from "./sessions";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
 type Narrowed<Call> = { call: Call; scope?: Settled; model?: string | undefined };
 type FindOne = Parameters<DBAdapter["findOne"]>[0];
 
 const mysql = lazy(() => import("./mysql"));
-
-const METHODS =
-  "create findOne findMany count update updateMany delete deleteMany consumeOne incrementOne transaction".split(
-    " ",
-  ) as (keyof DBAdapter & string)[];
-
-/** The adapter as it is now, whatever is put in the place of its methods later. */
-export function rawAdapter(adapter: DBAdapter): DBAdapter {
-  const methods = METHODS.map((name) => [name, (adapter[name] as AdapterMethod)?.bind(adapter)]);
-  return { __proto__: adapter, ...Object.fromEntries(methods) };
-}
-
-/** Others may have copied it, or put something over a method of ours. */
-export const isConfined = (adapter: DBAdapter) =>
-  borderOf(adapter) !== undefined &&
-  METHODS.every((name) => isOurs(adapter[name] as AdapterMethod | undefined));
+const severalSessions = lazy(() => import("./several-sessions"));
 
 /**
  * The border: from here on the adapter reads, changes, creates and deletes rows of the confined
@@ -230,7 +215,9 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       narrow(input, async ({ call, scope, model }) => {
         const rows = await raw.findMany<T>(call);
         if (!scope) return rows;
-        if (model === "session") await noteMissing(raw, scope, input, rows as Row[]);
+        if (model === "session" && input.where?.some(({ operator }) => operator === "in")) {
+          await (await severalSessions()).noteMissing(raw, scope, input, rows as Row[]);
+        }
         if (model === "verification" && notes().heldState) return consumeState(input.model, rows);
         return rows.map((row) => admit({ join: input.join, model }, scope, row));
       }),

@@ -1,7 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
-import type { DBTransactionAdapter, Where } from "better-auth/types";
+import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { TenantPolicy } from "../policy";
 import { PLATFORM } from "../schema";
@@ -136,6 +136,22 @@ export function markOurs<M extends object>(methods: M): M {
 
 /** Whether a method is one of ours. One that is not there lets nobody past. */
 export const isOurs = (method: object | undefined) => !method || OURS in method;
+
+const METHODS =
+  "create findOne findMany count update updateMany delete deleteMany consumeOne incrementOne transaction".split(
+    " ",
+  ) as (keyof DBAdapter & string)[];
+
+/** The adapter as it is now, whatever is put in the place of its methods later. */
+export function rawAdapter(adapter: DBAdapter): DBAdapter {
+  const methods = METHODS.map((name) => [name, (adapter[name] as AdapterMethod)?.bind(adapter)]);
+  return { __proto__: adapter, ...Object.fromEntries(methods) };
+}
+
+/** Others may have copied it, or put something over a method of ours. */
+export const isConfined = (adapter: DBAdapter) =>
+  borderOf(adapter) !== undefined &&
+  METHODS.every((name) => isOurs(adapter[name] as AdapterMethod | undefined));
 
 /** On the adapter of a transaction: the one below the border. */
 const BELOW = Symbol.for("better-auth-tenant:below");

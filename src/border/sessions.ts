@@ -1,5 +1,5 @@
 import type { AuthContext } from "better-auth";
-import type { DBTransactionAdapter, Where } from "better-auth/types";
+import type { DBTransactionAdapter } from "better-auth/types";
 import { lazy } from "../framework";
 import {
   adminTarget,
@@ -11,7 +11,7 @@ import {
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
 import { enterTenantOf, isValid, settle } from "../scope/settle";
-import { type Border, belowBorder, isInside, type Row } from "./border";
+import { type Border, belowBorder, type Row } from "./border";
 
 /**
  * Whether a session that was found by its token is good in the running request. In one that names
@@ -119,22 +119,4 @@ export async function readSession(
 function isInDatabase({ options: { secondaryStorage, session } }: AuthContext): boolean {
   if (!secondaryStorage) return true;
   return session?.storeSessionInDatabase === true && !session.preserveSessionInDatabase;
-}
-
-/** Several sessions that are asked for at once: of those not found here, some are good elsewhere. */
-export async function noteMissing(
-  raw: DBTransactionAdapter,
-  scope: Settled,
-  { model, where: asked }: { model: string; where?: Where[] | undefined },
-  found: Row[],
-): Promise<void> {
-  const clause = asked?.find(({ field, operator }) => field === "token" && operator === "in");
-  const here = new Set(found.map(({ token }) => token));
-  const tokens = Array.isArray(clause?.value) ? clause.value.map(String) : [];
-  const value = tokens.filter((token) => !here.has(token));
-  if (!value.length) return;
-  const where = [{ field: "token", operator: "in" as const, value }];
-  for (const row of await raw.findMany<Row>({ model, where })) {
-    if (!isInside(scope, row)) notes().elsewhere.add(String(row.token));
-  }
 }
