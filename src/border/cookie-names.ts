@@ -9,6 +9,7 @@ type Cookies = AuthContext["authCookies"];
  * for the scope of the moment, also where another plugin copies the context.
  */
 export function nameCookiesLate(ctx: AuthContext, { sessionCookies }: ResolvedOptions): void {
+  if (sessionCookies === "per-tenant") nameMadeCookies(ctx);
   const named = new WeakMap<object, Cookies>();
   const isLate = (key: string) => sessionCookies === "per-tenant" || key === ACCOUNT_COOKIE;
   const late = lateNames(ctx.authCookies, isLate);
@@ -23,6 +24,22 @@ export function nameCookiesLate(ctx: AuthContext, { sessionCookies }: ResolvedOp
       named.set(this, lateNames(cookies, isLate));
     },
   });
+}
+
+/**
+ * Cookies of official plugins that belong to a sign-in: the second factor and the device that is
+ * trusted with it, and the challenge of a passkey. Those of an OAuth flow carry their tenant, and
+ * those of an operator are the platform's.
+ */
+const OF_SIGN_IN = /^(?:two_factor|trust_device|better-auth-passkey)$/;
+
+/** The same for cookies that plugins make. */
+function nameMadeCookies(ctx: AuthContext): void {
+  const { createAuthCookie } = ctx;
+  ctx.createAuthCookie = (name, attributes) => {
+    const cookie = createAuthCookie(name, attributes);
+    return OF_SIGN_IN.test(name) ? { ...cookie, name: cookie.name + suffix(cookie.name) } : cookie;
+  };
 }
 
 const LATE = new WeakSet<object>();

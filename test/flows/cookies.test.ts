@@ -1,3 +1,4 @@
+import { twoFactor } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { createSocialWorld, STATE_STRATEGIES } from "../support/social";
 import {
@@ -100,6 +101,34 @@ it("sessionCookies per-tenant: rememberMe false keeps a cookie of each tenant's 
   expect(await world.whoIs(unnamed)).toBeNull();
   const answer = await unnamed.post("/update-user", { name: "Mine" });
   expect(outcome(answer)).toEqual([401, "UNAUTHORIZED"]);
+});
+
+it("sessionCookies per-tenant: second factors of two tenants are asked for side by side, and each trusts its devices", async () => {
+  const world = await createWorld({
+    tenant,
+    plugins: (send) => [
+      twoFactor({ skipVerificationOnEnable: true, otpOptions: { sendOTP: send("second") } }),
+    ],
+  });
+  const people = await world.namesakes();
+  const jar = world.browser();
+  const post = (place: Place, path: string, body: object) =>
+    jar.post<{ twoFactorRedirect?: true }>(path, body, { headers: world.naming(place) });
+  const isAsked = async (place: Place) => {
+    const person = { email: people.email, password: passwordOf(place) };
+    return (await post(place, "/sign-in/email", person)).data.twoFactorRedirect === true;
+  };
+  for (const place of PLACES) {
+    await people[place].post("/two-factor/enable", { password: passwordOf(place) });
+    expect(await isAsked(place)).toBe(true);
+  }
+  for (const place of PLACES) {
+    await post(place, "/two-factor/send-otp", {});
+    const body = { code: world.mails.at(-1)?.code, trustDevice: true };
+    expect(outcome(await post(place, "/two-factor/verify-otp", body))).toEqual([200, undefined]);
+    expect((await world.whoIs(jar, place))?.id).toBe(people[place].id);
+  }
+  for (const place of PLACES) expect(await isAsked(place)).toBe(false);
 });
 
 it.each(STATE_STRATEGIES)(
