@@ -16,6 +16,7 @@ import {
   type Place,
   SUBDOMAINS,
   shareWorld,
+  type World,
   type WorldOptions,
 } from "../support/world";
 
@@ -285,16 +286,17 @@ it.each([
   expect([renamed.status, asked.status, popup.status]).toEqual(statuses);
 });
 
+const asksForReset = (world: World) => async (redirectTo: string) => {
+  const jane = await world.as("jane", "acme");
+  world.mails.length = 0;
+  return jane.post("/request-password-reset", { email: jane.email, redirectTo });
+};
+
 // Every host there is: a mistake, but one that people make.
 describe("R9: addresses in disguise, where everything is trusted", () => {
   const trustedOrigins = ["http://*", "https://*", "http://*:*", "https://*:*"];
   const world = shareWorld(answering(SUBDOMAINS, { baseURL, trustedOrigins }));
-
-  async function ask(redirectTo: string) {
-    const jane = await world.as("jane", "acme");
-    world.mails.length = 0;
-    return jane.post("/request-password-reset", { email: jane.email, redirectTo });
-  }
+  const ask = asksForReset(world);
 
   // A browser takes all of them to Globex; the last one to a tenant which does not exist.
   it.each([
@@ -365,12 +367,7 @@ describe("R9: addresses of any scheme, where the host is trusted", () => {
     "exp://",
   ];
   const world = shareWorld(answering(SUBDOMAINS, { baseURL, trustedOrigins }));
-
-  async function ask(redirectTo: string) {
-    const jane = await world.as("jane", "acme");
-    world.mails.length = 0;
-    return jane.post("/request-password-reset", { email: jane.email, redirectTo });
-  }
+  const ask = asksForReset(world);
 
   it.each([
     "intent://globex.example.com/#Intent;scheme=http;end",
