@@ -6,7 +6,7 @@ import { basename } from "node:path";
  * folder of the same name: the likelier ones first. The first room that a path begins with is its.
  */
 export const ROOMS: Record<string, string[]> = {
-  "src/border/": ["start", "scope", "naming/oauth-state", "tenants", "flows"],
+  "src/border/": ["start", "scope", "copies", "naming/oauth-state", "tenants", "flows"],
   "src/naming/": [
     "scope",
     "routes/sign-in",
@@ -17,7 +17,7 @@ export const ROOMS: Record<string, string[]> = {
     "tenants/status",
     "invitations/accept",
   ],
-  "src/scope/": ["border/reach", "flows/server-code", "naming", "border"],
+  "src/scope/": ["border/reach", "flows/server-code", "copies", "naming", "border"],
   "src/oauth/": ["routes/oauth-configs", "routes/sign-in", "plugins/oauth", "tenants/events"],
   "src/tenants/": ["routes", "enterprise/scim", "faults/deletion"],
   "src/routes/management.ts": ["routes", "tenants", "invitations"],
