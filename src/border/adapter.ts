@@ -181,7 +181,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
   }
 
   /** A row never changes its id or tenant, and no session lasts longer than the policy says. */
-  async function withoutTenant<T extends Row | undefined>(data: T, scope?: Settled, model = "") {
+  async function allowedChange<T extends Row | undefined>(data: T, scope?: Settled, model = "") {
     if (!scope || !data) return data;
     await vouchForUser(getBorder(), raw, scope, data.userId);
     const { tenantId: _, id: __, ...rest } = data;
@@ -227,7 +227,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     update: <T>(input: Parameters<DBAdapter["update"]>[0]) =>
       narrow(input, async ({ call, scope: narrowed, model }) => {
         const scope = narrowed && visitorScope(narrowed, input);
-        const data = await withoutTenant(input.update, scope, model);
+        const data = await allowedChange(input.update, scope, model);
         if (!model || !scope) return raw.update<T>({ ...call, update: data });
         // Who asks for no row in particular gets none: the tenant alone does not ask for one.
         if (input.where.length === 0) return null;
@@ -245,7 +245,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
 
     updateMany: (input) =>
       narrow(input, async ({ call, scope, model }) =>
-        raw.updateMany({ ...call, update: await withoutTenant(input.update, scope, model) }),
+        raw.updateMany({ ...call, update: await allowedChange(input.update, scope, model) }),
       ),
 
     delete: (input) =>
@@ -262,7 +262,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
 
     incrementOne: <T>(input: Parameters<DBAdapter["incrementOne"]>[0]) =>
       narrow(input, async ({ call, scope, model }) => {
-        const set = await withoutTenant(input.set, scope, model);
+        const set = await allowedChange(input.set, scope, model);
         return admit({ model }, scope, await raw.incrementOne<T>({ ...call, set }));
       }),
   };

@@ -191,7 +191,7 @@ export function isState(value: unknown, state: string | undefined): boolean {
 type HasOptions = Pick<DBTransactionAdapter, "options">;
 
 /** Adapters have two words for it. */
-function databaseOf({ options }: HasOptions): string | undefined {
+export function databaseOf({ options }: HasOptions): string | undefined {
   const { type, provider } = (options ?? {}) as { type?: string; provider?: string };
   return type ?? provider;
 }

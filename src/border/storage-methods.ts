@@ -1,4 +1,4 @@
-import { getRequestStateAsyncLocalStorage, runWithRequestState } from "@better-auth/core/context";
+import { getRequestStateAsyncLocalStorage } from "@better-auth/core/context";
 import type { SecondaryStorage } from "better-auth/db";
 import { currentEndpoint } from "../scope/endpoint";
 
@@ -27,9 +27,9 @@ export function replaceMethods(
 /** What a border asks: below all others. */
 export const belowBorders = (storage: Methods) =>
   replaceMethods(storage, (_, method) => async (...args) => {
-    const around = (await getRequestStateAsyncLocalStorage()).getStore();
-    const ask = async () => method.apply(storage, args);
-    return runWithRequestState(new Below(around, currentEndpoint()), ask);
+    const requests = await getRequestStateAsyncLocalStorage();
+    const below = new Below(requests.getStore(), currentEndpoint());
+    return requests.run(below, () => method.apply(storage, args));
   });
 
 const BELOW = Symbol.for("better-auth-tenant:below-border");

@@ -1,5 +1,5 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { borderOf, OF_KEY, type Row } from "../border/border";
+import { borderOf, databaseOf, OF_KEY, type Row } from "../border/border";
 import { refuse } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
@@ -84,9 +84,8 @@ export function whyKeysAreScoped(
   }
   const { generateId } = advanced?.database ?? {};
   const areNumbers = generateId === "serial" || generateId === false;
-  // Adapters have two words for the database. Those two give no number twice.
-  const { type, provider } = (adapter.options ?? {}) as { type?: string; provider?: string };
-  if (areNumbers && !/^(postgres|pg|mysql)/.test(type ?? provider ?? "")) {
+  // Those two give no number twice.
+  if (areNumbers && !/^(postgres|pg|mysql)/.test(databaseOf(adapter) ?? "")) {
     return "would belong to whoever gets the number of a deleted user next, in whichever tenant";
   }
   // Deleting the keys of a tenant's users would delete those of somebody else's organizations.
