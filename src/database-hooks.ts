@@ -52,7 +52,7 @@ function sessionHooks(border: Border) {
       // R14, where the row may never reach the adapter.
       const data = { ...session, tenantId };
       await border.policy.admitRow("session", { ...scope, tenantId }, data, adapter);
-      notes().sessionTokens.set(session.token, {});
+      notes().sessionTokens.set(session.token, { userId: session.userId, tenantId });
       return { data };
     },
     // Refused while the session was on its way: those that are there are being ended.

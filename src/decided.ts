@@ -1,6 +1,6 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { BetterAuthError } from "better-auth";
 import { PLUGIN_ID } from "./constants";
+import { assertResolver } from "./naming/uncalled";
 import type { ResolvedOptions } from "./options";
 import { assertKeysConfined, whyKeysAreScoped } from "./packages/api-key";
 import { confinedModels, type Names, PLUGIN_MODELS, refuse } from "./schema";
@@ -17,7 +17,7 @@ export { findKeyStorages, sessionsOfKeys } from "./packages/api-key";
 const NEED_NO_DECISION = ["two-factor.twoFactor", "jwt.jwks"];
 
 /** Plugins, by id, that work on the platform and in no tenant. mcp() is oauth-provider as well. */
-export const PLATFORM_ONLY = ["oauth-provider"];
+export const PLATFORM_ONLY = ["oauth-provider", "oauth-proxy"];
 
 /** better-auth's own models, which are always confined, and ours, which the border leaves alone. */
 const CORE_MODELS = confinedModels({ scopedModels: [] });
@@ -30,9 +30,8 @@ const OWN_MODELS = ["tenant", "tenantOauthConfig"];
 export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void {
   const { plugins = [] } = ctx.options;
   const others = plugins.filter(({ id }) => id !== PLUGIN_ID);
-  if (plugins.length - others.length > 1) {
-    throw new BetterAuthError("tenantAuth() is installed more than once");
-  }
+  if (plugins.length - others.length > 1) refuse("it is installed more than once. Leave one.");
+  assertResolver(options);
   assertModelsExist(others, options, "scopedModels");
   assertModelsExist(others, options, "sharedModels");
   assertModelsDecided(ctx, others, options);

@@ -16,3 +16,13 @@ export const notATenantId = (given: unknown) =>
   new BetterAuthError(
     `runInTenant() requires the id of a tenant as a non-empty string, not ${typeof given === "string" ? "an empty one" : typeof given}`,
   );
+
+export const notStarted = () =>
+  new BetterAuthError(
+    "tenantAuth() has not started: another plugin has replaced `options` of the context that its init is given. Have that init return what it brings, as { options: { ... } } or { context: { ... } }.",
+  );
+
+export const cannotConfine = () =>
+  new BetterAuthError(
+    "tenantAuth() cannot confine this database adapter, because its methods cannot be replaced. Write: database: (options) => ({ ...adapter(options) })",
+  );

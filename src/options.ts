@@ -115,10 +115,11 @@ export interface TenantAuthOptions {
    */
   reservedSlugs?: string[];
   /**
-   * Hosts that a tenant's OAuth config may point to besides the provider's own public ones: a
-   * GitLab of its own, say. A host stands for its default port, `host:port` for that one, and
-   * `*.example.com` for all below a domain. The server will call them, so name none that a tenant
-   * should not reach.
+   * Hosts that a tenant's OAuth config may point to besides the provider's own public ones (a
+   * GitLab of its own, say), and where identity providers of `sso()` may be. A host stands for its
+   * default port, `host:port` for that one, and `*.example.com` for all below a domain. The server
+   * will call them, so name none that a tenant should not reach. Nobody is sent there with a token:
+   * that is what better-auth's `trustedOrigins` are for.
    * @default []
    */
   trustedProviderHosts?: string[];

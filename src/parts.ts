@@ -1,5 +1,7 @@
 import type { AuthContext } from "better-auth";
 import { PLUGIN_ID } from "./constants";
+import { databaseHooks } from "./database-hooks";
+import { cannotConfine, notStarted } from "./misuse";
 import type { ResolvedOptions } from "./options";
 
 /** Loads what this application needs. The changes themselves cannot wait for it. */
@@ -7,10 +9,11 @@ export async function loadParts(
   { options: { secondaryStorage, plugins, account, session }, logger }: AuthContext,
   { resolveTenantId, sessionCookies }: ResolvedOptions,
 ) {
+  if (!plugins?.some(({ id }) => id === PLUGIN_ID)) throw notStarted();
   // Another plugin may bring what is not there yet.
   const isOpen = plugins?.some(({ id, init }) => id !== PLUGIN_ID && init);
   const has = (ids: string) => plugins?.some(({ id }) => ids.split(" ").includes(id));
-  const [storage, cachedSessions, addresses, cookieNames, enterprise, packages, trace] =
+  const [storage, cachedSessions, addresses, cookieNames, enterprise, packages, trace, back] =
     await Promise.all([
       secondaryStorage || isOpen ? import("./border/storage") : undefined,
       session?.cookieCache || isOpen ? import("./border/cached-sessions") : undefined,
@@ -19,10 +22,15 @@ export async function loadParts(
         ? import("./border/cookie-names")
         : undefined,
       has("sso scim") ? import("./enterprise") : undefined,
-      has("expo electron stripe oauth-provider oauth-proxy") ? import("./packages") : undefined,
+      has("expo electron stripe oauth-provider oauth-proxy oauth-popup")
+        ? import("./packages")
+        : undefined,
       logger.level === "debug" ? import("./naming/trace") : undefined,
+      isOpen ? import("./scope/back") : undefined,
     ]);
   return {
+    cannotConfine,
+    databaseHooks,
     ...storage,
     ...cachedSessions,
     ...addresses,
@@ -30,5 +38,6 @@ export async function loadParts(
     ...enterprise,
     ...packages,
     ...trace,
+    ...back,
   };
 }

@@ -3,6 +3,7 @@ import { closeEndpoint, keepCookiesOfElsewhere } from "./border/cookies";
 import { openSealedToken, sealRedirectedToken } from "./border/links";
 import { isStandIn, PLUGIN_ID } from "./constants";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+import { lazy, silentHook } from "./framework";
 import { enterNamedTenant } from "./naming/enter";
 import { requireTenantId } from "./naming/request";
 import { resolveOptions, type TenantAuthOptions } from "./options";
@@ -33,6 +34,16 @@ import {
 import { type InferredSchema, storedSchema } from "./schema";
 import { start } from "./start";
 
+const misuse = lazy(() => import("./misuse"));
+
+/**
+ * On the plugin as it is listed, in whose place `start.ts` puts another one. Where something has
+ * kept it from that, there is no border, and nobody gets an answer.
+ */
+const refuse = async () => {
+  throw (await misuse()).notStarted();
+};
+
 declare module "@better-auth/core" {
   interface BetterAuthPluginRegistry<AuthOptions, Options> {
     "tenant-auth": { creator: typeof tenantAuth };
@@ -57,6 +68,8 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
     // What is inferred from the schema is what people see: users and sessions with their tenant.
     schema: schema as InferredSchema,
     init: (ctx: AuthContext) => start(ctx, schema, options, hooks),
+    onRequest: refuse,
+    hooks: { before: [{ matcher: () => true, handler: silentHook(refuse) }] },
     endpoints: {
       /** Creates a tenant. For managers. */
       createTenant: createTenantEndpoint(options),

@@ -6,7 +6,6 @@ import { type Border, borderOf, isConfined, isMySQL, rawAdapter } from "./border
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
-import { databaseHooks } from "./database-hooks";
 import type { BeforeHook, OwnHooks } from "./framework";
 import {
   alsoWhereItCame,
@@ -47,7 +46,10 @@ export async function start(
     (await import("./border/mysql")).verifyInsertedRow(ctx.adapter);
   }
   const border = createBorder(ctx, options, policyOf);
-  confineAdapter(ctx.adapter, border);
+  const confine = (own: typeof border) => {
+    if (!confineAdapter(ctx.adapter, own)) throw parts.cannotConfine();
+  };
+  confine(border);
   const enterpriseHooks = parts.confineEnterprise?.(border, options, hooks) ?? hooks;
   const packageHooks = parts.confinePackages?.(border, options, enterpriseHooks) ?? enterpriseHooks;
   const allHooks = parts.traced?.(packageHooks, options) ?? packageHooks;
@@ -57,7 +59,11 @@ export async function start(
     assertDecided(ctx, options);
     keepSignIn(complete);
     const plugins = pluginsAtRunTime(complete, runtime, allHooks).map(sessionsOfKeys);
-    change(ctx, complete, plugins, options, border);
+    if (!isConfined(ctx.adapter)) {
+      const raw = rawAdapter(ctx.adapter as DBAdapter);
+      confine({ ...border, raw: parts.sayingWhereFrom?.(raw) ?? raw });
+    }
+    change(ctx, complete, plugins, options);
     complete.session = parts.labelCachedSessions?.(complete.session, border) ?? complete.session;
     Object.assign(complete, latePolicyOptions(border.policy, complete));
     latePolicyContext(ctx, border.policy);
@@ -72,28 +78,32 @@ export async function start(
     }
     if (parts.trustOwnAddresses) ctx.isTrustedOrigin = parts.trustOwnAddresses(ctx);
   });
-  return { options: { databaseHooks: databaseHooks(border, confinedModels(options)) } };
+  const databaseHooks = parts.databaseHooks(border, confinedModels(options));
+  return { options: { [OURS]: true, databaseHooks } as Pick<BetterAuthOptions, "databaseHooks"> };
 }
+
+/** In the options that better-auth goes on with once our `init` is done, which no plugin sees. */
+const OURS = "better-auth-tenant";
 
 /**
  * Calls back when better-auth assigns the options to its context, which is then a plain property
- * again: better-auth copies the context's properties for each request.
+ * again: better-auth copies the context's properties for each request. A plugin behind ours may
+ * assign the options as well, by handing its whole context back: those are not the last ones, and
+ * lack the mark that we have given to better-auth.
  *
- * Guarded by "better-auth assigns the options of its context once, after all plugins".
+ * Guarded by "better-auth assigns what all plugins have brought, after all of them".
  */
 function whenOptionsAreComplete(ctx: AuthContext, run: (options: BetterAuthOptions) => void): void {
-  const { options } = ctx;
+  let { options } = ctx;
+  const isProperty = { configurable: true, enumerable: true };
   Object.defineProperty(ctx, "options", {
-    configurable: true,
-    enumerable: true,
+    ...isProperty,
     get: () => options,
-    set: (value: BetterAuthOptions) => {
-      Object.defineProperty(ctx, "options", {
-        configurable: true,
-        enumerable: true,
-        writable: true,
-        value,
-      });
+    set: (value: BetterAuthOptions & { [OURS]?: true | undefined }) => {
+      options = value;
+      if (!value[OURS]) return;
+      value[OURS] = undefined;
+      Object.defineProperty(ctx, "options", { ...isProperty, writable: true, value });
       run(value);
     },
   });
@@ -105,11 +115,7 @@ function change(
   complete: BetterAuthOptions,
   plugins: BetterAuthPlugin[],
   options: ResolvedOptions,
-  border: Border,
 ): void {
-  if (!isConfined(ctx.adapter)) {
-    confineAdapter(ctx.adapter, { ...border, raw: rawAdapter(ctx.adapter as DBAdapter) });
-  }
   sealPluginLinks(ctx, complete);
   const { hooks, rateLimit } = complete;
   Object.assign(complete, sealLinks(ctx, complete), {

@@ -1,6 +1,6 @@
 import { createAuthMiddleware } from "better-auth/api";
 import type { SecondaryStorage } from "better-auth/db";
-import { magicLink } from "better-auth/plugins";
+import { jwt, magicLink } from "better-auth/plugins";
 import type { DBAdapter } from "better-auth/types";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { getTenantId, runInTenant, tenantAuth } from "../src/index";
@@ -10,6 +10,7 @@ import {
   type Copy,
   cleanUpCopies,
   createInstance,
+  createPlainInstance,
   type Instance,
   type InstanceOptions,
   PASSWORD,
@@ -22,6 +23,7 @@ import {
   EMAIL,
   expectRefused,
   expectSessionsApart,
+  type WorldOptions,
 } from "./support/world";
 
 cleanUpCopies();
@@ -248,6 +250,67 @@ describe("two instances over one", () => {
       // Its session alone says where it belongs, and that is asked after the hook.
       expect((await jane.fork({}).get("/list-sessions")).status).toBe(200);
       expect(await ask.mock.results[0]?.value).toMatchObject([{ email: "new@example.com" }]);
+    });
+
+    type Ask = () => Promise<void>;
+    const transactional = (ask: Ask): WorldOptions => ({
+      auth: { databaseHooks: { user: { create: { before: ask } } } },
+    });
+    it.each<[string, (ask: Ask) => WorldOptions]>([
+      ["before an endpoint", (ask) => ({ auth: { hooks: { before: createAuthMiddleware(ask) } } })],
+      ["after an endpoint", (ask) => ({ auth: { hooks: { after: createAuthMiddleware(ask) } } })],
+      ["in its transaction", transactional],
+      ["in its resolver", (ask) => ({ tenant: { resolveTenantId: () => ask() as never } })],
+      ["in a transaction, without our plugin", transactional],
+    ])("%s is done there, and nothing of it here", async (moment, hooked) => {
+      const plugins = [jwt()];
+      const other = await createWorld({ auth, plugins });
+      let isDue = false;
+      const ask = async () => {
+        if (!isDue) return;
+        isDue = false;
+        const { api, context, ids } = other;
+        const { id: tenantId } = await api.createTenant({ body: { name: "New", slug: "new" } });
+        await api.updateTenant({ body: { tenantId: ids.globex, name: "Changed" } });
+        const config = { providerId: "google", clientId: "id", clientSecret: "secret" };
+        await api.registerTenantOAuthConfig({ body: { tenantId, ...config } });
+        await api.deleteTenant({ body: { tenantId: ids.acme } });
+        await api.signUpEmailTenant({ body: { tenantId, ...person() } });
+        await api.signUpEmail({ body: person() });
+        await (api as unknown as { getJwks: Ask }).getJwks();
+        const somebody = { name: "X", email: "internal@example.com" };
+        await context.internalAdapter.createUser(somebody, { method: "email" } as never);
+      };
+      const options = hooked(ask);
+      const database = await openDatabase();
+      const given = { ...auth, ...options.auth };
+      if (moment.includes("without")) {
+        const { auth: plain } = await createPlainInstance(database, given, plugins);
+        isDue = true;
+        await plain.api.signUpEmail({ body: person("here@example.com") });
+      } else {
+        const asking = await createWorld({ ...options, auth: given, database, plugins });
+        isDue = true;
+        await asking.touchesOnly("acme", () => asking.signUp("acme", "here@example.com"));
+        expect([await asking.rows("tenant"), await asking.rows("tenantOauthConfig")]).toEqual([
+          2, 0,
+        ]);
+      }
+      expect(await database.query(`select email from "user"`)).toEqual([
+        { email: "here@example.com" },
+      ]);
+      expect(await database.query("select * from jwks")).toEqual([]);
+      const read = (sql: string) => other.database.query(sql);
+      expect(await read("select name from tenant order by id")).toEqual([
+        { name: "Changed" },
+        { name: "New" },
+      ]);
+      expect(await read(`select email, "tenantId" from "user" order by id`)).toEqual([
+        { email: EMAIL, tenantId: "3" },
+        { email: EMAIL, tenantId: "" },
+        { email: "internal@example.com", tenantId: "" },
+      ]);
+      expect([await other.rows("jwks"), await other.rows("tenantOauthConfig")]).toEqual([1, 1]);
     });
 
     it("in its resolver goes by the other one's resolver as well", async () => {

@@ -1,6 +1,13 @@
 import { apiKey } from "@better-auth/api-key";
-import { tryGetCurrentAuthEndpointContext } from "@better-auth/core/context";
+import {
+  getCurrentAdapter,
+  getCurrentDBAdapterAsyncLocalStorage,
+  queueAfterTransactionHook,
+  runWithTransaction,
+  tryGetCurrentAuthEndpointContext,
+} from "@better-auth/core/context";
 import { passkey } from "@better-auth/passkey";
+import { sso } from "@better-auth/sso";
 import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "better-auth";
 import {
   APIError,
@@ -24,8 +31,11 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { tenantAuth } from "../src/index";
 import { DEFAULT_SECRET } from "../src/oauth/log-lines";
 import { ADMIN_ENDPOINTS } from "../src/scope/endpoint";
+import { createSamlProvider } from "../src/testing/saml";
+import { oidc, samlRegistration } from "./enterprise/world";
 import type { Browser } from "./support/browser";
 import { createDatabase } from "./support/database";
+import { startIdentityProvider } from "./support/identity-provider";
 import { createInstance, createPlainInstance, PASSWORD } from "./support/instance";
 import { mapStorage } from "./support/stores";
 
@@ -95,31 +105,65 @@ it("a hook that asks for a session runs an endpoint on the context of the reques
   expect(seen).toEqual([true, true, 1, null, 1, []]);
 });
 
-it("better-auth assigns the options of its context once, after all plugins", async () => {
-  const seen: string[] = [];
+it("a current adapter that is hidden is none, and its transaction is over", async () => {
+  const { adapter } = await (await plain()).auth.$context;
+  const { adapter: other } = await (await plain()).auth.$context;
+  await runWithTransaction(adapter, async () => {
+    const current = (await getCurrentDBAdapterAsyncLocalStorage()).getStore() ?? {};
+    const isSeen = { adapter: { get: () => undefined }, isTransactionActive: { get: () => false } };
+    expect(await getCurrentAdapter(other)).not.toBe(other);
+    Object.defineProperties(current, isSeen);
+    expect(await getCurrentAdapter(other)).toBe(other);
+    const hook = vi.fn();
+    await queueAfterTransactionHook(hook);
+    expect(hook).toHaveBeenCalledOnce();
+    await runWithTransaction(other, async () => {
+      expect(await getCurrentAdapter(adapter)).not.toBe(adapter);
+    });
+  });
+});
+
+it("better-auth assigns what all plugins have brought, after all of them", async () => {
+  const seen: unknown[] = [];
+  const brings = (id: string): BetterAuthPlugin => ({
+    id,
+    init: (ctx) => {
+      // What plugins before it have brought is in none of the options that a plugin sees.
+      seen.push([id, Object.keys(ctx.options).filter((key) => key.startsWith("mark"))]);
+      return { context: { ...ctx }, options: { [`mark-${id}`]: true } };
+    },
+  });
   const watch: BetterAuthPlugin = {
     id: "watch",
     init: (ctx) => {
       let { options } = ctx;
-      Object.defineProperty(ctx, "options", {
-        get: () => options,
-        set: (value) => {
-          seen.push("assigned");
-          options = value;
-        },
-      });
+      const set = (value: object) => {
+        options = value;
+        seen.push(["assigned", Object.keys(value).filter((key) => key.startsWith("mark"))]);
+      };
+      Object.defineProperty(ctx, "options", { get: () => options, set, enumerable: true });
     },
   };
-  const brings = (id: string): BetterAuthPlugin => ({
-    id,
-    init: () => {
-      seen.push(id);
-      return { options: { appName: id } };
-    },
-  });
   const { auth } = await plain({ plugins: [brings("a"), watch, brings("b")] });
   await auth.$context;
-  expect(seen).toEqual(["a", "b", "assigned"]);
+  expect(seen.slice(0, 3)).toEqual([
+    ["a", []],
+    ["b", []],
+    ["assigned", []],
+  ]);
+  const [name, marks] = seen[3] as [string, string[]];
+  expect([name, marks.sort(), seen.length]).toEqual(["assigned", ["mark-a", "mark-b"], 4]);
+});
+
+it("what better-auth knows of a request is in three storages", async () => {
+  const { browser } = await plain();
+  await browser.post("/sign-up/email", somebody());
+  const known = globalThis as { [key: symbol]: { context: object } | undefined };
+  expect(Object.keys(known[Symbol.for("better-auth:global")]?.context ?? {}).sort()).toEqual([
+    "adapterAsyncStorage",
+    "endpointContextAsyncStorage",
+    "requestStateAsyncStorage",
+  ]);
 });
 
 it("a hook may be a plain function: one that answers nothing lets the request pass", async () => {
@@ -278,6 +322,46 @@ it("better-auth signs the cookie of a state with the secret alone", async () => 
   const cookie = browser.cookies.get(createAuthCookie("state").name) ?? "";
   const signature = await makeSignature(state, secret);
   expect(decodeURIComponent(cookie)).toBe(`${state}.${signature}`);
+});
+
+it("sso() asks about endpoints of providers without settings, and about pages with them", async () => {
+  const provider = await startIdentityProvider();
+  const PAGE = "https://pages.example/page";
+  const [about, pages] = [new Set<string>(), new Set<string>()];
+  const listening: BetterAuthPlugin = {
+    id: "listening",
+    init(ctx) {
+      const { isTrustedOrigin } = ctx;
+      ctx.isTrustedOrigin = function (address, settings) {
+        const path = tryGetCurrentAuthEndpointContext()?.path ?? "before all endpoints";
+        if (settings) pages.add(`${path} ${address}`);
+        else about.add(`${path} ${new URL(address).origin}`);
+        return isTrustedOrigin.call(this, address, settings);
+      };
+    },
+  };
+  const { browser } = await plain({
+    plugins: [sso(), listening],
+    trustedOrigins: [provider.issuer, new URL(PAGE).origin],
+  });
+  provider.addPerson("ada");
+  await browser.post("/sign-up/email", somebody());
+  await browser.post("/sso/register", oidc(provider, "okta"));
+  const { oidcConfig } = oidc(provider, "okta");
+  await browser.post("/sso/update-provider", { providerId: "okta", oidcConfig });
+  const body = { providerId: "okta", callbackURL: PAGE };
+  const { data } = await browser.post<{ url: string }>("/sign-in/sso", body);
+  const back = await browser.get(await provider.authorize(data.url, "ada"));
+  expect(back.location).toBe(PAGE);
+  const idp = await createSamlProvider("https://idp.example");
+  await browser.post("/sso/register", samlRegistration("saml", idp));
+  await browser.get("/sso/saml2/sp/acs/saml", { query: { RelayState: PAGE } });
+  const asking = ["sso/register", "sso/update-provider", "sign-in/sso", "sso/callback/:providerId"];
+  expect([...about]).toEqual(asking.map((path) => `/${path} ${provider.issuer}`));
+  expect([...pages]).toEqual([
+    `before all endpoints ${PAGE}`,
+    `/sso/saml2/sp/acs/:providerId ${PAGE}`,
+  ]);
 });
 
 it("better-auth makes its sign-in without knowing anything of the instance", () => {

@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import * as client from "../src/client";
-import { TENANT_AUTH_ERROR_CODES, type TenantAuthOptions, tenantAuth } from "../src/index";
+import {
+  byDomain,
+  bySlug,
+  bySubdomain,
+  TENANT_AUTH_ERROR_CODES,
+  type TenantAuthOptions,
+  tenantAuth,
+} from "../src/index";
 import { createInstance } from "./support/instance";
 import { createWorld } from "./support/world";
 
@@ -63,9 +70,17 @@ describe("mistakes in the options show when the plugin is built", () => {
   });
 });
 
+it.each([bySlug, bySubdomain, byDomain])(
+  "does not start with a resolver that nobody made: %o",
+  async (maker) => {
+    const start = createWorld({ tenant: { resolveTenantId: maker as never } });
+    await expect(start).rejects.toThrow(`Call it: ${maker.name}(`);
+  },
+);
+
 it("cannot be installed twice", async () => {
   const start = createInstance({ arrange: (ours, others) => [ours, ...others, tenantAuth()] });
-  await expect(start).rejects.toThrow(/tenantAuth\(\) is installed more than once/);
+  await expect(start).rejects.toThrow(/tenantAuth\(\): it is installed more than once/);
 });
 
 it("error codes are the same everywhere, each with its name and a message", async () => {

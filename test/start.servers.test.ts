@@ -20,7 +20,7 @@ import { tanstackStartCookies } from "better-auth/tanstack-start";
 import { tanstackStartCookies as tanstackSolidCookies } from "better-auth/tanstack-start/solid";
 import { describe, expect, it } from "vitest";
 import { getTenantId, runInTenant } from "../src/index";
-import { type InstanceOptions, PASSWORD } from "./support/instance";
+import { createInstance, type InstanceOptions, PASSWORD } from "./support/instance";
 import { combine, ORDERS, SHUFFLED, sample } from "./support/matrix";
 import { CACHES, mapStorage, SORTS, type Store } from "./support/stores";
 import {
@@ -130,12 +130,29 @@ it("R5, R11: cached cookies that jwt signs stay apart, ours last", async () => {
   await expectSessionsApart(await createWorld({ plugins, arrange, store: CACHES[1] as Store }));
 });
 
+function assign(ctx: AuthContext, options: AuthContext["options"]): void {
+  ctx.options = options;
+}
+
+/** What an `init` may do with the options of the context that it is given. */
+const HANDED_BACK: [what: string, init: (ctx: AuthContext) => unknown][] = [
+  ["its context", (context) => ({ context })],
+  ["a copy of its context", (ctx) => ({ context: { ...ctx, mine: 1 } })],
+  ["options in a context", ({ options }) => ({ context: { options: { ...options } } })],
+  ["nothing, and assigns options", (ctx) => assign(ctx, { ...ctx.options })],
+];
+
 describe.each(SIDES)("R11: a plugin %s whose init brings", (_, arrange) => {
   const tenant = { keepEmailGloballyUnique: true };
 
   it("a session.cookieCache: sessions stay apart", async () => {
     const plugins = [bringing({ session: CACHES[0]?.session ?? {} })];
     await expectSessionsApart(await createWorld({ arrange, tenant, plugins }));
+  });
+
+  it.each(HANDED_BACK)("%s: sessions stay apart", async (_, init) => {
+    const plugins = ["one", "two"].map((id) => ({ id, init }) as BetterAuthPlugin);
+    await expectSessionsApart(await createWorld({ arrange, plugins, store: CACHES[0] as Store }));
   });
 
   it("a secondaryStorage: sessions and one-time codes stay apart", async () => {
@@ -206,6 +223,48 @@ describe.each(SIDES)("R11: a plugin %s whose init brings", (_, arrange) => {
     expect((await world.rowsIn("acme", "user")).map(({ id }) => id)).not.toContain(person.id);
   });
 });
+
+const define = (ctx: AuthContext, property: PropertyDescriptor) =>
+  void Object.defineProperty(ctx, "options", { ...property, configurable: true });
+
+/** What keeps us from being told of the last options. */
+const TAKEN_AWAY: [
+  what: string,
+  said: RegExp,
+  init: (ctx: AuthContext) => unknown,
+  first?: true,
+][] = [
+  ["defines options", /not started/, (ctx) => define(ctx, { value: 0, writable: true })],
+  ["defines them for good", /read only/, (ctx) => define(ctx, { value: ctx.options })],
+  ["computes them", /only a getter/, (ctx) => define(ctx, { get: () => ({}), set: undefined })],
+  ["swallows them", /not started/, (ctx) => swallow(ctx)],
+  ["freezes its context", /read only/, (ctx) => void Object.freeze(ctx)],
+  ["seals its context", /redefine/, (ctx) => void Object.seal(ctx)],
+  ["hides plugins", /not started/, (ctx) => assign(ctx, { ...ctx.options, plugins: [] }), true],
+  ["takes us out", /not started/, ({ options }) => takeOut(options), true],
+];
+
+function swallow(ctx: AuthContext): void {
+  const { options } = ctx;
+  define(ctx, { get: () => ({ ...options }), set: () => {} });
+}
+
+function takeOut(options: AuthContext["options"]): void {
+  options.plugins = options.plugins?.filter(({ id }) => id !== "tenant-auth");
+}
+
+it.each(TAKEN_AWAY)(
+  "R11: where a plugin %s, nobody gets an answer",
+  async (_, said, init, first) => {
+    const [, arrange] = SIDES[first ? 0 : 1] as (typeof SIDES)[number];
+    const plugins = [{ id: "other", init: init as BetterAuthPlugin["init"] } as BetterAuthPlugin];
+    const start = () => createInstance({ arrange, plugins });
+    const headers = new Headers();
+    await expect(start().then(({ api }) => api.getSession({ headers }))).rejects.toThrow(said);
+    const visit = start().then(({ browser }) => browser().get("/get-session"));
+    await expect(visit).rejects.toThrow(said);
+  },
+);
 
 /** The names in an answer, in their order, objects inside included. */
 const keys = (value: unknown): unknown =>

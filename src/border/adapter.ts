@@ -1,9 +1,8 @@
-import { BetterAuthError } from "better-auth";
 import { isAPIError } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import { lazy } from "../framework";
 import { PLATFORM } from "../schema";
-import { apart, isAskedByAnother, settledScope } from "../scope/endpoint";
+import { FROM, type Here, runAsOwn, settledScope } from "../scope/endpoint";
 import { getTenantId, markInstance, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
@@ -29,6 +28,7 @@ type TableCall = { model: string; where?: Where[] | undefined; join?: object | u
 type Narrowed<Call> = { call: Call; scope?: Settled; model?: string | undefined };
 type FindOne = Parameters<DBAdapter["findOne"]>[0];
 
+const back = lazy(() => import("../scope/back"));
 const mysql = lazy(() => import("./mysql"));
 const severalSessions = lazy(() => import("./several-sessions"));
 
@@ -36,41 +36,43 @@ const severalSessions = lazy(() => import("./several-sessions"));
  * The border: from here on the adapter reads, changes, creates and deletes rows of the confined
  * models in the scope of the running request only (R3, R4). The adapter is changed in place, not
  * wrapped, for two reasons: plugins whose `init` ran before ours may hold on to it, and
- * better-auth's check of the database schema is registered for this very object.
+ * better-auth's check of the database schema is registered for this very object. Answers whether
+ * that was possible.
  */
-export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAdapter }): void {
+export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAdapter }): boolean {
   // Instances that are made from one adapter object share its border: the newest is in charge, and
   // what was confined before it stays so.
   if (isConfined(adapter)) {
     const before = (borderOf(adapter) as Border).confinedModel;
     const { confinedModel } = border;
     border.confinedModel = (name) => confinedModel(name) ?? before(name);
-    return void setBorder(adapter, border);
+    setBorder(adapter, border);
+    return true;
   }
   const { raw } = border;
   const current = () => borderOf(adapter) ?? border;
   const methods = {
     ...guarded(raw, current),
-    transaction: <R>(run: (inner: DBTransactionAdapter) => Promise<R>) =>
-      raw.transaction((inner) => {
+    transaction: async <R>(run: (inner: DBTransactionAdapter) => Promise<R>) => {
+      const here = (await back()).returnHere();
+      return raw.transaction((inner) => {
         // Adapters without transactions hand themselves in, and that is the confined one already.
-        if (inner === adapter || inner === raw) return run(adapter);
+        if (inner === adapter || inner === raw) return here(() => run(adapter));
         const confined = aboveTransaction(inner, current());
         // One inside of another is a part of it: better-auth's own would be past the border.
         const transaction = (nested: typeof run) => nested(confined);
-        return run(Object.assign(confined, guarded(inner, current, confined), { transaction }));
-      }),
+        Object.assign(confined, guarded(inner, current, confined), { transaction });
+        return here(() => run(confined));
+      });
+    },
   };
   try {
     markInstance(adapter);
     Object.assign(setBorder(adapter, border), markOurs(methods));
   } catch {
-    // Said below.
+    // The answer says it.
   }
-  if (isConfined(adapter)) return;
-  throw new BetterAuthError(
-    "tenantAuth() cannot confine this database adapter, because its methods cannot be replaced. Write: database: (options) => ({ ...adapter(options) })",
-  );
+  return isConfined(adapter);
 }
 
 type Methods = Omit<DBTransactionAdapter, "id" | "options">;
@@ -84,10 +86,12 @@ function guarded(
   const methods = Object.entries(confinedMethods(raw, current));
   const entries = methods.map(([name, run]: [string, AdapterMethod]) => [
     name,
-    (call: never) => {
+    (call: { [FROM]?: Here }) => {
       const { ctx, policy } = current();
-      const go = () => policy.guard(name, call, run, raw, transaction) ?? run(call);
-      return isAskedByAnother(ctx) ? apart().then(({ runApart }) => runApart(ctx, go)) : go();
+      const go = () =>
+        policy.guard(name, call as never, run, raw, transaction) ?? run(call as never);
+      const start = () => runAsOwn(ctx, go);
+      return call[FROM]?.(start) ?? start();
     },
   ]);
   return Object.fromEntries(entries);
@@ -146,8 +150,9 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     if (!session) return null;
     const user = session.user as Row | undefined;
     if (!(await mayUse(getBorder(), session, user, raw))) return null;
-    notes().sessionTokens.set(String(session.token), {});
-    const home = settled(session.tenantId ?? null);
+    const { token, userId, tenantId = null } = session;
+    notes().sessionTokens.set(String(token), { userId: String(userId), tenantId });
+    const home = settled(tenantId);
     return admit({ join: input.join, model: "session" }, home, session);
   }
 

@@ -1,13 +1,9 @@
-import {
-  getCurrentAdapter,
-  getCurrentDBAdapterAsyncLocalStorage,
-  runWithTransaction,
-} from "@better-auth/core/context";
+import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { notes } from "../scope/scope";
+import { currentTransaction, notes } from "../scope/scope";
 import { settle } from "../scope/settle";
 import type { Border, Row } from "./border";
 import { isTrusted } from "./trusted";
@@ -40,11 +36,12 @@ export async function keepAdmin<T>(
   if (since === undefined) return run(adapter);
   const runChecked = async (adapter: DBTransactionAdapter) => {
     await lockTenant(adapter, tenantId, since);
-    await assertOneIsLeft(adapter, roles, change);
+    const isBarred = ({ id }: Row) => border.isBarred?.(tenantId, String(id), adapter);
+    await assertOneIsLeft(adapter, roles, change, isBarred);
     return run(adapter);
   };
   // Whoever waits inside a transaction may have what the one before is waiting for.
-  if (adapter !== ctx.adapter || (await hasTurn())) return runChecked(adapter);
+  if (adapter !== ctx.adapter || hasTurn()) return runChecked(adapter);
   return inTurn(ctx, tenantId, () =>
     runWithTransaction(ctx.adapter, () =>
       holdingTurn(async () => runChecked(await getCurrentAdapter(ctx.adapter))),
@@ -58,15 +55,15 @@ export async function keepAdmin<T>(
  * has, it would wait for ever, and so would everybody behind it.
  */
 const withTurn = new WeakSet<object>();
-const currentTransaction = async () => (await getCurrentDBAdapterAsyncLocalStorage()).getStore();
 
-async function hasTurn(): Promise<boolean> {
-  const transaction = await currentTransaction();
-  return transaction !== undefined && withTurn.has(transaction);
+function hasTurn(): boolean {
+  const transaction = currentTransaction();
+  // Without an adapter it is one of another instance.
+  return transaction?.adapter !== undefined && withTurn.has(transaction);
 }
 
 async function holdingTurn<T>(run: () => Promise<T>): Promise<T> {
-  const transaction = (await currentTransaction()) ?? {};
+  const transaction = currentTransaction() ?? {};
   withTurn.add(transaction);
   try {
     return await run();
@@ -141,17 +138,21 @@ async function assertOneIsLeft(
   adapter: DBTransactionAdapter,
   roles: string[],
   { where, update }: Change,
+  isBarred: (admin: Row) => Promise<boolean> | undefined,
 ): Promise<void> {
   const admins = await findAdmins(adapter, roles);
   if (!admins.length || (update && isAdmin(update, roles))) return;
   const changed = await adapter.findMany<Row>({ model: "user", where, select: ["id"], limit: ALL });
   // Somebody may be on their way out while a hook changes the next one.
   const leaving = new Set([...changed.map(({ id }) => id), notes().leaving]);
-  if (!changed.length || admins.some(({ id }) => !leaving.has(id))) return;
+  const left = admins.filter(({ id }) => !leaving.has(id));
+  if (!changed.length || left.length === admins.length) return;
+  // Whom a directory has deactivated is no help to the tenant.
+  for (const admin of left) if (!(await isBarred(admin))) return;
   throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.LAST_ADMIN);
 }
 
-/** The tenant's administrators who can sign in. */
+/** The tenant's administrators who are not banned. */
 async function findAdmins(adapter: DBTransactionAdapter, roles: string[]): Promise<Row[]> {
   const where = roles.map((value) => ({
     field: "role",

@@ -7,7 +7,7 @@ import type { TenantPolicy } from "../policy";
 import { PLATFORM } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
 import type { SessionRow } from "../scope/scope";
-import { notes, type Settled } from "../scope/scope";
+import { instanceOf, markInstance, notes, type Settled } from "../scope/scope";
 import type { ReadSession } from "../scope/settle";
 
 /** A row as the border sees it. */
@@ -44,7 +44,7 @@ export interface Border {
   /** Whether a session that was just stored must not be, and why. */
   secondLook?: (session: SessionRow) => Promise<Error | undefined>;
   /** Whether the tenant's directory lets somebody sign in no more. Asks the database each time. */
-  isBarred?: (tenantId: string, userId: string) => Promise<boolean>;
+  isBarred?: (tenantId: string, userId: string, adapter?: DBTransactionAdapter) => Promise<boolean>;
 }
 
 interface IdentityProviders {
@@ -52,6 +52,8 @@ interface IdentityProviders {
   offered(tenantId: string): Promise<{ id: string }[]>;
   /** The ids of these, and of those that the application has for everybody. */
   usable(tenantId: string): Promise<Set<string>>;
+  /** Whether what is marked as good once, with this value, is of such a provider, and no tenant's. */
+  isSharedMark(value: unknown): boolean;
   /** Encrypts their secrets anew with the newest of the framework's secrets. */
   rotateSecrets(): Promise<Rotated>;
 }
@@ -157,17 +159,10 @@ export const isConfined = (adapter: DBAdapter) =>
 const BELOW = Symbol.for("better-auth-tenant:below");
 
 /** Puts the border around the adapter of a transaction. */
-export const aboveTransaction = (inner: DBTransactionAdapter, border: Border) =>
-  Object.assign(setBorder<DBTransactionAdapter>(Object.create(inner), border), { [BELOW]: inner });
-
-/**
- * The current adapter is that of the instance whose request it is. What another instance is asked
- * meanwhile, it must not remember of its tenants.
- */
-export async function ownAdapter({ adapter }: AuthContext): Promise<DBTransactionAdapter> {
-  const current = await getCurrentAdapter(adapter);
-  const border = borderOf(current);
-  return border && border !== borderOf(adapter) ? adapter : current;
+export function aboveTransaction(inner: DBTransactionAdapter, border: Border) {
+  const above = setBorder<DBTransactionAdapter>(Object.create(inner), border);
+  markInstance(above, instanceOf(border.ctx.adapter));
+  return Object.assign(above, { [BELOW]: inner });
 }
 
 /**
@@ -175,7 +170,8 @@ export async function ownAdapter({ adapter }: AuthContext): Promise<DBTransactio
  * database may have no second connection to ask.
  */
 export async function belowBorder({ ctx, raw }: Border): Promise<DBTransactionAdapter> {
-  return ((await ownAdapter(ctx)) as { [BELOW]?: DBTransactionAdapter })[BELOW] ?? raw;
+  const current = await getCurrentAdapter(ctx.adapter);
+  return (current as { [BELOW]?: DBTransactionAdapter })[BELOW] ?? raw;
 }
 
 /** Whether a stored verification is the OAuth state that the callback came back with. */

@@ -34,6 +34,18 @@ export async function refuseEmailTakenElsewhere(
 }
 
 /**
+ * Words of PostgreSQL and of Prisma for a value that is none of the column's type, or too large. The
+ * others compare what they can make of it, and whoever reads a row compares again.
+ */
+const NO_SUCH_VALUE = ["22P02", "22003", "P2007", "P2023"];
+
+/** For a row that was asked for by its id: one that cannot be is one that nobody has. */
+export function orNobody(error: unknown): null {
+  if (NO_SUCH_VALUE.includes(rootCause(error).code ?? "")) return null;
+  throw error;
+}
+
+/**
  * What the database refuses, in words of ours where it is not the server's fault.
  *
  * What is unique at large may be taken where nobody here can see it. That is a matter of the value

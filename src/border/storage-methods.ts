@@ -1,6 +1,6 @@
-import { getRequestStateAsyncLocalStorage } from "@better-auth/core/context";
 import type { SecondaryStorage } from "better-auth/db";
 import { currentEndpoint } from "../scope/endpoint";
+import { storages } from "../scope/scope";
 
 /*
  * The methods of a storage, which are replaced in place. A storage may be a copy of one that another
@@ -27,7 +27,7 @@ export function replaceMethods(
 /** What a border asks: below all others. */
 export const belowBorders = (storage: Methods) =>
   replaceMethods(storage, (_, method) => async (...args) => {
-    const requests = await getRequestStateAsyncLocalStorage();
+    const { storage: requests } = storages();
     const below = new Below(requests.getStore(), currentEndpoint());
     return requests.run(below, () => method.apply(storage, args));
   });

@@ -1,14 +1,13 @@
-import { getCurrentAdapter } from "@better-auth/core/context";
 import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { SecondaryStorage } from "better-auth/db";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
-import type { SessionRow } from "../scope/scope";
 import { notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
   type Border,
+  belowBorder,
   borderOf,
   isOurs,
   isState,
@@ -19,26 +18,18 @@ import {
   vouchForUser,
 } from "./border";
 import { isImpersonator, mayUse } from "./sessions";
+import {
+  admittedIn,
+  EMPTY,
+  isPlain,
+  type Opened,
+  open,
+  type SessionValue,
+  sessionIn,
+  verificationIn,
+  withLabel,
+} from "./storage-labels";
 import { belowBorders, isBelow, METHODS, type Methods, replaceMethods } from "./storage-methods";
-
-/**
- * R10: what a tenant keeps in secondary storage carries a label of ours around the value, whatever
- * the value looks like. A value without a label was there before us, or is the platform's.
- */
-interface Label {
-  tenantId: string;
-  /** When the tenant was created: a number may be given to a second tenant. */
-  since: string;
-  /** True for a session, which is stored under its token alone. */
-  session?: boolean;
-}
-
-interface Opened {
-  label?: Label | undefined;
-  value: unknown;
-}
-
-const LABEL = "tenantAuth";
 
 /** What is kept of somebody's sessions, under their id; the second by newer better-auth. */
 const OF_USER = /^(?:active-sessions|revoked-sessions-before)-(.+)/s;
@@ -116,56 +107,65 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
   async function locate(key: string): Promise<{ at: string; value: unknown } | undefined> {
     const plain = mayBeSession(key) ? open(await raw.get(key)) : EMPTY;
     if (plain.value != null) {
-      if (await isVisible(key, plain)) return { at: key, value: plain.value };
+      if (await isVisible(key, plain, false)) return { at: key, value: plain.value };
       if (plain.label) return undefined;
     }
     const scope = await scopeOf(key);
     const at = keyIn(scope, key);
     // Without a label and not visible: a session that a tenant left there before there were labels.
     if (at === key && plain.value != null) return undefined;
-    const { label, value } = open(await raw.get(at));
-    return (await isOf(scope, label)) ? { at, value } : undefined;
+    const own = open(await raw.get(at));
+    if (!(await isOf(scope, own.label))) return undefined;
+    // Whoever asks may be about to take it for a session.
+    if (sessionIn(own.value) && !(await isVisible(key, own, true))) return undefined;
+    return { at, value: own.value };
   }
 
-  /** Whether something that is stored under a token alone may be seen: a session mostly. */
-  async function isVisible(key: string, { label, value }: Opened): Promise<boolean> {
-    const { session, user } = sessionIn(value);
-    if (!session) return label === undefined && (await scopeOfRequest()).tenantId === null;
-    if (!label && (session.tenantId || user?.tenantId)) return false;
-    const border = currentBorder();
+  /** Whether a session may be seen, or something else that is stored under a key alone. */
+  async function isVisible(key: string, opened: Opened, hasOwnEntry: boolean): Promise<boolean> {
+    const { label, value } = opened;
+    if (!sessionIn(value)) return label === undefined && (await scopeOfRequest()).tenantId === null;
+    const { session, user } = admittedIn(opened) ?? {};
+    if (!session) return false;
     const tenantId = label?.tenantId ?? null;
     if (label && !(await isOf(settled(label.tenantId), label))) return false;
-    if (!(await mayUse(border, { ...session, token: key, tenantId }, user))) return false;
-    notes().sessionTokens.set(key, { ...session, tenantId });
+    const found = { ...session, token: key, tenantId };
+    if (!(await mayUse(currentBorder(), found, user))) return false;
+    notes().sessionTokens.set(key, { ...session, tenantId, hasOwnEntry });
     return true;
   }
 
-  async function isOf({ tenantId }: Settled, label: Label | undefined): Promise<boolean> {
+  async function isOf({ tenantId }: Settled, label: Opened["label"]): Promise<boolean> {
     if (tenantId === null || !label) return tenantId === null && !label;
     if (label.tenantId !== tenantId) return false;
     return label.since === (notes().sweeping ?? (await currentBorder().tenantSince(tenantId)));
   }
 
   /**
-   * R8, R14: hooks that run after ours may have changed the session, and it may never reach the
-   * adapter. One that is written without being prolonged keeps its end, as in the database.
+   * R8, R14: hooks that run after ours may have changed the session, it may never reach the adapter,
+   * and a plugin may have written it past all hooks. Whoever was vouched for when it was made or read
+   * need not be again, nor in a copy of it. One that is written without being prolonged keeps its
+   * end, as in the database.
    */
-  async function admitted(scope: Settled, key: string, value: string): Promise<string> {
-    const { session: given, user } = sessionIn(value);
-    if (!given) return value;
+  async function admitted(
+    scope: Settled,
+    key: string,
+    { whole, session: given, user }: SessionValue,
+    hasOwnEntry: boolean,
+  ): Promise<string> {
     const border = currentBorder();
-    const session = { ...given, tenantId: scope.tenantId };
-    if (session.userId !== user?.id) {
-      const adapter = await getCurrentAdapter(border.ctx.adapter);
-      await vouchForUser(border, adapter, scope, session.userId);
-      await border.policy.admitRow("session", scope, session, adapter);
-    }
+    const { tenantId } = scope;
+    const session = { ...given, tenantId };
+    const { sessionTokens } = notes();
+    const known = sessionTokens.get(key) ?? sessionTokens.get(String(session.token));
+    const whose = new Set([session.userId, user?.id].map((id) => String(id ?? "")));
+    if (known?.tenantId === tenantId) whose.delete(String(known.userId));
+    for (const userId of whose) await admit(border, scope, { ...session, userId });
     const { expiresAt = "" } = session;
-    const before = notes().sessionTokens.get(key)?.expiresAt ?? 0;
-    const isProlonged = !(new Date(expiresAt) <= new Date(before));
+    const isProlonged = !(new Date(expiresAt) <= new Date(known?.expiresAt ?? 0));
     if (isProlonged) Object.assign(session, await border.policy.capExpiry(scope, { expiresAt }));
-    notes().sessionTokens.set(key, session);
-    return JSON.stringify({ ...(parse(value) as object), session });
+    sessionTokens.set(key, { ...session, hasOwnEntry });
+    return JSON.stringify({ ...whole, session, user: { ...user, tenantId } });
   }
 
   return {
@@ -188,18 +188,21 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
     },
 
     set: async (key, value, ttl) => {
-      const session = notes().sessionTokens.has(key);
+      const session = sessionIn(value);
+      const { sessionTokens } = notes();
+      // One that nobody here has made or read: it may be there already.
+      if (session && !sessionTokens.has(key)) await locate(key);
       const scope = await scopeOf(key);
       const { tenantId } = scope;
-      const at = session ? key : keyIn(scope, key);
-      const kept = session ? await admitted(scope, key, value) : value;
-      if (tenantId === null)
-        return raw.set(at, isPlain(kept) ? kept : withLabel(kept, PLATFORM_LABEL), ttl);
-      const since = await currentBorder().tenantSince(tenantId);
+      const { hasOwnEntry = !sessionTokens.has(key) } = sessionTokens.get(key) ?? {};
+      const at = hasOwnEntry ? keyIn(scope, key) : key;
+      const since = tenantId === null ? "" : await currentBorder().tenantSince(tenantId);
       if (since === undefined) {
         throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
       }
-      return raw.set(at, withLabel(kept, { tenantId, since, session }), ttl);
+      const kept = session ? await admitted(scope, key, session, hasOwnEntry) : value;
+      if (tenantId === null) return raw.set(at, isPlain(kept) ? kept : withLabel(kept), ttl);
+      return raw.set(at, withLabel(kept, { tenantId, since, session: Boolean(session) }), ttl);
     },
 
     delete: async (key) => {
@@ -209,7 +212,7 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
       const isSameTenant = sweeping === undefined || sweeping === label?.since;
       const isOwn = (label?.tenantId ?? null) === scope.tenantId && isSameTenant;
       // What takes a session out of the visitor's index ends it: unlisted, it would outlive a ban.
-      const { session } = sessionIn(value);
+      const { session } = sessionIn(value) ?? {};
       const isVisitors = !label && visitor && session?.userId === visitor.userId;
       if (value != null && (isOwn || isVisitors)) return raw.delete(key);
       // R5: a sign-out here must not drop the cookie of a session that is good there.
@@ -226,48 +229,21 @@ async function storedSession(
   storage: SecondaryStorage,
   token: string,
 ): Promise<StoredSession | undefined> {
-  const { label, value } = open(await rawStorage(storage).get(token));
-  const { session, user } = sessionIn(value);
-  if (!session || (!label && (session.tenantId || user?.tenantId))) return undefined;
-  return { session: { ...session, tenantId: label?.tenantId ?? null }, since: label?.since };
+  const opened = open(await rawStorage(storage).get(token));
+  const { session } = admittedIn(opened) ?? {};
+  if (!session) return undefined;
+  const { tenantId = null, since } = opened.label ?? {};
+  return { session: { ...session, tenantId }, since };
 }
 
-const EMPTY: Opened = { value: undefined };
-/** Around a value of the platform that could be taken for a labelled one. */
-const PLATFORM_LABEL: Label = { tenantId: "", since: "" };
-
-const withLabel = (value: string, label: Label) => JSON.stringify({ [LABEL]: label, value });
-
-const isPlain = (value: string) => open(value).value === value;
-
-/** Storages give back the text that was stored, the same in another layout, or what is in it. */
-function open(stored: unknown): Opened {
-  const text = typeof stored === "string" ? stored : undefined;
-  const parsed = text?.includes(LABEL) ? parse(text) : stored;
-  if (!isObject(parsed) || !Object.hasOwn(parsed, LABEL)) return { value: stored };
-  const label = parsed[LABEL] as Label;
-  return label?.tenantId === "" ? { value: parsed.value } : { label, value: parsed.value };
-}
-
-/** A session as better-auth or one of its plugins stores it. */
-function sessionIn(value: unknown): { session?: SessionRow; user?: Row } {
-  const parsed = typeof value === "string" ? parse(value) : value;
-  if (!isObject(parsed) || !isObject(parsed.session)) return {};
-  return { session: parsed.session, ...(isObject(parsed.user) && { user: parsed.user }) };
-}
-
-function verificationIn(value: unknown): unknown {
-  const parsed = typeof value === "string" ? parse(value) : value;
-  return isObject(parsed) ? parsed.value : undefined;
-}
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null;
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+/** What every session that is made here is asked for: its tenant, its user, and the policy. */
+async function admit(border: Border, scope: Settled, session: Row): Promise<void> {
+  const adapter = await belowBorder(border);
+  const { tenantId } = scope;
+  const now = { tenantId, createdAt: new Date() };
+  if (tenantId !== null && (await border.openSince(now, adapter)) === undefined) {
+    throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
   }
+  await vouchForUser(border, adapter, scope, session.userId);
+  await border.policy.admitRow("session", scope, session, adapter);
 }

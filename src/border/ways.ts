@@ -23,9 +23,6 @@ export const WAYS: Readonly<Record<string, Way>> = {
   "/verify-email": "password",
   "/sign-in/social": ({ body }) => social(body?.provider),
   "/callback/:id": ({ params }) => social(params?.id),
-  "/callback/:id/oauth-proxy": ({ params }) => social(params?.id),
-  // Does not say which provider it was.
-  "/oauth-proxy-callback": "social",
   "/one-tap/callback": "social:google",
   "/magic-link/verify": "magic-link",
   "/sign-in/email-otp": "email-otp",

@@ -61,3 +61,13 @@ export function sharedProviders({ options: { plugins } }: Border["ctx"]): string
   const { defaultSSO = [] } = (options ?? {}) as { defaultSSO?: { providerId: string }[] };
   return defaultSSO.map(({ providerId }) => providerId);
 }
+
+/** Whether better-auth marks, by this value, a SAML assertion of one of these as seen. */
+export function isSharedMark(ctx: Border["ctx"], value: unknown): boolean {
+  try {
+    const { assertionId, providerId } = JSON.parse(String(value)) ?? {};
+    return assertionId !== undefined && sharedProviders(ctx).includes(providerId);
+  } catch {
+    return false;
+  }
+}

@@ -1,12 +1,15 @@
 import type { Border } from "../border/border";
 import type { OwnHooks } from "../framework";
 import type { ResolvedOptions } from "../options";
+import { isSharedMark } from "./exact";
 import { enterByProvider } from "./naming";
-import { barDeactivated, followDirectory, SCIM_USER } from "./scim";
+import { barDeactivated, followAdministrator, followDirectory } from "./scim";
+import { SCIM_USER } from "./scim-rows";
 import { askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
 import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
 import { guardProviders, offeredProviders, SSO_PROVIDER, usableProviders } from "./sso-rows";
 import { labelStartedFlow, nameStartedFlow, refuseSharedCallback } from "./sso-state";
+import { explainRefusedProvider, trustProviderHosts } from "./sso-trust";
 
 /*
  * What better-auth's packages for identity providers of customers need inside tenants: sso() and
@@ -21,13 +24,16 @@ export function confineEnterprise(
 ): OwnHooks {
   guardProviders(border, hostsAskedFor(options), Object.keys(options.tenantRoles));
   if (border.confinedModel(SSO_PROVIDER)) {
+    trustProviderHosts(border.ctx, options);
     border.identityProviders = {
       offered: (tenantId) => offeredProviders(border, tenantId),
       usable: (tenantId) => usableProviders(border, tenantId),
+      isSharedMark: (value) => isSharedMark(border.ctx, value),
       rotateSecrets: async () => (await import("./sso-rotate")).rotateProviders(border),
     };
   }
-  if (border.confinedModel(SCIM_USER)) barDeactivated(border);
+  const hasDirectories = border.confinedModel(SCIM_USER) !== undefined;
+  if (hasDirectories) barDeactivated(border);
   return {
     ...hooks,
     before: [
@@ -39,6 +45,11 @@ export function confineEnterprise(
       requireSecretForNewAddress,
       askForWrittenHosts(options),
     ],
-    afterPlugins: [...hooks.afterPlugins, labelStartedFlow(border), followDirectory(border)],
+    afterPlugins: [
+      ...hooks.afterPlugins,
+      explainRefusedProvider,
+      labelStartedFlow(border),
+      ...(hasDirectories ? [followDirectory(border), followAdministrator(border)] : []),
+    ],
   };
 }

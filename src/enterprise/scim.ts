@@ -7,27 +7,9 @@ import { type Border, belowBorder, OF_KEY, type Row } from "../border/border";
 import { type AfterHook, boundedMap } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes, runInScope, settled } from "../scope/scope";
+import { countDirectories, isDeactivated, liftDeactivation } from "./scim-rows";
 
-export const SCIM_USER = "scimUser";
 const USERS_PATH = "/scim/v2/Users";
-
-/**
- * Whether the directory of a tenant has deactivated somebody. better-auth ends the sessions of such
- * a person, and lets them sign in again; here they are barred, by whichever way they come.
- */
-async function isDeactivated(
-  adapter: DBTransactionAdapter,
-  tenantId: string,
-  userId: unknown,
-): Promise<boolean> {
-  const where = [
-    { field: "userId", value: String(userId) },
-    { field: "tenantId", value: tenantId },
-  ];
-  const rows = await adapter.findMany<Row>({ model: SCIM_USER, where });
-  // Several directories may know somebody: better-auth goes by those that have them as active.
-  return rows.length > 0 && !rows.some(({ active }) => active);
-}
 
 const deactivated = () =>
   new APIError("FORBIDDEN", {
@@ -53,7 +35,7 @@ export function barDeactivated(border: Border): void {
     const isBarred = tenantId && isDeactivated(await belowBorder(border), tenantId, userId);
     return (await isBarred) ? deactivated() : undefined;
   };
-  border.isBarred = (tenantId, userId) => lookNow(border, tenantId, userId);
+  border.isBarred = (tenantId, userId, adapter) => lookNow(border, tenantId, userId, adapter);
   border.openSince = async (session, adapter) => {
     const { tenantId, userId } = session;
     if (!tenantId || userId === undefined) return openSince(session, adapter);
@@ -130,15 +112,12 @@ export async function keepLastAdmin<T>(
   run: () => Promise<T>,
 ): Promise<T> {
   const { directoryUser } = notes();
-  if (!roles.length || directoryUser === undefined || !isAboutUsers(currentEndpoint()))
+  const tenantId = getTenantId();
+  if (!roles.length || !directoryUser || !tenantId || !isAboutUsers(currentEndpoint()))
     return run();
   const adapter = transaction ?? border.ctx.adapter;
-  const rows = await adapter.count({
-    model: SCIM_USER,
-    where: [{ field: "userId", value: directoryUser }],
-  });
   // A second directory has them as well, and they stay.
-  if (rows > 1) return run();
+  if ((await countDirectories(adapter, tenantId, directoryUser)) > 1) return run();
   const where = [{ field: "id", value: directoryUser }];
   return keepAdmin(border, roles, { where }, run, transaction);
 }
@@ -189,14 +168,24 @@ export function followDirectory(border: Border): AfterHook {
       if (!userId || !tenantId) return;
       forget(border, tenantId, userId);
       if (isAPIError(context.returned)) return;
-      if (!deprovisioned) {
-        const isBarred = await isDeactivated(await belowBorder(border), tenantId, userId);
-        if (isBarred) await internalAdapter.deleteUserSessions(userId);
-        return;
+      const below = await belowBorder(border);
+      if (deprovisioned) {
+        const directories = await countDirectories(below, tenantId, userId);
+        if (directories === 0) await internalAdapter.deleteUser(userId);
+      } else if (await isDeactivated(below, tenantId, userId)) {
+        await internalAdapter.deleteUserSessions(userId);
       }
-      const where = [{ field: "userId", value: userId }];
-      if ((await context.adapter.count({ model: SCIM_USER, where })) > 0) return;
-      await internalAdapter.deleteUser(userId);
     }),
   };
 }
+
+/** No directory is left that could let somebody in again: the tenant's administrator does. */
+export const followAdministrator = (border: Border): AfterHook => ({
+  matcher: ({ path }) => path === "/admin/unban-user",
+
+  handler: createAuthMiddleware(async ({ context }: HookEndpointContext) => {
+    const { user } = (context.returned ?? {}) as { user?: Row };
+    if (!user?.tenantId) return;
+    await liftDeactivation(await belowBorder(border), user.tenantId, String(user.id));
+  }),
+});

@@ -5,7 +5,7 @@ import { constantTimeEqual } from "better-auth/crypto";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { belowBorder, borderOf } from "../border/border";
 import { lazy } from "../framework";
-import { couldBeId } from "../tenants/find";
+import { couldBeId, orNobody } from "../tenants/find";
 import type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
 import { TENANT_INVITATION_ERROR_CODES as CODES } from "./error-codes";
 import { createSecret, hashSecret, type OpenedLink } from "./link";
@@ -51,10 +51,8 @@ export async function findAnywhere(ctx: AuthContext, id: string): Promise<Stored
   if (!couldBeId(ctx, id)) return null;
   const border = borderOf(ctx.adapter);
   const below = border && (await belowBorder(border));
-  const row = await below?.findOne<StoredInvitation>({
-    model,
-    where: [{ field: "id", value: id }],
-  });
+  const where = [{ field: "id", value: id }];
+  const row = await below?.findOne<StoredInvitation>({ model, where }).catch(orNobody);
   return row?.id === id ? row : null;
 }
 

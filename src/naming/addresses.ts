@@ -107,6 +107,13 @@ export function trustOwnAddresses(ctx: AuthContext): AuthContext["isTrustedOrigi
   };
 }
 
+/** Whether a request comes from the host of an address, or says that people are to be sent there. */
+export function isCarriedBy(ctx: HookEndpointContext, address: string): boolean {
+  const host = parse(address)?.host;
+  const carried = [...originOf(ctx), ...addressesIn(ctx.body), ...addressesIn(ctx.query)];
+  return carried.some(({ url }) => url.host === host);
+}
+
 /** Whether the host of an address belongs to a tenant that the request does not run in. */
 function isForeign({ host }: URL): boolean {
   const owner = notes().hosts.get(host) ?? null;

@@ -6,8 +6,8 @@ import {
   type ResolveTenantContext,
 } from "../options";
 
-/** A host name, perhaps with a port. */
-const HOST = /^([a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::\d{1,5})?$/;
+/** A host name, perhaps with a port. A number alone is the key of a list or of a text. */
+const HOST = /^(?!\d+$)([a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::\d{1,5})?$/;
 
 /**
  * Names the tenant by the first label of the host: `acme.example.com` is the tenant with the slug
@@ -15,7 +15,7 @@ const HOST = /^([a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::\d{1,5})?$/;
  * the request says.
  */
 export function bySubdomain({
-  baseDomain,
+  baseDomain = "",
   reserved = DEFAULT_RESERVED_SLUGS,
 }: {
   /** What stands behind the slug: `"example.com"`. */
@@ -27,7 +27,10 @@ export function bySubdomain({
   reserved?: readonly string[];
 }): ResolveTenant {
   const base = HOST.exec(baseDomain.toLowerCase())?.[1];
-  if (!base) throw new BetterAuthError(`bySubdomain(): "${baseDomain}" is not a domain`);
+  if (!base)
+    throw new BetterAuthError(
+      `bySubdomain(): "${baseDomain}" is not a domain: write { baseDomain: "example.com" }`,
+    );
   return byDomain((host) => {
     const slug = host.endsWith(`.${base}`) ? host.slice(0, -base.length - 1) : "";
     return slug && !slug.includes(".") && !reserved.includes(slug) ? { slug } : false;
@@ -46,7 +49,7 @@ export function byDomain(
   const wrong = Object.keys(domains).find((host) => HOST.exec(host)?.[1] !== host);
   if (typeof domains !== "function" && wrong !== undefined) {
     throw new BetterAuthError(
-      `byDomain(): "${wrong}" never matches. Write a bare host in lower case, as a browser sends it`,
+      `byDomain(): "${wrong}" never matches. Write { host: tenant }, with each host bare and in lower case, as a browser sends it`,
     );
   }
   const find =

@@ -9,6 +9,7 @@ import {
   type Endpoint,
   isOutermost,
   noteEndpoint,
+  runAsOwn,
   type StandIn,
   standInOf,
 } from "../scope/endpoint";
@@ -35,7 +36,9 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
 
     handler: silentHook((ctx) => {
       noteEndpoint(ctx);
-      return mayName(ctx, options) ? enterAndGuard(ctx, options) : undefined;
+      return runAsOwn(ctx.context, () =>
+        mayName(ctx, options) ? enterAndGuard(ctx, options) : undefined,
+      );
     }),
   };
 }

@@ -202,7 +202,22 @@ export async function assertReturned(context: AuthContext, binding: Binding): Pr
 
 /** Whether the state that better-auth's own callback has just read was started by a tenant. */
 export async function isTenantsState(): Promise<boolean> {
-  return (await startedFor()) !== undefined;
+  const { serverContext, ...rest } = (await getOAuthState()) ?? {};
+  return [serverContext ?? {}, rest].some((said) => Object.hasOwn(said, SERVER_CONTEXT_KEY));
+}
+
+/** What a page adds to a state, as JSON, with a word that a tenant has started it. */
+export function asTenantsState(additionalData: string | undefined): string {
+  return JSON.stringify({ ...parsed(additionalData), [SERVER_CONTEXT_KEY]: true });
+}
+
+/** What cannot be read adds nothing, as in better-auth. */
+function parsed(text = "{}"): object {
+  try {
+    return Object(JSON.parse(text));
+  } catch {
+    return {};
+  }
 }
 
 const startedFor = async () => (await getOAuthState())?.serverContext?.[SERVER_CONTEXT_KEY];

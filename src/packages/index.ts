@@ -3,6 +3,7 @@ import type { OwnHooks } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { nameTenantInHeaders } from "./electron";
 import { askForApp, redirectWithLabel, takeLabelForCookie } from "./expo";
+import { sayInPopupState } from "./oauth-popup";
 import { leaveTenantsAlone } from "./oauth-proxy";
 import { emptyInTenants, platformOnlyPlugins, stayOnPlatform } from "./platform-only";
 import { confineSearchAtCheckout, enterByEvent, guardCustomers, stripeOptions } from "./stripe";
@@ -31,6 +32,7 @@ export function confinePackages(
       ...hooks.before,
       takeLabelForCookie,
       nameTenantInHeaders(options),
+      sayInPopupState(border),
       enterByEvent(border),
       confineSearchAtCheckout,
       ...platformOnly.map((plugin) => stayOnPlatform(border, plugin)),

@@ -9,10 +9,11 @@ import { currentScope, enter, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 
 /*
- * Plugins that work on the platform and in no tenant: those that say to other applications who
- * somebody is. Their codes and tokens name no tenant, and what such an application is told says
- * nothing about one. An address that is verified inside a tenant is what the tenant's
- * administrator says, so nobody outside may believe it.
+ * Plugins that work on the platform and in no tenant. Some say to other applications who somebody
+ * is. Their codes and tokens name no tenant, and what such an application is told says nothing about
+ * one. An address that is verified inside a tenant is what the tenant's administrator says, so nobody
+ * outside may believe it. The other way round, oAuthProxy() completes what another deployment has
+ * proven with the platform's client, which is no word of a tenant's provider.
  */
 
 /** The plugins of this kind that are installed. */
@@ -33,7 +34,8 @@ const platformOnly = (id: string) =>
 export function stayOnPlatform(border: Border, { id, endpoints }: BetterAuthPlugin): BeforeHook {
   const paths = new Set(Object.values(endpoints ?? {}).map(({ path }) => path));
   return {
-    matcher: ({ path, body }) => paths.has(path ?? "") || body?.oauth_query !== undefined,
+    matcher: ({ path, body }) =>
+      paths.has(path ?? "") || (id === "oauth-provider" && body?.oauth_query !== undefined),
 
     handler: createAuthMiddleware(async (ctx) => {
       if (isOutermost(ctx) && currentScope().kind === "pending") return void enter(settled(null));

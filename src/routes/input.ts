@@ -16,7 +16,8 @@ export const text = (max: number) =>
   z.string().min(1).max(max).refine(isStorable, UNSTORABLE_MESSAGE);
 
 export const tenantName = text(255)
-  .refine((name) => name.trim() !== "", "must not be blank")
+  // It goes into the headers of mails.
+  .regex(/^\P{Cc}*[^\s\p{Cc}]\P{Cc}*$/u, "must not be blank, or contain control characters")
   .meta({ description: "Display name of the tenant" });
 
 export const tenantSlug = z

@@ -1,6 +1,7 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
 import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
 import { APIError, getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
-import { borderOf, ownAdapter } from "../border/border";
+import { borderOf } from "../border/border";
 import { carriesAnother } from "../border/reach";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import {
@@ -19,12 +20,24 @@ import type { TenantActor } from "../tenants/events";
  * and no more: it grants nothing, and the caller stays in its own scope (R7). Returns who it is.
  */
 export async function requireManager(
+  ...[ctx, options, action, tenantId]: Parameters<typeof managerOf>
+): Promise<TenantActor> {
+  if (isServerCall(ctx)) return "server";
+  const actor = await managerOf(ctx, options, action, tenantId);
+  const isAboutAll = ["tenant:create", "tenant:list"].includes(action);
+  if (isAboutAll && !ownTenantOf(actor, options)) await assertTarget(ctx, options, ALL_TENANTS);
+  return actor;
+}
+
+/** The target of what is about more than one tenant: it is the id of none. */
+const ALL_TENANTS = "";
+
+async function managerOf(
   ctx: GenericEndpointContext,
   options: ResolvedOptions,
   action: TenantManagementAction,
   tenantId?: string,
 ): Promise<TenantActor> {
-  if (isServerCall(ctx)) return "server";
   const session = await callerOf(ctx, options, tenantId);
   // Whoever acts as somebody else acts in that person's name, and manages nothing.
   if (session?.session.impersonatedBy) throw notAllowed();
@@ -46,7 +59,7 @@ export async function requireManager(
 /** A session that is kept in a cookie or a cache has the role of when it was made. */
 async function asStored(ctx: GenericEndpointContext, { user }: TenantSession) {
   const where = [{ field: "id", value: user.id }];
-  const adapter = await ownAdapter(ctx.context);
+  const adapter = await getCurrentAdapter(ctx.context.adapter);
   const stored = await runInScope(settled(user.tenantId ?? null), () =>
     adapter.findOne<TenantSession["user"] & { banned?: boolean | null }>({
       model: "user",
@@ -172,7 +185,8 @@ async function targetTenantId(
 
 /**
  * At the host of a tenant, a call that is about another is refused (R7): one of the two is a
- * mistake, and it must not be this server that guesses which.
+ * mistake, and it must not be this server that guesses which. So is one that is about all of them:
+ * a page of the tenant's could make it in the browser of an operator.
  */
 export async function assertTarget(
   ctx: HookEndpointContext,
@@ -182,8 +196,9 @@ export async function assertTarget(
   // The server's own code calls without a request: there is nothing that a resolver could go by.
   if (!ctx.request && !ctx.headers) return;
   const resolved = await resolvedTenantId(ctx, options);
+  if (!resolved) return;
   const { body, query } = claimedNames(ctx, options, true);
   const targets = [target, nameTenant({ body }), nameTenant({ query })];
-  if (!resolved || targets.every((named) => named === undefined || named === resolved)) return;
+  if (targets.every((named) => named === undefined || named === resolved)) return;
   throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_SCOPE_CONFLICT);
 }

@@ -69,7 +69,18 @@ export async function parsePolicy(
   const policy = withoutUndefined(parsed.data);
   const missing = await missingWay(ctx, tenantId, policy.methods ?? []);
   if (missing) throw invalid("policy.methods", `${missing} is not set up in this application`);
+  if (policy.emailDomains && allows(policy, "password")) warnUnlessVerifiable(ctx);
   return Object.keys(policy).length ? policy : null;
+}
+
+/** Nothing is refused: people may come by a provider, a magic link or SSO. */
+function warnUnlessVerifiable({ options, logger }: AuthContext): void {
+  const { emailAndPassword, emailVerification, plugins } = options;
+  if (!emailAndPassword?.enabled || emailVerification?.sendVerificationEmail) return;
+  if (plugins?.some(({ id }) => id === "email-otp")) return;
+  logger.warn(
+    "A policy with emailDomains lets nobody in who signs up with a password and cannot verify the address. Set emailVerification.sendVerificationEmail.",
+  );
 }
 
 /** The policy to store; undefined where there is none to change. */

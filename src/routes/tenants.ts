@@ -1,10 +1,8 @@
-import { APIError, createAuthEndpoint } from "better-auth/api";
+import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { lazy } from "../framework";
 import { requireTenant } from "../naming/request";
 import type { ResolvedOptions } from "../options";
-import { findTenantById, findTenantBySlug } from "../tenants/find";
 import {
   listQuery,
   metadata,
@@ -64,23 +62,8 @@ export const getTenantEndpoint = (options: ResolvedOptions) =>
       metadata: { openapi: { description: "Get a tenant by its id or by its slug" } },
     },
     async (ctx) => {
-      const { id, slug } = ctx.query;
-      const tenant = id
-        ? await findTenantById(ctx.context, id)
-        : slug && (await findTenantBySlug(ctx.context, slug));
-      // Who may not manage learns nothing, not even whether the tenant exists.
-      const { ownTenantOf, notAllowed } = await management();
-      const target = (tenant || undefined)?.id ?? id;
-      const own = ownTenantOf(await requireManager(ctx, options, "tenant:get", target), options);
-      if (own && !id && !slug) return ctx.json(await requireTenant(ctx, own));
-      // A tenant's administrator learns nothing of others, not even which slugs there are.
-      if (own && target !== own) throw notAllowed();
-      if (!id === !slug) {
-        throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.TENANT_ID_OR_SLUG_REQUIRED);
-      }
-      await assertTarget(ctx, options, (tenant || undefined)?.id ?? id);
-      if (!tenant) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
-      return ctx.json(tenant);
+      const { readTenant } = await import("./read-tenants");
+      return ctx.json(await readTenant(ctx, options, ctx.query));
     },
   );
 
@@ -104,11 +87,8 @@ export const listTenantsEndpoint = (options: ResolvedOptions) =>
       },
     },
     async (ctx) => {
-      const actor = await requireManager(ctx, options, "tenant:list");
-      const own = (await management()).ownTenantOf(actor, options);
-      if (own) return ctx.json([await requireTenant(ctx, own)]);
-      const { listTenants } = await store();
-      return ctx.json(await listTenants(ctx.context, ctx.query));
+      const { readTenants } = await import("./read-tenants");
+      return ctx.json(await readTenants(ctx, options, ctx.query));
     },
   );
 

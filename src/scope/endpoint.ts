@@ -4,7 +4,14 @@ import {
 } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { lazy } from "../framework";
-import { currentScope, instanceOf, notes, type ReturnedState, type Settled } from "./scope";
+import {
+  currentScope,
+  currentTransaction,
+  instanceOf,
+  notes,
+  type ReturnedState,
+  type Settled,
+} from "./scope";
 
 /** An endpoint that is running, as far as the scope has to know it. */
 export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers"> &
@@ -42,11 +49,25 @@ export const currentEndpoint = (): Endpoint | undefined => tryGetCurrentAuthEndp
 
 export const apart = lazy(() => import("./apart"));
 
-/** Whether an endpoint of another instance is running, in one of whose hooks this one is asked. */
-export function isAskedByAnother({ adapter }: AuthContext): boolean {
-  const around = currentEndpoint()?.context;
-  return around !== undefined && instanceOf(around.adapter) !== instanceOf(adapter);
-}
+/** On a call of the adapter that may come out of a queue: where it is from. See `back.ts`. */
+export const FROM = Symbol.for("better-auth-tenant:from");
+
+/** Runs something where it is from. */
+export type Here = <T>(run: () => Promise<T>) => Promise<T>;
+
+type OfInstance = { adapter: object };
+
+/** Whether something that is running is of another instance than the one that is asked. */
+export const isOfAnother = (around: { adapter?: object } | undefined, { adapter }: OfInstance) =>
+  around?.adapter !== undefined && instanceOf(around.adapter) !== instanceOf(adapter);
+
+/** Whether this instance is asked in a hook of another one, or in a transaction of it. */
+export const isAskedByAnother = (asked: OfInstance) =>
+  isOfAnother(currentEndpoint()?.context, asked) || isOfAnother(currentTransaction(), asked);
+
+/** Runs what an instance is asked for: without anything of another one that may be around it. */
+export const runAsOwn = <T>(ctx: AuthContext, run: () => T) =>
+  isAskedByAnother(ctx) ? apart().then(({ runApart }) => runApart(ctx, run)) : run();
 
 /** The endpoint that the request is about, seen from an endpoint that it may have called. */
 export function endpointOfRequest(): Endpoint | undefined {

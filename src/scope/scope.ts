@@ -1,4 +1,5 @@
 import {
+  getCurrentDBAdapterAsyncLocalStorage,
   getRequestStateAsyncLocalStorage,
   runWithRequestState,
   tryGetCurrentAuthEndpointContext,
@@ -52,6 +53,9 @@ interface KnownUser {
   emailVerified?: unknown;
 }
 
+/** True for one that is stored as another entry of its tenant: nobody has seen it being made. */
+type NotedSession = SessionRow & { hasOwnEntry?: boolean };
+
 /** What a request learns on its way. */
 export interface Notes {
   /** The endpoint that the request is about, as opposed to those that it calls through `auth.api`. */
@@ -95,8 +99,8 @@ export interface Notes {
   /** The user whom the directory asks about, and the one whom it has just deleted. */
   directoryUser?: string;
   deprovisioned?: string;
-  /** What better-auth marks as good once: the ids that it asks for, and where their rows are. */
-  reserved?: Map<unknown, { field: string; value: string }[]>;
+  /** What better-auth marks as good once: the ids that it asks for, and who finds their rows. */
+  reserved?: Map<unknown, (findOne: (call: never) => Promise<unknown>) => Promise<unknown>>;
   /** Tokens of sessions of somewhere else that the request turned out to carry (R5). */
   readonly elsewhere: Set<string>;
   /** Accounts that were read: tokens in them are for the host that they are from. */
@@ -104,10 +108,10 @@ export interface Notes {
   /** Users that were read or created through the border, and their tenant (R8). */
   readonly knownUsers: Map<string, KnownUser>;
   /**
-   * Tokens of sessions that the request has made or read: these are stored under their plain token.
-   * With what secondary storage holds of them.
+   * Tokens of sessions that the request has made or read, whose users were vouched for. These are
+   * stored under their plain token. With what secondary storage holds of them.
    */
-  readonly sessionTokens: Map<string, SessionRow>;
+  readonly sessionTokens: Map<string, NotedSession>;
   /** At log level "debug": what named the tenant, and whether the request's line was written. */
   namedBy?: string | undefined;
   traced?: boolean;
@@ -116,6 +120,7 @@ export interface Notes {
 }
 
 type RequestStorage = Awaited<ReturnType<typeof getRequestStateAsyncLocalStorage>>;
+type AdapterStorage = Awaited<ReturnType<typeof getCurrentDBAdapterAsyncLocalStorage>>;
 
 /**
  * A process may hold several copies of this package: a bundle for routes and one for actions, or
@@ -127,6 +132,7 @@ interface Shared {
   /** Stands for all instances: `runInTenant` is for each of them. */
   everyone: object;
   storage?: RequestStorage;
+  adapters?: AdapterStorage;
 }
 
 /** What is known of a request, by the instance whose request it is. */
@@ -149,6 +155,7 @@ export async function prepareScopes(): Promise<void> {
   const storage = await getRequestStateAsyncLocalStorage();
   if (!keepsRequestsApart(storage)) throw (await misuse()).noAsyncLocalStorage();
   shared.storage = storage;
+  shared.adapters = await getCurrentDBAdapterAsyncLocalStorage();
 }
 
 /**
@@ -181,13 +188,19 @@ const INSTANCE = Symbol.for("better-auth-tenant:instance");
 
 type Marked = { [INSTANCE]?: object };
 
-/** Gives the instance of an adapter scopes of its own. */
-export function markInstance(adapter: object): void {
-  (adapter as Marked)[INSTANCE] ??= {};
+/** Gives the instance of an adapter scopes of its own. A transaction is a part of its instance. */
+export function markInstance(adapter: object, instance: object = {}): void {
+  (adapter as Marked)[INSTANCE] ??= instance;
 }
 
 /** The instance that an adapter belongs to. */
 export const instanceOf = (adapter: object | undefined) => (adapter as Marked)?.[INSTANCE];
+
+/** better-auth's own storages of requests and of adapters, kept once the first instance has started. */
+export const storages = () => shared as Required<Shared>;
+
+/** What better-auth keeps of the running request or transaction: the adapter that it gives out. */
+export const currentTransaction = () => shared.adapters?.getStore();
 
 /**
  * Whose endpoint it is that runs. A hook of one instance may call another one: what the tenant

@@ -1,7 +1,11 @@
-import { createAuthMiddleware, getSession, isStateful } from "better-auth/api";
+import { createAuthMiddleware, isStateful } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
+import { lazy } from "../framework";
 import { type Endpoint, endpointOfRequest, settledScope } from "./endpoint";
-import { enter, notes, runInScope, type SessionRow, type Settled, settled } from "./scope";
+import { enter, notes, type SessionRow, type Settled, settled } from "./scope";
+
+/** Loaded with the first request that has something else than a cookie with a session's token. */
+const credentials = lazy(() => import("./credentials"));
 
 /** Reads a session by its token, wherever it belongs, if its tenant is there and active. */
 export type ReadSession = (
@@ -54,11 +58,13 @@ export async function sessionOf(
   if (known) return { ...known.session, tenantId: known.session.tenantId ?? known.user?.tenantId };
   const given = endpoint.headers ?? endpoint.request?.headers;
   const sent = given instanceof Headers ? given : new Headers(given);
-  const headers = sent.has("authorization") ? await withBearer(endpoint, sent) : sent;
+  const headers = sent.has("authorization")
+    ? await (await credentials()).withBearer(endpoint, sent)
+    : sent;
   if (!headers.has("cookie")) return undefined;
   const input = { headers, context } as MiddlewareInput;
   if (!isStateful(input as Parameters<typeof isStateful>[0])) {
-    return statelessSession({ headers, context });
+    return (await credentials()).statelessSession({ headers, context });
   }
   const token = await readSessionToken(input);
   return token ? readSession(token, adapter) : undefined;
@@ -70,31 +76,3 @@ export const readSessionToken = createAuthMiddleware(async (ctx) =>
 );
 
 type MiddlewareInput = Parameters<typeof readSessionToken>[0];
-
-/** Where sessions live in cookies only, better-auth opens them. */
-async function statelessSession(input: Pick<Endpoint, "headers" | "context">) {
-  const query = { disableRefresh: true };
-  const found = await runInScope({ kind: "pending" }, () => {
-    notes().reading = true;
-    return getSession()({ ...input, headers: input.headers as Headers, query, method: "GET" });
-  });
-  return found?.session as SessionRow | undefined;
-}
-
-/**
- * The headers that the endpoint will read its session from. The bearer plugin puts its token in
- * the place of the cookie; that hook may not have run yet.
- */
-async function withBearer(endpoint: Endpoint, headers: Headers): Promise<Headers> {
-  const bearer = endpoint.context.options.plugins?.find(({ id }) => id === "bearer");
-  for (const { matcher, handler } of bearer?.hooks?.before ?? []) {
-    const ctx = { ...endpoint, headers };
-    if (!matcher(ctx as Parameters<typeof matcher>[0])) continue;
-    const answer = await handler({ ...ctx, returnHeaders: true } as Parameters<typeof handler>[0]);
-    const changed = (answer as HookAnswer)?.response?.context?.headers;
-    if (changed) return changed;
-  }
-  return headers;
-}
-
-type HookAnswer = { response?: { context?: { headers?: Headers } } } | undefined;

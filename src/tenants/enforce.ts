@@ -13,7 +13,7 @@ import { requiresVerification } from "../border/late-policy";
 import { isTrusted, openerOf } from "../border/trusted";
 import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint, settledScope } from "../scope/endpoint";
+import { currentEndpoint, runAsOwn, settledScope } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { recentlySeen, rememberedPolicy } from "./find";
@@ -117,16 +117,33 @@ function guardReservation(
     );
   }
   const [clause] = name === "findOne" ? call.where : [];
-  const where = clause?.field === "id" ? reserved.get(clause.value) : undefined;
-  return where && run({ ...call, where } as never);
+  return clause?.field === "id" ? reserved.get(clause.value)?.(run) : undefined;
 }
 
 /** What better-auth does in several steps is guarded as a whole. */
 export function guardInternalAdapter(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  border: Border,
+): void {
+  guardSteps(ctx, options, border);
+  const { internalAdapter } = ctx;
+  const methods = Object.entries(internalAdapter as unknown as Record<string, Method>);
+  const entries = methods.map(([name, run]) => [
+    name,
+    // A hook of another instance may ask for a user here: by better-auth alone, in its own database.
+    (...call: Parameters<Method>) => runAsOwn(ctx, () => run(...call)),
+  ]);
+  Object.assign(internalAdapter, Object.fromEntries(entries));
+}
+
+type Method = (...call: never[]) => Promise<unknown>;
+
+function guardSteps(
   { internalAdapter, logger, options: { secondaryStorage, session } }: AuthContext,
   options: ResolvedOptions,
   border: Border,
-) {
+): void {
   takeNoIds(internalAdapter, logger);
   const { deleteUser, reserveVerificationValue } = internalAdapter;
   internalAdapter.reserveVerificationValue = (mark) => {
@@ -180,6 +197,11 @@ function keepAsStored(internalAdapter: AuthContext["internalAdapter"], border: B
     const adapter = await getCurrentAdapter(border.ctx.adapter);
     const tenantId = await vouchForUser(border, adapter, scope, session.userId);
     const cap = await border.policy.capExpiry({ ...scope, tenantId }, session, adapter);
+    const { sessionTokens } = notes();
+    // A hook may have given it another token, under which a plugin (a device's) is about to store it.
+    if (!sessionTokens.has(session.token)) {
+      sessionTokens.set(session.token, { userId: session.userId, tenantId });
+    }
     return Object.assign(session, { tenantId }, cap);
   };
   internalAdapter.updateSession = async (token, change) => {

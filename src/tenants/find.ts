@@ -1,7 +1,6 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { ownAdapter } from "../border/border";
+import type { DBTransactionAdapter } from "better-auth/types";
 import { boundedMap, lazy } from "../framework";
 import type { TenantPolicy } from "../policy";
 import type { SessionRow } from "../scope/scope";
@@ -29,11 +28,14 @@ export interface Tenant {
 // database takes as a limit stands for "all".
 export const ALL = 2_147_483_647;
 
-export async function findTenantById(ctx: AuthContext, id: string): Promise<Tenant | null> {
-  const tenant = couldBeId(ctx, id) ? await findTenant(ctx, { field: "id", value: id }) : null;
-  // MySQL compares without regard to case and trailing spaces, and whoever checked one id must
-  // not act on another.
-  return tenant?.id === id ? toTenant(tenant) : null;
+/** The whole tenant, as it is now. */
+export const findTenantById = (ctx: AuthContext, id: string) => findTenant(ctx, byId(ctx, id));
+
+export const findTenantBySlug = (ctx: AuthContext, slug: string) => findTenant(ctx, bySlug(slug));
+
+async function findTenant(ctx: AuthContext, key: Key): Promise<Tenant | null> {
+  const row = await lookAt(await getCurrentAdapter(ctx.adapter), key, []);
+  return row ? toTenant(row) : null;
 }
 
 /**
@@ -63,24 +65,37 @@ export interface RememberedTenant {
   endedAt: number;
 }
 
-/** Undefined for a value that no tenant can have: typed columns would answer it with an error. */
+/** Undefined for a value that no tenant can have. */
 type Key = { field: "id" | "slug"; value: string } | undefined;
 
 const byId = (ctx: AuthContext, value: string): Key =>
   couldBeId(ctx, value) ? { field: "id", value } : undefined;
 
+const bySlug = (value: string): Key => (isText(value) ? { field: "slug", value } : undefined);
+
 const REMEMBERED = ["id", "slug", "createdAt", "status", "policy", "sessionsEndedAt"];
 
+/** Nothing selected is all of it. */
 async function lookAt(
   adapter: DBTransactionAdapter,
   key: Key,
   select: string[] = REMEMBERED,
 ): Promise<TenantRow | undefined> {
   if (!key) return undefined;
-  const row = await readRow(adapter, key, select);
-  // MySQL may match what differs in case or trailing spaces, as in `findTenantById`.
-  return row?.[key.field] === key.value ? row : undefined;
+  const call = { model: "tenant", where: [key], ...(select[0] && { select }) };
+  const row = await adapter.findOne<TenantRow>(call).catch(orNobody);
+  // MySQL compares without regard to case and trailing spaces, and takes "1x" for a number: whoever
+  // checked one id must not act on another.
+  if (row?.[key.field] !== key.value) return undefined;
+  if (row.policy == null) return row;
+  return { ...row, policy: (await storedPolicy()).understood(row.policy) };
 }
+
+/** A column that the application has given a type refuses what is none: nobody has such an id. */
+export const orNobody = async (error: unknown) => (await refusals()).orNobody(error);
+
+/** Loaded by the first value that a database refuses. */
+const refusals = lazy(() => import("../border/refusals"));
 
 /**
  * The same for every request of a tenant, remembered for ten seconds: a session is good only while
@@ -109,7 +124,7 @@ function remembered(ctx: AuthContext, id: string): RememberedTenant | undefined 
 export async function tenantIdOfSlug(ctx: AuthContext, slug: string): Promise<string | undefined> {
   const id = seenTenants(ctx).slugs.get(slug);
   if (id !== undefined && remembered(ctx, id)?.slug === slug) return id;
-  return (await see(ctx, isText(slug) ? { field: "slug", value: slug } : undefined))?.id;
+  return (await see(ctx, bySlug(slug)))?.id;
 }
 
 /** Looks at a tenant, and remembers it. */
@@ -122,7 +137,7 @@ async function see(
   const { changes } = seen;
   // From before the look: what is changed during a slow one is not remembered for longer.
   const until = Date.now() + KEPT_MS;
-  const row = await lookAt(given ?? (await ownAdapter(ctx)), key);
+  const row = await lookAt(given ?? (await getCurrentAdapter(ctx.adapter)), key);
   // Somebody may have deleted or changed it here while it was looked up.
   if (row && changes === seen.changes && !wasDeleted(ctx, row.id)) {
     note(seen.tenants, row.id, { tenant: toRemembered(row), until });
@@ -226,27 +241,6 @@ function seenTenants({ adapter }: AuthContext): Seen {
   return seen;
 }
 
-/** The whole tenant, as it is now. */
-export async function findTenantBySlug(ctx: AuthContext, slug: string): Promise<Tenant | null> {
-  const row = isText(slug) ? await findTenant(ctx, { field: "slug", value: slug }) : null;
-  return row?.slug === slug ? toTenant(row) : null;
-}
-
-async function findTenant(ctx: AuthContext, clause: Where): Promise<TenantRow | null> {
-  return readRow(await getCurrentAdapter(ctx.adapter), clause);
-}
-
-async function readRow(
-  adapter: DBTransactionAdapter,
-  clause: Where,
-  select?: string[],
-): Promise<TenantRow | null> {
-  const call = { model: "tenant", where: [clause], ...(select && { select }) };
-  const row = await adapter.findOne<TenantRow>(call);
-  if (!row || row.policy == null) return row;
-  return { ...row, policy: (await storedPolicy()).understood(row.policy) };
-}
-
 /** Loaded by the first tenant that has a policy. */
 const storedPolicy = lazy(() => import("./stored-policy"));
 
@@ -269,16 +263,15 @@ export function isText(value: string): boolean {
 /** The fields that go out, one by one: a column that is added later does not leak by itself. */
 export function toTenant(row: Tenant): Tenant {
   const { id, name, slug, metadata = null, createdAt, updatedAt } = row;
-  // A database without columns has tenants from before there were these.
-  const { status, deleteAt, policy } = row;
   return {
     id,
     name,
     slug,
     metadata,
-    status: status ?? "active",
-    deleteAt: deleteAt ?? null,
-    policy: policy ?? null,
+    // A database without columns has tenants from before there were these.
+    status: row.status ?? "active",
+    deleteAt: row.deleteAt ?? null,
+    policy: row.policy ?? null,
     createdAt,
     updatedAt,
   };

@@ -141,9 +141,12 @@ async function forget(ctx: AuthContext, { id, slug }: Tenant): Promise<void> {
 // What DNS takes as a label, so that every slug can be a subdomain.
 const SLUG = /^[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/;
 
+/** Hosts that browsers and mail programs look for below every domain, and do as they say. */
+const LOOKED_FOR = ["autoconfig", "autodiscover", "mta-sts", "wpad"];
+
 function assertSlug(slug: string, reserved: readonly string[]): void {
   if (!SLUG.test(slug)) throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.INVALID_SLUG);
-  if (reserved.includes(slug)) {
+  if (reserved.includes(slug) || LOOKED_FOR.includes(slug)) {
     throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.SLUG_RESERVED);
   }
 }

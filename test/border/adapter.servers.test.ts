@@ -400,6 +400,62 @@ it.each<[string, (adapter: DBAdapter) => DBAdapter]>([
   }
 });
 
+/** One after the other, by hand: each is called from where the one before it came to its end. */
+function createQueue() {
+  const jobs: (() => Promise<void>)[] = [];
+  const next = (): unknown => jobs[0]?.().finally(() => jobs.shift() && next());
+  return <T>(run: () => Promise<T>) =>
+    new Promise<T>((resolve, reject) => {
+      const job = async () => new Promise((wait) => setTimeout(wait, 1)).then(run);
+      if (jobs.push(() => job().then(resolve, reject)) === 1) next();
+    });
+}
+
+const queued = (names: string) => (adapter: DBAdapter) => {
+  const queue = createQueue();
+  const methods = adapter as unknown as Record<string, (call: unknown) => Promise<unknown>>;
+  for (const name of names.split(" ")) {
+    const method = methods[name];
+    methods[name] = (call) => queue(async () => method?.(call));
+  }
+  return adapter;
+};
+
+it.each([
+  ["an adapter that queues transactions", "", "transaction"],
+  ["a plugin that queues transactions", "transaction", ""],
+  ["a plugin that queues creation", "create", ""],
+  ["a plugin that queues reading", "findOne findMany", ""],
+])("R3: with %s, everybody signs up where they asked to, all at once", async (_, above, below) => {
+  const { database } = createMemory((inner) => {
+    if (below) return queued(below)(inner);
+    // Without transactions, what a plugin has queued is asked inside of them, too.
+    const self: DBAdapter = { ...inner, transaction: (run) => run(self) };
+    return above === "transaction" ? inner : self;
+  });
+  const init = (ctx: { adapter: DBAdapter }) => void (above && queued(above)(ctx.adapter));
+  const plugins = [{ id: "queueing", init }];
+  const { signUp, whoIs, ids } = await createWorld({ database, migrate: false, plugins });
+  const crowd = Array.from({ length: 9 }, async (_, n) => {
+    const place = PLACES[n % 3] as Place;
+    const person = await signUp(place, `crowd-${n}@example.com`);
+    expect(await whoIs(person, place)).toMatchObject({ tenantId: ids[place] });
+  });
+  await Promise.all(crowd);
+});
+
+it("R3: outside of requests, a queued transaction is in no tenant", async () => {
+  const { database } = createMemory(queued("transaction"));
+  const world = await createWorld({ database, migrate: false });
+  const adapter = world.context.adapter as DBAdapter;
+  const wait = () => new Promise((done) => setTimeout(done, 20));
+  const inside = runInTenant(world.ids.acme, () => adapter.transaction(wait));
+  await new Promise(setImmediate);
+  const outside = await adapter.transaction((inner) => create(inner, "user"));
+  expect(outside).toMatchObject({ tenantId: null });
+  await inside;
+});
+
 const withNumbers = (auth: WorldOptions["auth"] = {}): WorldOptions => ({
   auth: { ...auth, advanced: { disableOriginCheck: false, database: { generateId: "serial" } } },
 });

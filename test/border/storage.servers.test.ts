@@ -1,6 +1,6 @@
 import { apiKey } from "@better-auth/api-key";
 import type { BetterAuthOptions } from "better-auth";
-import { createAuthMiddleware } from "better-auth/api";
+import { createAuthEndpoint, createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
 import { admin, bearer, deviceAuthorization, emailOTP } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
@@ -16,6 +16,7 @@ import {
   expectRefused,
   expectSessionsApart,
   outcome,
+  type Person,
   PLACES,
   type Place,
   type SessionAnswer,
@@ -31,19 +32,43 @@ const KINDS = [
   })),
 ];
 
+/** A plugin of an application that writes into the storage past better-auth, and reads. */
+const writer = {
+  id: "writer",
+  endpoints: {
+    write: createAuthEndpoint("/write", { method: "POST" }, async (ctx) => {
+      await getSessionFromCtx(ctx);
+      const { key, value } = ctx.body as { key: string; value: object };
+      await ctx.context.secondaryStorage?.set(key, JSON.stringify(value), 60);
+      return ctx.json({ read: await ctx.context.secondaryStorage?.get(key) });
+    }),
+  },
+};
+
 // Sessions in all of these: sessions.servers.
 describe.each(KINDS)("R10: in $name", ({ create }) => {
+  let prefix = "";
+  const before = async ({ token }: { token: string }) => ({ data: { token: prefix + token } });
   const world = shareWorld({
-    store: { name: "", storage: create },
+    store: { name: "", storage: create, session: { updateAge: 0 } },
+    auth: { databaseHooks: { session: { create: { before } } } },
     tenant: { scopedModels: ["deviceCode"] },
     plugins: (send) => [
+      writer,
       bearer(),
       deviceAuthorization({ interval: "1s" }),
       emailOTP({ sendVerificationOTP: send("code") }),
     ],
   });
 
-  it("R5: a device's session is one at home, none elsewhere, and ends with its tenant", async () => {
+  it.each([
+    [
+      "ends with its tenant",
+      "",
+      (id: string) => world.api.deleteTenant({ body: { tenantId: id } }),
+    ],
+    ["renamed by a hook, ends", "a-", (id: string) => world.change(id, { endSessions: true })],
+  ])("R5: a device's session is one at home, none elsewhere, and %s", async (_, renamed, end) => {
     const { id } = await world.createTenant();
     const person = await world.signUp(id);
     type Codes = { device_code: string; user_code: string };
@@ -53,7 +78,9 @@ describe.each(KINDS)("R10: in $name", ({ create }) => {
     await person.post("/device/approve", { userCode: user_code });
     const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
     const body = { grant_type, device_code, client_id: "tv" };
+    prefix = renamed;
     const answer = await world.at(id).post<{ access_token: string }>("/device/token", body);
+    prefix = "";
     expect(answer.status).toBe(200);
     const authorization = `Bearer ${answer.data.access_token}`;
     const device = (where: Where) => world.browser({ ...world.naming(where), authorization });
@@ -62,8 +89,109 @@ describe.each(KINDS)("R10: in $name", ({ create }) => {
     expect(await world.whoIs(device("globex"))).toBe(null);
     expect((await device("globex").post("/update-user", { name: "Moved" })).status).toBe(401);
     expect(await world.whoIs(device(id))).toEqual(home);
-    await world.api.deleteTenant({ body: { tenantId: id } });
+    await end(id);
     for (const where of [id, "platform"]) expect(await world.whoIs(device(where))).toBe(null);
+  });
+
+  /** What a plugin would write for somebody, and who that makes of whoever has the token. */
+  const written = (userId: string, user: object | null = { id: userId, email: EMAIL }) => {
+    const dates = { createdAt: new Date(), updatedAt: new Date() };
+    const session = {
+      token: "past-hooks",
+      userId,
+      expiresAt: new Date(Date.now() + 9e8),
+      ...dates,
+    };
+    return { session, user: user && { ...user, ...dates } };
+  };
+  const write = (where: Where | Person, key: string, value: object) =>
+    (where && typeof where === "object" ? where : world.at(where)).post<{ read: unknown }>(
+      "/write",
+      {
+        key,
+        value,
+      },
+    );
+  const holder = (where: Where, token: string) =>
+    world.browser({ ...world.naming(where), authorization: `Bearer ${token}` });
+  const bearing = async (where: Where, token: string) =>
+    (await holder(where, token).get<SessionAnswer | null>("/get-session")).data;
+
+  it("R8: no session is for somebody of elsewhere, past all hooks and whatever is in it", async () => {
+    const janes = await world.janes();
+    const known = await world.as("jane", "acme");
+    for (const [home, other] of [
+      ["acme", "globex"],
+      ["acme", "platform"],
+      ["platform", "acme"],
+    ] as const) {
+      const [own, elsewhere] = [janes[home].id, janes[other].id];
+      for (const value of [
+        written(elsewhere),
+        written(elsewhere, null),
+        written(own, { id: elsewhere }),
+        written(own, { email: EMAIL }),
+        { ...written(elsewhere), session: "of nobody" },
+      ]) {
+        for (const key of ["past-hooks", "api-key:past-hooks"]) {
+          const answer = await write(home, key, value);
+          expect(outcome(answer)).toEqual([403, "USER_NOT_IN_TENANT"]);
+          expect(await bearing(home, key)).toBe(null);
+        }
+      }
+    }
+    // Nor is the one that somebody has.
+    const taken = await write(known, known.token, written(janes.globex.id));
+    expect(outcome(taken)).toEqual([403, "USER_NOT_IN_TENANT"]);
+    expect(await world.whoIs(known)).toMatchObject({ id: janes.acme.id });
+  });
+
+  it("R10, R14: a session that a plugin writes past all hooks obeys the policy, and ends like others", async () => {
+    const { id } = await world.createTenant();
+    const person = await world.signUp(id);
+    await world.change(id, { policy: { methods: ["password"] } });
+    const refused = await write(id, "past-hooks", written(person.id));
+    expect(outcome(refused)).toEqual([403, "SIGN_IN_METHOD_NOT_ALLOWED"]);
+    await world.change(id, { policy: { session: { expiresIn: 60 } } });
+    for (const end of [
+      () => holder(id, "past-hooks").post("/sign-out"),
+      () => world.change(id, { endSessions: true }),
+      () => world.change(id, { status: "suspended" }),
+    ]) {
+      expect((await write(id, "past-hooks", written(person.id))).status).toBe(200);
+      const { session, user } = (await bearing(id, "past-hooks")) ?? expect.fail("no session");
+      expect([user.id, session.tenantId]).toEqual([person.id, id]);
+      expect(Date.parse(session.expiresAt)).toBeLessThanOrEqual(Date.now() + 60_000);
+      for (const place of ELSEWHERE) expect(await bearing(place, "past-hooks")).toBe(null);
+      await end();
+      expect(await bearing(id, "past-hooks")).toBe(null);
+    }
+    const attempt = runInTenant(id, async () =>
+      world.context.secondaryStorage?.set("late", JSON.stringify(written(person.id))),
+    );
+    await expect(attempt).rejects.toMatchObject({ body: { code: "TENANT_SUSPENDED" } });
+    await world.change(id, { status: "active" });
+    expect(await bearing(id, "past-hooks")).toBe(null);
+  });
+
+  it("values of plugins are left alone: what is in them, and what they remember of a session", async () => {
+    const { id } = await world.createTenant();
+    const person = await world.signUp(id);
+    await world.change(id, { policy: { methods: ["password"] } });
+    const { session, user } = written(person.id);
+    const remembered = { session: { ...session, token: person.token }, user, more: 1 };
+    for (const value of [
+      { metadata: written("somebody") },
+      { session: "a token", user: "an id" },
+      { session: { step: 2 } },
+      remembered,
+    ]) {
+      const { data } = await write(person, "value", value);
+      const read = typeof data.read === "string" ? JSON.parse(data.read) : data.read;
+      expect(read).toMatchObject(JSON.parse(JSON.stringify(value)));
+    }
+    // And is a session to better-auth: one that goes on, where a new one is not allowed.
+    expect((await bearing(id, "value"))?.user.id).toBe(person.id);
   });
 
   it("R6: codes of one e-mail do not collide, and each is good in its own place, once", async () => {
@@ -322,6 +450,13 @@ describe("R10: a name in the storage", () => {
       entries.set("old", JSON.stringify(value));
       for (const place of PLACES) expect(await get(place, "old"), place).toBe(null);
     }
+    // The same where a label says of it that it is something else.
+    await set("acme", "other", "value");
+    const [key, other] = [...entries].find(([name]) => name.endsWith(":other")) ?? [""];
+    const entry = JSON.parse(other ?? "");
+    const user = { id: "somebody", tenantId };
+    entries.set(key, JSON.stringify({ ...entry, value: JSON.stringify({ ...whose, user }) }));
+    for (const name of ["other", key]) expect(await get("acme", name)).toBe(null);
   });
 });
 

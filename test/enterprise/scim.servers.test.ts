@@ -112,21 +112,69 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
     expect(await world.emails(id)).toEqual(["ada@third.example"]);
   });
 
-  it("does not take the last administrator away, and is told so before anything is deleted", async () => {
-    const { id, directory } = await newTenant();
-    const { data } = await directory.add("ada");
-    const [ada] = await world.rowsIn(id, "user");
-    await world.setRole(String(ada?.id), "admin");
-    const path = `Users/${data.id}`;
-    for (let tries = 0; tries < 2; tries++) {
-      const refused = await directory.delete(path);
-      expect([refused.status, refused.data.detail]).toEqual([409, "Last admin"]);
-      expect((await directory.get(path)).status).toBe(200);
-    }
-    const another = await world.join(id, "admin");
-    expect((await directory.delete(path)).status).toBe(204);
-    expect(await world.emails(id)).toEqual([another.email]);
-  });
+  it.each(["the only directory", "the one after another"])(
+    "%s does not take the last administrator away, and is told so before anything is deleted",
+    async (which) => {
+      const { id, directory } = await newTenant();
+      if (which !== "the only directory") {
+        const before = await world.connect(id);
+        await before.add("ada");
+        await before.decommission();
+      }
+      const { data } = await directory.add("ada");
+      const [ada] = await world.rowsIn(id, "user");
+      await world.setRole(String(ada?.id), "admin");
+      const path = `Users/${data.id}`;
+      const expectKept = async () => {
+        const refused = await directory.delete(path);
+        expect([refused.status, refused.data.detail]).toEqual([409, "Last admin"]);
+        expect((await directory.get(path)).status).toBe(200);
+      };
+      await expectKept();
+      // A deputy who cannot sign in is none.
+      const { email } = await world.join(id, "admin", "deputy@example.com");
+      const deputy = await directory.add("deputy");
+      await directory.patch(`Users/${deputy.data.id}`, "active", false);
+      await expectKept();
+      await directory.patch(`Users/${deputy.data.id}`, "active", true);
+      expect((await directory.delete(path)).status).toBe(204);
+      expect(await world.emails(id)).toEqual([email]);
+    },
+  );
+
+  it.each<[steps: string, signIn: number, afterUnban: number]>([
+    ["1 active, 2 inactive", 200, 200],
+    ["1 inactive, 2 inactive", 403, 403],
+    ["1 active, 1 ends", 200, 200],
+    ["1 active, 1 ends, 2 inactive", 403, 403],
+    ["1 active, 1 ends, 2 inactive, 2 ends", 403, 200],
+    ["1 inactive, 1 ends", 403, 200],
+    ["1 inactive, 1 ends, 2 inactive", 403, 403],
+    ["1 inactive, 1 ends, 2 active", 200, 200],
+    ["1 inactive, 1 ends, 2 active, 2 ends", 200, 200],
+  ])(
+    "decides as long as it is there, and then the administrator does: %s",
+    async (steps, ...expected) => {
+      const { id } = await newTenant();
+      const admin = await world.join(id, "admin");
+      const ada = await world.signUp(id, ADA);
+      const directories = [await world.connect(id), await world.connect(id)] as const;
+      for (const step of steps.split(", ")) {
+        const [which, word] = step.split(" ");
+        const directory = directories[which === "1" ? 0 : 1];
+        if (word === "ends") await directory.decommission();
+        else {
+          const { data } = await directory.add("ada");
+          const { status } = await directory.patch(`Users/${data.id}`, "active", word === "active");
+          expect(status).toBe(200);
+        }
+      }
+      const signIn = async () => (await world.signIn(id, ADA)).status;
+      const before = await signIn();
+      expect((await admin.post("/admin/unban-user", { userId: ada.id })).status).toBe(200);
+      expect([before, await signIn()]).toEqual(expected);
+    },
+  );
 
   it("ends the sessions of whom it deactivates, who get none by any way until they are active", async () => {
     const { id, directory } = await newTenant();

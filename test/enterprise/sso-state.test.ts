@@ -9,6 +9,7 @@ import {
   ADA,
   acsOf,
   createSSOWorld,
+  hostOf,
   oidc,
   post,
   type SSOWorld,
@@ -79,12 +80,11 @@ describe("OpenID Connect in a tenant", () => {
 
   it("works with a host for each tenant, and a callback on the platform's", async () => {
     const atHosts = await createSSOWorld({
-      auth: { baseURL: "http://localhost:3000" },
+      auth: { baseURL: "http://localhost:3000", trustedOrigins: ["http://*.localhost:3000"] },
       hosts: {
         names: { acme: "acme.localhost:3000", globex: "", platform: "localhost:3000" },
         resolveTenantId: bySubdomain({ baseDomain: "localhost" }),
       },
-      trustedOrigins: ["http://*.localhost:3000"],
     });
     await atHosts.register("acme", "acme-okta");
     const { browser, back } = await atHosts.underWay("acme", "acme-okta");
@@ -184,8 +184,9 @@ describe("R6: a state of a tenant", () => {
 });
 
 it("threat: mix-up: a hostile provider that sends people on to another place's gets no code of it", async () => {
-  const hostile = await startIdentityProvider();
-  const world = await createSSOWorld({ sso: everybodys, trustedOrigins: [hostile.issuer] });
+  const [provider, hostile] = [await startIdentityProvider(), await startIdentityProvider()];
+  const tenant = { trustedProviderHosts: [provider, hostile].map(hostOf) };
+  const world = await createSSOWorld({ provider, sso: everybodys, tenant });
   await world.register("acme", "acme-okta");
   await world.register("globex", oidc(hostile, "globex-idp"));
   for (const [place, providerId] of [
@@ -216,12 +217,18 @@ it("a tenant that is suspended lets nobody in by its provider", async () => {
   expect(await world.whoIs(browser)).toBe(null);
 });
 
-describe("R9: a provider whose endpoints are at several hosts", () => {
+describe("R9: a provider whose endpoints are at several hosts", async () => {
   let resolve: ResolveTenant = () => undefined;
-  const trustedOrigins = ["http://localhost:*"];
-  const tenant = { resolveTenantId: (ctx: ResolveTenantContext) => resolve(ctx) };
-  const world = shareSSOWorld({ trustedOrigins, tenant });
-  const elsewhereOf = ({ provider }: SSOWorld) => provider.issuer.replace("127.0.0.1", "localhost");
+  const provider = await startIdentityProvider();
+  const elsewhereOf = ({ provider }: Pick<SSOWorld, "provider">) =>
+    provider.issuer.replace("127.0.0.1", "localhost");
+  const world = shareSSOWorld({
+    provider,
+    tenant: {
+      resolveTenantId: (ctx: ResolveTenantContext) => resolve(ctx),
+      trustedProviderHosts: [hostOf(provider), new URL(elsewhereOf({ provider })).host],
+    },
+  });
 
   /** As Google has it: the issuer is at one host, and most of the rest at another. */
   const registration = (at: SSOWorld, providerId: string, issuer = at.provider.issuer) => {

@@ -18,12 +18,13 @@ type Provider = Awaited<ReturnType<typeof startIdentityProvider>>;
 
 export interface SSOWorldOptions extends WorldOptions {
   sso?: SSOOptions | ((provider: Provider) => SSOOptions);
-  trustedOrigins?: string[];
   /** An identity provider that is there already. */
   provider?: Provider;
 }
 
 export type SSOWorld = Awaited<ReturnType<typeof createSSOWorld>>;
+
+export const hostOf = ({ issuer }: Provider) => new URL(issuer).host;
 
 /** What to register for a client at an identity provider, which is told of it. */
 export function oidc(provider: Provider, providerId: string, more: object = {}) {
@@ -48,16 +49,16 @@ export function oidc(provider: Provider, providerId: string, more: object = {}) 
   };
 }
 
-/** The options of an instance with sso(), whose administrators of tenants may manage providers. */
+/** The options of an instance with sso(), whose administrators of tenants may manage providers at a host. */
 export function withSSO(provider: Provider, options: Omit<SSOWorldOptions, "provider">) {
-  const { sso: given, trustedOrigins = [], plugins = [], auth, tenant, ...rest } = options;
+  const { sso: given, plugins = [], tenant, ...rest } = options;
   const ssoPlugin = sso(typeof given === "function" ? given(provider) : given);
   return {
     ...rest,
-    auth: { ...auth, trustedOrigins: [provider.issuer, ...trustedOrigins] },
     tenant: {
       scopedModels: ["ssoProvider"],
       tenantRoles: { admin: ["sso:*" as const] },
+      trustedProviderHosts: [hostOf(provider)],
       ...tenant,
     },
     plugins: (send: Send) => [
@@ -228,18 +229,24 @@ export async function createSCIMWorld(options: SCIMWorldOptions = {}) {
   async function connect(where: Where) {
     const tenantId = String(world.idOf(where));
     const scopes = ["users.read", "users.write", "groups.read", "groups.write"] as const;
-    const { token } = await runInTenant(tenantId, () =>
+    const owner = {
+      provisioningDomainId: `domain-of-${tenantId}`,
+      actorId: "the application",
+    };
+    const { token, connection } = await runInTenant(tenantId, () =>
       api.createSCIMManagedConnection({
         body: {
+          ...owner,
           creationRequestId: `connection-of-${tenantId}-${Math.random()}`,
-          provisioningDomainId: `domain-of-${tenantId}`,
-          actorId: "the application",
           scopes: scopes.map((scope) => `scim.${scope}` as const),
           expiresAt: new Date(Date.now() + 3_600_000),
         },
       }),
     );
-    return directory(token);
+    const body = { ...owner, connectionId: connection.connectionId };
+    const decommission = () =>
+      runInTenant(tenantId, () => api.decommissionSCIMManagedConnection({ body }));
+    return Object.assign(directory(token), { decommission });
   }
 
   return {

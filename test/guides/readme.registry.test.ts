@@ -134,8 +134,9 @@ function typeFiles({ directory }: Project, postgres?: string) {
   }
 }
 
-/** The tables and what is in them. The second time nothing is left to do, and nothing breaks. */
+/** A secret, the tables and what is in them. The second time nothing is left to do, and nothing breaks. */
 async function fill({ type }: Project) {
+  await type(commandWith("BETTER_AUTH_SECRET"));
   for (const script of ["migrate", "migrate", "seed", "seed"]) {
     await type(commandWith(`scripts/${script}.mts`));
   }

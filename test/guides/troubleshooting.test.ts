@@ -3,6 +3,7 @@ import type { BetterAuthPlugin, User } from "better-auth";
 import { organization } from "better-auth/plugins";
 import { describe, expect, it, vi } from "vitest";
 import { bySlug } from "../../src/index";
+import { createSSOWorld } from "../enterprise/world";
 import { createInstance, type Instance, type InstanceOptions, PASSWORD } from "../support/instance";
 import { readPage } from "../support/pages";
 import { createSocialInstance } from "../support/social";
@@ -127,6 +128,14 @@ const MISTAKES: Record<string, () => Promise<Outcome>> = {
     const body = { ...person, callbackURL: "http://globex.example.com/welcome" };
     return outcome(await at("acme").post("/sign-up/email", body), logs);
   },
+
+  "The host of an identity provider is not listed": async () => {
+    const { as, logs } = await createSSOWorld();
+    const oidcConfig = { clientId: "client", clientSecret: "secret" };
+    const issuer = "https://acme.okta.com";
+    const body = { providerId: "acme-okta", issuer, domain: "acme.com", oidcConfig };
+    return outcome(await (await as("admin", "acme")).post("/sso/register", body), logs);
+  },
 };
 
 /** `<...>` stands for what is different each time. */
@@ -137,9 +146,9 @@ const patternOf = (text: string) => {
 };
 
 describe("docs/troubleshooting.md", () => {
-  it("has the twelve mistakes that are made here", () => {
+  it("has the thirteen mistakes that are made here", () => {
     expect(rows.map(({ mistake }) => mistake)).toEqual(Object.keys(MISTAKES));
-    expect(rows).toHaveLength(12);
+    expect(rows).toHaveLength(13);
   });
 
   it.each(rows)("$mistake", async (row) => {

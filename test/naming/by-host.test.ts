@@ -64,6 +64,9 @@ describe("bySubdomain", () => {
     expect(await at("eu.app.example.com", "acme.eu.app.example.com")).toEqual(ACME);
     expect(await at("eu.app.example.com", "acme.app.example.com")).toBe(false);
     expect(await at("localhost", "acme.localhost:3000")).toEqual(ACME);
+    expect(() => bySubdomain("example.com" as never)).toThrow(
+      'write { baseDomain: "example.com" }',
+    );
     for (const baseDomain of ["", "https://example.com", "a.com/path", "*.a.com", ".a.com"]) {
       expect(() => bySubdomain({ baseDomain })).toThrow(/bySubdomain\(\): .* is not a domain/);
     }
@@ -87,6 +90,9 @@ describe("byDomain", () => {
     ]) {
       const create = () => byDomain({ "globex.com": "id", [host]: "id" });
       expect(create).toThrow(`byDomain(): "${host}" never matches`);
+    }
+    for (const hosts of ["acme.com", ["acme.com"]]) {
+      expect(() => byDomain(hosts as never)).toThrow("Write { host: tenant }");
     }
     expect(() => byDomain({ "xn--bcher-kva.example": "id", localhost: "id" })).not.toThrow();
     expect(() => byDomain(Object.assign(() => "id", { Name: 1 }))).not.toThrow();

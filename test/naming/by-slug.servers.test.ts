@@ -34,6 +34,7 @@ describe("bySlug", () => {
     }
     expect(() => start("X-Tenant-Id")).toThrow(/the tenantHeader has an id in it/);
     expect(() => start("X-Shop")).not.toThrow();
+    expect(() => bySlug("X-Shop" as never)).toThrow('write { header: "X-Shop" }');
   });
 });
 

@@ -225,11 +225,14 @@ const PREVIEW = "http://localhost:3000";
 const PRODUCTION = "http://production.example.com";
 
 /** A preview that signs people in through production, both played by one instance. */
-const createPreview = (gitlab: SocialOptions["gitlab"] = {}) => {
+const createPreview = (
+  gitlab: SocialOptions["gitlab"] = {},
+  stateStrategy?: SocialOptions["stateStrategy"],
+) => {
   const allowedHosts = ["localhost:3000", "production.example.com"];
   const plugins = [oAuthProxy({ productionURL: PRODUCTION, currentURL: PREVIEW })];
   const baseURL = { allowedHosts, protocol: "http" as const, fallback: PREVIEW };
-  return createSocialWorld({ gitlab, plugins, auth: { baseURL } });
+  return createSocialWorld({ gitlab, stateStrategy, plugins, auth: { baseURL } });
 };
 
 /** Follows redirects for as long as they lead to this server, perhaps with a tenant's name. */
@@ -321,3 +324,28 @@ it("oAuthProxy: flows of tenants start and end where people are, the platform's 
   expect([answer.status, answer.location]).toEqual([302, "/welcome"]);
   expect(await world.whoIs(browser)).toMatchObject({ email: "alice@example.com", tenantId: null });
 });
+
+it.each(["database", "cookie"] as const)(
+  "threat: oAuthProxy, states in %s: a flow of the platform's ends in no tenant",
+  async (stateStrategy) => {
+    const world = await createPreview({}, stateStrategy);
+    await world.configure("acme", { options: { disableSignUp: true } });
+    const jane = await world.as("jane", "acme");
+    const tenantId = String(world.ids.acme);
+    for (const path of ["/callback/gitlab/oauth-proxy", "/oauth-proxy-callback"]) {
+      const browser = world.at("platform");
+      const { data } = await world.start(browser, null);
+      const { location } = await browser.get(await world.idp.authorize(data.url, "alice"));
+      const complete = (options = {}) =>
+        browser.get(path + new URL(location ?? "").search, options);
+      for (const options of [{ query: { tenantId } }, { headers: { "x-tenant-id": tenantId } }]) {
+        const answer = await world.unchanged(() => complete(options));
+        expectRefused(answer, 403, "PLATFORM_ONLY");
+      }
+      // Somebody who has signed in at Acme meanwhile comes back to the platform as well.
+      for (const cookie of jane.cookies) browser.cookies.set(...cookie);
+      expect((await complete()).location).toBe("/welcome");
+      expect(await world.whoIs(browser)).toMatchObject({ tenantId: null });
+    }
+  },
+);

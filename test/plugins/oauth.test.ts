@@ -62,7 +62,7 @@ describe.each(["database", "cookie"] as const)("oauthPopup, state in the %s", (s
   }
 
   /** Opens a popup at a place, which a navigation can name in its query only, and agrees. */
-  async function open(browser: Browser, place: Place) {
+  async function open(browser: Browser, place: Place, path?: string) {
     if (place === "acme") await world.configure("acme");
     const named = { ...(world.ids[place] && { tenantId: world.ids[place] }) };
     const page = { popupOrigin: ORIGIN, popupNonce: "a-nonce", callbackURL: "/in" };
@@ -70,7 +70,9 @@ describe.each(["database", "cookie"] as const)("oauthPopup, state in the %s", (s
     const started = await browser.get("/oauth-popup/start", { query });
     expect(started.status, JSON.stringify(started.data)).toBe(302);
     const { client_id } = queryOf(started.location);
-    return { client_id, back: await world.idp.authorize(started.location ?? "", "alice") };
+    const url = new URL(started.location ?? "");
+    if (path) url.searchParams.set("redirect_uri", `${ORIGIN}/api/auth${path}`);
+    return { client_id, back: await world.idp.authorize(url.href, "alice") };
   }
 
   it.each([
@@ -104,16 +106,21 @@ describe.each(["database", "cookie"] as const)("oauthPopup, state in the %s", (s
 
   it.each([
     ["acme", "/callback/gitlab"],
+    // Without its label: a tenant that has the platform's client.
+    ["globex", "/callback/gitlab"],
     ["platform", "/tenant/callback/gitlab"],
     // With the label of another tenant, which has the same client.
     ["globex", "/tenant/callback/gitlab"],
   ] as const)("R6: a popup of %s is refused at %s", async (place, path) => {
     const browser = world.at(null);
-    const { back } = await open(browser, place);
+    const { back } = await open(browser, place, path);
     const state = queryOf(back).state?.slice(-32) ?? "";
+    const another = (await world.createTenant()).id;
     const named = {
       ...(place === "platform" && { tenantId: world.ids.acme }),
-      ...(place === "globex" && { state: labelState(state, (await world.createTenant()).id) }),
+      ...(place === "globex" && {
+        state: /tenant/.test(path) ? labelState(state, another) : state,
+      }),
     };
     const [users, sessions] = [await world.rows("user"), await world.rows("session")];
     const page = await browser.get(path, { query: { ...queryOf(back), ...named } });

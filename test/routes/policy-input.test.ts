@@ -1,7 +1,7 @@
 import { magicLink } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import type { TenantPolicy } from "../../src/index";
-import { outcome, shareWorld } from "../support/world";
+import { createWorld, outcome, shareWorld } from "../support/world";
 
 const client = { clientId: "id", clientSecret: "secret" };
 const world = shareWorld({
@@ -82,6 +82,17 @@ describe("what a policy may say", () => {
     await world.api.registerTenantOAuthConfig({ body: { ...config, enabled: true } });
     expect((await world.change(tenantId, { policy })).policy).toEqual(policy);
   });
+});
+
+it("warns of domains whose addresses nobody can verify who has a password", async () => {
+  const warnings = async (sendVerificationEmail: undefined | (() => Promise<void>)) => {
+    const { change, logs } = await createWorld({
+      auth: { emailVerification: { sendVerificationEmail } },
+    });
+    await change("acme", { policy: { emailDomains: ["acme.com"] } });
+    return logs.filter((line) => /^warn.*emailDomains/.test(line)).length;
+  };
+  expect([await warnings(undefined), await warnings(async () => {})]).toEqual([1, 0]);
 });
 
 it("POLICY_LOCKS_OUT: not a policy under which they could not sign in again themselves", async () => {

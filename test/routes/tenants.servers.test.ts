@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { databases } from "../support/database";
+import { databases, servers } from "../support/database";
+import { createInstance } from "../support/instance";
 import { sample } from "../support/matrix";
 import { createWorld, outcome, shareWorld } from "../support/world";
 
@@ -142,6 +143,28 @@ describe.each(databases)("on %s", (database) => {
       expect(await own.rows("user", "id = ?", [jane.id])).toBe(0);
     },
   );
+});
+
+/** Columns that the application has given a type, with ids that the database makes. */
+it.runIf(servers.asked).each([
+  ["postgres", "alter id type uuid using id::uuid, alter id set default gen_random_uuid()"],
+  ["postgres", "alter id type bigint using id::bigint, alter id add generated always as identity"],
+  ["mysql", "modify id bigint not null auto_increment"],
+] as const)("%s: an id that a column cannot hold is nobody's: %s", async (kind, typed) => {
+  const generateId = ({ model }: { model: string }) => model !== "tenant" && crypto.randomUUID();
+  const advanced = { database: { generateId, validateSchema: false } };
+  const { database, createTenant, browser } = await createInstance({
+    database: kind,
+    auth: { advanced },
+  });
+  await database.query(`drop table ${database.quote("tenantOauthConfig")}`);
+  await database.query(`alter table tenant ${typed}`);
+  const { id } = await createTenant("acme");
+  const ask = (tenantId: string) => browser().get("/list-sessions", { query: { tenantId } });
+  expect((await ask(id)).status).toBe(401);
+  for (const other of ["abc", "0", `${id}abc`, `0${id}`, `${id} `, `${id}.0`, "9".repeat(30)]) {
+    expect([other, ...outcome(await ask(other))]).toEqual([other, ...NOT_FOUND]);
+  }
 });
 
 type Listed = { id: string; name: string; slug: string };

@@ -209,3 +209,18 @@ describe("a slug", () => {
     expect(await landing(elsewhere)).toBe("Impostor");
   });
 });
+
+it.each([
+  ["22P02", 404],
+  ["P2023", 404],
+  ["57P01", 500],
+])("what the database says to an id, %s, is %i", async (code, status) => {
+  const { browser, context } = await createInstance();
+  const { findOne } = context.adapter;
+  vi.spyOn(context.adapter, "findOne").mockImplementation(async (call) => {
+    if (call.model !== "tenant") return findOne(call);
+    // Drizzle puts the driver's error into one of its own.
+    throw new Error("query failed", { cause: Object.assign(new Error("refused"), { code }) });
+  });
+  expect((await browser().get("/list-sessions?tenantId=abc")).status).toBe(status);
+});

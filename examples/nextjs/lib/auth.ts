@@ -13,6 +13,21 @@ import { sendMail } from "./mail";
 /** Where the stand-in identity provider of this example is. */
 const IDP_HOST = process.env.IDP_HOST ?? "localhost:4000";
 
+/**
+ * Where a tenant's identity provider may be. Google and Microsoft have several hosts. None of them is
+ * in better-auth's `trustedOrigins`: nobody is sent there with a token.
+ */
+export const PROVIDER_HOSTS = [
+  "*.okta.com",
+  "login.microsoftonline.com",
+  "graph.microsoft.com",
+  "accounts.google.com",
+  "oauth2.googleapis.com",
+  "openidconnect.googleapis.com",
+  "www.googleapis.com",
+  IDP_HOST,
+];
+
 const byOwnHost = bySubdomain({ baseDomain: APP_URL.hostname });
 
 export const auth = betterAuth({
@@ -23,15 +38,6 @@ export const auth = betterAuth({
     protocol: APP_URL.protocol === "https:" ? "https" : "http",
     fallback: APP_URL.origin,
   },
-  // Where a tenant's identity provider may be. Google and Microsoft have several hosts.
-  trustedOrigins: [
-    "https://*.okta.com",
-    "https://login.microsoftonline.com",
-    "https://graph.microsoft.com",
-    "https://accounts.google.com",
-    "https://*.googleapis.com",
-    `http://${IDP_HOST}`,
-  ],
   database: openDatabase(),
   // The tables are brought up to date when the server starts, see instrumentation.ts.
   advanced: { database: { validateSchema: false } },
@@ -73,7 +79,7 @@ export const auth = betterAuth({
         ctx.headers?.get("host") === APP_URL.host ? undefined : byOwnHost(ctx),
       // Somebody may be at several tenants in one browser, in two tabs.
       sessionCookies: "per-tenant",
-      trustedProviderHosts: [IDP_HOST],
+      trustedProviderHosts: PROVIDER_HOSTS,
       scopedModels: ["mail", "ssoProvider"],
       // A tenant's own administrators manage it at /t/<slug>/settings, without an operator.
       tenantRoles: {

@@ -5,7 +5,7 @@ import {
   type OIDCConfig,
   type SAMLConfig,
 } from "@better-auth/sso";
-import { auth } from "./auth";
+import { PROVIDER_HOSTS } from "./auth";
 import { explain } from "./errors";
 import { formatTime } from "./format";
 import { readSaml, SamlProblem } from "./saml";
@@ -19,6 +19,15 @@ export interface Finding {
 }
 
 const TIMEOUT = 5_000;
+
+/** As `trustedProviderHosts` are read: without encryption on this machine only. */
+function isAtProviderHost(url: string): boolean {
+  const { host, hostname, protocol } = new URL(url);
+  if (protocol !== "https:" && hostname !== "localhost") return false;
+  return PROVIDER_HOSTS.some((known) =>
+    known.startsWith("*.") ? host.endsWith(known.slice(1)) : host === known,
+  );
+}
 
 /** What can be known of an identity provider without somebody who signs in. */
 export async function checkOIDC(
@@ -71,13 +80,12 @@ function isInForce({ validFrom, validTo }: X509Certificate): Verdict {
 }
 
 async function describesItself(config: OIDCConfig): Promise<Verdict> {
-  const context = await auth.$context;
   try {
     const found = await discoverOIDCConfig({
       issuer: config.issuer,
       discoveryEndpoint: config.discoveryEndpoint,
       timeout: TIMEOUT,
-      isTrustedOrigin: (url) => context.isTrustedOrigin(url),
+      isTrustedOrigin: isAtProviderHost,
     });
     const names = ["authorizationEndpoint", "tokenEndpoint", "jwksEndpoint"] as const;
     return names.every((name) => found[name] === config[name])

@@ -1,0 +1,56 @@
+import type { AuthContext, HookEndpointContext } from "better-auth";
+import { createAuthMiddleware, isAPIError } from "better-auth/api";
+import type { AfterHook } from "../framework";
+import { isCarriedBy } from "../naming/addresses";
+import { isTrustedAddress } from "../oauth/trusted-addresses";
+import type { ResolvedOptions } from "../options";
+import { currentEndpoint } from "../scope/endpoint";
+
+/*
+ * better-auth has one list for two questions: where people may be sent to, and where the endpoints
+ * of an identity provider may be. Whoever can put a page at a provider's host would get the tokens of
+ * reset links there. So `trustedProviderHosts` answers the second question, and never the first.
+ */
+
+/** Where better-auth asks about endpoints of providers. At SAML's addresses it asks about pages alone. */
+const ASKING = [
+  "/sso/register",
+  "/sso/update-provider",
+  "/sign-in/sso",
+  "/sso/callback/:providerId",
+];
+
+/**
+ * Adds to better-auth's own check what the SSO plugin may call, and nothing else. A page to go to is
+ * asked about with settings (may it be a path?), an endpoint of a provider without, and an origin is
+ * compared with the list itself. Whatever a request names as a page is none of a provider's either.
+ *
+ * Guarded by "sso() asks about endpoints of providers without settings, and about pages with them".
+ */
+export function trustProviderHosts(
+  ctx: AuthContext,
+  { trustedProviderHosts }: ResolvedOptions,
+): void {
+  const isTrusted = ctx.isTrustedOrigin;
+  ctx.isTrustedOrigin = function isTrustedOrigin(this: AuthContext, address, settings) {
+    if (isTrusted.call(this, address, settings)) return true;
+    const endpoint = currentEndpoint() as HookEndpointContext | undefined;
+    if (settings || !endpoint || !ASKING.includes(endpoint.path ?? "")) return false;
+    if (!URL.canParse(address) || isCarriedBy(endpoint, address)) return false;
+    return isTrustedAddress(new URL(address).origin, [], trustedProviderHosts);
+  };
+}
+
+const REFUSALS = ["discovery_untrusted_origin", "discovery_private_host"];
+
+/** better-auth tells people to add the host to `trustedOrigins`, where it does not belong. */
+export const explainRefusedProvider: AfterHook = {
+  matcher: ({ path }) => ASKING.includes(path ?? ""),
+
+  handler: createAuthMiddleware(async ({ path, context: { returned, logger } }) => {
+    if (!isAPIError(returned) || !REFUSALS.includes(String(returned.body?.code))) return;
+    logger.error(
+      `${path}: ${returned.message} If your application trusts this identity provider, add its host to trustedProviderHosts of tenantAuth(), and not to trustedOrigins: people are sent to those.`,
+    );
+  }),
+};

@@ -1,0 +1,47 @@
+import {
+  type AuthEndpointContext,
+  runWithEndpointContext,
+  tryGetCurrentAuthEndpointContext,
+} from "@better-auth/core/context";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { FROM, type Here } from "./endpoint";
+import { storages } from "./scope";
+
+/*
+ * What goes through somebody else's queue is called back in the middle of another request. Loaded
+ * with the first transaction.
+ */
+
+/**
+ * Takes down where the running code is: its request, its transaction and its endpoint. Nothing but
+ * these, because an adapter may keep its transactions in an AsyncLocalStorage, too.
+ *
+ * Guarded by "what better-auth knows of a request is in three storages".
+ */
+export function returnHere(): Here {
+  const { storage: requests, adapters } = storages();
+  // Outside of requests there is nothing to take down, and to nothing it comes back.
+  const request = requests.getStore() as WeakMap<object, unknown>;
+  const adapter = adapters.getStore() as NonNullable<ReturnType<typeof adapters.getStore>>;
+  const endpoint = tryGetCurrentAuthEndpointContext() as AuthEndpointContext;
+  return async (run) =>
+    await requests.run(request, () =>
+      adapters.run(adapter, () => runWithEndpointContext(endpoint, run)),
+    );
+}
+
+type Method = (call: object) => Promise<unknown>;
+
+/**
+ * An adapter with our border below it and somebody's methods in between. What comes through them
+ * comes to the border once more, and perhaps out of a queue.
+ */
+export function sayingWhereFrom<A extends DBTransactionAdapter>(adapter: A): A {
+  const methods = Object.entries(adapter).map(([name, method]) => [
+    name,
+    typeof method !== "function" || name === "transaction"
+      ? method
+      : async (call: object) => (method as Method)({ ...call, [FROM]: returnHere() }),
+  ]);
+  return { __proto__: adapter, ...Object.fromEntries(methods) };
+}

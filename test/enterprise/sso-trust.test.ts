@@ -1,0 +1,160 @@
+import { createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
+import { oauthPopup } from "better-auth/plugins";
+import { beforeAll, describe, expect, it } from "vitest";
+import { createSamlProvider } from "../../src/testing/saml";
+import { startIdentityProvider } from "../support/identity-provider";
+import { expectRefused, type Hosts, outcome, SUBDOMAINS } from "../support/world";
+import { ADA, CLIENT_SECRET, hostOf, post, samlRegistration, shareSSOWorld } from "./world";
+
+/*
+ * A host of `trustedProviderHosts` is where identity providers are, and no place that anybody is sent
+ * to or comes from: not in a tenant, and not on the platform.
+ */
+
+const provider = await startIdentityProvider();
+const { issuer } = provider;
+const idp = await createSamlProvider("https://idp.example");
+const PAGE = `${issuer}/page`;
+provider.rules.discovery = {
+  issuer,
+  authorization_endpoint: `${issuer}/oauth/authorize`,
+  token_endpoint: `${issuer}/oauth/token`,
+  token_endpoint_auth_methods_supported: ["client_secret_post"],
+  userinfo_endpoint: `${issuer}/api/v4/user`,
+  jwks_uri: `${issuer}/jwks`,
+};
+
+/** Nothing is known of it but where it says what it is. */
+function discovered(providerId: string, at = issuer) {
+  provider.registerClient(providerId, CLIENT_SECRET);
+  const oidcConfig = { clientId: providerId, clientSecret: CLIENT_SECRET, pkce: true };
+  return { providerId, issuer: at, domain: "acme.example", oidcConfig };
+}
+
+/** What an application asks better-auth by itself, while its own and better-auth's endpoints run. */
+const asked: boolean[] = [];
+const asking = {
+  id: "asking",
+  endpoints: { leave: createAuthEndpoint("/leave", { method: "GET" }, async () => ({})) },
+  hooks: {
+    before: [
+      {
+        matcher: ({ path }: { path?: string }) => path === "/leave" || path === "/sign-in/sso",
+        handler: createAuthMiddleware(async ({ context }) => {
+          asked.push(context.isTrustedOrigin(PAGE));
+          asked.push(context.isTrustedOrigin(PAGE, { allowRelativePaths: false }));
+        }),
+      },
+    ],
+  },
+};
+
+const WAYS: [way: string, place: "acme" | "platform", hosts?: Hosts][] = [
+  ["a tenant by header", "acme"],
+  ["a tenant by host", "acme", SUBDOMAINS],
+  ["the platform", "platform"],
+  ["the platform by host", "platform", SUBDOMAINS],
+];
+
+describe.each(WAYS)("the host of an identity provider, in %s", (_, place, hosts) => {
+  const world = shareSSOWorld({
+    provider,
+    ...(hosts && { hosts }),
+    sso: { saml: { enableSingleLogout: true, allowIdpInitiated: true } },
+    tenant: {
+      ...(hosts && { resolveTenantId: hosts.resolveTenantId }),
+      trustedProviderHosts: [hostOf(provider), "idp.example"],
+    },
+    plugins: [asking, oauthPopup()],
+  });
+  beforeAll(async () => {
+    await world.register(place, discovered("okta"));
+    await world.register(place, samlRegistration("saml", idp, { callbackUrl: PAGE }));
+  });
+
+  it("is asked for its endpoints, signs people in, and may be changed", async () => {
+    const { browser, back } = await world.underWay(place, "okta", world.at(place));
+    expect((await browser.get(back.href)).location).toBe("/welcome");
+    const here = { email: ADA, tenantId: world.ids[place] };
+    expect(await world.whoIs(browser, place)).toMatchObject(here);
+    await world.register(place, discovered("other"));
+    const oidcConfig = { clientSecret: CLIENT_SECRET, tokenEndpoint: `${issuer}/token` };
+    const body = { providerId: "other", oidcConfig };
+    const admin = await world.as("admin", place);
+    expect((await admin.post("/sso/update-provider", body)).status).toBe(200);
+  });
+
+  it.each([
+    ["/request-password-reset", "redirectTo", "INVALID_REDIRECT_URL"],
+    ["/sign-in/email", "callbackURL", "INVALID_CALLBACK_URL"],
+    ["/sign-in/sso", "callbackURL", "INVALID_CALLBACK_URL"],
+    ["/sign-in/sso", "errorCallbackURL", "INVALID_ERROR_CALLBACK_URL"],
+    ["/sign-in/sso", "newUserCallbackURL", "INVALID_NEW_USER_CALLBACK_URL"],
+    ["/sso/register", "callbackURL", "INVALID_CALLBACK_URL"],
+  ])("takeover: is none that %s leads to, with its %s", async (path, name, code) => {
+    const { email } = await world.as("admin", place);
+    const body = { callbackURL: "/", email, password: "x", ...discovered("more"), [name]: PAGE };
+    await world.unchanged(async () => {
+      expectRefused(await world.at(place).post(path, body), 403, code);
+    });
+  });
+
+  it("takeover: is no origin of requests or popups", async () => {
+    const admin = await world.as("admin", place);
+    const headers = { origin: issuer };
+    for (const [path, body] of [
+      ["/update-user", { name: "Changed" }],
+      ["/sso/register", discovered("more")],
+      ["/sign-in/sso", { providerId: "okta", callbackURL: "/" }],
+    ] as const) {
+      expect(outcome(await admin.post(path, body, { headers }))).toEqual([403, "INVALID_ORIGIN"]);
+    }
+    const query = { provider: "google", popupOrigin: issuer };
+    const popup = await admin.get("/oauth-popup/start", { query });
+    expect(outcome(popup)).toEqual([403, "INVALID_ORIGIN"]);
+  });
+
+  it("takeover: is none that SAML leads to, with a relay state or what was registered", async () => {
+    const admin = world.at(place, await world.as("admin", place));
+    const query = { RelayState: PAGE };
+    const [acs, slo] = ["acs", "slo"].map(
+      (name) => `${world.context.baseURL}/sso/saml2/sp/${name}/saml`,
+    );
+    const SAMLResponse = await idp.respond({
+      acs: `${acs}`,
+      audience: "https://app.example/saml",
+      inResponseTo: "",
+      email: ADA,
+    });
+    for (const { status, location } of [
+      await admin.get(`${acs}`, { query }),
+      await admin.get(`${slo}`, { query }),
+      await post(world.at(place), `${acs}`, { SAMLResponse, ...query }),
+    ]) {
+      expect([status, location]).toEqual([302, expect.not.stringContaining(hostOf(provider))]);
+    }
+  });
+
+  it("is one of a provider's only for better-auth, and only if the request names no such page", async () => {
+    const before = asked.length;
+    await world.at(place).get("/leave");
+    for (const more of [{}, { query: { returnURL: PAGE } }, { headers: { origin: issuer } }]) {
+      const body = { providerId: "okta", callbackURL: "/" };
+      await world.at(place).post("/sign-in/sso", body, more);
+    }
+    // With hosts, nobody has asked the resolver about it yet.
+    const isAsked = hosts === undefined;
+    const never = [false, false];
+    expect(asked.slice(before)).toEqual([...never, isAsked, false, ...never, ...never]);
+  });
+
+  it.each(["http://idp.example", "https://idp.example:8443", "https://a.idp.example"])(
+    "is no other one: %s",
+    async (at) => {
+      const admin = await world.as("admin", place);
+      const refused = await admin.post("/sso/register", discovered("more", at));
+      expectRefused(refused, 400, "discovery_untrusted_origin");
+      expect(world.logs.at(-1)).toContain("add its host to trustedProviderHosts");
+    },
+  );
+});
