@@ -51,7 +51,7 @@ class Below extends WeakMap<object, unknown> {
 }
 
 /** Whether another border asks. What the storage itself asks of better-auth is another endpoint's. */
-export async function isBelow(): Promise<boolean> {
-  const store = (await getRequestStateAsyncLocalStorage()).getStore();
+export function isBelow(): boolean {
+  const store = storages().storage.getStore();
   return store !== undefined && BELOW in store && store[BELOW] === currentEndpoint();
 }

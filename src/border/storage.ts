@@ -71,7 +71,7 @@ export function confineStorage(storage: SecondaryStorage, border: Border): void 
   const raw = belowBorders(storage as unknown as Methods);
   const confined = confinedMethods(raw, storage) as unknown as Methods;
   const methods = replaceMethods(raw, (name, below) => async (...args) => {
-    const run = (await isBelow()) ? below : (confined[name] ?? below);
+    const run = isBelow() ? below : (confined[name] ?? below);
     return run(...args);
   });
   try {
