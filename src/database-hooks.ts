@@ -1,13 +1,13 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
-import type { BetterAuthOptions, GenericEndpointContext } from "better-auth";
+import type { AuthContext, BetterAuthOptions, GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { type Border, vouchForUser } from "./border/border";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { lazy } from "./framework";
 import { settledScope } from "./scope/endpoint";
-import { notes, type SessionRow } from "./scope/scope";
+import { getTenantId, notes, type SessionRow } from "./scope/scope";
 import { settle } from "./scope/settle";
-import { isSuspended } from "./tenants/find";
+import { recentlySeen } from "./tenants/find";
 
 const deletion = lazy(() => import("./tenants/delete"));
 
@@ -48,18 +48,19 @@ function sessionHooks(border: Border) {
       const scope = await settle(border.readSession);
       const adapter = await getCurrentAdapter(ctx.adapter);
       const tenantId = await vouchForUser(border, adapter, scope, session.userId);
-      if (await isSuspended(ctx, tenantId, adapter)) throw suspended();
+      const error = await refusalAt(ctx, tenantId);
+      if (error) throw error;
       // R14, where the row may never reach the adapter.
       const data = { ...session, tenantId };
       await border.policy.admitRow("session", { ...scope, tenantId }, data, adapter);
       notes().sessionTokens.set(session.token, { userId: session.userId, tenantId });
       return { data };
     },
-    // Refused while the session was on its way: those that are there are being ended.
+    // Refused while the session was on its way: those that are there are being ended or deleted.
     after: async (session: SessionRow | null, endpoint: GenericEndpointContext | null) => {
       if (!session?.token) return;
-      const isOver = await isSuspended(ctx, session.tenantId);
-      const error = isOver ? suspended() : await border.secondLook?.(session);
+      const refusal = await refusalAt(ctx, session.tenantId);
+      const error = refusal ?? (await border.secondLook?.(session));
       if (!error) return;
       await ctx.internalAdapter.deleteSession(session.token);
       endpoint?.responseHeaders?.delete("set-cookie");
@@ -68,4 +69,14 @@ function sessionHooks(border: Border) {
   };
 }
 
-const suspended = () => APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
+/** Why nobody gets a session at a tenant: it is suspended, or gone, perhaps with its number given again. */
+async function refusalAt(ctx: AuthContext, tenantId: string | null | undefined) {
+  if (!tenantId) return undefined;
+  const tenant = await recentlySeen(ctx, tenantId);
+  const { since } = tenantId === getTenantId() ? notes() : {};
+  if (!tenant || tenant.since !== (since ?? tenant.since)) {
+    return APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  }
+  if (tenant.status === "active") return undefined;
+  return APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
+}

@@ -180,9 +180,8 @@ export async function openSince(
 export async function isSuspended(
   ctx: AuthContext,
   tenantId: string | null | undefined,
-  adapter?: DBTransactionAdapter,
 ): Promise<boolean> {
-  const tenant = tenantId ? await recentlySeen(ctx, tenantId, adapter) : undefined;
+  const tenant = tenantId ? await recentlySeen(ctx, tenantId) : undefined;
   return tenant !== undefined && tenant.status !== "active";
 }
 

@@ -2,7 +2,8 @@ import { createAuthMiddleware } from "better-auth/api";
 import { describe, expect, it } from "vitest";
 import type { Answer, Browser } from "../support/browser";
 import { crowdOn, databases } from "../support/database";
-import { PASSWORD } from "../support/instance";
+import { createInstance, PASSWORD } from "../support/instance";
+import { createMemory } from "../support/stores";
 import { createWorld, gate, outcome, type WorldOptions } from "../support/world";
 
 const DONE = [200, undefined];
@@ -130,4 +131,28 @@ describe.each(databases)("threat: races. A tenant that is deleted on %s", (datab
       expect(answers.flatMap(({ headers }) => headers.getSetCookie())).toEqual([]);
     }
   });
+});
+
+it("a session that is written after its tenant was deleted is taken back, also without foreign keys", async () => {
+  const { database, tables } = createMemory((inner) => ({
+    ...inner,
+    create: async (call) => {
+      if (call.model === "session" && isDoomed)
+        await world.api.deleteTenant({ body: { tenantId } });
+      return inner.create(call);
+    },
+  }));
+  let isDoomed = false;
+  const world = await createInstance({ database, migrate: false });
+  const { id: tenantId } = await world.createTenant();
+  const { email, browser } = await world.signUp(tenantId);
+  isDoomed = true;
+  const answer = await browser.post("/tenant/sign-in/email", {
+    tenantId,
+    email,
+    password: PASSWORD,
+  });
+  expect(outcome(answer)).toEqual([404, "TENANT_NOT_FOUND"]);
+  expect(answer.headers.getSetCookie()).toEqual([]);
+  expect(tables.session).toEqual([]);
 });
