@@ -355,18 +355,23 @@ describe.each(databases)("rotateTenantOAuthSecrets() on %s", (kind) => {
     const { open, read } = await createHistory(kind);
     const before = await open(secrets(1));
     const { id } = await before.createTenant();
+    await register(before, id, { providerId: "github", clientSecret: "another-secret" });
     await register(before, id, { options: { hd: "old.example" } });
     const after = await open(secrets(2, 1));
+    // Before either of the two, whichever is the first.
     beforeRotation(after, async (row) => {
-      if (row === 1) await ("clientId" in changes ? register : update)(after, id, changes);
+      if (row <= 2) await ("clientId" in changes ? register : update)(after, id, changes);
     });
     expect((await rotate(after)).unreadable).toBe(0);
     // All of it, and not only what was changed, is of the newest version.
     const later = await open(secrets(2));
     const clear = changes === ANOTHER ? expected : `acme-client,acme-client-secret,${expected}`;
-    expect(await read(later)).toEqual([clear]);
+    expect(await read(later)).toEqual([clear, "acme-client,another-secret"].sort());
     const { clientSecret: __, ...visible } = { clientSecret: "", ...changes };
-    expect(await list(later, id)).toMatchObject([{ readable: true, ...visible }]);
+    expect(await list(later, id)).toMatchObject([
+      { providerId: "github", readable: true },
+      { providerId: "google", readable: true, ...visible },
+    ]);
   });
 
   it("counts rows that cannot be read, and leaves them as they are", async () => {

@@ -1,4 +1,5 @@
-import { symmetricEncrypt } from "better-auth/crypto";
+import type { BetterAuthOptions } from "better-auth";
+import { symmetricEncodeJWT, symmetricEncrypt } from "better-auth/crypto";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
@@ -416,14 +417,17 @@ describe("tokens that people have from a provider", () => {
   const STORED = { accessToken: "an old access token", refreshToken: "an old refresh token" };
 
   /** Somebody with an account from before, and what is sent where when its tokens are used. */
-  async function settle(from: "gitlab.com" | "the tenant's host", encryptOAuthTokens = false) {
+  async function settle(
+    from: "gitlab.com" | "the tenant's host",
+    account: BetterAuthOptions["account"] = {},
+  ) {
     const own = await createWorld({
       tenant: { trustedProviderHosts: [new URL(GITLAB.options.issuer).host] },
-      auth: { socialProviders: { gitlab: CLIENT }, account: { encryptOAuthTokens } },
+      auth: { socialProviders: { gitlab: CLIENT }, account },
     });
     const { internalAdapter, secretConfig: key } = own.context;
     const stored = { ...STORED };
-    if (encryptOAuthTokens) {
+    if (account.encryptOAuthTokens) {
       stored.accessToken = await symmetricEncrypt({ key, data: STORED.accessToken });
       stored.refreshToken = await symmetricEncrypt({ key, data: STORED.refreshToken });
     }
@@ -460,16 +464,16 @@ describe("tokens that people have from a provider", () => {
     };
     const body = { tenantId: own.ids.acme, ...CLIENT, ...GITLAB };
     const move = () => own.api.registerTenantOAuthConfig({ body });
-    return { own, use, move };
+    return { own, use, move, sent };
   }
 
   it.each([
-    ["as they are", false],
-    ["encrypted", true],
+    ["as they are", {}],
+    ["encrypted", { encryptOAuthTokens: true }],
   ])(
     "threat: stored %s, do not go to the host that their tenant has moved it to",
-    async (_, is) => {
-      const { use, move } = await settle("gitlab.com", is);
+    async (_, account) => {
+      const { use, move } = await settle("gitlab.com", account);
       expect(await use()).toMatchObject({
         statuses: [200, 200, 200],
         sent: ["gitlab.com", "gitlab.com", "gitlab.com"],
@@ -479,6 +483,30 @@ describe("tokens that people have from a provider", () => {
       expect([statuses, info.code, sent]).toEqual([[404, 400, 400], "PROVIDER_NOT_FOUND", []]);
     },
   );
+
+  it("threat: kept in a cookie, do not go to the host that their tenant has moved it to", async () => {
+    const { own, move, sent } = await settle("gitlab.com", { storeAccountCookie: true });
+    const { context, ids } = own;
+    const jane = await own.as("jane", "acme");
+    const account = {
+      id: "kept",
+      userId: jane.id,
+      providerId: "gitlab",
+      accountId: "7",
+      ...STORED,
+    };
+    const kept = { ...account, accessTokenExpiresAt: new Date(0) };
+    const salt = "better-auth-account";
+    const cookie = await symmetricEncodeJWT(kept, context.secretConfig, salt, 300);
+    const name = await runInTenant(ids.acme, async () => context.authCookies.accountData.name);
+    const use = () => {
+      jane.cookies.set(name, cookie);
+      return jane.post("/get-access-token", { useAccountCookie: true });
+    };
+    expect([(await use()).status, sent]).toEqual([200, ["gitlab.com"]]);
+    await move();
+    expect([(await use()).status, sent]).toEqual([400, ["gitlab.com"]]);
+  });
 
   it("go to the tenant's host if they are from there, and to no other after it has moved away", async () => {
     const { own, use, move } = await settle("the tenant's host");
