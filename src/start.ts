@@ -2,7 +2,7 @@ import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-au
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
 import { confineAdapter } from "./border/adapter";
-import { type Border, borderOf, isConfined, isMySQL, rawAdapter } from "./border/border";
+import { type Border, borderOf, isConfined, isMySQL, rawAdapter, setBorder } from "./border/border";
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
@@ -19,6 +19,7 @@ import type { ResolvedOptions } from "./options";
 import { signIn } from "./routes/sign-in";
 import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
+import { instanceOf, markInstance, noteCallers } from "./scope/instance";
 import { prepareScopes } from "./scope/scope";
 import type { policyOf as PolicyFactory } from "./tenants/enforce";
 import { openSince, recentlySeen, wasDeleted } from "./tenants/find";
@@ -48,7 +49,9 @@ export async function start(
   const border = createBorder(ctx, options, policyOf);
   const confine = (own: typeof border) => {
     if (!confineAdapter(ctx.adapter, own)) throw parts.cannotConfine();
+    markInstance(setBorder(ctx, own), instanceOf(ctx.adapter));
   };
+  noteCallers(ctx);
   confine(border);
   const enterpriseHooks = parts.confineEnterprise?.(border, options, hooks) ?? hooks;
   const packageHooks = parts.confinePackages?.(border, options, enterpriseHooks) ?? enterpriseHooks;
@@ -167,7 +170,7 @@ function createBorder(
       return [model, `${model}s`, table, `${table}s`].map((name) => [name, model] as const);
     }),
   );
-  const known = borderOf(ctx.adapter)?.raw as DBAdapter | undefined;
+  const known = borderOf(ctx)?.raw as DBAdapter | undefined;
   const border: Border & { raw: DBAdapter } = {
     ctx,
     raw: known ?? rawAdapter(ctx.adapter as DBAdapter),

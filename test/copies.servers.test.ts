@@ -1,8 +1,10 @@
+import { sso } from "@better-auth/sso";
 import { createAuthMiddleware } from "better-auth/api";
 import type { SecondaryStorage } from "better-auth/db";
 import { jwt, magicLink } from "better-auth/plugins";
 import type { DBAdapter } from "better-auth/types";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { borderOf } from "../src/border/border";
 import { getTenantId, runInTenant, tenantAuth } from "../src/index";
 import type { Browser } from "./support/browser";
 import { createDatabase, type TestDatabase } from "./support/database";
@@ -162,6 +164,26 @@ describe("two instances over one", () => {
     }
   });
 
+  it("adapter, the second one without single sign-on: the first keeps its secrets to itself", async () => {
+    const options = await oneAdapter();
+    const tenant = { scopedModels: ["ssoProvider"], trustedProviderHosts: ["idp.example.com"] };
+    const { context, createTenant } = await createInstance({
+      ...options,
+      plugins: [sso()],
+      tenant,
+    });
+    const acme = await createTenant("acme");
+    await createInstance(options);
+    const oidcConfig = JSON.stringify({ clientId: "acme", clientSecret: "told to nobody" });
+    const data = { providerId: "okta", issuer: "https://idp.example.com", domain: "acme.com" };
+    await runInTenant(acme.id, () =>
+      context.adapter.create({ model: "ssoProvider", data: { ...data, oidcConfig } }),
+    );
+    const rows = await borderOf(context)?.raw.findMany({ model: "ssoProvider" });
+    expect(rows).toMatchObject([{ providerId: "okta" }]);
+    expect(JSON.stringify(rows)).not.toContain("told to nobody");
+  });
+
   it("plugin object, each with a secret of its own: links are sealed once, and lead home in both", async () => {
     const { mails, send } = createMailbox();
     const plugins = [magicLink({ sendMagicLink: send("link") })];
@@ -250,6 +272,54 @@ describe("two instances over one", () => {
       // Its session alone says where it belongs, and that is asked after the hook.
       expect((await jane.fork({}).get("/list-sessions")).status).toBe(200);
       expect(await ask.mock.results[0]?.value).toMatchObject([{ email: "new@example.com" }]);
+    });
+
+    it.each(["with the plugin", "without it"])(
+      "in several calls is told apart, where the asking one is %s",
+      async (kind) => {
+        const other = await createWorld({ auth });
+        const [guest, { globex }] = [await other.as("jane", "acme"), other.ids];
+        const seen: unknown[] = [];
+        const before = createAuthMiddleware(async ({ path }) => {
+          if (path !== "/ok") return;
+          const { api } = other;
+          await api.getSession({ headers: new Headers({ cookie: guest.cookieHeader() }) });
+          const email = "new@example.com";
+          const platform = await api.signUpEmail({ body: person(email) });
+          const headers = { "x-tenant-id": String(globex) };
+          const tenant = await api.signUpEmail({ body: person(email), headers });
+          const both = Promise.all([
+            api.signUpEmail({ body: person("more@example.com"), headers }),
+            api.signUpEmail({ body: person("more@example.com") }),
+          ]);
+          for (const { user } of [platform, tenant, ...(await both)]) {
+            seen.push((user as { tenantId?: string | null }).tenantId);
+          }
+        });
+        const options = { ...auth, hooks: { before } };
+        const asking =
+          kind === "without it"
+            ? await createPlainInstance(await openDatabase(), options)
+            : await createWorld({ auth: options });
+        await asking.browser().get("/ok");
+        expect(seen).toEqual([null, globex, globex, null]);
+      },
+    );
+
+    it("in a tenant of `runInTenant` is in that tenant, whichever endpoint has called the hook", async () => {
+      const other = await createWorld({ auth });
+      const after = async () => {
+        await other.api.signUpEmail({ body: person("new@example.com") });
+      };
+      const databaseHooks = { user: { create: { after } } };
+      const asking = await createWorld({ auth: { ...auth, databaseHooks } });
+      const { acme } = asking.ids;
+      const body = { ...person("first@example.com"), tenantId: acme };
+      await runInTenant(acme, () => asking.api.signUpEmailTenant({ body }));
+      const [user] = await other.database.query("select * from user where email = ?", [
+        "new@example.com",
+      ]);
+      expect(user).toMatchObject({ tenantId: other.ids.acme });
     });
 
     type Ask = () => Promise<void>;

@@ -217,6 +217,41 @@ it("an endpoint may be a plain function with a path and options", async () => {
   expect([status, data, headers.get("x-own")]).toEqual([201, { got: { a: 1 } }, "yes"]);
 });
 
+it("better-auth copies its context for a call while the caller is running", async () => {
+  const MARK = Symbol("caller");
+  const seen: unknown[] = [];
+  const look = looking(({ path, context }) => {
+    const caller = (context as { [MARK]?: HookEndpointContext })[MARK];
+    seen.push([path, caller?.path]);
+  });
+  const calling = hookOn("/list-sessions", async () => void (await auth.api.ok()));
+  const hooks = { before: [look, calling] };
+  const { auth, browser } = await plain({ plugins: [{ id: "calls", hooks }] });
+  const get = tryGetCurrentAuthEndpointContext;
+  Object.defineProperty(await auth.$context, MARK, { enumerable: true, get });
+  await browser.get("/list-sessions");
+  await auth.api.ok();
+  expect(seen).toEqual([
+    ["/list-sessions", undefined],
+    ["/ok", "/list-sessions"],
+    ["/ok", undefined],
+  ]);
+});
+
+it("what runs after a transaction is put on a list of the transaction", async () => {
+  const { auth } = await plain();
+  const { adapter } = await auth.$context;
+  const storage = await getCurrentDBAdapterAsyncLocalStorage();
+  const run = vi.fn();
+  await runWithTransaction(adapter, async () => {
+    const push = vi.fn();
+    Object.assign(storage.getStore()?.pendingHooks ?? {}, { push });
+    await queueAfterTransactionHook(run);
+    expect(push).toHaveBeenCalledOnce();
+  });
+  expect(run).not.toHaveBeenCalled();
+});
+
 it("what onRequest writes on its context reaches the endpoint of that request alone", async () => {
   const MARK = Symbol("mark");
   const seen: boolean[] = [];

@@ -3,7 +3,8 @@ import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import { lazy } from "../framework";
 import { PLATFORM } from "../schema";
 import { FROM, type Here, runAsOwn, settledScope } from "../scope/endpoint";
-import { getTenantId, markInstance, notes, type Settled, settled } from "../scope/scope";
+import { markInstance } from "../scope/instance";
+import { getTenantId, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
   type AdapterMethod,
@@ -19,6 +20,7 @@ import {
   type Row,
   rememberUser,
   setBorder,
+  shareBorder,
   tenantClause,
   vouchForUser,
 } from "./border";
@@ -40,13 +42,8 @@ const severalSessions = lazy(() => import("./several-sessions"));
  * that was possible.
  */
 export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAdapter }): boolean {
-  // Instances that are made from one adapter object share its border: the newest is in charge, and
-  // what was confined before it stays so.
   if (isConfined(adapter)) {
-    const before = (borderOf(adapter) as Border).confinedModel;
-    const { confinedModel } = border;
-    border.confinedModel = (name) => confinedModel(name) ?? before(name);
-    setBorder(adapter, border);
+    shareBorder(adapter, border);
     return true;
   }
   const { raw } = border;
@@ -54,10 +51,12 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
   const methods = {
     ...guarded(raw, current),
     transaction: async <R>(run: (inner: DBTransactionAdapter) => Promise<R>) => {
-      const here = (await back()).returnHere();
-      return raw.transaction((inner) => {
+      const { returnHere, sayingAs } = await back();
+      const here = returnHere();
+      return raw.transaction((given) => {
         // Adapters without transactions hand themselves in, and that is the confined one already.
-        if (inner === adapter || inner === raw) return here(() => run(adapter));
+        if (given === adapter || given === raw) return here(() => run(adapter));
+        const inner = sayingAs(raw, given);
         const confined = aboveTransaction(inner, current());
         // One inside of another is a part of it: better-auth's own would be past the border.
         const transaction = (nested: typeof run) => nested(confined);

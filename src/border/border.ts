@@ -6,8 +6,9 @@ import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import type { TenantPolicy } from "../policy";
 import { PLATFORM } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
+import { instanceOf, markInstance } from "../scope/instance";
 import type { SessionRow } from "../scope/scope";
-import { instanceOf, markInstance, notes, type Settled } from "../scope/scope";
+import { notes, type Settled } from "../scope/scope";
 import type { ReadSession } from "../scope/settle";
 
 /** A row as the border sees it. */
@@ -119,25 +120,29 @@ export interface StoredSession {
   since: string | undefined;
 }
 
-/** On the adapter, which all copies of an instance's context share; one name for all our copies. */
+/** On the adapter and on the context, whose copies carry it along; one name for all our copies. */
 const BORDER = Symbol.for("better-auth-tenant:border");
 
-export const borderOf = (adapter: object): Border | undefined =>
-  (adapter as { [BORDER]?: Border })[BORDER];
+type Bordered = { [BORDER]?: Border };
 
-export const setBorder = <A extends object>(adapter: A, border: Border) =>
-  Object.assign(adapter, { [BORDER]: border });
+/** By an adapter, a storage, or a context: there somebody may have put an adapter around ours. */
+export const borderOf = (holder: object): Border | undefined =>
+  (holder as { adapter?: Bordered }).adapter?.[BORDER] ?? (holder as Bordered)[BORDER];
 
-/** On each method of ours: an object may be copied, inherited from or changed by others. */
+export const setBorder = <A extends object>(holder: A, border: Border) =>
+  Object.assign(holder, { [BORDER]: border });
+
+/** On each method of ours, itself: what is put around it may carry its marks. */
 const OURS = Symbol.for("better-auth-tenant:ours");
 
 export function markOurs<M extends object>(methods: M): M {
-  for (const method of Object.values(methods)) method[OURS] = true;
+  for (const method of Object.values(methods)) method[OURS] = method;
   return methods;
 }
 
 /** Whether a method is one of ours. One that is not there lets nobody past. */
-export const isOurs = (method: object | undefined) => !method || OURS in method;
+export const isOurs = (method: object | undefined) =>
+  !method || (method as { [OURS]?: unknown })[OURS] === method;
 
 const METHODS =
   "create findOne findMany count update updateMany delete deleteMany consumeOne incrementOne transaction".split(
@@ -155,13 +160,28 @@ export const isConfined = (adapter: DBAdapter) =>
   borderOf(adapter) !== undefined &&
   METHODS.every((name) => isOurs(adapter[name] as AdapterMethod | undefined));
 
+/**
+ * Instances that are made from one adapter object share its border: the newest is in charge, and
+ * what was confined or looked at before it stays so.
+ */
+export function shareBorder(adapter: object, border: Border): void {
+  const before = borderOf(adapter) as Border;
+  const { confinedModel, policy } = border;
+  border.confinedModel = (name) => confinedModel(name) ?? before.confinedModel(name);
+  border.policy = {
+    ...policy,
+    guard: (...call) => policy.guard(...call) ?? before.policy.guard(...call),
+  };
+  setBorder(adapter, border);
+}
+
 /** On the adapter of a transaction: the one below the border. */
 const BELOW = Symbol.for("better-auth-tenant:below");
 
 /** Puts the border around the adapter of a transaction. */
 export function aboveTransaction(inner: DBTransactionAdapter, border: Border) {
   const above = setBorder<DBTransactionAdapter>(Object.create(inner), border);
-  markInstance(above, instanceOf(border.ctx.adapter));
+  markInstance(above, instanceOf(border.ctx));
   return Object.assign(above, { [BELOW]: inner });
 }
 

@@ -75,7 +75,7 @@ export async function requireVisitor(endpoint: Endpoint): Promise<void> {
 
 async function mayVisit(endpoint: Endpoint): Promise<boolean> {
   if (!endpoint.request && !endpoint.headers) return true;
-  const border = borderOf(endpoint.context.adapter);
+  const border = borderOf(endpoint.context);
   const session = border && (await sessionOf(endpoint, border.readSession));
   return isValid(session) && !session.tenantId;
 }

@@ -1,7 +1,9 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
+import { APIError } from "better-auth/api";
 import { makeSignature, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import * as z from "zod";
 import { VERIFY_EMAIL } from "../constants";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { currentScope, enter, getTenantId, namedScope, notes, settled } from "../scope/scope";
 import { borderOf } from "./border";
 
@@ -69,8 +71,12 @@ export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<
   const { url, token } = (data ?? {}) as { url?: unknown; token?: unknown };
   if (tenantId === null || typeof url !== "string" || typeof token !== "string") return data;
   const path = endpointIn(ctx, replaceToken(url, token, ":token"));
-  const since = await borderOf(ctx.adapter)?.tenantSince(tenantId);
-  if (path === undefined || since === undefined) return data;
+  if (path === undefined) return data;
+  const since = await borderOf(ctx)?.tenantSince(tenantId);
+  // Without a seal, some tokens would be good on the platform.
+  if (since === undefined) {
+    throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  }
   const sealed = await seal(ctx, { token, tenantId, since, path });
   return { ...(data as object), url: replaceToken(url, token, sealed), token: sealed };
 }

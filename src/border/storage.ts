@@ -88,7 +88,7 @@ export function confineStorage(storage: SecondaryStorage, border: Border): void 
 
 function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): SecondaryStorage {
   const currentBorder = () =>
-    borderOf(currentEndpoint()?.context.adapter ?? storage) ?? (borderOf(storage) as Border);
+    borderOf(currentEndpoint()?.context ?? storage) ?? (borderOf(storage) as Border);
   const scopeOfRequest = async () => settledScope() ?? settle(currentBorder().readSession);
   /**
    * The session of an operator who visits a tenant, or has acted as one of its users, stays on the

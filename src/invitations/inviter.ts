@@ -47,7 +47,7 @@ async function findInviter(
     if (found) return { ...found, tenantId: place };
   }
   if (!canManageTenants) return null;
-  const border = borderOf(ctx.adapter);
+  const border = borderOf(ctx);
   const adapter = border && (await belowBorder(border));
   const where = [{ field: "id", value: id }];
   return (await adapter?.findOne<Person>({ model: "user", where })) ?? null;
@@ -57,7 +57,7 @@ async function findInviter(
 async function isBarred(ctx: AuthContext, { id, tenantId }: Person): Promise<boolean> {
   if (!tenantId) return false;
   if (await isSuspended(ctx, tenantId)) return true;
-  return (await borderOf(ctx.adapter)?.isBarred?.(tenantId, id)) ?? false;
+  return (await borderOf(ctx)?.isBarred?.(tenantId, id)) ?? false;
 }
 
 /**

@@ -40,7 +40,7 @@ export async function linkOf(
   { id, tenantId, redirectTo }: StoredInvitation,
   secret: string,
 ): Promise<string> {
-  const since = (await borderOf(ctx.adapter)?.tenantSince(tenantId)) ?? "";
+  const since = (await borderOf(ctx)?.tenantSince(tenantId)) ?? "";
   const token = await seal(ctx, { token: `${id}.${secret}`, tenantId, since, path: SEALED_FOR });
   return appendQueryParams(addressOf(ctx, redirectTo), new URLSearchParams({ token }));
 }

@@ -85,7 +85,7 @@ async function invitationOf(ctx: AuthContext, token: string): Promise<StoredInvi
   const link = await openLink(ctx, token);
   const tenantId = getTenantId();
   if (!link || tenantId === null || link.tenantId !== tenantId) throw notFound();
-  if ((await borderOf(ctx.adapter)?.tenantSince(tenantId)) !== link.since) throw notFound();
+  if ((await borderOf(ctx)?.tenantSince(tenantId)) !== link.since) throw notFound();
   return findByLink(ctx, link);
 }
 
@@ -105,7 +105,7 @@ export const carryToken: BeforeHook = {
     !ctx.path?.startsWith("/tenant/invitation/") && Boolean(tokenIn(ctx as Endpoint)),
 
   handler: silentHook(async (ctx) => {
-    const border = borderOf(ctx.context.adapter);
+    const border = borderOf(ctx.context);
     const scope = border && (await settle(border.readSession));
     // The header names no tenant: a request that names none would make a user of the platform.
     if (!scope?.tenantId) {

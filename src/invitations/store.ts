@@ -49,7 +49,7 @@ export function toInvitation(row: StoredInvitation): TenantInvitation {
 /** Below the border, for those who have only its id: it says which tenant to be allowed in. */
 export async function findAnywhere(ctx: AuthContext, id: string): Promise<StoredInvitation | null> {
   if (!couldBeId(ctx, id)) return null;
-  const border = borderOf(ctx.adapter);
+  const border = borderOf(ctx);
   const below = border && (await belowBorder(border));
   const where = [{ field: "id", value: id }];
   const row = await below?.findOne<StoredInvitation>({ model, where }).catch(orNobody);

@@ -31,7 +31,7 @@ export async function refuseForeignAddresses(
     if (url.host !== own) await askForHost(ctx, options, url);
   }
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
-  const border = borderOf(ctx.context.adapter);
+  const border = borderOf(ctx.context);
   if (border) await settle(border.readSession);
   if (popup && isForeign(popup.url)) ctx.headers?.set("cookie", popup.otherCookies);
   const isWritten = (url: URL) => written.some((address) => address.url === url);

@@ -13,7 +13,7 @@ import {
   type StandIn,
   standInOf,
 } from "../scope/endpoint";
-import { currentScope, enter, notes, type Settled, settled } from "../scope/scope";
+import { currentScope, enter, keepHooksHere, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { recentlySeen } from "../tenants/find";
 import {
@@ -36,9 +36,11 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
 
     handler: silentHook((ctx) => {
       noteEndpoint(ctx);
-      return runAsOwn(ctx.context, () =>
-        mayName(ctx, options) ? enterAndGuard(ctx, options) : undefined,
-      );
+      const enter = () =>
+        runAsOwn(ctx.context, () =>
+          mayName(ctx, options) ? enterAndGuard(ctx, options) : undefined,
+        );
+      return keepHooksHere()?.then(enter) ?? enter();
     }),
   };
 }
@@ -53,7 +55,7 @@ async function enterAndGuard(ctx: HookEndpointContext, options: ResolvedOptions)
   if (options.resolveTenantId) {
     await (await addresses()).refuseForeignAddresses(ctx, options);
   }
-  const border = borderOf(ctx.context.adapter);
+  const border = borderOf(ctx.context);
   // Its tenant may be that of the session that the request carries.
   if (border && namesAddress(ctx.path)) await settle(border.readSession);
   // What the policy refuses is refused before better-auth looks at anything.
@@ -129,7 +131,7 @@ async function stayInScope(
   standIn: StandIn | undefined,
 ): Promise<void> {
   if (isStandIn(ctx.path)) return;
-  const border = borderOf(ctx.context.adapter);
+  const border = borderOf(ctx.context);
   const around = border && (await settle(border.readSession));
   if (around) assertSame(around, await claimedTenantId(ctx, options, standIn !== undefined));
 }

@@ -237,7 +237,7 @@ export async function* rowsOf<Stored extends { id?: string }>(
  * side by side.
  */
 export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
-  const others = await borderOf(ctx.adapter)?.identityProviders?.rotateSecrets();
+  const others = await borderOf(ctx)?.identityProviders?.rotateSecrets();
   const touched = others ?? { rotated: 0, upToDate: 0, unreadable: 0 };
   for await (const row of rowsOf<StoredOAuthConfig>(ctx.adapter, MODEL)) {
     touched[await rotate(ctx, row)]++;

@@ -21,7 +21,7 @@ export function lateProviderOptions({ socialProviders }: BetterAuthOptions) {
 function lateOptions(id: string, configured: Configured): LateOptions {
   const options = async () => {
     const { context } = currentEndpoint() ?? {};
-    const border = context && borderOf(context.adapter);
+    const border = context && borderOf(context);
     const isInTenant = border && (await settle(border.readSession)).tenantId !== null;
     if (!isInTenant) return typeof configured === "function" ? await configured() : configured;
     const provider = context.socialProviders.find((candidate) => candidate.id === id) as unknown;

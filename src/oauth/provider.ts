@@ -6,6 +6,7 @@ import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { boundedMap } from "../framework";
 import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
+import { instanceOf } from "../scope/instance";
 import { getTenantId, notes } from "../scope/scope";
 import { recentlySeen } from "../tenants/find";
 import {
@@ -216,8 +217,9 @@ export async function provide(
   }
   const rows = await configsOf(context, tenantId);
   const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
-  const built = builtFor.get(context.adapter) ?? new Map<string, TenantProvider>();
-  builtFor.set(context.adapter, built);
+  const instance = instanceOf(context) ?? context.adapter;
+  const built = builtFor.get(instance) ?? new Map<string, TenantProvider>();
+  builtFor.set(instance, built);
   const key = JSON.stringify([id, row ?? null]);
   const found =
     built.get(key) ?? (await tenantProvider(context, row, global, trustedProviderHosts));

@@ -68,7 +68,7 @@ function lateTenantProvider(
 ): OAuthProvider {
   const provide = async () => {
     const endpoint = currentEndpoint();
-    const border = endpoint && borderOf(endpoint.context.adapter);
+    const border = endpoint && borderOf(endpoint.context);
     if (!border || (await settle(border.readSession)).tenantId === null) return global;
     return (await tenantProviders()).provide(endpoint.context, id, global, options);
   };
@@ -80,8 +80,8 @@ function lateTenantProvider(
   // better-auth asks here whether an address that a provider has not verified has to be.
   return Object.defineProperty(provider, "options", {
     get: () => {
-      const adapter = currentEndpoint()?.context.adapter;
-      const required = adapter && borderOf(adapter)?.policy.requiresVerification();
+      const { context } = currentEndpoint() ?? {};
+      const required = context && borderOf(context)?.policy.requiresVerification();
       return required ? { ...global?.options, requireEmailVerification: true } : global?.options;
     },
   });

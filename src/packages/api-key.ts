@@ -112,7 +112,7 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
           tenantId: found.user.tenantId ?? null,
           [OF_KEY]: true,
         });
-        const border = borderOf(ctx.context.adapter);
+        const border = borderOf(ctx.context);
         if (!session.tenantId || (await border?.openSince(session))) continue;
         // `get-session` comes here without its tenant having been looked at.
         ctx.context.session = null;

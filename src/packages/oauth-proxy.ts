@@ -16,7 +16,7 @@ export function leaveTenantsAlone({ hooks }: BetterAuthPlugin): void {
     const run = hook.handler as Handler;
     if (run[LEAVES_TENANTS]) continue;
     const onPlatform = async (ctx: HookEndpointContext) => {
-      const border = borderOf(ctx.context.adapter);
+      const border = borderOf(ctx.context);
       const scope = border && (await settle(border.readSession));
       // What a hook returns that has nothing to say.
       return scope?.tenantId ? {} : run(ctx);

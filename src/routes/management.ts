@@ -111,7 +111,7 @@ async function callerOf(
     (await sessionOfNamedTenant(ctx, options)) ??
     (await getAuthoritativeSessionFromCtx(ctx)) ??
     (await askForSession(ctx));
-  const border = borderOf(ctx.context.adapter);
+  const border = borderOf(ctx.context);
   if (known && border && (await carriesAnother(border, ctx, known.session))) return null;
   if (known || options.sessionCookies === "shared") return known;
   // A tenant's own people have a cookie of the tenant's name.

@@ -179,7 +179,7 @@ async function hasWay(
   const where = [{ field: "userId", value: user.id }];
   const accounts = await adapter.findMany<{ providerId: string }>({ model: "account", where });
   // An account may be left over from a provider that is gone, or that nobody can sign in with.
-  const sso = await borderOf(ctx.adapter)?.identityProviders?.usable(tenantId);
+  const sso = await borderOf(ctx)?.identityProviders?.usable(tenantId);
   const ways = accounts.map(({ providerId }): SignInMethod => {
     if (providerId === "credential") return "password";
     if (providerId === "siwe") return "siwe";

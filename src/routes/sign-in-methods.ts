@@ -30,7 +30,7 @@ export async function signInMethods(
   const enabled = emailAndPassword?.enabled === true && allowed("password");
   const isOpen = (policy?.signUp ?? "open") === "open" && !emailAndPassword?.disableSignUp;
   const offered = await offeredProviders(ctx, id, trustedProviderHosts);
-  const { identityProviders } = borderOf(ctx.adapter) ?? {};
+  const { identityProviders } = borderOf(ctx) ?? {};
   return {
     tenant: { id, name, slug, status },
     emailAndPassword: { enabled, signUp: enabled && isOpen },

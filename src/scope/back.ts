@@ -43,5 +43,34 @@ export function sayingWhereFrom<A extends DBTransactionAdapter>(adapter: A): A {
       ? method
       : async (call: object) => (method as Method)({ ...call, [FROM]: returnHere() }),
   ]);
-  return { __proto__: adapter, ...Object.fromEntries(methods) };
+  const said = { __proto__: adapter, ...Object.fromEntries(methods) };
+  saying.add(said);
+  return said;
+}
+
+const saying = new WeakSet<object>();
+
+/** The transaction of such an adapter is one, too. */
+export const sayingAs = <A extends DBTransactionAdapter>(outer: object, inner: A): A =>
+  saying.has(outer) ? sayingWhereFrom(inner) : inner;
+
+/**
+ * better-auth keeps what is to run after a transaction until it is committed, which may be outside
+ * of the request that asks for it. From here on it goes back there, and not into the transaction,
+ * which is over by then.
+ *
+ * Guarded by "what runs after a transaction is put on a list of the transaction".
+ */
+export function keepHooksHere(): void {
+  const { storage: requests, adapters } = storages();
+  const { pendingHooks } = adapters.getStore() ?? {};
+  if (!pendingHooks || Object.hasOwn(pendingHooks, "push")) return;
+  const push = pendingHooks.push.bind(pendingHooks);
+  pendingHooks.push = (...hooks) => {
+    const request = requests.getStore() as WeakMap<object, unknown>;
+    const endpoint = tryGetCurrentAuthEndpointContext() as AuthEndpointContext;
+    const backThere = (hook: () => Promise<void>) => async () =>
+      await requests.run(request, () => runWithEndpointContext(endpoint, hook));
+    return push(...hooks.map(backThere));
+  };
 }

@@ -4,14 +4,8 @@ import {
 } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { lazy } from "../framework";
-import {
-  currentScope,
-  currentTransaction,
-  instanceOf,
-  notes,
-  type ReturnedState,
-  type Settled,
-} from "./scope";
+import { instanceOf, noteCall } from "./instance";
+import { currentScope, currentTransaction, notes, type ReturnedState, type Settled } from "./scope";
 
 /** An endpoint that is running, as far as the scope has to know it. */
 export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers"> &
@@ -36,6 +30,7 @@ export function noteEndpoint(
   const { headers, request } = endpoint;
   // A copy: better-auth writes what a hook changes into the very object.
   if (headers?.has("authorization")) noted[SENT] ??= new Headers(headers);
+  noteCall(noted, !notes().endpoint);
   const known = notes();
   if (headers || request) known.isVisited = true;
   if (known.endpoint) return;
@@ -58,8 +53,8 @@ export type Here = <T>(run: () => Promise<T>) => Promise<T>;
 type OfInstance = { adapter: object };
 
 /** Whether something that is running is of another instance than the one that is asked. */
-export const isOfAnother = (around: { adapter?: object } | undefined, { adapter }: OfInstance) =>
-  around?.adapter !== undefined && instanceOf(around.adapter) !== instanceOf(adapter);
+export const isOfAnother = (around: { adapter?: object } | undefined, asked: OfInstance) =>
+  around?.adapter !== undefined && instanceOf(around) !== instanceOf(asked);
 
 /** Whether this instance is asked in a hook of another one, or in a transaction of it. */
 export const isAskedByAnother = (asked: OfInstance) =>

@@ -2,9 +2,9 @@ import {
   getCurrentDBAdapterAsyncLocalStorage,
   getRequestStateAsyncLocalStorage,
   runWithRequestState,
-  tryGetCurrentAuthEndpointContext,
 } from "@better-auth/core/context";
 import { lazy } from "../framework";
+import { running } from "./instance";
 
 /**
  * Where a request runs. *Not known yet* is a state of its own, so that it can never be taken for
@@ -183,33 +183,28 @@ const createNotes = (): Notes => ({
   hosts: new Map(),
 });
 
-/** On the adapter, which all copies of an instance's context share; one name for all our copies. */
-const INSTANCE = Symbol.for("better-auth-tenant:instance");
-
-type Marked = { [INSTANCE]?: object };
-
-/** Gives the instance of an adapter scopes of its own. A transaction is a part of its instance. */
-export function markInstance(adapter: object, instance: object = {}): void {
-  (adapter as Marked)[INSTANCE] ??= instance;
-}
-
-/** The instance that an adapter belongs to. */
-export const instanceOf = (adapter: object | undefined) => (adapter as Marked)?.[INSTANCE];
-
 /** better-auth's own storages of requests and of adapters, kept once the first instance has started. */
 export const storages = () => shared as Required<Shared>;
 
 /** What better-auth keeps of the running request or transaction: the adapter that it gives out. */
 export const currentTransaction = () => shared.adapters?.getStore();
 
-/**
- * Whose endpoint it is that runs. A hook of one instance may call another one: what the tenant
- * around it is called there says nothing here.
- */
-const running = () =>
-  instanceOf(tryGetCurrentAuthEndpointContext()?.context.adapter) ?? shared.everyone;
+/** Loaded with the first transaction. */
+const back = lazy(() => import("./back"));
 
-function known(instance = running()): Known {
+/**
+ * What better-auth runs after the transaction around belongs to whoever asks for it. Nothing to wait
+ * for where there is none.
+ */
+export const keepHooksHere = () =>
+  currentTransaction()?.isTransactionActive
+    ? back().then((known) => known.keepHooksHere())
+    : undefined;
+
+/** The one whose endpoint runs, else all. */
+const whose = () => running() ?? shared.everyone;
+
+function known(instance = whose()): Known {
   const store = shared.storage?.getStore();
   const found = store?.get(instance);
   if (found) return found;
@@ -252,16 +247,24 @@ export function enter<S extends Settled>(scope: S): S {
 export async function runInScope<T>(
   scope: Scope,
   fn: () => Promise<T>,
-  instance = running(),
+  instance = whose(),
 ): Promise<T> {
-  return await runWithRequestState(new WeakMap([[instance, { scope }]]), fn);
+  const kept = keepHooksHere();
+  if (kept) await kept;
+  // What `runInTenant` says is for all instances, whichever of them asks the others.
+  const common = { scope: commonScope() };
+  const state = new WeakMap([
+    [shared.everyone, common],
+    [instance, { scope }],
+  ]);
+  return await runWithRequestState(state, fn);
 }
 
 /** Runs the application's resolver. What it asks of better-auth goes by its credential alone. */
 export function runAsResolver<T>(resolve: () => T): T {
   if (!shared.storage) return resolve();
   const resolving = { ...createNotes(), resolving: true };
-  return shared.storage.run(new WeakMap([[running(), { notes: resolving }]]), resolve);
+  return shared.storage.run(new WeakMap([[whose(), { notes: resolving }]]), resolve);
 }
 
 /**

@@ -3,6 +3,7 @@ import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { boundedMap, lazy } from "../framework";
 import type { TenantPolicy } from "../policy";
+import { instanceOf } from "../scope/instance";
 import type { SessionRow } from "../scope/scope";
 
 /** Nobody signs in at a tenant that is not active. */
@@ -232,11 +233,12 @@ const KEPT_MS = 10_000;
 const CLOCKS_DIFFER_MS = 60_000;
 const note = boundedMap<Sighting>(10_000);
 const noteSlug = boundedMap<string>(10_000);
-const seenBy = new WeakMap<AuthContext["adapter"], Seen>();
+const seenBy = new WeakMap<object, Seen>();
 
-function seenTenants({ adapter }: AuthContext): Seen {
-  const seen = seenBy.get(adapter) ?? { tenants: new Map(), slugs: new Map(), changes: 0 };
-  seenBy.set(adapter, seen);
+function seenTenants(ctx: AuthContext): Seen {
+  const instance = instanceOf(ctx) ?? ctx.adapter;
+  const seen = seenBy.get(instance) ?? { tenants: new Map(), slugs: new Map(), changes: 0 };
+  seenBy.set(instance, seen);
   return seen;
 }
 

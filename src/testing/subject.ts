@@ -34,7 +34,7 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
   const ctx = (await auth.$context) as AuthContext;
   const plugins = ctx.options.plugins ?? [];
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
-  const border = borderOf(ctx.adapter);
+  const border = borderOf(ctx);
   if (!ours || !border) {
     throw new Error(`${caller}: tenantAuth() is not among the plugins of this instance`);
   }

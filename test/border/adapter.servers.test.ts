@@ -1,4 +1,5 @@
 import type { BetterAuthPlugin } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter } from "better-auth/types";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
@@ -10,6 +11,7 @@ import { createMemory } from "../support/stores";
 import {
   createWorld,
   EMAIL,
+  expectRefused,
   expectSessionsApart,
   PLACES,
   type Place,
@@ -370,35 +372,91 @@ it("an application's own JSON fields, called like models, are not taken for join
   }
 });
 
+type Find = (call: Parameters<DBAdapter["findOne"]>[0]) => Promise<unknown>;
+type Around = (remember: Find, findOne: Find) => Find;
+
 /** A plugin that keeps what was read, as one in front of a read replica may. */
-const remembering = (change: (adapter: DBAdapter) => DBAdapter): BetterAuthPlugin => ({
+const remembering = (
+  change: (adapter: DBAdapter) => DBAdapter,
+  around: Around = (remember) => remember,
+): BetterAuthPlugin => ({
   id: "remembering",
   init: ({ adapter }) => {
     const { findOne } = adapter;
     const seen = new Map<string, unknown>();
-    const remember = async (call: Parameters<DBAdapter["findOne"]>[0]) => {
+    const remember: Find = async (call) => {
       const key = JSON.stringify(call);
       if (call.model !== "user" && !seen.has(key)) seen.set(key, await findOne(call));
       return seen.get(key) ?? findOne(call);
     };
-    return { context: { adapter: Object.assign(change(adapter), { findOne: remember }) } };
+    const changed = { findOne: around(remember, findOne) };
+    return { context: { adapter: Object.assign(change(adapter), changed) } };
   },
 });
 
-it.each<[string, (adapter: DBAdapter) => DBAdapter]>([
-  ["changes the adapter", (adapter) => adapter],
+const asItIs = (adapter: DBAdapter) => adapter;
+const withMarks: Around = (remember, findOne) =>
+  Object.defineProperties(remember, Object.getOwnPropertyDescriptors(findOne));
+const byProxy: Around = (remember, findOne) =>
+  new Proxy(findOne, { apply: (_, __, [call]) => remember(call) });
+
+it.each<[string, (adapter: DBAdapter) => DBAdapter, Around?]>([
+  ["changes the adapter", asItIs],
   ["puts a copy in its place", (adapter) => ({ ...adapter })],
   ["puts an heir in its place", (adapter) => Object.create(adapter)],
-])("R11: a plugin that %s is inside the border, before ours and behind", async (_, change) => {
+  ["gives all that is on a method to its own", asItIs, withMarks],
+  ["puts a proxy around a method", asItIs, byProxy],
+])("R11: a plugin that %s is inside the border, before ours and behind", async (_, change, by) => {
   type Plugins = BetterAuthPlugin[];
   const orders = [
     (ours: BetterAuthPlugin, others: Plugins) => [ours, ...others],
     (ours: BetterAuthPlugin, others: Plugins) => [...others, ours],
   ];
   for (const arrange of orders) {
-    await expectSessionsApart(await createWorld({ plugins: [remembering(change)], arrange }));
+    await expectSessionsApart(await createWorld({ plugins: [remembering(change, by)], arrange }));
   }
 });
+
+/** An object of its own that hands everything on, and has none of our marks. */
+function handingOn(adapter: DBAdapter): DBAdapter {
+  const methods = Object.entries(adapter as object).map(([name, value]) => [
+    name,
+    typeof value === "function" ? (...call: unknown[]) => value(...call) : value,
+  ]);
+  return Object.fromEntries(methods);
+}
+
+type Wrapping = Pick<WorldOptions, "auth" | "plugins">;
+const wrap = (context: { adapter: DBAdapter }) => {
+  context.adapter = handingOn(context.adapter);
+};
+const hook = createAuthMiddleware(async ({ context }) => wrap(context as never));
+it.each<[string, Wrapping, boolean?]>([
+  ["in a hook of the application", { auth: { hooks: { before: hook } } }],
+  [
+    "in a hook of a plugin",
+    { plugins: [{ id: "wraps", hooks: { before: [{ matcher: () => true, handler: hook }] } }] },
+  ],
+  [
+    "before any endpoint",
+    { plugins: [{ id: "wraps", onRequest: async (_, ctx) => wrap(ctx as never) }] },
+  ],
+  ["once, after the start", {}, true],
+])(
+  "R3: an adapter that is put around ours %s changes nothing",
+  async (_, { auth, plugins = [] }, isLate) => {
+    const world = await createWorld({ plugins, auth: auth ?? {} });
+    if (isLate) wrap(world.context as never);
+    await expectSessionsApart(world);
+    // Links lead home, and the policy is asked.
+    const { acme } = await world.janes();
+    await acme.post("/request-password-reset", { email: acme.email, redirectTo: "/reset" });
+    expect(world.lastMail("reset").token).toMatch(/^tenant~/);
+    await world.change("acme", { policy: { signUp: "closed" } });
+    const late = { name: "Late", email: "late@example.com", password: PASSWORD };
+    expectRefused(await world.at("acme").post("/sign-up/email", late), 403, "SIGN_UP_CLOSED");
+  },
+);
 
 /** One after the other, by hand: each is called from where the one before it came to its end. */
 function createQueue() {
@@ -411,29 +469,38 @@ function createQueue() {
     });
 }
 
-const queued = (names: string) => (adapter: DBAdapter) => {
-  const queue = createQueue();
-  const methods = adapter as unknown as Record<string, (call: unknown) => Promise<unknown>>;
-  for (const name of names.split(" ")) {
-    const method = methods[name];
-    methods[name] = (call) => queue(async () => method?.(call));
-  }
-  return adapter;
-};
+const queued =
+  (names: string, queue = createQueue()) =>
+  (adapter: DBAdapter) => {
+    const methods = adapter as unknown as Record<string, (call: unknown) => Promise<unknown>>;
+    for (const name of names.split(" ")) {
+      const method = methods[name];
+      methods[name] = (call) => queue(async () => method?.(call));
+    }
+    return adapter;
+  };
 
 it.each([
   ["an adapter that queues transactions", "", "transaction"],
   ["a plugin that queues transactions", "transaction", ""],
   ["a plugin that queues creation", "create", ""],
   ["a plugin that queues reading", "findOne findMany", ""],
+  ["a plugin that queues what is done in transactions", "inner create", ""],
 ])("R3: with %s, everybody signs up where they asked to, all at once", async (_, above, below) => {
   const { database } = createMemory((inner) => {
     if (below) return queued(below)(inner);
     // Without transactions, what a plugin has queued is asked inside of them, too.
     const self: DBAdapter = { ...inner, transaction: (run) => run(self) };
-    return above === "transaction" ? inner : self;
+    return /transaction|inner/.test(above) ? inner : self;
   });
-  const init = (ctx: { adapter: DBAdapter }) => void (above && queued(above)(ctx.adapter));
+  const [first, inner] = above.split(" ");
+  const init = ({ adapter }: { adapter: DBAdapter }) => {
+    if (first !== "inner") return void (above && queued(above)(adapter));
+    const { transaction } = adapter;
+    const queue = queued(inner ?? "", createQueue());
+    adapter.transaction = (run) =>
+      transaction((given) => run(queue(handingOn(given as DBAdapter))));
+  };
   const plugins = [{ id: "queueing", init }];
   const { signUp, whoIs, ids } = await createWorld({ database, migrate: false, plugins });
   const crowd = Array.from({ length: 9 }, async (_, n) => {

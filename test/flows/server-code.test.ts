@@ -1,3 +1,4 @@
+import { runWithTransaction } from "@better-auth/core/context";
 import type { BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { describe, expect, it } from "vitest";
@@ -69,6 +70,24 @@ describe("runInTenant()", () => {
     const boom = new Error("boom");
     await expect(inAcme(() => Promise.reject(boom))).rejects.toBe(boom);
     expect(getTenantId()).toBeNull();
+  });
+
+  it("R3: what runs after a transaction of the server's own is in the tenant of the call that asked for it", async () => {
+    const seen: unknown[] = [];
+    const after = async ({ tenantId }: { tenantId?: string }) => {
+      seen.push([tenantId, getTenantId()]);
+    };
+    const databaseHooks = { user: { create: { after } } } as BetterAuthOptions["databaseHooks"];
+    const { api, context, ids } = await createWorld({ auth: { databaseHooks } });
+    const { acme, globex } = ids;
+    const together = (run: () => Promise<unknown>) => runWithTransaction(context.adapter, run);
+    await together(() => api.signUpEmailTenant({ body: { ...newcomer(), tenantId: acme } }));
+    const signUp = () => api.signUpEmail({ body: newcomer() });
+    await runInTenant(acme, () => together(() => runInTenant(globex, signUp)));
+    expect(seen).toEqual([
+      [acme, acme],
+      [globex, globex],
+    ]);
   });
 
   it("R13: threat: a call of the server's own makes no visitor trusted who comes after it", async () => {
