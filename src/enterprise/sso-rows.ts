@@ -43,7 +43,7 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
     if (border.confinedModel(call.model) === SCIM_USER) {
       const found =
         name === "delete"
-          ? await keepLastAdmin(border, roles, transaction, () => run(call))
+          ? await keepLastAdmin(border, roles, transaction, call.where ?? [], () => run(call))
           : await run(call);
       noteDirectoryUser(name, found);
       return found;

@@ -99,6 +99,8 @@ export interface Notes {
   /** The user whom the directory asks about, and the one whom it has just deleted. */
   directoryUser?: string;
   deprovisioned?: string;
+  /** The user whom the directory has deactivated: nobody whom the tenant would lose. */
+  letGo?: string | undefined;
   /** What better-auth marks as good once: the ids that it asks for, and who finds their rows. */
   reserved?: Map<unknown, (findOne: (call: never) => Promise<unknown>) => Promise<unknown>>;
   /** Tokens of sessions of somewhere else that the request turned out to carry (R5). */
