@@ -119,6 +119,8 @@ export interface Notes {
   traced?: boolean;
   /** Hosts in addresses that the request carries, and the tenant that the resolver gives them to. */
   readonly hosts: Map<string, string | null>;
+  /** How many of these the caller has chosen. */
+  carriedHosts?: number;
 }
 
 type RequestStorage = Awaited<ReturnType<typeof getRequestStateAsyncLocalStorage>>;
