@@ -144,11 +144,17 @@ async function assertOneIsLeft(
   if (!admins.length || (update && isAdmin(update, roles))) return;
   const changed = await adapter.findMany<Row>({ model: "user", where, select: ["id"], limit: ALL });
   // Somebody may be on their way out while a hook changes the next one.
-  const leaving = new Set([...changed.map(({ id }) => id), notes().leaving]);
-  const left = admins.filter(({ id }) => !leaving.has(id));
-  if (!changed.length || left.length === admins.length) return;
-  // Whom a directory has deactivated is no help to the tenant.
-  for (const admin of left) if (!(await isBarred(admin))) return;
+  const { leaving, letGo } = notes();
+  const gone = new Set([...changed.map(({ id }) => id), leaving]);
+  const lost = admins.filter(({ id }) => gone.has(id) && String(id) !== letGo);
+  if (!changed.length || !lost.length) return;
+  // Whom a directory has deactivated is no help to the tenant, before the change or after it.
+  const someCanSignIn = async (some: Row[]) => {
+    for (const admin of some) if (!(await isBarred(admin))) return true;
+    return false;
+  };
+  if (await someCanSignIn(admins.filter(({ id }) => !gone.has(id)))) return;
+  if (!(await someCanSignIn(lost))) return;
   throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.LAST_ADMIN);
 }
 

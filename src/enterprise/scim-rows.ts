@@ -70,6 +70,21 @@ export async function countDirectories(
   return rows.filter((row) => !ended.has(directoryOf(row))).length;
 }
 
+/** Whether a directory of the tenant lets somebody in, once it has lost the row that is deleted. */
+export async function isActiveElsewhere(
+  adapter: DBTransactionAdapter,
+  tenantId: string,
+  userId: string,
+  deletion: Where[],
+): Promise<boolean> {
+  const rows = await rowsOf(adapter, tenantId, userId);
+  const ended = await endedAmong(adapter, tenantId, rows);
+  const deleted = deletion.find(({ field }) => field === "id")?.value;
+  return rows.some(
+    (row) => row.active && String(row.id) !== String(deleted) && !ended.has(directoryOf(row)),
+  );
+}
+
 /** Lets somebody in again whom a directory had deactivated that is decommissioned by now. */
 export async function liftDeactivation(
   adapter: DBTransactionAdapter,

@@ -1,13 +1,13 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
-import type { DBTransactionAdapter } from "better-auth/types";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { keepAdmin } from "../border/administrators";
 import { type Border, belowBorder, OF_KEY, type Row } from "../border/border";
 import { type AfterHook, boundedMap } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes, runInScope, settled } from "../scope/scope";
-import { countDirectories, isDeactivated, liftDeactivation } from "./scim-rows";
+import { countDirectories, isActiveElsewhere, isDeactivated, liftDeactivation } from "./scim-rows";
 
 const USERS_PATH = "/scim/v2/Users";
 
@@ -109,15 +109,22 @@ export async function keepLastAdmin<T>(
   border: Border,
   roles: string[],
   transaction: DBTransactionAdapter | undefined,
+  deletion: Where[],
   run: () => Promise<T>,
 ): Promise<T> {
-  const { directoryUser } = notes();
+  const note = notes();
+  const { directoryUser } = note;
   const tenantId = getTenantId();
   if (!roles.length || !directoryUser || !tenantId || !isAboutUsers(currentEndpoint()))
     return run();
   const adapter = transaction ?? border.ctx.adapter;
-  // A second directory has them as well, and they stay.
-  if ((await countDirectories(adapter, tenantId, directoryUser)) > 1) return run();
+  // Asked now: without the row that says so, they would count as somebody who can sign in.
+  if (await isDeactivated(adapter, tenantId, directoryUser)) {
+    note.letGo = directoryUser;
+    return run();
+  }
+  // A second directory lets them in. One that has them as inactive would bar them from now on.
+  if (await isActiveElsewhere(adapter, tenantId, directoryUser, deletion)) return run();
   const where = [{ field: "id", value: directoryUser }];
   return keepAdmin(border, roles, { where }, run, transaction);
 }
@@ -141,9 +148,13 @@ export async function asKey(
 export function noteDirectoryUser(name: string, found: unknown): void {
   if (!isAboutUsers(currentEndpoint()) || getTenantId() === null) return;
   const note = notes();
-  const { userId } = (found ?? {}) as Row;
+  const { userId, active } = (found ?? {}) as Row;
   if ((name === "findOne" || name === "create") && userId !== undefined) {
     note.directoryUser = String(userId);
+  }
+  // What the application does next, as taking their role away, is a part of the deactivation.
+  if ((name === "update" || name === "create") && userId !== undefined) {
+    note.letGo = active ? undefined : String(userId);
   }
   if (name === "delete" && note.directoryUser) note.deprovisioned = note.directoryUser;
 }

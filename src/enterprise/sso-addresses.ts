@@ -1,9 +1,10 @@
 import type { HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
-import type { Border } from "../border/border";
+import type { Border, Row } from "../border/border";
 import { type BeforeHook, lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
+import { isForDomain } from "./sso-domains";
 
 /*
  * R9 for identity providers. Where a resolver goes by the host, an address that nobody has asked it
@@ -22,7 +23,8 @@ export const hostsAskedFor =
   async (rows) => {
     const endpoint = currentEndpoint() as HookEndpointContext | undefined;
     if (!options.resolveTenantId || !endpoint) return;
-    await (await addresses()).askForHosts(endpoint, options, [rows].flat().map(contents));
+    const { askForHosts } = await addresses();
+    await askForHosts(endpoint, options, [rows].flat().map(contents), "what is stored");
   };
 
 const contents = (row: unknown) =>
@@ -35,6 +37,19 @@ function parsed(value: unknown): unknown {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The providers that better-auth goes on with. Of a list that is those for the domain of whoever
+ * signs in: there may be a hundred of others, and the resolver may ask a database for each host.
+ */
+export function providersInUse(found: unknown): unknown {
+  if (!Array.isArray(found)) return found;
+  const { path, body } = currentEndpoint() ?? {};
+  if (path !== "/sign-in/sso") return [];
+  const { domain, email } = (body ?? {}) as { domain?: unknown; email?: unknown };
+  const asked = String(domain || String(email).split("@")[1]);
+  return found.filter((row: Row) => isForDomain(row.domain, asked));
 }
 
 /** A relay state says where to go after a sign-in, and is read at an address of no tenant's. */
@@ -51,8 +66,8 @@ export const askForWrittenHosts = (options: ResolvedOptions): BeforeHook => ({
   handler: createAuthMiddleware(async (given) => {
     const ctx = given as HookEndpointContext;
     const { askForHosts } = await addresses();
-    await askForHosts(ctx, options, ctx.body);
-    await askForHosts(ctx, options, await discoveryDocument(ctx));
+    await askForHosts(ctx, options, ctx.body, "the caller");
+    await askForHosts(ctx, options, await discoveryDocument(ctx), "the caller");
   }),
 });
 

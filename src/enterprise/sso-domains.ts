@@ -24,6 +24,18 @@ export const plainDomains = (domain: unknown): string[] =>
     .filter(isPlain)
     .map((name) => name.toLowerCase());
 
+/**
+ * Whether better-auth may take a provider for that of a domain, or of one below it. It reads the
+ * host of parts that are addresses, from before.
+ */
+export function isForDomain(domain: unknown, asked: string): boolean {
+  const name = `.${asked.trim().toLowerCase()}`;
+  const hosts = String(domain)
+    .toLowerCase()
+    .split(/[\s,/:@?#]+/);
+  return hosts.some((host) => host !== "" && name.endsWith(`.${host}`));
+}
+
 /** Refuses to store anything else, whichever endpoint asks for it. */
 export function assertPlainDomains({ domain }: Row): void {
   if (domain === undefined) return;

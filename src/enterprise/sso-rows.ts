@@ -7,7 +7,7 @@ import { getTenantId, notes } from "../scope/scope";
 import { assertPlainId, exactly, findsNothing, sharedProviders } from "./exact";
 import { asKey, keepLastAdmin, noteDirectoryUser } from "./scim";
 import { SCIM_USER } from "./scim-rows";
-import { type AskForHosts, hasRelayState } from "./sso-addresses";
+import { type AskForHosts, hasRelayState, providersInUse } from "./sso-addresses";
 import { assertPlainDomains, plainDomains } from "./sso-domains";
 import { decryptConfigs, encryptConfigs, withoutSecrets } from "./sso-secrets";
 import { assertStartedHere } from "./sso-state";
@@ -43,7 +43,7 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
     if (border.confinedModel(call.model) === SCIM_USER) {
       const found =
         name === "delete"
-          ? await keepLastAdmin(border, roles, transaction, () => run(call))
+          ? await keepLastAdmin(border, roles, transaction, call.where ?? [], () => run(call))
           : await run(call);
       noteDirectoryUser(name, found);
       return found;
@@ -66,7 +66,7 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
       ...(update && { update: await encryptConfigs(ctx, update) }),
       ...(set && { set: await encryptConfigs(ctx, set) }),
     });
-    await askForHosts(found);
+    await askForHosts(providersInUse(found));
     return Array.isArray(found)
       ? Promise.all(found.map((row: Row) => asRead(ctx, row)))
       : asRead(ctx, found);

@@ -28,7 +28,7 @@ export async function refuseForeignAddresses(
   const own = hostOf(ctx);
   // What is in the query is asked about as well, and looked at by the endpoint that uses it.
   for (const { url } of [...sent, ...addressesIn(ctx.query), ...(popup ? [popup] : [])]) {
-    if (url.host !== own) await askForHost(ctx, options, url);
+    if (url.host !== own) await askForCarriedHost(ctx, options, url);
   }
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
   const border = borderOf(ctx.context);
@@ -48,15 +48,24 @@ export async function refuseForeignAddresses(
 /** More than any request is about. The resolver may ask a database each time. */
 const MOST_HOSTS = 20;
 
-async function askForHost(ctx: HookEndpointContext, options: ResolvedOptions, url: URL) {
+type Ask = (ctx: HookEndpointContext, options: ResolvedOptions, url: URL) => Promise<void>;
+
+const askForHost: Ask = async (ctx, options, url) => {
   const { hosts } = notes();
-  if (hosts.has(url.host)) return;
-  if (hosts.size >= MOST_HOSTS) {
+  if (!hosts.has(url.host)) hosts.set(url.host, await tenantOfHost(ctx, options, url));
+};
+
+/** The same for one that the caller has chosen. What is stored does not count: nobody can help it. */
+const askForCarriedHost: Ask = async (ctx, options, url) => {
+  const note = notes();
+  if (note.hosts.has(url.host)) return;
+  note.carriedHosts = (note.carriedHosts ?? 0) + 1;
+  if (note.carriedHosts > MOST_HOSTS) {
     const message = `Addresses of more than ${MOST_HOSTS} hosts in one request`;
     throw new APIError("BAD_REQUEST", { code: "VALIDATION_ERROR", message });
   }
-  hosts.set(url.host, await tenantOfHost(ctx, options, url));
-}
+  await askForHost(ctx, options, url);
+};
 
 /**
  * Finds out whose the hosts are of all addresses in a value, at any depth: in the config of an
@@ -66,12 +75,14 @@ export async function askForHosts(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
   value: unknown,
+  from: "the caller" | "what is stored",
 ): Promise<void> {
+  const ask = from === "the caller" ? askForCarriedHost : askForHost;
   const found = [value];
   // It grows meanwhile. Callers choose how deep it is: no stack is that high.
   for (const item of found) {
     const url = parse(item);
-    if (url) await askForHost(ctx, options, url);
+    if (url) await ask(ctx, options, url);
     if (typeof item === "object") for (const part of Object.values(item ?? {})) found.push(part);
   }
 }

@@ -48,6 +48,7 @@ export const askForApp = (options: ResolvedOptions): AfterHook => ({
 
   handler: createAuthMiddleware(async (ctx) => {
     if (!options.resolveTenantId) return;
-    await askForHosts(ctx, options, ctx.context.responseHeaders?.get("location"));
+    const location = ctx.context.responseHeaders?.get("location");
+    await askForHosts(ctx, options, location, "what is stored");
   }),
 });

@@ -99,6 +99,8 @@ export interface Notes {
   /** The user whom the directory asks about, and the one whom it has just deleted. */
   directoryUser?: string;
   deprovisioned?: string;
+  /** The user whom the directory has deactivated: nobody whom the tenant would lose. */
+  letGo?: string | undefined;
   /** What better-auth marks as good once: the ids that it asks for, and who finds their rows. */
   reserved?: Map<unknown, (findOne: (call: never) => Promise<unknown>) => Promise<unknown>>;
   /** Tokens of sessions of somewhere else that the request turned out to carry (R5). */
@@ -117,6 +119,8 @@ export interface Notes {
   traced?: boolean;
   /** Hosts in addresses that the request carries, and the tenant that the resolver gives them to. */
   readonly hosts: Map<string, string | null>;
+  /** How many of these the caller has chosen. */
+  carriedHosts?: number;
 }
 
 type RequestStorage = Awaited<ReturnType<typeof getRequestStateAsyncLocalStorage>>;

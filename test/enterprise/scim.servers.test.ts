@@ -142,6 +142,32 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
     },
   );
 
+  it("of which there are two: the one that lets the last administrator in keeps them", async () => {
+    const { id, directory } = await newTenant();
+    const second = await world.connect(id);
+    const { id: adaId } = await world.signUp(id, ADA);
+    const [first, other] = [await directory.add("ada"), await second.add("ada")];
+    await world.setRole(adaId, "admin");
+    await second.patch(`Users/${other.data.id}`, "active", false);
+    const refused = await directory.delete(`Users/${first.data.id}`);
+    expect([refused.status, refused.data.detail]).toEqual([409, "Last admin"]);
+    // With another one she stays in the second directory, and out.
+    await world.join(id, "admin");
+    expect((await directory.delete(`Users/${first.data.id}`)).status).toBe(204);
+    expect(await world.emails(id)).toContain(ADA);
+    expectRefused(await world.signIn(id, ADA), 403, "USER_DEACTIVATED");
+  });
+
+  it("deletes whom it has deactivated, though nobody else is an administrator", async () => {
+    const { id, directory } = await newTenant();
+    const { data } = await directory.add("ada");
+    const [ada] = await world.rowsIn(id, "user");
+    await world.setRole(String(ada?.id), "admin");
+    await directory.patch(`Users/${data.id}`, "active", false);
+    expect((await directory.delete(`Users/${data.id}`)).status).toBe(204);
+    expect(await world.emails(id)).toEqual([]);
+  });
+
   it.each<[steps: string, signIn: number, afterUnban: number]>([
     ["1 active, 2 inactive", 200, 200],
     ["1 inactive, 2 inactive", 403, 403],
@@ -213,6 +239,75 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
     expect((await directory.patch(`Users/${data.id}`, "active", true)).status).toBe(200);
     expect((await signIn()).status).toBe(200);
     expect(await withKey()).toMatchObject({ user: { id: ada.id } });
+  });
+});
+
+/** The one of the docs. */
+const projection: SCIMOptions["projection"] = {
+  roles: {
+    map: ({ source }) => (source.displayName === "Admins" ? ["admin"] : []),
+    exists: () => true,
+  },
+  reconcileUser: async ({ userId, grants }, { database }) => {
+    await database.update({
+      model: "user",
+      where: [{ field: "id", value: userId }],
+      update: { role: grants.map(({ role }) => role).join(",") || "user" },
+    });
+  },
+};
+
+describe.each(databases)("a directory whose groups are roles, on %s", (database) => {
+  const world = shareSCIMWorld(
+    {
+      scim: { identity, projection },
+      tenant: { scopedModels: SCIM_MODELS, tenantRoles: { admin: ["tenant:get"] } },
+    },
+    database,
+  );
+  type Directory = Awaited<ReturnType<typeof world.connect>>;
+
+  // threat: an administrator who has left the company stays signed in.
+  it.each<[how: string, signIn: number, run: (one: Directory, two: Directory) => Promise<number>]>([
+    [
+      "by the only directory",
+      403,
+      async (one) => {
+        const { data } = await one.add("ada");
+        await one.addGroup("Admins", data.id);
+        return (await one.patch(`Users/${data.id}`, "active", false)).status;
+      },
+    ],
+    ["from the start", 403, async (one) => (await one.add("ada", { active: false })).status],
+    [
+      "by one of two, and is no administrator in the other",
+      200,
+      async (one, two) => {
+        const { data } = await one.add("ada");
+        await one.addGroup("Admins", data.id);
+        await two.add("ada");
+        return (await one.patch(`Users/${data.id}`, "active", false)).status;
+      },
+    ],
+  ])("the last administrator is deactivated %s", async (how, signIn, run) => {
+    const { id } = await world.createTenant();
+    const ada = await world.signUp(id, ADA);
+    await world.setRole(ada.id, how === "from the start" ? "admin" : "user");
+    expect([200, 201]).toContain(await run(await world.connect(id), await world.connect(id)));
+    expect((await world.rowsIn(id, "user")).map(({ role }) => role)).toEqual(["user"]);
+    expect((await world.signIn(id, ADA)).status).toBe(signIn);
+    if (signIn === 403) expect(await world.whoIs(ada)).toBe(null);
+  });
+
+  it("the last administrator leaves no group for another, nor goes with the directory's deletion", async () => {
+    const { id } = await world.createTenant();
+    const [one, two] = [await world.connect(id), await world.connect(id)];
+    const { data } = await one.add("ada");
+    const group = await one.addGroup("Admins", data.id);
+    await two.add("ada");
+    expect((await one.patch(`Groups/${group.data.id}`, "members", [])).status).toBe(409);
+    expect((await one.delete(`Users/${data.id}`)).status).toBe(409);
+    expect((await world.rowsIn(id, "user")).map(({ role }) => role)).toEqual(["admin"]);
   });
 });
 

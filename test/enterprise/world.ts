@@ -171,7 +171,8 @@ class Directory {
     readonly browser: Browser,
   ) {}
 
-  add = (name: string) => this.browser.post<SCIMResource>("/scim/v2/Users", person(name));
+  add = (name: string, more: object = {}) =>
+    this.browser.post<SCIMResource>("/scim/v2/Users", { ...person(name), ...more });
   addGroup = (displayName: string, ...members: string[]) =>
     this.browser.post<SCIMResource>("/scim/v2/Groups", {
       schemas: ["urn:ietf:params:scim:schemas:core:2.0:Group"],
