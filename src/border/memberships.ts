@@ -39,8 +39,8 @@ export async function withoutStrangers(
   const members = model === "member" ? rows : rows.flatMap(({ member }) => (member as Row[]) ?? []);
   if (!members.length) return found;
   const users = await findUsers(transaction ?? (await getCurrentAdapter(ctx.adapter)), members);
-  const here = new Set(users.map(({ id }) => id));
-  const isHere = ({ userId }: Row) => userId === undefined || here.has(userId);
+  const here = new Set(users.map(({ id }) => String(id)));
+  const isHere = ({ userId }: Row) => userId === undefined || here.has(String(userId));
   if (model !== "member") {
     for (const row of rows) row.member = (row.member as Row[] | undefined)?.filter(isHere);
     return found;
