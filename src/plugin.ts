@@ -1,4 +1,5 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import { answerInside } from "./border/answers";
 import { closeEndpoint, keepCookiesOfElsewhere } from "./border/cookies";
 import { openSealedToken, sealRedirectedToken } from "./border/links";
 import { isStandIn, PLUGIN_ID } from "./constants";
@@ -61,7 +62,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
     before: [enterNamedTenant(options), openSealedToken(requireTenantId)],
     // What better-auth has done to the cookies is looked at first, what plugins have done last.
     afterEndpoint: [closeEndpoint, keepCookiesOfElsewhere],
-    afterPlugins: [answerWithSession, keepCookiesOfElsewhere, sealRedirectedToken],
+    afterPlugins: [answerWithSession, keepCookiesOfElsewhere, sealRedirectedToken, answerInside],
   };
   return {
     id: PLUGIN_ID,

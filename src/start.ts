@@ -9,6 +9,7 @@ import { PLUGIN_ID } from "./constants";
 import type { BeforeHook, OwnHooks } from "./framework";
 import {
   alsoWhereItCame,
+  beforeBoth,
   goOnAtEndpoint,
   guardingStandIns,
   limitStandIns,
@@ -221,7 +222,7 @@ function pluginsAtRunTime(
     {
       id: "application-hooks",
       hooks: {
-        before: always(hooks?.before).flatMap((hook) => [alsoWhereItCame(hook, true), hook]),
+        before: always(hooks?.before).flatMap((hook) => beforeBoth(hook, true)),
         after: always(hooks?.after).flatMap((hook) => [hook, alsoWhereItCame(hook, true)]),
       },
     },

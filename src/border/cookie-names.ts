@@ -66,11 +66,18 @@ function lateNames(cookies: Cookies, isLate: (key: string) => boolean): Cookies 
   return late;
 }
 
+/**
+ * A tenant's id in the name of a cookie, without upper case: better-auth drops the cookies of
+ * multiSession by their names in lower case. No two ids give the same, because `^` is in none.
+ */
+const inCookieName = (tenantId: string) =>
+  encodeURIComponent(tenantId).replace(/[A-Z]/g, (letter) => `^${letter.toLowerCase()}`);
+
 function suffix(name: string): string {
   const scope = settledScope();
   // An operator comes to visit with the platform's cookie.
   if (!scope?.tenantId || scope.reach === "visits") return "";
-  const own = `_${encodeURIComponent(scope.tenantId)}`;
+  const own = `_${inCookieName(scope.tenantId)}`;
   const endpoint = currentEndpoint();
   if (!adminTarget(endpoint)) return own;
   // Whether a tenant's own admin calls or an operator is about to visit shows in the cookies.

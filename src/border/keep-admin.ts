@@ -3,7 +3,14 @@ import { lazy } from "../framework";
 import { notes } from "../scope/scope";
 import type { Border, Row } from "./border";
 
-export type Call = { model: string; where: Where[]; update?: Row; set?: Row };
+export type Call = {
+  model: string;
+  where: Where[];
+  join?: Row;
+  data?: Row;
+  update?: Row;
+  set?: Row;
+};
 type Method = (call: Call) => Promise<unknown>;
 
 /** Loaded by the first tenant that might lose its administrator. */

@@ -1,4 +1,5 @@
 import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "better-auth";
+import { answeringInside } from "../border/answers";
 import { STANDS_FOR } from "../constants";
 import { lazy } from "../framework";
 import { apart, cameTo, isAskedByAnother, markStandIn, type StandIn } from "../scope/endpoint";
@@ -72,6 +73,10 @@ export const alsoWhereItCame = (hook: Hook, runsForBoth = false): Hook => ({
     hook.handler({ ...ctx, path: cameTo(ctx) } as never)) as Hook["handler"],
 });
 
+/** A hook before an endpoint, for both paths. What it answers itself is the answer. */
+export const beforeBoth = (hook: Hook, runsForBoth?: boolean): Hook[] =>
+  [alsoWhereItCame(hook, runsForBoth), hook].map(answeringInside);
+
 type CustomRules = NonNullable<BetterAuthOptions["rateLimit"]>["customRules"];
 
 /**
@@ -96,7 +101,7 @@ export function guardingStandIns(plugin: BetterAuthPlugin): BetterAuthPlugin {
     ...(rateLimit && { rateLimit: limitLikeEndpoint(rateLimit) }),
     ...(hooks && {
       hooks: {
-        ...(before && { before: before.flatMap((hook) => [alsoWhereItCame(hook as Hook), hook]) }),
+        ...(before && { before: before.flatMap((hook) => beforeBoth(hook as Hook)) }),
         ...(after && { after: after.flatMap((hook) => [hook, alsoWhereItCame(hook as Hook)]) }),
       },
     }),

@@ -27,6 +27,9 @@ const admission = lazy(() => import("../border/admission"));
 /** Loaded by the first thing that is good once. */
 const reservations = lazy(() => import("./reservations"));
 
+/** Loaded by the first member of an organization that all tenants share. */
+const memberships = lazy(() => import("../border/memberships"));
+
 /** What the policy of a tenant decides. It comes with the tenant that this process remembers. */
 export function policyOf(
   ctx: AuthContext,
@@ -78,7 +81,9 @@ export function policyOf(
       const policy = (await recentlySeen(ctx, tenantId, adapter))?.policy;
       return policy?.session && (await admission()).capExpiry(policy, session);
     },
-    guard: (name, call: Call, run, _raw, transaction) => {
+    guard: (name, call: Call, run, raw, transaction) => {
+      if (isAboutMembers(border(), call))
+        return guardMembers(border(), name, call, run, raw, transaction);
       if (border().confinedModel(call.model) === "verification") {
         return guardReservation(border(), name, call, run, transaction);
       }
@@ -91,6 +96,36 @@ export function policyOf(
       return runGuarded(name, call, run, transaction);
     },
   };
+}
+
+/** Whether a call is about members of better-auth's organizations, where all tenants share those. */
+function isAboutMembers({ ctx, confinedModel }: Border, { model, join }: Call): boolean {
+  if (model !== "member" && !(model === "organization" && join?.member)) return false;
+  return !confinedModel("member") && hasPlugin(ctx, "organization");
+}
+
+const hasPlugin = ({ options }: AuthContext, name: string) =>
+  options.plugins?.some(({ id }) => id === name) === true;
+
+function guardMembers(
+  border: Border,
+  name: string,
+  call: Call,
+  run: AdapterMethod,
+  raw: DBTransactionAdapter,
+  transaction: DBTransactionAdapter | undefined,
+): Promise<unknown> | undefined {
+  if (name === "create") {
+    const check = memberships().then(({ keepTogether }) => keepTogether(raw, call.data ?? {}));
+    return check.then(() => run(call as never));
+  }
+  // The application's own code sees shared rows as they are.
+  if (!name.startsWith("find") || !currentEndpoint()?.path?.startsWith("/organization/")) {
+    return undefined;
+  }
+  return Promise.all([memberships(), run(call as never)]).then(([{ withoutStrangers }, found]) =>
+    withoutStrangers(border, call.model, found, transaction),
+  );
 }
 
 function noteAccounts(found: unknown): unknown {

@@ -77,16 +77,19 @@ export type TenantChanges = Partial<Pick<Tenant, "name" | "slug" | "metadata" | 
 /** null when the slug is taken, also by somebody who was faster. */
 async function insertTenant(
   ctx: AuthContext,
-  tenant: Pick<Tenant, "name" | "slug" | "metadata" | "policy">,
+  { metadata, policy, ...tenant }: Pick<Tenant, "name" | "slug" | "metadata" | "policy">,
 ): Promise<Tenant | null> {
   if (await findTenantBySlug(ctx, tenant.slug)) return null;
   const adapter = await getCurrentAdapter(ctx.adapter);
   const now = new Date();
   try {
-    const row = await adapter.create<Omit<Tenant, "id">, Tenant>({
+    const row = await adapter.create<Partial<Tenant>, Tenant>({
       model: "tenant",
       data: {
         ...tenant,
+        // better-auth stores null as JSON in a text, which not every adapter reads as null.
+        ...(metadata && { metadata }),
+        ...(policy && { policy }),
         status: "active",
         deleteAt: null,
         createdAt: now,

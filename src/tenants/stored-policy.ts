@@ -22,6 +22,7 @@ const NOBODY: TenantPolicy = { signUp: "closed", methods: [] };
 
 /** The policy in a row of the table; null where there is none. */
 export function understood(stored: unknown): TenantPolicy | null {
-  if (stored === null || stored === undefined) return null;
+  // Some adapters return JSON as they have stored it, as text.
+  if (stored === null || stored === undefined || stored === "null") return null;
   return shape.safeParse(stored).success ? (stored as TenantPolicy) : NOBODY;
 }

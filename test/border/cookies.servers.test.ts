@@ -18,7 +18,7 @@ import { BASE_URL, createStateless, PASSWORD } from "../support/instance";
 import { combine } from "../support/matrix";
 import { createSocialWorld, GLOBAL } from "../support/social";
 import { SORTS } from "../support/stores";
-import { createWorld, EMAIL, PLACES, type Place, shareWorld } from "../support/world";
+import { createWorld, EMAIL, inCookieName, PLACES, type Place, shareWorld } from "../support/world";
 
 const COOKIES = ["shared", "per-tenant"] as const;
 
@@ -136,7 +136,10 @@ it.each(
     const { platform } = await world.janes();
     const tab = world.at("acme", platform);
     const [name, value = ""] = [...platform.cookies].find(([key]) => key.endsWith("_token")) ?? [];
-    tab.cookies.set(sessionCookies === "shared" ? `${name}` : `${name}_${world.ids.acme}`, value);
+    tab.cookies.set(
+      sessionCookies === "shared" ? `${name}` : `${name}_${inCookieName(world.ids.acme)}`,
+      value,
+    );
     isTaking = true;
     await tab.post("/sign-in/email", { email: EMAIL, password: PASSWORD });
     expect(await world.whoIs(tab)).toBe(null);
@@ -284,7 +287,9 @@ describe.each(COOKIES)("%s session cookies", (sessionCookies) => {
     const answer = await tab.post("/sign-in/clone", { email: EMAIL, password: PASSWORD });
     expect(answer.status).toBe(200);
     const name = "better-auth.session_token";
-    expect([...tab.cookies.keys()]).toEqual([own ? `${name}_${world.ids.acme}` : name]);
+    expect([...tab.cookies.keys()]).toEqual([
+      own ? `${name}_${inCookieName(world.ids.acme)}` : name,
+    ]);
     expect(await world.whoIs(tab)).toMatchObject({ id });
   });
 });

@@ -1,8 +1,10 @@
-import { twoFactor } from "better-auth/plugins";
+import { getCookieCache, getSessionCookie } from "better-auth/cookies";
+import { multiSession, twoFactor } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { createSocialWorld, STATE_STRATEGIES } from "../support/social";
 import {
   createWorld,
+  inCookieName,
   outcome,
   PLACES,
   type Place,
@@ -28,7 +30,7 @@ async function openTabs(world: World, rememberMe = true) {
   };
   for (const place of PLACES) expect((await signIn(place)).status).toBe(200);
   const name = (base: string, place: Place) =>
-    `better-auth.${base}${place === "platform" ? "" : `_${world.ids[place]}`}`;
+    `better-auth.${base}${place === "platform" ? "" : `_${inCookieName(world.ids[place])}`}`;
 
   /** Somebody is signed in at these places, and nobody at others. */
   async function expectSignedIn(...places: Place[]) {
@@ -141,7 +143,41 @@ it.each(STATE_STRATEGIES)(
       const { tenantId } = (await world.whoIs(browser, place)) ?? {};
       expect(tenantId).toBe(world.ids[place] ?? undefined);
     }
-    const names = [world.ids.acme, world.ids.globex].map((id) => `better-auth.session_token_${id}`);
+    const names = [world.ids.acme, world.ids.globex].map(
+      (id) => `better-auth.session_token_${inCookieName(id)}`,
+    );
     expect([...browser.cookies.keys()].sort()).toEqual(names.sort());
   },
 );
+
+it("sessionCookies per-tenant: multiSession drops its cookies at sign-out, and those of no other tenant", async () => {
+  const world = await createWorld({ tenant, plugins: [multiSession({ maximumSessions: 3 })] });
+  const { jar, at, signIn, name, expectSignedIn } = await openTabs(world);
+  // More often than there may be cookies: one that stayed would be in the way.
+  for (let time = 0; time < 4; time++) {
+    const listed = await jar.get<unknown[]>("/multi-session/list-device-sessions", at("acme"));
+    expect(listed.data).toHaveLength(1);
+    await jar.post("/sign-out", {}, at("acme"));
+    const left = [...jar.cookies.keys()].filter((key) => key.includes(name("", "acme").slice(12)));
+    expect(left).toEqual([]);
+    await expectSignedIn("globex", "platform");
+    expect((await signIn("acme")).status).toBe(200);
+  }
+});
+
+// docs/several-tenants.md shows how.
+it("sessionCookies per-tenant: better-auth's cookie helpers find a tenant's cookie by its name", async () => {
+  const auth = { session: { cookieCache: { enabled: true } } };
+  const world = await createWorld({ tenant, auth });
+  const { jar, people } = await openTabs(world);
+  const request = new Headers({ cookie: jar.cookieHeader() });
+  const { secret } = world.context;
+  for (const place of ["acme", "globex"] as const) {
+    const cookieName = (base: string) => `${base}_${inCookieName(world.ids[place])}`;
+    const token = getSessionCookie(request, { cookieName: cookieName("session_token") });
+    expect(token).toEqual(expect.any(String));
+    const name = { cookieName: cookieName("session_data") };
+    const cached = await getCookieCache(request, { ...name, secret, isSecure: false });
+    expect(cached?.session).toMatchObject({ userId: people[place].id, tenantId: world.ids[place] });
+  }
+});

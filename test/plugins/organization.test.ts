@@ -1,5 +1,6 @@
 import { organization } from "better-auth/plugins";
 import { expect, it } from "vitest";
+import { runInTenant } from "../../src/index";
 import {
   createWorld,
   ELSEWHERE,
@@ -77,8 +78,43 @@ it("R3: organizations with scoped models invite inside a tenant only, and go wit
 // whoever has the invited e-mail, in whichever tenant, is invited.
 it("organization with shared models invites an e-mail in every place, and no session travels", async () => {
   const world = await createOrganizations("sharedModels");
-  const { owner, invitationId } = await invite(world, "club");
+  const { owner, org, invitationId } = await invite(world, "club");
   for (const place of PLACES) expect(await invitations(world, place)).toEqual([invitationId]);
   const elsewhere = await world.at("globex", owner).get("/organization/list");
   expect(outcome(elsewhere)).toEqual([401, "UNAUTHORIZED"]);
+
+  // better-auth could show the members to nobody any more.
+  const accept = async (where: Where) =>
+    (await world.as("jane", where)).post("/organization/accept-invitation", { invitationId });
+  for (const place of ELSEWHERE) {
+    expectRefused(await world.unchanged(() => accept(place)), 403, "USER_NOT_IN_TENANT");
+  }
+  const { id } = await world.as("jane", "globex");
+  const body = { userId: id, role: "member" as const, organizationId: org.id };
+  const { addMember } = world.api as unknown as { addMember(call: object): Promise<unknown> };
+  const added = runInTenant(world.ids.globex, () => addMember({ body }));
+  await expect(added).rejects.toMatchObject({ body: { code: "USER_NOT_IN_TENANT" } });
+  const query = { organizationId: org.id };
+  const stranger = await world.as("jane", "globex");
+  expectRefused(
+    await stranger.get("/organization/get-full-organization", { query }),
+    403,
+    "USER_IS_NOT_A_MEMBER_OF_THE_ORGANIZATION",
+  );
+  expect((await accept("acme")).status).toBe(200);
+  for (const path of ["list-members", "get-full-organization"]) {
+    const { data } = await owner.get<{ members: unknown[] }>(`/organization/${path}`, { query });
+    expect(data.members).toHaveLength(2);
+  }
+
+  // One from before this was refused.
+  const [member] = await world.database.query('select * from "member" where "role" = \'member\'');
+  await world.database.query('update "member" set "userId" = ? where id = ?', [id, member?.id]);
+  for (const path of ["list-members", "get-full-organization"]) {
+    const { data } = await owner.get<{ members: unknown[] }>(`/organization/${path}`, { query });
+    expect(data.members).toHaveLength(1);
+  }
+  const removed = { memberIdOrEmail: member?.id, ...query };
+  const answer = await owner.post("/organization/remove-member", removed);
+  expectRefused(answer, 400, "MEMBER_NOT_FOUND");
 });

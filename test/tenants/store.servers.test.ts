@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { DEFAULT_RESERVED_SLUGS } from "../../src/index";
+import { understood } from "../../src/tenants/stored-policy";
 import { crowdOn, databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
 import { createWorld, outcome, shareWorld, type World } from "../support/world";
@@ -131,6 +132,15 @@ describe.each(databases)("a stored policy on %s", (kind) => {
       expect((await at.post("/sign-up/email", person)).status).toBe(200);
     },
   );
+
+  // An adapter may return JSON as the text that it has stored.
+  it("that is not there is not written, and null as a text is none", async () => {
+    const { id } = await world.createTenant();
+    const table = world.database.quote("tenant");
+    const [row] = await world.database.query(`select * from ${table} where id = ?`, [id]);
+    expect([row?.policy, row?.metadata]).toEqual([null, null]);
+    expect(understood("null")).toBeNull();
+  });
 
   it.each(["null", '{"signUp":"open"}', '{"methods":["password"]}', "{}"])(
     "that is understood counts as it is: %s",

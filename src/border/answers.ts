@@ -1,0 +1,32 @@
+import type { HookEndpointContext } from "better-auth";
+import { type AfterHook, type BeforeHook, lazy, silentHook } from "../framework";
+import { settledScope } from "../scope/endpoint";
+
+const body = lazy(() => import("../scope/body"));
+
+/** Where it is not known yet where a request runs, its session may still put it into a tenant. */
+const isStream = (answer: unknown): answer is Response | ReadableStream =>
+  (answer instanceof Response || answer instanceof ReadableStream) &&
+  settledScope()?.tenantId !== null;
+
+/**
+ * R3: what the body of an answer is made from is read inside the request, also where somebody else
+ * reads the body after it.
+ */
+export const answerInside: AfterHook = {
+  matcher: ({ context }) => isStream(context.returned),
+
+  handler: silentHook(async ({ context }) =>
+    (await body()).readHere(context.returned as Response | ReadableStream),
+  ),
+};
+
+/** The same for a hook that answers in the place of an endpoint. */
+export const answeringInside = (hook: BeforeHook) => ({
+  matcher: (ctx: HookEndpointContext) => hook.matcher(ctx),
+  handler: (async (ctx: never) => {
+    const result = (await hook.handler(ctx)) as { response?: unknown } | undefined;
+    if (!isStream(result?.response)) return result;
+    return { ...result, response: (await body()).readHere(result.response) };
+  }) as BeforeHook["handler"],
+});
