@@ -3,6 +3,7 @@ import { PLUGIN_ID } from "./constants";
 import { databaseHooks } from "./database-hooks";
 import { cannotConfine, notStarted } from "./misuse";
 import type { ResolvedOptions } from "./options";
+import { pluginsAtRunTime } from "./run-time";
 
 /** Loads what this application needs. The changes themselves cannot wait for it. */
 export async function loadParts(
@@ -31,6 +32,7 @@ export async function loadParts(
   return {
     cannotConfine,
     databaseHooks,
+    pluginsAtRunTime,
     ...storage,
     ...cachedSessions,
     ...addresses,

@@ -6,14 +6,8 @@ import { type Border, borderOf, isConfined, isMySQL, rawAdapter, setBorder } fro
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
-import type { BeforeHook, OwnHooks } from "./framework";
-import {
-  alsoWhereItCame,
-  beforeBoth,
-  goOnAtEndpoint,
-  guardingStandIns,
-  limitStandIns,
-} from "./naming/stand-ins";
+import type { OwnHooks } from "./framework";
+import { limitStandIns } from "./naming/stand-ins";
 import { lateProviderOptions } from "./oauth/configured";
 import { lateProviders } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
@@ -62,7 +56,7 @@ export async function start(
   whenOptionsAreComplete(ctx, (complete) => {
     assertDecided(ctx, options);
     keepSignIn(complete);
-    const plugins = pluginsAtRunTime(complete, runtime, allHooks).map(sessionsOfKeys);
+    const plugins = parts.pluginsAtRunTime(complete, runtime, allHooks).map(sessionsOfKeys);
     if (!isConfined(ctx.adapter)) {
       const raw = rawAdapter(ctx.adapter as DBAdapter);
       confine({ ...border, raw: parts.sayingWhereFrom?.(raw) ?? raw });
@@ -189,61 +183,4 @@ function createBorder(
     policy: policyOf(ctx, options, () => border),
   };
   return border;
-}
-
-/**
- * The plugins in the order their hooks run in. Ours come first, so that every other hook runs
- * inside the scope, and last, so that what others do to an answer comes before the last word on
- * it. Only a plugin that hands cookies over to a framework comes after that. The application's own
- * hooks, which better-auth would run before all plugins', come behind our first. The plugin itself
- * stays where it is: the order of schemas is the order of keys in answers. `auth.options`, which
- * migrations and the CLI read, stays as it is.
- */
-function pluginsAtRunTime(
-  { plugins = [], hooks }: BetterAuthOptions,
-  schema: BetterAuthPluginDBSchema,
-  { before, afterEndpoint, afterPlugins }: OwnHooks,
-): BetterAuthPlugin[] {
-  const ours = plugins.find(({ id }) => id === PLUGIN_ID);
-  const always = (handler: BeforeHook["handler"] | undefined) =>
-    handler ? [{ matcher: () => true, handler }] : [];
-  const others = plugins.map((plugin) =>
-    plugin === ours
-      ? { id: PLUGIN_ID, schema, options: ours.options, endpoints: ours.endpoints ?? {} }
-      : guardingStandIns(plugin),
-  );
-  const isLast = ({ id }: BetterAuthPlugin) => HANDS_COOKIES_OVER.test(id);
-  return [
-    {
-      id: `${PLUGIN_ID}-first`,
-      hooks: { before, after: afterEndpoint },
-      onRequest: goOnAtEndpoint,
-    },
-    {
-      id: "application-hooks",
-      hooks: {
-        before: always(hooks?.before).flatMap((hook) => beforeBoth(hook, true)),
-        after: always(hooks?.after).flatMap((hook) => [hook, alsoWhereItCame(hook, true)]),
-      },
-    },
-    ...others.filter((plugin) => !isLast(plugin)),
-    {
-      id: `${PLUGIN_ID}-last`,
-      hooks: { after: afterPlugins },
-      ...(ours?.rateLimit && { rateLimit: ours.rateLimit }),
-      onResponse: nameFailure,
-    },
-    ...others.filter(isLast),
-  ];
-}
-
-/** Integrations that read the cookies of an answer in a hook, and have to stand last for that. */
-const HANDS_COOKIES_OVER = /-cookies(-|$)/;
-
-/** better-auth answers what it did not expect (an unreachable database) without a word. */
-async function nameFailure(answer: Response): Promise<{ response: Response } | undefined> {
-  if (answer.status < 500 || answer.body) return undefined;
-  const { status, headers } = answer;
-  const body = { code: "INTERNAL_SERVER_ERROR", message: "Internal Server Error" };
-  return { response: Response.json(body, { status, headers }) };
 }

@@ -1,8 +1,7 @@
-import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "better-auth";
-import { answeringInside } from "../border/answers";
+import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { STANDS_FOR } from "../constants";
 import { lazy } from "../framework";
-import { apart, cameTo, isAskedByAnother, markStandIn, type StandIn } from "../scope/endpoint";
+import { apart, isAskedByAnother, markStandIn, type StandIn } from "../scope/endpoint";
 
 /** Loaded with the first social sign-in. */
 export const oauthState = lazy(() => import("./oauth-state"));
@@ -47,7 +46,7 @@ function moved(request: Request, url: URL): Request {
   return Object.defineProperty(new Request(url, init), "signal", { get: () => request.signal });
 }
 
-function innerPath(given: string, { advanced }: BetterAuthOptions): string | undefined {
+export function innerPath(given: string, { advanced }: BetterAuthOptions): string | undefined {
   const path = advanced?.skipTrailingSlashes ? given.replace(/\/$/, "") : given;
   const [, id] = /^\/tenant\/callback\/([^/]+)$/.exec(path) ?? [];
   return id === undefined ? STANDS_FOR[path] : `/callback/${id}`;
@@ -55,27 +54,6 @@ function innerPath(given: string, { advanced }: BetterAuthOptions): string | und
 
 const outerPath = (path: string) =>
   path.startsWith("/callback/") ? "/tenant/callback/:id" : `/tenant${path}`;
-
-type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
-type Hook = NonNullable<Hooks["before"]>[number] & NonNullable<Hooks["after"]>[number];
-
-/**
- * A hook for the path that a request came to runs as well, besides those for the path that it goes
- * on under. One that is for both runs once; the application's own, which sees the path, for each.
- */
-export const alsoWhereItCame = (hook: Hook, runsForBoth = false): Hook => ({
-  matcher: (ctx) => {
-    const path = cameTo(ctx);
-    if (path === undefined || (!runsForBoth && hook.matcher(ctx))) return false;
-    return hook.matcher({ ...ctx, path });
-  },
-  handler: ((ctx: HookEndpointContext) =>
-    hook.handler({ ...ctx, path: cameTo(ctx) } as never)) as Hook["handler"],
-});
-
-/** A hook before an endpoint, for both paths. What it answers itself is the answer. */
-export const beforeBoth = (hook: Hook, runsForBoth?: boolean): Hook[] =>
-  [alsoWhereItCame(hook, runsForBoth), hook].map(answeringInside);
 
 type CustomRules = NonNullable<BetterAuthOptions["rateLimit"]>["customRules"];
 
@@ -89,29 +67,4 @@ export function limitStandIns(rules: CustomRules): CustomRules {
     [`/tenant${path}`, rules?.[`/tenant${path}`] ?? rule] as const,
   ]);
   return rules && Object.fromEntries(twins);
-}
-
-/** A plugin whose limits and hooks count for our endpoints as for those that they stand for. */
-export function guardingStandIns(plugin: BetterAuthPlugin): BetterAuthPlugin {
-  const { hooks, rateLimit } = plugin;
-  if (!hooks && !rateLimit) return plugin;
-  const { before, after } = hooks ?? {};
-  return {
-    ...plugin,
-    ...(rateLimit && { rateLimit: limitLikeEndpoint(rateLimit) }),
-    ...(hooks && {
-      hooks: {
-        ...(before && { before: before.flatMap((hook) => beforeBoth(hook as Hook)) }),
-        ...(after && { after: after.flatMap((hook) => [hook, alsoWhereItCame(hook as Hook)]) }),
-      },
-    }),
-  };
-}
-
-function limitLikeEndpoint(rules: NonNullable<BetterAuthPlugin["rateLimit"]>) {
-  return rules.map((rule) => ({
-    ...rule,
-    pathMatcher: (path: string) =>
-      rule.pathMatcher(path) || rule.pathMatcher(innerPath(path, {}) ?? path),
-  }));
 }
