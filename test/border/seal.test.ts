@@ -64,10 +64,12 @@ describe("what a sender gets", () => {
     expect(await sent(data)).toBe(data);
   });
 
-  it("is left as it is on the platform, and in a tenant that is not there", async () => {
+  it("is left as it is on the platform, and is not sent for a tenant that is not there", async () => {
     const data = { url, token: "t" };
     expect(await withSealedToken(context(), data)).toBe(data);
-    expect(await sent(data, "nobody")).toBe(data);
+    await expect(sent(data, "nobody")).rejects.toMatchObject({
+      body: { code: "TENANT_NOT_FOUND" },
+    });
   });
 
   it("opens with nothing left out and nothing added", async () => {

@@ -32,7 +32,7 @@ export const EMAIL = "jane@example.com";
 
 /** A tenant's id as it stands in the names of cookies. */
 export const inCookieName = (id: string | null) =>
-  String(id).replace(/[A-Z]/g, (letter) => `^${letter.toLowerCase()}`);
+  String(id).replace(/[A-Z-]/g, (letter) => `-${letter.toLowerCase()}`);
 
 /** A place, or a tenant that the test has made itself, by its id; null is the platform. */
 export type Where = Place | (string & {}) | null;
