@@ -33,8 +33,9 @@ import {
   updateTenantEndpoint,
 } from "./routes/tenants";
 import { type InferredSchema, storedSchema } from "./schema";
-import { start } from "./start";
 
+/** Loaded when better-auth starts: whoever only lists the plugin (a build, the CLI) needs none of it. */
+const start = lazy(() => import("./start"));
 const misuse = lazy(() => import("./misuse"));
 
 /**
@@ -68,7 +69,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
     id: PLUGIN_ID,
     // What is inferred from the schema is what people see: users and sessions with their tenant.
     schema: schema as InferredSchema,
-    init: (ctx: AuthContext) => start(ctx, schema, options, hooks),
+    init: async (ctx: AuthContext) => (await start()).start(ctx, schema, options, hooks),
     onRequest: refuse,
     hooks: { before: [{ matcher: () => true, handler: silentHook(refuse) }] },
     endpoints: {
