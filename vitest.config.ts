@@ -30,7 +30,8 @@ class LongestFirst extends BaseSequencer {
 const needs = (what: string) => `test/**/*.${what}.test.ts`;
 const project = (name: string, include: string[], env: Record<string, string>) => ({
   extends: true as const,
-  test: { name, include, env },
+  // A server that other tests keep busy may take its time.
+  test: { name, include, env, testTimeout: 60_000, hookTimeout: 60_000 },
 });
 
 export default defineConfig({

@@ -68,11 +68,13 @@ function lateNames(cookies: Cookies, isLate: (key: string) => boolean): Cookies 
 
 /**
  * A tenant's id in the name of a cookie, without upper case: better-auth drops the cookies of
- * multiSession by their names in lower case. No two ids give the same: every hyphen begins
- * a pair. (A dot would do as well, if better-auth had none between a cookie and its chunks.)
+ * multiSession by their names in lower case, and finds the chunks of a cookie behind a dot. No two
+ * ids give the same: every hyphen begins a pair.
  */
 const inCookieName = (tenantId: string) =>
-  encodeURIComponent(tenantId).replace(/[A-Z-]/g, (letter) => `-${letter.toLowerCase()}`);
+  encodeURIComponent(tenantId)
+    .replace(/[A-Z-]/g, (letter) => `-${letter.toLowerCase()}`)
+    .replaceAll(".", "-_");
 
 function suffix(name: string): string {
   const scope = settledScope();

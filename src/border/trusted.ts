@@ -26,7 +26,6 @@ export function openerOf({ options }: AuthContext): Opener | undefined {
 
 /**
  * Code of the server's own: a job in `runInTenant`, or a call of `auth.api` with neither request nor
- * headers. What a request calls through `auth.api` is that request's. Nothing tells that from a
- * call that the server makes later in the same `runInTenant`, so neither is trusted.
+ * headers. What a request calls through `auth.api` is that request's.
  */
 export const isTrusted = (): boolean => !notes().isVisited;

@@ -18,7 +18,7 @@ import { namedTenantId, requireTenant } from "../naming/request";
 import { oauthState } from "../naming/stand-ins";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { asStandIn, standInOf } from "../scope/endpoint";
-import { getTenantId, runInScope } from "../scope/scope";
+import { getTenantId, notes, runInScope } from "../scope/scope";
 import { tenantId } from "./input";
 
 /*
@@ -185,9 +185,12 @@ export async function runEndpoint<Response>(
   },
 ): Promise<Answer<Response>> {
   const everything = { asResponse: false, returnHeaders: true, returnStatus: true };
-  const answer = await runInScope({ kind: "pending" }, () =>
-    dispatchAuthEndpoint(endpoint, { ...ctx, ...input, ...everything }),
-  ).catch(withFinalHeaders);
+  const { isVisited = false } = notes();
+  const answer = await runInScope({ kind: "pending" }, () => {
+    // What a hook calls in a visitor's request is the visitor's.
+    notes().isVisited = isVisited;
+    return dispatchAuthEndpoint(endpoint, { ...ctx, ...input, ...everything });
+  }).catch(withFinalHeaders);
   return answer as Answer<Response>;
 }
 

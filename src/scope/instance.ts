@@ -55,7 +55,9 @@ export function noteCall(context: object, isFirst: boolean): void {
   const marked = context as Marked;
   const caller = marked[CALLER]?.context as Marked | undefined;
   const isPart = caller && instanceOf(caller) === instanceOf(context);
-  marked[CALL] = isPart ? caller[CALL] : isFirst ? undefined : {};
+  // Of a context that somebody has built by hand nobody knows it: it stays where it is.
+  const isOwn = !isFirst && CALLER in context;
+  marked[CALL] = isPart ? caller[CALL] : isOwn ? {} : undefined;
 }
 
 /** What the scope of the running endpoint is kept by. */

@@ -1,6 +1,11 @@
 import { runWithTransaction } from "@better-auth/core/context";
 import type { BetterAuthOptions } from "better-auth";
-import { createAuthMiddleware } from "better-auth/api";
+import {
+  createAuthEndpoint,
+  createAuthMiddleware,
+  dispatchAuthEndpoint,
+  signUpEmail,
+} from "better-auth/api";
 import { describe, expect, it } from "vitest";
 import { getTenantId, runInTenant } from "../../src/index";
 import { BASE_URL } from "../support/instance";
@@ -88,6 +93,33 @@ describe("runInTenant()", () => {
       [acme, acme],
       [globex, globex],
     ]);
+  });
+
+  it("R13: threat: what a hook calls in a visitor's request is not trusted, whichever endpoint it is", async () => {
+    const refused: unknown[] = [];
+    const refusing = async (call: Promise<unknown>) =>
+      refused.push(await call.catch(({ body }) => body.code));
+    const before = createAuthMiddleware(async ({ path }) => {
+      if (path !== "/ok") return;
+      await refusing(api.signUpEmail({ body: newcomer() }));
+      await refusing(api.signUpEmailTenant({ body: { ...newcomer(), tenantId: ids.acme } }));
+    });
+    const { api, ids, at, change } = await createWorld({ auth: { hooks: { before } } });
+    await change("acme", { policy: { signUp: "closed" } });
+    await at("acme").get("/ok");
+    expect(refused).toEqual(["SIGN_UP_CLOSED", "SIGN_UP_CLOSED"]);
+  });
+
+  it("R3: an endpoint that is called with a context built by hand stays in the tenant of the request", async () => {
+    const call = createAuthEndpoint("/by-hand", { method: "POST" }, async (ctx) => {
+      const context = Object.fromEntries(Object.entries(ctx.context)) as typeof ctx.context;
+      const input = { ...ctx, body: newcomer(), context, headers: undefined, request: undefined };
+      return ctx.json((await dispatchAuthEndpoint(signUpEmail(), input as never)) as object);
+    });
+    const plugins = [{ id: "by-hand", endpoints: { call } }];
+    const { at, ids } = await createWorld({ plugins });
+    const { data } = await at("acme").post("/by-hand", {});
+    expect(JSON.stringify(data)).toContain(`"tenantId":"${ids.acme}"`);
   });
 
   it("R13: threat: a call of the server's own makes no visitor trusted who comes after it", async () => {
