@@ -4,7 +4,7 @@ import { lazy } from "../framework";
 import { PLATFORM } from "../schema";
 import { FROM, type Here, runAsOwn, settledScope } from "../scope/endpoint";
 import { markInstance } from "../scope/instance";
-import { getTenantId, notes, type Settled, settled } from "../scope/scope";
+import { back, getTenantId, notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 import {
   type AdapterMethod,
@@ -30,7 +30,6 @@ type TableCall = { model: string; where?: Where[] | undefined; join?: object | u
 type Narrowed<Call> = { call: Call; scope?: Settled; model?: string | undefined };
 type FindOne = Parameters<DBAdapter["findOne"]>[0];
 
-const back = lazy(() => import("../scope/back"));
 const mysql = lazy(() => import("./mysql"));
 const severalSessions = lazy(() => import("./several-sessions"));
 

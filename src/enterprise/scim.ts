@@ -6,6 +6,7 @@ import { keepAdmin } from "../border/administrators";
 import { type Border, belowBorder, OF_KEY, type Row } from "../border/border";
 import { type AfterHook, boundedMap } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
+import { keeperOf } from "../scope/instance";
 import { getTenantId, notes, runInScope, settled } from "../scope/scope";
 import { countDirectories, isActiveElsewhere, isDeactivated, liftDeactivation } from "./scim-rows";
 
@@ -57,8 +58,9 @@ const note = boundedMap<number>(10_000);
 const seenBy = new WeakMap<object, Seen>();
 
 function seenPeople({ ctx }: Border): Seen {
-  const seen = seenBy.get(ctx.adapter) ?? { people: new Map(), changes: 0 };
-  seenBy.set(ctx.adapter, seen);
+  const instance = keeperOf(ctx);
+  const seen = seenBy.get(instance) ?? { people: new Map(), changes: 0 };
+  seenBy.set(instance, seen);
   return seen;
 }
 

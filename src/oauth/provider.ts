@@ -6,7 +6,7 @@ import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { boundedMap } from "../framework";
 import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
-import { instanceOf } from "../scope/instance";
+import { keeperOf } from "../scope/instance";
 import { getTenantId, notes } from "../scope/scope";
 import { recentlySeen } from "../tenants/find";
 import {
@@ -217,7 +217,7 @@ export async function provide(
   }
   const rows = await configsOf(context, tenantId);
   const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
-  const instance = instanceOf(context) ?? context.adapter;
+  const instance = keeperOf(context);
   const built = builtFor.get(instance) ?? new Map<string, TenantProvider>();
   builtFor.set(instance, built);
   const key = JSON.stringify([id, row ?? null]);

@@ -5,7 +5,7 @@ import {
 } from "@better-auth/core/context";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { FROM, type Here } from "./endpoint";
-import { storages } from "./scope";
+import { currentTransaction, storages } from "./scope";
 
 /*
  * What goes through somebody else's queue is called back in the middle of another request. Loaded
@@ -19,15 +19,19 @@ import { storages } from "./scope";
  * Guarded by "what better-auth knows of a request is in three storages".
  */
 export function returnHere(): Here {
-  const { storage: requests, adapters } = storages();
+  const { adapters } = storages();
+  const adapter = adapters.getStore() as NonNullable<ReturnType<typeof adapters.getStore>>;
+  const toRequest = returnToRequest();
+  return (run) => toRequest(async () => await adapters.run(adapter, run));
+}
+
+/** The same without the transaction. */
+function returnToRequest(): Here {
+  const { storage: requests } = storages();
   // Outside of requests there is nothing to take down, and to nothing it comes back.
   const request = requests.getStore() as WeakMap<object, unknown>;
-  const adapter = adapters.getStore() as NonNullable<ReturnType<typeof adapters.getStore>>;
   const endpoint = tryGetCurrentAuthEndpointContext() as AuthEndpointContext;
-  return async (run) =>
-    await requests.run(request, () =>
-      adapters.run(adapter, () => runWithEndpointContext(endpoint, run)),
-    );
+  return async (run) => await requests.run(request, () => runWithEndpointContext(endpoint, run));
 }
 
 type Method = (call: object) => Promise<unknown>;
@@ -62,15 +66,11 @@ export const sayingAs = <A extends DBTransactionAdapter>(outer: object, inner: A
  * Guarded by "what runs after a transaction is put on a list of the transaction".
  */
 export function keepHooksHere(): void {
-  const { storage: requests, adapters } = storages();
-  const { pendingHooks } = adapters.getStore() ?? {};
+  const { pendingHooks } = currentTransaction() ?? {};
   if (!pendingHooks || Object.hasOwn(pendingHooks, "push")) return;
   const push = pendingHooks.push.bind(pendingHooks);
   pendingHooks.push = (...hooks) => {
-    const request = requests.getStore() as WeakMap<object, unknown>;
-    const endpoint = tryGetCurrentAuthEndpointContext() as AuthEndpointContext;
-    const backThere = (hook: () => Promise<void>) => async () =>
-      await requests.run(request, () => runWithEndpointContext(endpoint, hook));
-    return push(...hooks.map(backThere));
+    const here = returnToRequest();
+    return push(...hooks.map((hook) => () => here(hook)));
   };
 }

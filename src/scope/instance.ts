@@ -30,6 +30,9 @@ export function markInstance(holder: object, instance: object = {}): void {
 export const instanceOf = (holder: object | undefined): object | undefined =>
   (holder as { adapter?: Marked })?.adapter?.[INSTANCE] ?? (holder as Marked)?.[INSTANCE];
 
+/** What is remembered for an instance is kept by this. */
+export const keeperOf = (context: { adapter: object }) => instanceOf(context) ?? context.adapter;
+
 /**
  * better-auth copies the context of its instance for each call, in the middle of what calls: there
  * this shows who that is.

@@ -194,7 +194,7 @@ export const storages = () => shared as Required<Shared>;
 export const currentTransaction = () => shared.adapters?.getStore();
 
 /** Loaded with the first transaction. */
-const back = lazy(() => import("./back"));
+export const back = lazy(() => import("./back"));
 
 /**
  * What better-auth runs after the transaction around belongs to whoever asks for it. Nothing to wait

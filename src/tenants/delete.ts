@@ -4,7 +4,7 @@ import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { rootCause } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { confinedModels } from "../schema";
-import { instanceOf } from "../scope/instance";
+import { keeperOf } from "../scope/instance";
 import { getTenantId, notes, runInScope, settled } from "../scope/scope";
 import { emit, type TenantActor } from "./events";
 import { ALL, noteChange, noteDeletion, sinceOf, type Tenant, tenantExists } from "./find";
@@ -130,7 +130,7 @@ function sweepLateArrivals(ctx: AuthContext, { id }: Doomed, models: string[]): 
  * a second for each tenant, and after the response, whose time must not tell whether there was a code.
  */
 export function sweepUnlessThere(ctx: AuthContext, id: string, models: string[]): void {
-  const instance = instanceOf(ctx) ?? ctx.adapter;
+  const instance = keeperOf(ctx);
   const pending = pendingSweeps.get(instance) ?? new Set<string>();
   pendingSweeps.set(instance, pending);
   if (pending.has(id)) return;

@@ -3,7 +3,7 @@ import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { boundedMap, lazy } from "../framework";
 import type { TenantPolicy } from "../policy";
-import { instanceOf } from "../scope/instance";
+import { keeperOf } from "../scope/instance";
 import type { SessionRow } from "../scope/scope";
 
 /** Nobody signs in at a tenant that is not active. */
@@ -236,7 +236,7 @@ const noteSlug = boundedMap<string>(10_000);
 const seenBy = new WeakMap<object, Seen>();
 
 function seenTenants(ctx: AuthContext): Seen {
-  const instance = instanceOf(ctx) ?? ctx.adapter;
+  const instance = keeperOf(ctx);
   const seen = seenBy.get(instance) ?? { tenants: new Map(), slugs: new Map(), changes: 0 };
   seenBy.set(instance, seen);
   return seen;
