@@ -46,7 +46,7 @@ export function pluginsAtRunTime(
       id: `${PLUGIN_ID}-last`,
       hooks: { after: afterPlugins },
       ...(ours?.rateLimit && { rateLimit: ours.rateLimit }),
-      onResponse: nameFailure,
+      onResponse: lastLook,
     },
     ...others.filter(isLast),
   ];
@@ -55,13 +55,28 @@ export function pluginsAtRunTime(
 /** Integrations that read the cookies of an answer in a hook, and have to stand last for that. */
 const HANDS_COOKIES_OVER = /-cookies(-|$)/;
 
-/** better-auth answers what it did not expect (an unreachable database) without a word. */
-async function nameFailure(answer: Response): Promise<{ response: Response } | undefined> {
-  if (answer.status < 500 || answer.body) return undefined;
-  const { status, headers } = answer;
-  const body = { code: "INTERNAL_SERVER_ERROR", message: "Internal Server Error" };
-  return { response: Response.json(body, { status, headers }) };
+/**
+ * better-auth answers what it did not expect (an unreachable database) without a word. XML may be
+ * what a tenant's administrator has written, as the metadata of SAML, and a browser would run the
+ * scripts in it where everybody else is signed in.
+ */
+async function lastLook(answer: Response): Promise<{ response: Response } | undefined> {
+  const { status, body } = answer;
+  if (status >= 500 && !body) {
+    const failure = { code: "INTERNAL_SERVER_ERROR", message: "Internal Server Error" };
+    return { response: Response.json(failure, { status, headers: answer.headers }) };
+  }
+  if (!answer.headers.get("content-type")?.includes("xml")) return undefined;
+  const headers = new Headers(answer.headers);
+  for (const [name, value] of Object.entries(WITHOUT_SCRIPTS)) headers.set(name, value);
+  return { response: new Response(body, { status, headers }) };
 }
+
+const WITHOUT_SCRIPTS = {
+  "content-security-policy": "default-src 'none'; sandbox",
+  "content-disposition": "attachment",
+  "x-content-type-options": "nosniff",
+};
 
 type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
 type Hook = NonNullable<Hooks["before"]>[number] & NonNullable<Hooks["after"]>[number];

@@ -108,6 +108,16 @@ describe("R11: models of other plugins", () => {
     await expectToWork({ plugins: [sso({ redirectURI: " " })], tenant });
   });
 
+  it("takeover: members of each tenant decide about no organization of all tenants", async () => {
+    const decided = { scopedModels: ["member"], sharedModels: ["organization", "invitation"] };
+    const { message, scopedModels } = await refusal({
+      plugins: [organization()],
+      tenant: decided,
+    });
+    expect(message).toContain("the models of organization() belong together");
+    await expectToWork({ plugins: [organization()], tenant: { scopedModels: scopedModels ?? [] } });
+  });
+
   it("the lines hold what the application has decided already", async () => {
     const plugins = [unknownPlugin("crm", "lead", "deal", "label"), passkey()];
     const tenant = { scopedModels: ["deal"], sharedModels: ["label"] };

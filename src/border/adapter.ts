@@ -218,7 +218,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       narrow(input, async ({ call, scope, model }) => {
         const rows = await raw.findMany<T>(call);
         if (!scope) return rows;
-        if (model === "session" && input.where?.some(({ operator }) => operator === "in")) {
+        if (model === "session" && input.where?.some(({ field }) => field === "token")) {
           await (await severalSessions()).noteMissing(raw, scope, input, rows as Row[]);
         }
         if (model === "verification" && notes().heldState) return consumeState(input.model, rows);

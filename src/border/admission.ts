@@ -21,6 +21,9 @@ import { allows, CONTINUES, startedWay, wayOf } from "./ways";
 const refused = (code: keyof typeof TENANT_AUTH_ERROR_CODES) =>
   APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES[code]);
 
+/** Ways by which somebody has a session at once, and which say nothing about an address. */
+const PROVES_NO_ADDRESS = ["siwe", "phone", "anonymous", "passkey"];
+
 const notVerified = () => APIError.from("FORBIDDEN", BASE_ERROR_CODES.EMAIL_NOT_VERIFIED);
 
 /**
@@ -32,6 +35,11 @@ async function admitUser(
   user: Row,
   endpoint: Endpoint | undefined = currentEndpoint(),
 ): Promise<Opening | undefined> {
+  // better-auth's own check is not everywhere where users are made.
+  const { length } = String(endpoint?.body?.password ?? "");
+  if (length > 0 && length < (policy.password?.minLength ?? 0)) {
+    throw APIError.from("BAD_REQUEST", BASE_ERROR_CODES.PASSWORD_TOO_SHORT);
+  }
   const ctx = endpoint?.context;
   const opener = ctx && openerOf(ctx)?.bind(null, ctx);
   if (isTrusted() || adminTarget(endpoint) || notes().directory) {
@@ -46,6 +54,11 @@ async function admitUser(
   const emailVerified = user.emailVerified === true || isVouchedFor(user.email, way);
   const opening = await opener?.({ ...user, emailVerified }, "any invitation");
   if (policy.signUp === "invited" && !opening) throw refused("INVITATION_REQUIRED");
+  // Nor a wallet or phone, which would be a way in once the address is verified by its owner.
+  const isProven = emailVerified || opening?.data?.emailVerified === true;
+  if (policy.emailDomains && !isProven && PROVES_NO_ADDRESS.includes(String(way))) {
+    throw notVerified();
+  }
   return opening;
 }
 

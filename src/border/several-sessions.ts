@@ -2,16 +2,22 @@ import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { notes, type Settled } from "../scope/scope";
 import { isInside, type Row } from "./border";
 
-/** Several sessions that are asked for at once: of those not found here, some are good elsewhere. */
+const isByToken = ({ field, operator = "eq" }: Where) =>
+  field === "token" && (operator === "eq" || operator === "in");
+
+/**
+ * Sessions that are asked for by their tokens: of those not found here, some are good elsewhere.
+ * better-auth asks for one so before it deletes it, and then drops its cookie.
+ */
 export async function noteMissing(
   raw: DBTransactionAdapter,
   scope: Settled,
   { model, where: asked }: { model: string; where?: Where[] | undefined },
   found: Row[],
 ): Promise<void> {
-  const clause = asked?.find(({ field, operator }) => field === "token" && operator === "in");
+  const given = asked?.filter(isByToken).flatMap(({ value }) => value) ?? [];
   const here = new Set(found.map(({ token }) => token));
-  const tokens = Array.isArray(clause?.value) ? clause.value.map(String) : [];
+  const tokens = given.map(String);
   const value = tokens.filter((token) => !here.has(token));
   if (!value.length) return;
   const where = [{ field: "token", operator: "in" as const, value }];

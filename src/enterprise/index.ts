@@ -9,7 +9,7 @@ import { askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
 import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
 import { guardProviders, offeredProviders, SSO_PROVIDER, usableProviders } from "./sso-rows";
 import { labelStartedFlow, nameStartedFlow, refuseSharedCallback } from "./sso-state";
-import { explainRefusedProvider, trustProviderHosts } from "./sso-trust";
+import { explainRefusedProvider, refuseScriptAddress, trustProviderHosts } from "./sso-trust";
 
 /*
  * What better-auth's packages for identity providers of customers need inside tenants: sso() and
@@ -48,6 +48,7 @@ export function confineEnterprise(
     afterPlugins: [
       ...hooks.afterPlugins,
       explainRefusedProvider,
+      refuseScriptAddress,
       labelStartedFlow(border),
       ...(hasDirectories ? [followDirectory(border), followAdministrator(border)] : []),
     ],

@@ -1,10 +1,11 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
-import { createAuthMiddleware, isAPIError } from "better-auth/api";
+import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { AfterHook } from "../framework";
 import { isCarriedBy } from "../naming/addresses";
 import { isTrustedAddress } from "../oauth/trusted-addresses";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
+import { getTenantId } from "../scope/scope";
 
 /*
  * better-auth has one list for two questions: where people may be sent to, and where the endpoints
@@ -40,6 +41,26 @@ export function trustProviderHosts(
     return isTrustedAddress(new URL(address).origin, [], trustedProviderHosts);
   };
 }
+
+/**
+ * The address of a SAML provider is whatever its administrator has written. A page that goes where
+ * the answer says would run a script of theirs.
+ */
+export const refuseScriptAddress: AfterHook = {
+  matcher: ({ path }) => path === "/sign-in/sso",
+
+  handler: createAuthMiddleware(async ({ context: { returned, logger } }) => {
+    const { url } = (returned ?? {}) as { url?: unknown };
+    if (typeof url !== "string" || isAPIError(returned) || /^https?:/i.test(url)) return;
+    logger.error(
+      `The identity provider of tenant ${getTenantId() ?? "(platform)"} has a sign-in address that is not http or https: ${url.slice(0, 100)}`,
+    );
+    throw new APIError("BAD_REQUEST", {
+      code: "INVALID_PROVIDER_ADDRESS",
+      message: "The sign-in address of this identity provider is not one of http or https",
+    });
+  }),
+};
 
 const REFUSALS = ["discovery_untrusted_origin", "discovery_private_host"];
 

@@ -13,7 +13,7 @@ import type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 import { linkOf } from "./link";
 import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
-import { requireRole } from "./roles";
+import { requireGiver, requireRole } from "./roles";
 import type { StoredInvitation } from "./schema";
 import * as store from "./store";
 
@@ -46,8 +46,9 @@ export async function createInvitation(
   return runInScope(settled(tenantId), async () => {
     const pending = await store.findPending(ctx.context, email);
     const given = input.role === undefined ? (pending?.role ?? null) : input.role;
-    // The one that is pending may be for a role that its inviter can give, and this caller cannot.
     const role = requireRole(ctx.context, options, given, inviter);
+    // The one that is pending, which ends, may be for a role that this caller cannot give.
+    if (pending?.role) requireGiver(ctx.context, options, pending.role, inviter);
     await assertNoUser(ctx, email);
     const redirectTo = input.redirectTo ?? pending?.redirectTo ?? null;
     await assertOwnPage(ctx, options, redirectTo);

@@ -32,8 +32,18 @@ export function requireRole(
   const isKnown = (name: string) =>
     !roles || Object.hasOwn(roles, name) || Object.hasOwn(tenantOptions.tenantRoles, name);
   if (!plugin || !names.length || !names.every(isKnown)) throw notAllowed();
-  if (!canGiveRole(ctx, tenantOptions, names, inviter)) throw notAllowed();
+  requireGiver(ctx, tenantOptions, role, inviter);
   return names.join(",");
+}
+
+/** Refuses whoever cannot give a role. */
+export function requireGiver(
+  ctx: AuthContext,
+  tenantOptions: ResolvedOptions,
+  role: string,
+  inviter: Giver,
+): void {
+  if (!canGiveRole(ctx, tenantOptions, namesIn(role), inviter)) throw notAllowed();
 }
 
 const notAllowed = () => APIError.from("FORBIDDEN", TENANT_INVITATION_ERROR_CODES.ROLE_NOT_ALLOWED);

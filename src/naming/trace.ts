@@ -46,7 +46,7 @@ function watchingNames(handler: BeforeHook["handler"], options: ResolvedOptions)
       if (isOutermost(ctx)) notes().namedBy = await namedBy(ctx, options, isInside, claimed);
       return response;
     } catch (error) {
-      const code = isAPIError(error) ? error.body?.code : (error as Error).name;
+      const code = isAPIError(error) ? error.body?.code : (error as Error | undefined)?.name;
       const said = claimed ? `named by ${claimed}` : "nothing in the request names a tenant";
       if (isOutermost(ctx))
         ctx.context.logger.debug(`${titleOf(ctx)} is refused, ${code}: ${said}`);

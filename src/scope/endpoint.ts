@@ -30,8 +30,10 @@ export function noteEndpoint(
   const { headers, request } = endpoint;
   // A copy: better-auth writes what a hook changes into the very object.
   if (headers?.has("authorization")) noted[SENT] ??= new Headers(headers);
-  noteCall(noted, !notes().endpoint);
+  const { endpoint: first, resolving } = notes();
+  noteCall(noted, !first, resolving);
   const known = notes();
+  if (resolving) known.resolving = resolving;
   if (headers || request) known.isVisited = true;
   if (known.endpoint) return;
   known.endpoint = endpoint;

@@ -51,16 +51,17 @@ export function noteCallers(context: object): void {
 
 /**
  * A call that comes from this instance's own endpoint is a part of it. Any other is one of its own,
- * also where a hook of another instance, or server code in one tenant, makes several.
+ * also where a hook of another instance, or server code in one tenant, makes several; and so is each
+ * of the questions of a resolver, which is there to find out where the request belongs.
  */
-export function noteCall(context: object, isFirst: boolean): void {
+export function noteCall(context: object, isFirst: boolean, isAsked = false): void {
   if (CALL in context) return;
   const marked = context as Marked;
   const caller = marked[CALLER]?.context as Marked | undefined;
   const isPart = caller && instanceOf(caller) === instanceOf(context);
   // Of a context that somebody has built by hand nobody knows it: it stays where it is.
-  const isOwn = !isFirst && CALLER in context;
-  marked[CALL] = isPart ? caller[CALL] : isOwn ? {} : undefined;
+  const isOwn = isAsked || (!isFirst && CALLER in context);
+  marked[CALL] = isPart && !isAsked ? caller[CALL] : isOwn ? {} : undefined;
 }
 
 /** What the scope of the running endpoint is kept by. */

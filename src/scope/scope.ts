@@ -4,6 +4,7 @@ import {
   runWithRequestState,
 } from "@better-auth/core/context";
 import { lazy } from "../framework";
+import type { TenantPolicy } from "../policy";
 import { running } from "./instance";
 
 /**
@@ -76,6 +77,8 @@ export interface Notes {
   visitor?: { token: string; userId: string };
   /** True once the endpoint is done: nobody is a visitor in the hooks after it. */
   isClosed?: boolean;
+  /** What the tenants that it has looked at have decided; null where nothing. */
+  policies?: Map<string, TenantPolicy | null>;
   /** When the tenant of the request was created: its number may be given again meanwhile. */
   since?: string;
   /** A token that came in sealed, and what was in it. */

@@ -1,4 +1,8 @@
-import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
+import {
+  getCurrentAdapter,
+  queueAfterTransactionHook,
+  runWithTransaction,
+} from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { rootCause } from "../framework";
@@ -187,14 +191,15 @@ async function sweepTenant(
       // The answer to a commit can get lost. If the tenant is gone, the rest has to follow.
       if (await tenantExists(ctx, id)) throw error;
     }
-    if (!rows) {
-      noteChange(ctx, id);
-      return undefined;
-    }
-    noteDeletion(ctx, id);
-    await sweepIfGone(ctx, id, models);
-    // Those who signed in while their row was being deleted.
-    await forgetSideBySide(ctx, userIds);
+    noteChange(ctx, id);
+    if (!rows) return undefined;
+    // A transaction that the application has around this may be rolled back.
+    await queueAfterTransactionHook(async () => {
+      noteDeletion(ctx, id);
+      await sweepIfGone(ctx, id, models);
+      // Those who signed in while their row was being deleted.
+      await forgetSideBySide(ctx, userIds);
+    });
     return rows;
   });
 }

@@ -53,10 +53,11 @@ export function policyOf(
       else await settle(border().readSession);
     }
     const change = changeOf(name, call);
-    const policy = change?.email === undefined ? undefined : now();
-    if (change && policy) {
+    const { tenantId } = settledScope() ?? {};
+    if (change?.email !== undefined && tenantId) {
       const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
-      await (await admission()).admitAddress(policy, adapter, call.where, change);
+      const policy = (await recentlySeen(ctx, tenantId, adapter))?.policy;
+      if (policy) await (await admission()).admitAddress(policy, adapter, call.where, change);
     }
     const takesAdmin = roles.length > 0 && mayTakeAdmin(name, call);
     return takesAdmin ? keepAdmins(roles, border(), name, call, transaction) : run(call as never);

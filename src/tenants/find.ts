@@ -4,7 +4,7 @@ import type { DBTransactionAdapter } from "better-auth/types";
 import { boundedMap, lazy } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { keeperOf } from "../scope/instance";
-import type { SessionRow } from "../scope/scope";
+import { currentTransaction, notes, type SessionRow } from "../scope/scope";
 
 /** Nobody signs in at a tenant that is not active. */
 export type TenantStatus = "active" | "suspended" | "deleting";
@@ -110,12 +110,20 @@ export async function recentlySeen(
   const known = remembered(ctx, id);
   if (known) return known;
   const row = await see(ctx, byId(ctx, id), adapter);
-  return row && toRemembered(row);
+  return row && keepPolicy(id, toRemembered(row));
+}
+
+/** What a request has seen once it goes on with, though another one makes this process forget it. */
+function keepPolicy(id: string, tenant: RememberedTenant): RememberedTenant {
+  const note = notes();
+  note.policies ??= new Map();
+  note.policies.set(id, tenant.policy);
+  return tenant;
 }
 
 function remembered(ctx: AuthContext, id: string): RememberedTenant | undefined {
-  const known = seenTenants(ctx).tenants.get(id);
-  return known && known.until > Date.now() ? known.tenant : undefined;
+  const { tenant, until = 0 } = seenTenants(ctx).tenants.get(id) ?? {};
+  return tenant && until > Date.now() ? keepPolicy(id, tenant) : undefined;
 }
 
 /**
@@ -128,7 +136,10 @@ export async function tenantIdOfSlug(ctx: AuthContext, slug: string): Promise<st
   return (await see(ctx, bySlug(slug)))?.id;
 }
 
-/** Looks at a tenant, and remembers it. */
+/**
+ * Looks at a tenant, and remembers it. What a transaction sees is for nobody else: it may be from
+ * before somebody's change, or a change of its own that is taken back.
+ */
 async function see(
   ctx: AuthContext,
   key: Key,
@@ -139,8 +150,9 @@ async function see(
   // From before the look: what is changed during a slow one is not remembered for longer.
   const until = Date.now() + KEPT_MS;
   const row = await lookAt(given ?? (await getCurrentAdapter(ctx.adapter)), key);
+  if (!row || currentTransaction()?.isTransactionActive) return row;
   // Somebody may have deleted or changed it here while it was looked up.
-  if (row && changes === seen.changes && !wasDeleted(ctx, row.id)) {
+  if ((seen.changed.get(row.id) ?? 0) <= changes && !wasDeleted(ctx, row.id)) {
     note(seen.tenants, row.id, { tenant: toRemembered(row), until });
     if (key?.field === "slug") noteSlug(seen.slugs, key.value, row.id);
   }
@@ -148,8 +160,10 @@ async function see(
 }
 
 /** The policy of a tenant that this request has looked up, for those who cannot wait. */
-export const rememberedPolicy = (ctx: AuthContext, id: string): TenantPolicy | null | undefined =>
-  seenTenants(ctx).tenants.get(id)?.tenant?.policy;
+export function rememberedPolicy(ctx: AuthContext, id: string): TenantPolicy | null | undefined {
+  const { tenant } = seenTenants(ctx).tenants.get(id) ?? {};
+  return tenant ? tenant.policy : notes().policies?.get(id);
+}
 
 const toRemembered = (row: TenantRow): RememberedTenant => ({
   since: sinceOf(row),
@@ -210,7 +224,7 @@ export function noteDeletion(ctx: AuthContext, id: string): void {
  */
 export function noteChange(ctx: AuthContext, id: string, slug = ""): void {
   const seen = seenTenants(ctx);
-  seen.changes++;
+  noteNumber(seen.changed, id, ++seen.changes);
   seen.tenants.delete(id);
   seen.slugs.delete(slug);
 }
@@ -225,19 +239,24 @@ interface Seen {
   tenants: Map<string, Sighting>;
   /** The tenants that were found by their slug. It counts while the tenant is remembered with it. */
   slugs: Map<string, string>;
-  /** How often a tenant was changed here. Whoever was reading meanwhile may have read what was before. */
+  /** How often a tenant was changed here. */
   changes: number;
+  /** The last change of each. Whoever was reading meanwhile may have read what was before. */
+  changed: Map<string, number>;
 }
 
 const KEPT_MS = 10_000;
 const CLOCKS_DIFFER_MS = 60_000;
 const note = boundedMap<Sighting>(10_000);
 const noteSlug = boundedMap<string>(10_000);
+const noteNumber = boundedMap<number>(10_000);
 const seenBy = new WeakMap<object, Seen>();
 
 function seenTenants(ctx: AuthContext): Seen {
   const instance = keeperOf(ctx);
-  const seen = seenBy.get(instance) ?? { tenants: new Map(), slugs: new Map(), changes: 0 };
+  const known = seenBy.get(instance);
+  if (known) return known;
+  const seen = { tenants: new Map(), slugs: new Map(), changed: new Map(), changes: 0 };
   seenBy.set(instance, seen);
   return seen;
 }

@@ -1,12 +1,18 @@
 import { createAuthEndpoint } from "better-auth/api";
-import { emailOTP, jwt } from "better-auth/plugins";
+import { emailOTP, jwt, magicLink, siwe } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { OPENER, type Opener } from "../../src/border/trusted";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { PASSWORD } from "../support/instance";
 import { combine, ORDERS, sample } from "../support/matrix";
 import { STORES as ALL_STORES, createStorage } from "../support/stores";
-import { createWorld, outcome, type SessionAnswer, type WorldOptions } from "../support/world";
+import {
+  createWorld,
+  expectRefused,
+  outcome,
+  type SessionAnswer,
+  type WorldOptions,
+} from "../support/world";
 import { codeOf, createWays, STORES } from "./ways-in";
 
 const REFUSALS: [code: string, policy: TenantPolicy][] = [
@@ -145,6 +151,39 @@ describe("an address of emailDomains counts once it is verified", () => {
     expect((await browser.get("/verify-email", { query: { token } })).status).toBe(200);
     expect(await world.whoIs(browser)).toMatchObject({ email: "al@acme.com" });
     expect(await signIn()).toEqual([200, undefined]);
+  });
+
+  it("takeover: nobody leaves a wallet behind, for when the owner of the address comes", async () => {
+    const world = await createWorld({
+      plugins: (send) => [
+        magicLink({ sendMagicLink: send("magic") }),
+        siwe({
+          domain: "localhost:3000",
+          anonymous: false,
+          getNonce: async () => "nonce4711",
+          verifyMessage: async () => true,
+        }),
+      ],
+      tenant: { scopedModels: ["walletAddress"] },
+    });
+    await world.change("acme", { policy: ACME });
+    const wallet = async () => {
+      const browser = world.at("acme");
+      await browser.post("/siwe/nonce");
+      const asks = "localhost:3000 wants you to sign in with your Ethereum account:";
+      const facts = "URI: http://localhost:3000\nVersion: 1\nChain ID: 1\nNonce: nonce4711";
+      const message = `${asks}\n0x${"1".repeat(40)}\n\n${facts}`;
+      const body = { message, signature: `0x${"ab".repeat(65)}`, email: "vip@acme.com" };
+      return browser.post("/siwe/verify", body);
+    };
+    expectRefused(await wallet(), 403, "EMAIL_NOT_VERIFIED");
+    expect(await world.rows("user")).toBe(0);
+    const vip = world.at("acme");
+    await vip.post("/sign-in/magic-link", { email: "vip@acme.com" });
+    const { token } = world.lastMail("magic");
+    await vip.get("/magic-link/verify", { query: { token } });
+    expect(await world.whoIs(vip)).toMatchObject({ email: "vip@acme.com" });
+    expect((await wallet()).status).not.toBe(200);
   });
 
   it.each(sample(STORES, 1))("no way leads past it: sessions in %s", async (store) => {
@@ -303,16 +342,22 @@ describe("a new address, where the policy names domains", () => {
 afterEach(() => vi.useRealTimers());
 
 it("a password has the length that the policy says, wherever one is set", async () => {
-  const { as, at, change, signIn } = await createWorld();
-  const jane = await as("jane", "acme");
+  const world = await createWorld();
+  const { as, at, change, signIn, rowsIn } = world;
+  const [jane, boss] = [await as("jane", "acme"), await world.join("acme", "admin")];
+  const operator = at("acme", await world.operator());
   await change("acme", { policy: { password: { minLength: 30 } } });
+  const people = await rowsIn("acme", "user");
   const body = { name: "New", email: "new@example.com", password: PASSWORD };
   const set = { currentPassword: PASSWORD, newPassword: "short of thirty" };
   const answers = [
     await at("acme").post("/sign-up/email", body),
     await jane.fork({}).post("/change-password", set),
+    await boss.post("/admin/create-user", body),
+    await operator.post("/admin/create-user", body),
   ];
   expect(answers.map(outcome)).toEqual(answers.map(() => [400, "PASSWORD_TOO_SHORT"]));
+  expect(await rowsIn("acme", "user")).toEqual(people);
   // Whoever has a shorter one still signs in.
   expect((await signIn("acme")).status).toBe(200);
   const long = { ...body, password: "a password of more than thirty characters" };

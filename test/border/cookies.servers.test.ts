@@ -198,6 +198,34 @@ it.each(SORTS.slice(0, 2))(
   },
 );
 
+it.each(SORTS.slice(0, 2))(
+  "R5: multiSession() at Acme ends no session of elsewhere, and drops no cookie of one, in $name",
+  async (store) => {
+    const world = await createWorld({ plugins: [multiSession()], store });
+    await world.janes();
+    const browser = world.at("platform");
+    const body = { email: EMAIL, password: PASSWORD };
+    const signIn = async (place: Place) =>
+      (
+        await browser.post<{ token: string }>("/sign-in/email", body, {
+          headers: world.naming(place),
+        })
+      ).data.token;
+    const [elsewhere, here] = [await signIn("globex"), await signIn("acme")];
+    const acme = world.at("acme", browser);
+    const answer = await acme.post("/multi-session/revoke", { sessionToken: elsewhere });
+    expect(answer.headers.getSetCookie().join()).not.toContain(elsewhere.toLowerCase());
+    const globex = world.at("globex", browser);
+    expect(
+      (await globex.post("/multi-session/set-active", { sessionToken: elsewhere })).status,
+    ).toBe(200);
+    // Control: its own.
+    await acme.post("/multi-session/set-active", { sessionToken: here });
+    const own = await acme.post("/multi-session/revoke", { sessionToken: here });
+    expect(own.headers.getSetCookie().join().toLowerCase()).toContain(here.toLowerCase());
+  },
+);
+
 it.each(COOKIES)(
   "R10: an account cookie of Acme opens nothing at Globex, whose client never refreshes it: cookies %s",
   async (sessionCookies) => {

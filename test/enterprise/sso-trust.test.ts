@@ -218,3 +218,44 @@ it("the resolver is asked for hosts of the provider that is used, however many a
   const body = { providerId: "c1", oidcConfig: { ...endpoints("c1.idp.example"), many } };
   expectRefused(await admin.post("/sso/update-provider", body), 400, "VALIDATION_ERROR");
 });
+
+describe("takeover: what an administrator of a tenant writes runs in nobody's browser", () => {
+  const world = shareSSOWorld();
+  const register = async (providerId: string, more: object) =>
+    (await world.as("admin", "globex")).post(
+      "/sso/register",
+      samlRegistration(providerId, idp, more),
+    );
+
+  it("as the metadata of SAML, which anybody may be sent to", async () => {
+    const script = '<script xmlns="http://www.w3.org/1999/xhtml">alert(document.domain)</script>';
+    const metadata = `<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" entityID="https://app.example/x">${script}<md:SPSSODescriptor AuthnRequestsSigned="false" WantAssertionsSigned="true" protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol"><md:AssertionConsumerService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST" Location="https://app.example/acs" isDefault="true" index="0"/></md:SPSSODescriptor></md:EntityDescriptor>`;
+    expect((await register("globex-xml", { spMetadata: { metadata } })).status).toBe(200);
+    for (const place of ["platform", "globex"] as const) {
+      const { headers, status } = await world
+        .at(place)
+        .get("/sso/saml2/sp/metadata", { query: { providerId: "globex-xml" } });
+      expect(status).toBe(200);
+      expect(headers.get("content-type")).toBe("application/xml");
+      expect(headers.get("content-security-policy")).toBe("default-src 'none'; sandbox");
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      expect(headers.get("content-disposition")).toBe("attachment");
+    }
+  });
+
+  it("as the address that somebody signs in at", async () => {
+    const script = "javascript:alert(document.domain)//";
+    const service = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect";
+    const services = [{ Binding: service, Location: ` ${script}` }];
+    const configs = [
+      { entryPoint: script },
+      { entryPoint: "data:text/html,hello" },
+      { idpMetadata: { entityID: "https://idp.example", singleSignOnService: services } },
+    ];
+    for (const [index, config] of configs.entries()) {
+      expect((await register(`globex-${index}`, config)).status).toBe(200);
+      const started = await world.start("globex", `globex-${index}`);
+      expectRefused(started, 400, "INVALID_PROVIDER_ADDRESS");
+    }
+  });
+});

@@ -283,19 +283,23 @@ describe("roles", () => {
     }
   });
 
-  it("nor by sending a greater one's invitation again, to get at its link", async () => {
+  it("nor by sending a greater one's invitation again, nor by putting another in its place", async () => {
     const a = await app.home();
     const helper = await app.member(a, "helper");
     const { id } = await app.invite(a, INVITED, { role: "admin" });
     for (const answer of [
       await invite(helper, { send: false }),
+      await invite(helper, { role: "user", send: false }),
+      await invite(helper, { role: null, send: false }),
       await helper.post("/tenant/invitation/resend", { id }),
     ]) {
       expect(outcome(answer)).toEqual(ROLE_NOT_ALLOWED);
       expect(answer.data).not.toHaveProperty("url");
     }
-    const lesser = await invite(helper, { role: "user", send: false });
+    const boss = await app.member(a, "admin");
+    const lesser = await invite(boss, { role: "user", send: false });
     expect(lesser.data).toMatchObject({ id, role: "user" });
+    expect((await invite(helper, { role: null, send: false })).status).toBe(200);
   });
 
   it("operators give out what they like, stored as the admin plugin reads it", async () => {

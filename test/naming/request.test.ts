@@ -9,6 +9,7 @@ import {
   EMAIL,
   expectRefused,
   outcome,
+  type Person,
   type Place,
   queryOf,
   SUBDOMAINS,
@@ -239,6 +240,26 @@ function shareResolver(options: WorldOptions = {}) {
   }
   return { world, answering };
 }
+
+const resolverAsking = shareResolver();
+
+it("each question of a resolver runs in the tenant of the session that it is about", async () => {
+  const { world, answering } = resolverAsking;
+  const people = [await world.as("jane", "acme"), await world.as("jane", "globex")];
+  const ask = (person: Person) =>
+    world.api.getSession({ headers: new Headers({ cookie: person.cookieHeader() }) });
+  let answers: unknown[] = [];
+  const askAll = async () => {
+    const inTurn = [];
+    for (const person of people) inTurn.push(await ask(person));
+    answers = [...inTurn, ...(await Promise.all(people.toReversed().map(ask)))];
+    return undefined;
+  };
+  const [jane, other] = people as [Person, Person];
+  const { data } = await answering(askAll, () => world.at("platform", jane).get("/get-session"));
+  expect(data).toMatchObject({ user: { id: jane.id } });
+  expect(answers).toMatchObject([jane, other, other, jane].map(({ id }) => ({ user: { id } })));
+});
 
 describe("threat: an answer dropped. A resolver that answers what nobody can understand", () => {
   const { world, answering } = shareResolver();

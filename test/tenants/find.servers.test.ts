@@ -1,5 +1,8 @@
+import { runWithTransaction } from "@better-auth/core/context";
+import { createAuthMiddleware } from "better-auth/api";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { bySlug } from "../../src/index";
+import { bySlug, runInTenant } from "../../src/index";
+import { createDatabase, databases } from "../support/database";
 import { createInstance, type Instance, type InstanceOptions, PASSWORD } from "../support/instance";
 import { createWorld, EMAIL, gate, outcome } from "../support/world";
 
@@ -223,4 +226,124 @@ it.each([
     throw new Error("query failed", { cause: Object.assign(new Error("refused"), { code }) });
   });
   expect((await browser().get("/list-sessions?tenantId=abc")).status).toBe(status);
+});
+
+describe("a policy that a request has seen", () => {
+  /** Somebody at Acme has asked for a new password, which is to be shorter than the policy says. */
+  async function createReset(hooks = {}) {
+    const world = await createWorld({ auth: { hooks } });
+    await world.as("jane", "acme");
+    await world.change("acme", { policy: { password: { minLength: 30 } } });
+    await world.at("acme").post("/request-password-reset", { email: EMAIL });
+    const { token } = world.lastMail("reset");
+    const reset = async () =>
+      outcome(await world.at("acme").post("/reset-password", { token, newPassword: "too short" }));
+    return { ...world, reset };
+  }
+  const TOO_SHORT = [400, "PASSWORD_TOO_SHORT"];
+
+  it("holds for the rest of it, though the tenant is changed meanwhile", async () => {
+    const hold = gate();
+    const before = createAuthMiddleware(async ({ path }) => {
+      if (path === "/reset-password") await hold.pass();
+    });
+    const { reset, change } = await createReset({ before });
+    const slow = reset();
+    await hold.reached;
+    await change("acme", { name: "Acme Ltd" });
+    hold.open();
+    expect(await slow).toEqual(TOO_SHORT);
+  });
+
+  it.each(["globex", "acme"] as const)(
+    "is there, though %s is changed while the tenant is looked up",
+    async (place) => {
+      const world = await createReset();
+      await world.change("acme", { name: "Acme Ltd" });
+      slowLook(world, () => world.change(place, { name: "Another" }));
+      const newcomer = { name: "New", email: "new@example.com", password: "too short" };
+      expect(outcome(await world.at("acme").post("/sign-up/email", newcomer))).toEqual(TOO_SHORT);
+      // What another tenant does keeps nobody from remembering this one.
+      lookUps(world);
+      await world.at("acme").post("/sign-up/email", newcomer);
+      expect(lookUps(world)).toBe(place === "acme" ? 1 : 0);
+    },
+  );
+});
+
+describe("what a transaction sees is for nobody else", () => {
+  const failing = (world: Pick<Instance, "context">, run: () => Promise<unknown>) =>
+    expect(
+      runWithTransaction(world.context.adapter, async () => {
+        await run();
+        throw new Error("rolled back");
+      }),
+    ).rejects.toThrow("rolled back");
+
+  it.each(databases)(
+    "where it is rolled back: slugs, status, policy, deletion, on %s",
+    async (kind) => {
+      const database = await createDatabase(kind);
+      const world = await createWorld({ database, tenant: { resolveTenantId: bySlug() } });
+      const { api, ids, change } = world;
+      await world.janes();
+      const signUp = (slug: string, email: string) =>
+        world
+          .browser({ "x-tenant-slug": slug })
+          .post<{ user: { tenantId: string } }>("/sign-up/email", { ...person, email });
+      const look = () =>
+        runInTenant(ids.acme, () => api.signInEmail({ body: person })).catch(() => {});
+      const byName = (slug: string) =>
+        api.getSession({ headers: new Headers({ "x-tenant-slug": slug }) });
+      await failing(world, async () => {
+        await change("acme", { slug: "in-between" });
+        await change("globex", { slug: "acme" });
+        await change("acme", { slug: "globex" });
+        for (const slug of ["acme", "globex"]) await byName(slug);
+      });
+      const { data } = await signUp("globex", "new@example.com");
+      expect(data.user.tenantId).toBe(ids.globex);
+
+      await change("acme", { policy: { signUp: "invited" } });
+      await failing(world, async () => {
+        await change("acme", { policy: null });
+        await look();
+      });
+      expect((await signUp("acme", "new@example.com")).code).toBe("INVITATION_REQUIRED");
+
+      await change("acme", { status: "suspended" });
+      await failing(world, async () => {
+        await change("acme", { status: "active" });
+        await look();
+      });
+      expect((await world.signIn("acme")).code).toBe("TENANT_SUSPENDED");
+
+      await change("acme", { status: "active" });
+      await failing(world, () => api.deleteTenant({ body: { tenantId: ids.acme } }));
+      expect((await world.signIn("acme")).status).toBe(200);
+      await runWithTransaction(world.context.adapter, () =>
+        api.deleteTenant({ body: { tenantId: ids.acme } }),
+      );
+      expect((await world.signIn("acme")).code).toBe("TENANT_NOT_FOUND");
+    },
+  );
+
+  it.each(databases)("where it is from before a change, on %s", async (kind) => {
+    const hold = gate();
+    const before = async ({ email }: { email: string }) => {
+      if (email === "slow@example.com") await hold.pass();
+    };
+    const database = await createDatabase(kind);
+    const auth = { databaseHooks: { user: { create: { before } } } };
+    const world = await createWorld({ database, auth });
+    await world.janes();
+    // On SQLite nobody writes beside a transaction.
+    if (kind === "sqlite") hold.open();
+    const slow = world.at("acme").post("/sign-up/email", { ...person, email: "slow@example.com" });
+    await (kind === "sqlite" ? slow : hold.reached);
+    await world.change("acme", { status: "suspended" });
+    hold.open();
+    await slow;
+    expect((await world.signIn("acme")).code).toBe("TENANT_SUSPENDED");
+  });
 });
