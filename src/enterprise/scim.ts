@@ -7,7 +7,7 @@ import { type Border, belowBorder, OF_KEY, type Row } from "../border/border";
 import { type AfterHook, boundedMap } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { keeperOf } from "../scope/instance";
-import { getTenantId, notes, runInScope, settled } from "../scope/scope";
+import { currentTransaction, getTenantId, notes, runInScope, settled } from "../scope/scope";
 import { countDirectories, isActiveElsewhere, isDeactivated, liftDeactivation } from "./scim-rows";
 
 const USERS_PATH = "/scim/v2/Users";
@@ -79,8 +79,10 @@ async function lookOften(
   if ((seen.people.get(key) ?? 0) > now) return false;
   const { changes } = seen;
   const isBarred = await lookNow(border, tenantId, userId, adapter);
-  // A directory may have changed it here while it was looked up.
-  if (!isBarred && changes === seen.changes) note(seen.people, key, now + KEPT_MS);
+  // A directory may have changed it here while it was looked up, and what a transaction sees is for
+  // nobody else.
+  const isCurrent = changes === seen.changes && !currentTransaction()?.isTransactionActive;
+  if (!isBarred && isCurrent) note(seen.people, key, now + KEPT_MS);
   return isBarred;
 }
 
