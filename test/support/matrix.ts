@@ -17,6 +17,11 @@ export function sample<T>(list: readonly T[], count: number): T[] {
   return Array.from({ length: count }, (_, index) => at(index));
 }
 
+const TODAY = Math.floor(Date.now() / 86_400_000);
+
+/** Where all of a list takes too long: another part of it every day, and in so many days all of it. */
+export const partOfToday = (days: number) => ({ oneOf: days, offset: TODAY % days });
+
 /**
  * Every combination of the values of several lists, where every case is tried; otherwise as many
  * rows as the longest list has, with every value of every list in them.
