@@ -74,7 +74,7 @@ export async function start(
     if (options.sessionCookies === "per-tenant" || complete.account?.storeAccountCookie) {
       parts.nameCookiesLate?.(ctx, options);
     }
-    if (parts.trustOwnAddresses) ctx.isTrustedOrigin = parts.trustOwnAddresses(ctx);
+    if (parts.trustOwnAddresses) ctx.isTrustedOrigin = parts.trustOwnAddresses(ctx, options);
   });
   const databaseHooks = parts.databaseHooks(border, confinedModels(options));
   return { options: { [OURS]: true, databaseHooks } as Pick<BetterAuthOptions, "databaseHooks"> };

@@ -10,7 +10,7 @@ import { type Opening, type Row, tenantClause } from "./border";
 import { toldToPage } from "./error-pages";
 import { isAddressOf, refusalOf } from "./late-policy";
 import { isTrusted, openerOf } from "./trusted";
-import { allows, CONTINUES, startedWay, wayOf } from "./ways";
+import { allows, CONTINUES, startedWay, wayOfNewUser, waysOf } from "./ways";
 
 /*
  * What the policy of a tenant says about who becomes a user (R13) and who gets a session (R14),
@@ -45,7 +45,7 @@ async function admitUser(
   if (isTrusted() || adminTarget(endpoint) || notes().directory) {
     return opener?.(user, "a carried one");
   }
-  const way = wayOf(endpoint);
+  const way = wayOfNewUser(endpoint);
   // Somebody who could not get a session must not leave a user behind. A way that is not known
   // makes users without sessions.
   if (way && way !== CONTINUES && !allows(policy, way)) throw refused("SIGN_IN_METHOD_NOT_ALLOWED");
@@ -53,12 +53,13 @@ async function admitUser(
   if (refusal) throw refused(refusal);
   const emailVerified = user.emailVerified === true || isVouchedFor(user.email, way);
   const opening = await opener?.({ ...user, emailVerified }, "any invitation");
-  if (policy.signUp === "invited" && !opening) throw refused("INVITATION_REQUIRED");
-  // Nor a wallet or phone, which would be a way in once the address is verified by its owner.
+  // Nor a wallet or phone, which would be a way in once the address is verified by its owner. As for
+  // an address that is taken, in whose place better-auth makes up another one.
   const isProven = emailVerified || opening?.data?.emailVerified === true;
   if (policy.emailDomains && !isProven && PROVES_NO_ADDRESS.includes(String(way))) {
-    throw notVerified();
+    throw refused("EMAIL_DOMAIN_NOT_ALLOWED");
   }
+  if (policy.signUp === "invited" && !opening) throw refused("INVITATION_REQUIRED");
   return opening;
 }
 
@@ -114,10 +115,12 @@ async function admitSession(
   session: Row,
 ): Promise<{ expiresAt?: Date }> {
   const endpoint = currentEndpoint();
-  const way = wayOf(endpoint);
-  if (way !== CONTINUES) {
-    if (!allows(policy, way)) throw toldToPage(endpoint, refused("SIGN_IN_METHOD_NOT_ALLOWED"));
-    const isVerified = await hasVerifiedAddress(policy, adapter, scope, session, way);
+  // The policy may have changed since the first step.
+  const ways = waysOf(endpoint);
+  if (!ways.includes(CONTINUES)) {
+    const isAllowed = ways.some((way) => way !== CONTINUES && allows(policy, way));
+    if (!isAllowed) throw toldToPage(endpoint, refused("SIGN_IN_METHOD_NOT_ALLOWED"));
+    const isVerified = await hasVerifiedAddress(policy, adapter, scope, session, ways[0]);
     if (!isVerified) throw toldToPage(endpoint, notVerified());
   }
   return capExpiry(policy, session);

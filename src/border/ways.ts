@@ -51,6 +51,19 @@ export const WAYS: Readonly<Record<string, Way>> = {
   "/admin/impersonate-user": CONTINUES,
 };
 
+/** The way that a new user comes by. An application may make one for whom a passkey is registered. */
+export const wayOfNewUser = (endpoint: Endpoint | undefined) =>
+  endpoint?.path === "/passkey/generate-register-options" ? "passkey" : wayOf(endpoint);
+
+/** What a second factor ends: better-auth asks for one after these. */
+const FIRST_STEPS: SignInMethod[] = ["password", "phone"];
+
+/** The ways that a new session may be by, one of which the policy has to allow. */
+export function waysOf(endpoint: Endpoint | undefined): ReturnType<typeof wayOf>[] {
+  const isSecondStep = endpoint?.path?.startsWith("/two-factor/verify-");
+  return isSecondStep && !endpoint?.context.session ? FIRST_STEPS : [wayOf(endpoint)];
+}
+
 /** Where a way in begins that ends at one of the endpoints above. */
 const STARTS: Readonly<Record<string, Way>> = {
   "/sign-in/magic-link": "magic-link",

@@ -81,8 +81,8 @@ async function lookOften(
   const isBarred = await lookNow(border, tenantId, userId, adapter);
   // A directory may have changed it here while it was looked up, and what a transaction sees is for
   // nobody else.
-  const isCurrent = changes === seen.changes && !currentTransaction()?.isTransactionActive;
-  if (!isBarred && isCurrent) note(seen.people, key, now + KEPT_MS);
+  const isInside = currentTransaction()?.isTransactionActive || (adapter && adapter !== border.raw);
+  if (!isBarred && changes === seen.changes && !isInside) note(seen.people, key, now + KEPT_MS);
   return isBarred;
 }
 

@@ -7,7 +7,7 @@ import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes, runAsResolver } from "../scope/scope";
 import { settle } from "../scope/settle";
-import { hostOf } from "./by-host";
+import { agreedHost } from "./by-host";
 import { claimedTenantId, tenantOfAnswer } from "./request";
 
 /*
@@ -21,20 +21,20 @@ export async function refuseForeignAddresses(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
 ): Promise<void> {
-  if (isSwitchedOff(ctx.context)) return;
-  const written = addressesIn(ctx.body);
-  const sent = [...originOf(ctx), ...written];
-  const popup = ctx.path === CALLBACK_PATH ? popupOrigin(ctx) : undefined;
-  const own = hostOf(ctx);
+  const isOff = isSwitchedOff(ctx.context);
+  const { origin, written, others, popup } = isOff ? NOTHING : carriedBy(ctx);
+  const base = baseOf(ctx);
+  const sent = [...base, ...origin, ...written];
+  const own = agreedHost(ctx, options.resolveTenantId);
   // What is in the query is asked about as well, and looked at by the endpoint that uses it.
-  for (const { url } of [...sent, ...addressesIn(ctx.query), ...(popup ? [popup] : [])]) {
+  for (const { url } of [...sent, ...others, ...(popup ? [popup] : [])]) {
     if (url.host !== own) await askForCarriedHost(ctx, options, url);
   }
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
   const border = borderOf(ctx.context);
   if (border) await settle(border.readSession);
   if (popup && isForeign(popup.url)) ctx.headers?.set("cookie", popup.otherCookies);
-  const isWritten = (url: URL) => written.some((address) => address.url === url);
+  const isWritten = (url: URL) => [...base, ...written].some((address) => address.url === url);
   for (const { url, error } of sent) {
     if (!isForeign(url) || (isWritten(url) && (await isTargets(ctx, options, url)))) continue;
     const owner = notes().hosts.get(url.host);
@@ -43,6 +43,21 @@ export async function refuseForeignAddresses(
     );
     throw APIError.from("FORBIDDEN", error);
   }
+}
+
+const NOTHING = { origin: [], written: [], others: [], popup: undefined };
+
+const carriedBy = (ctx: HookEndpointContext) => ({
+  origin: originOf(ctx),
+  written: addressesIn(ctx.body),
+  others: addressesIn(ctx.query),
+  popup: ctx.path === CALLBACK_PATH ? popupOrigin(ctx) : undefined,
+});
+
+/** Where links lead to and providers send people back, if better-auth takes it from the request. */
+function baseOf({ context }: HookEndpointContext): Address[] {
+  const url = borderOf(context)?.ctx.baseURL ? undefined : parse(context.baseURL);
+  return url ? [{ url, error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
 }
 
 /** More than any request is about. The resolver may ask a database each time. */
@@ -103,7 +118,10 @@ export async function leadsElsewhere(
 }
 
 /** better-auth's own check, with R9 in it: for addresses that an endpoint looks at itself. */
-export function trustOwnAddresses(ctx: AuthContext): AuthContext["isTrustedOrigin"] {
+export function trustOwnAddresses(
+  ctx: AuthContext,
+  { resolveTenantId }: ResolvedOptions,
+): AuthContext["isTrustedOrigin"] {
   const isTrusted = ctx.isTrustedOrigin;
   return function isTrustedOrigin(this: AuthContext, address, settings) {
     if (!isTrusted.call(this, address, settings)) return false;
@@ -112,7 +130,8 @@ export function trustOwnAddresses(ctx: AuthContext): AuthContext["isTrustedOrigi
     const url = parse(address);
     const endpoint = currentEndpoint();
     if (!url || !endpoint || isSwitchedOff(this)) return true;
-    if (url.host === hostOf(endpoint) || url.host === parse(this.baseURL)?.host) return true;
+    const own = [agreedHost(endpoint, resolveTenantId), parse(this.baseURL)?.host];
+    if (own.includes(url.host)) return true;
     // Nobody has asked the resolver about this one, and here is no time to.
     return notes().hosts.has(url.host) && !isForeign(url);
   };

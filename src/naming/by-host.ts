@@ -1,4 +1,4 @@
-import { BetterAuthError } from "better-auth";
+import { BetterAuthError, getHostFromSource } from "better-auth";
 import {
   DEFAULT_RESERVED_SLUGS,
   type ResolvedTenant,
@@ -56,20 +56,41 @@ export function byDomain(
     typeof domains === "function"
       ? domains
       : (host: string) => (Object.hasOwn(domains, host) ? domains[host] : false);
-  return async (ctx) => {
+  const resolve: ResolveTenant = async (ctx) => {
     const host = hostOf(ctx);
     // Code of the server's own that calls without a request: there is nothing to go by.
-    if (host === undefined) return undefined;
+    if (host === undefined) return ctx.headers?.has("host") ? false : undefined;
     const name = HOST.exec(host)?.[1];
     const found = name ? await find(name) : false;
     return found === undefined || found === null || found === "" ? false : found;
   };
+  ours.add(resolve);
+  return resolve;
 }
 
-/** The host as better-auth sees it: a proxy's word counts only if better-auth was told so. */
-export function hostOf({ headers, request, context }: ResolveTenantContext): string | undefined {
-  const given = request?.headers ?? headers;
+const ours = new WeakSet<ResolveTenant>();
+
+/**
+ * The host that better-auth takes for the request's, and the resolver goes by. A request may have
+ * several, and nobody knows which of them a function of the application's reads: then it is undefined.
+ */
+export function agreedHost(ctx: ResolveTenantContext, resolve: ResolveTenant | undefined) {
+  const host = hostOf(ctx);
+  if (resolve && ours.has(resolve)) return host;
+  const { request, headers = request?.headers } = ctx;
+  const all = [
+    ...["host", "x-forwarded-host"].map((name) => headers?.get(name)),
+    request && new URL(request.url).host,
+  ];
+  return all.every((one) => !one || one.toLowerCase() === host) ? host : undefined;
+}
+
+/**
+ * The host as better-auth reads it where it makes the addresses of links: a request that was one
+ * tenant's to us, and another's to better-auth, would send the links of one to the other.
+ */
+function hostOf({ headers, request, context }: ResolveTenantContext): string | undefined {
+  const source = request ?? headers;
   const trusted = context.options.advanced?.trustedProxyHeaders;
-  const host = (trusted && given?.get("x-forwarded-host")) || given?.get("host");
-  return (host || (request && new URL(request.url).host))?.toLowerCase();
+  return (source && getHostFromSource(source, trusted))?.toLowerCase();
 }

@@ -127,24 +127,28 @@ export function saveOAuthConfig(
       const existing = await findOAuthConfig(ctx, tenantId, providerId);
       return existing && change(ctx, existing, input);
     };
-    const replaced = await replace();
-    if (replaced) return replaced;
     const adapter = await getCurrentAdapter(ctx.adapter);
     const now = new Date();
     const stamps = { secretChangedAt: now, createdAt: now, updatedAt: now };
-    try {
-      return await adapter.create<Record<string, unknown>, StoredOAuthConfig>({
+    const create = async () =>
+      adapter.create<Record<string, unknown>, StoredOAuthConfig | null>({
         model: MODEL,
         data: { ...(await toRow(ctx, input)), tenantId, providerId, ...stamps },
       });
-    } catch (error) {
+    const failures: unknown[] = [];
+    for (let tries = 0; tries < TRIES; tries++) {
+      // Nothing where somebody deletes it: MySQL reads a row again that it has created.
+      const saved =
+        (await replace()) ?? (await create().catch((error) => void failures.push(error)));
       // Somebody was faster: the unique index let one of us create the row, the other replaces it.
-      const late = await replace();
-      if (late) return late;
-      throw error;
+      if (saved) return saved;
     }
+    throw failures.at(-1) ?? new Error("It was deleted in the meantime.");
   });
 }
+
+/** How often somebody else may create or delete a config while it is saved. */
+const TRIES = 3;
 
 /**
  * Changes some of a config and leaves the rest; null when it is not there any more, or was changed

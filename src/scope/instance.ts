@@ -18,7 +18,12 @@ interface Marked {
   /** The endpoint that has made the call. */
   [CALLER]?: AuthEndpointContext | undefined;
   /** What keeps the call apart from others; undefined where there are none. */
-  [CALL]?: object | undefined;
+  [CALL]?: Call | undefined;
+}
+
+/** True for a question that the application's resolver asks. */
+interface Call {
+  isAsked: boolean;
 }
 
 /** Gives an instance scopes of its own. A transaction is a part of its instance. */
@@ -54,14 +59,17 @@ export function noteCallers(context: object): void {
  * also where a hook of another instance, or server code in one tenant, makes several; and so is each
  * of the questions of a resolver, which is there to find out where the request belongs.
  */
-export function noteCall(context: object, isFirst: boolean, isAsked = false): void {
+export function noteCall(context: object, isFirst: boolean, isAsking = false): void {
   if (CALL in context) return;
   const marked = context as Marked;
   const caller = marked[CALLER]?.context as Marked | undefined;
   const isPart = caller && instanceOf(caller) === instanceOf(context);
   // Of a context that somebody has built by hand nobody knows it: it stays where it is.
-  const isOwn = isAsked || (!isFirst && CALLER in context);
-  marked[CALL] = isPart && !isAsked ? caller[CALL] : isOwn ? {} : undefined;
+  const isOwn = isAsking || (!isFirst && CALLER in context);
+  const around = isPart ? caller[CALL] : undefined;
+  // What a question calls in its turn is a part of the question.
+  if (isPart && (!isAsking || around?.isAsked)) marked[CALL] = around;
+  else marked[CALL] = isOwn ? { isAsked: isAsking } : undefined;
 }
 
 /** What the scope of the running endpoint is kept by. */

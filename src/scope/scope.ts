@@ -260,9 +260,11 @@ export async function runInScope<T>(
   if (kept) await kept;
   // What `runInTenant` says is for all instances, whichever of them asks the others.
   const common = { scope: commonScope() };
-  const state = new WeakMap([
+  const { resolving } = notes();
+  const own: Known = resolving ? { scope, notes: { ...createNotes(), resolving } } : { scope };
+  const state = new WeakMap<object, Known>([
     [shared.everyone, common],
-    [instance, { scope }],
+    [instance, own],
   ]);
   return await runWithRequestState(state, fn);
 }

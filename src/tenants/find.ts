@@ -1,6 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
+import { borderOf } from "../border/border";
 import { boundedMap, lazy } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { keeperOf } from "../scope/instance";
@@ -98,10 +99,7 @@ export const orNobody = async (error: unknown) => (await refusals()).orNobody(er
 /** Loaded by the first value that a database refuses. */
 const refusals = lazy(() => import("../border/refusals"));
 
-/**
- * The same for every request of a tenant, remembered for ten seconds: a session is good only while
- * its tenant is there, in this process and in the others.
- */
+/** Remembered for ten seconds: a session is good only while its tenant is there, in all processes. */
 export async function recentlySeen(
   ctx: AuthContext,
   id: string,
@@ -150,7 +148,8 @@ async function see(
   // From before the look: what is changed during a slow one is not remembered for longer.
   const until = Date.now() + KEPT_MS;
   const row = await lookAt(given ?? (await getCurrentAdapter(ctx.adapter)), key);
-  if (!row || currentTransaction()?.isTransactionActive) return row;
+  const isOfTransaction = given && given !== borderOf(ctx)?.raw;
+  if (!row || isOfTransaction || currentTransaction()?.isTransactionActive) return row;
   // Somebody may have deleted or changed it here while it was looked up.
   if ((seen.changed.get(row.id) ?? 0) <= changes && !wasDeleted(ctx, row.id)) {
     note(seen.tenants, row.id, { tenant: toRemembered(row), until });
@@ -161,8 +160,9 @@ async function see(
 
 /** The policy of a tenant that this request has looked up, for those who cannot wait. */
 export function rememberedPolicy(ctx: AuthContext, id: string): TenantPolicy | null | undefined {
-  const { tenant } = seenTenants(ctx).tenants.get(id) ?? {};
-  return tenant ? tenant.policy : notes().policies?.get(id);
+  const { tenant, until = 0 } = seenTenants(ctx).tenants.get(id) ?? {};
+  const { policies } = notes();
+  return tenant && (until > Date.now() || !policies?.has(id)) ? tenant.policy : policies?.get(id);
 }
 
 const toRemembered = (row: TenantRow): RememberedTenant => ({

@@ -1,3 +1,5 @@
+import { passkey } from "@better-auth/passkey";
+import type { GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import { emailOTP, jwt, magicLink, siwe } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -176,14 +178,48 @@ describe("an address of emailDomains counts once it is verified", () => {
       const body = { message, signature: `0x${"ab".repeat(65)}`, email: "vip@acme.com" };
       return browser.post("/siwe/verify", body);
     };
-    expectRefused(await wallet(), 403, "EMAIL_NOT_VERIFIED");
+    expectRefused(await wallet(), 403, "EMAIL_DOMAIN_NOT_ALLOWED");
     expect(await world.rows("user")).toBe(0);
     const vip = world.at("acme");
     await vip.post("/sign-in/magic-link", { email: "vip@acme.com" });
     const { token } = world.lastMail("magic");
     await vip.get("/magic-link/verify", { query: { token } });
     expect(await world.whoIs(vip)).toMatchObject({ email: "vip@acme.com" });
-    expect((await wallet()).status).not.toBe(200);
+    // And is told the same, now that the address is taken.
+    expectRefused(await wallet(), 403, "EMAIL_DOMAIN_NOT_ALLOWED");
+  });
+
+  it("takeover: nor a passkey, for a user whom the application makes when one is registered", async () => {
+    const registration = {
+      requireSession: false,
+      resolveUser: async ({
+        ctx,
+        context,
+      }: {
+        ctx: GenericEndpointContext;
+        context?: string | null;
+      }) => {
+        const row = { email: String(context), name: "New", emailVerified: false };
+        const { id } = await ctx.context.internalAdapter.createUser(row, {
+          method: "passkey",
+        } as never);
+        return { id, name: "New" };
+      },
+    };
+    const world = await createWorld({
+      plugins: [passkey({ rpID: "localhost", registration })],
+      tenant: { scopedModels: ["passkey"] },
+    });
+    await world.change("acme", { policy: ACME });
+    const query = { context: "vip@acme.com" };
+    const answer = await world.at("acme").get("/passkey/generate-register-options", { query });
+    expectRefused(answer, 403, "EMAIL_DOMAIN_NOT_ALLOWED");
+    expect(await world.rows("user")).toBe(0);
+    // Control: without domains it is as the application has it.
+    await world.change("acme", { policy: null });
+    expect(
+      (await world.at("acme").get("/passkey/generate-register-options", { query })).status,
+    ).toBe(200);
   });
 
   it.each(sample(STORES, 1))("no way leads past it: sessions in %s", async (store) => {

@@ -2,7 +2,7 @@ import { apiKey } from "@better-auth/api-key";
 import { emailOTP, magicLink, twoFactor } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { WAYS } from "../../src/border/ways";
-import type { SignInMethod } from "../../src/index";
+import type { SignInMethod, TenantPolicy } from "../../src/index";
 import { PASSWORD } from "../support/instance";
 import { combine, sample } from "../support/matrix";
 import { createWorld, expectRefused, outcome } from "../support/world";
@@ -128,6 +128,25 @@ it("R14: the second step of two-factor follows an allowed first step alone", asy
   const { code } = world.lastMail("otp");
   expect((await again.post("/two-factor/verify-otp", { code })).status).toBe(200);
   expect(await world.whoIs(again)).toMatchObject({ id: jane.id });
+});
+
+it.each<[code: string, policy: TenantPolicy]>([
+  ["SIGN_IN_METHOD_NOT_ALLOWED", { methods: ["social:google"] }],
+  ["EMAIL_NOT_VERIFIED", { emailDomains: ["example.com"] }],
+])("R14: a second factor ends no sign-in that is %s by then", async (code, policy) => {
+  const world = await createWorld({
+    plugins: (send) => [twoFactor({ otpOptions: { sendOTP: send("otp") } })],
+    auth: GOOGLE,
+  });
+  const jane = await world.as("jane", "acme");
+  await jane.post("/two-factor/enable", { password: PASSWORD });
+  await world.database.query('update "user" set "twoFactorEnabled" = 1 where id = ?', [jane.id]);
+  const { person } = await world.signIn("acme");
+  await person.post("/two-factor/send-otp");
+  const { code: otp } = world.lastMail("otp");
+  await world.change("acme", { policy });
+  expectRefused(await person.post("/two-factor/verify-otp", { code: otp }), 403, code);
+  expect(await world.whoIs(person)).toBeNull();
 });
 
 const GOOGLE = { socialProviders: { google: { clientId: "id", clientSecret: "secret" } } };

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { byDomain, bySubdomain, type ResolveTenantContext } from "../../src/index";
 import { Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
-import { outcome, shareWorld } from "../support/world";
+import { createWorld, outcome, shareWorld } from "../support/world";
 
 type Named = Record<string, string>;
 
@@ -20,9 +20,21 @@ const GLOBEX = { slug: "globex" };
 const ID = { "x-tenant-id": "acme-id" };
 
 describe("bySubdomain", () => {
-  it.each(["acme.example.com", "ACME.Example.COM:3000", "acme.example.com.:8443"])(
+  it.each(["acme.example.com", "ACME.Example.COM:3000"])(
     "takes %s for the tenant with the slug acme",
     async (host) => expect(await resolve(asked({ host }))).toEqual(ACME),
+  );
+
+  it.each(["acme.example.com.:8443", "acme.example.com:", "a%2Ee", "acme.example.com/x"])(
+    "goes by the address of the request where better-auth does: %s",
+    async (host) => {
+      for (const at of ["acme.example.com", "acme.example.com.:8443"]) {
+        expect(await resolve(asked({ host }, { url: `http://${at}/ok` }))).toEqual(ACME);
+      }
+      expect(await resolve(asked({ host }, { url: "http://globex.example.com/ok" }))).toEqual(
+        GLOBEX,
+      );
+    },
   );
 
   it.each([
@@ -76,7 +88,7 @@ describe("bySubdomain", () => {
 describe("byDomain", () => {
   it("looks the whole host up in a map", async () => {
     const find = byDomain({ "login.acme.com": ACME, "globex.com": "globex-id" });
-    expect(await find(asked({ host: "Login.Acme.com.:8443" }))).toEqual(ACME);
+    expect(await find(asked({ host: "Login.Acme.com:8443" }))).toEqual(ACME);
     expect(await find(asked({ host: "globex.com" }))).toBe("globex-id");
     for (const host of ["acme.com", "x.login.acme.com", "constructor", "127.0.0.1"]) {
       expect(await find(asked({ host, ...ID })), host).toBe(false);
@@ -121,7 +133,7 @@ describe("byDomain", () => {
   });
 });
 
-it("what a proxy says counts if better-auth trusts it, and is no host if it is a list", async () => {
+it("what a proxy says counts if better-auth trusts it, and understands it", async () => {
   const host = "acme.example.com";
   const says = (forwarded: string, trusted?: boolean) =>
     resolve(asked({ host, "x-forwarded-host": forwarded }, { trusted }));
@@ -130,8 +142,8 @@ it("what a proxy says counts if better-auth trusts it, and is no host if it is a
   }
   expect(await says("Globex.example.com:443", true)).toEqual(GLOBEX);
   expect(await resolve(asked({ host }, { trusted: true }))).toEqual(ACME);
-  // Nobody knows who wrote which part of it.
-  expect(await says(`globex.example.com, ${host}`, true)).toBe(false);
+  // Nobody knows who wrote which part of it: better-auth goes on with the host.
+  expect(await says(`globex.example.com, ${host}`, true)).toEqual(ACME);
 });
 
 type Signed = { user: { id: string; email: string; tenantId: string | null } };
@@ -181,6 +193,55 @@ describe("requests by host", () => {
         if (!isHome) expect((await window.post("/update-user", { name: "X" })).status).toBe(401);
       }
     }
+  });
+
+  it("takeover: a link leads to the host of the tenant that it is for, whatever the host is made of", async () => {
+    const hosts = ["acme.example.com", "globex.example.com", "example.com"];
+    for (const host of hosts) await signUpAt(host, "jane@example.com");
+    for (const at of hosts) {
+      for (const host of [
+        "acme.example.com.",
+        "acme.example.com:",
+        "acme%2Eexample.com",
+        "a, b",
+        "x_y",
+      ]) {
+        world.mails.length = 0;
+        await visit(at, { host }).post("/request-password-reset", { email: "jane@example.com" });
+        const { url, sentIn } = world.lastMail("reset");
+        const names = Object.entries({ acme: "acme.example.com", globex: "globex.example.com" });
+        const [place = "platform"] = names.find(([, name]) => new URL(url).host === name) ?? [];
+        expect([at, host, sentIn]).toEqual([at, host, world.ids[place as "acme"]]);
+      }
+    }
+  });
+
+  it("takeover: nor do the application's resolver and better-auth take two tenants for one", async () => {
+    const byAddress = ({ request }: ResolveTenantContext) =>
+      request && resolve(asked({}, { url: request.url }));
+    const own = await createWorld({
+      tenant: { resolveTenantId: byAddress },
+      auth: {
+        baseURL: { allowedHosts, protocol: "http", fallback },
+        trustedOrigins: ["http://*.example.com"],
+      },
+    });
+    await own.api.signUpEmailTenant({
+      body: { ...newcomer("jane@example.com"), tenantId: own.ids.acme },
+    });
+    const ask = (at: string, host: string, body = {}) =>
+      new Browser(own.auth.handler, `http://${at}.example.com/api/auth`, { host }).post(
+        "/request-password-reset",
+        { email: "jane@example.com", ...body },
+      );
+    expect(outcome(await ask("acme", "globex.example.com"))).toEqual([403, "INVALID_ORIGIN"]);
+    const redirectTo = "http://globex.example.com/page";
+    const redirected = await ask("acme", "globex.example.com.", { redirectTo });
+    expect(outcome(redirected)).toEqual([403, "INVALID_REDIRECT_URL"]);
+    expect(own.mails).toEqual([]);
+    expect((await ask("acme", "acme.example.com")).status).toBe(200);
+    expect((await ask("acme", "example.com")).status).toBe(200);
+    expect(own.mails.map(({ sentIn }) => sentIn)).toEqual([own.ids.acme, own.ids.acme]);
   });
 
   it("at a host of no tenant's nothing that the caller says names one", async () => {

@@ -1,6 +1,6 @@
 import { APIError, createAuthMiddleware } from "better-auth/api";
 import { describe, expect, it, vi } from "vitest";
-import { type ResolvedTenant, runInTenant } from "../../src/index";
+import { type ResolvedTenant, type ResolveTenant, runInTenant } from "../../src/index";
 import { nameTenant, type TenantNames } from "../../src/naming/request";
 import type { Browser, RequestOptions } from "../support/browser";
 import { PASSWORD } from "../support/instance";
@@ -259,6 +259,34 @@ it("each question of a resolver runs in the tenant of the session that it is abo
   const { data } = await answering(askAll, () => world.at("platform", jane).get("/get-session"));
   expect(data).toMatchObject({ user: { id: jane.id } });
   expect(answers).toMatchObject([jane, other, other, jane].map(({ id }) => ({ user: { id } })));
+});
+
+it("what a question of a resolver calls in its turn is a part of it", async () => {
+  const called: unknown[] = [];
+  const after = createAuthMiddleware(async ({ path }) => {
+    if (path !== "/get-session" || !asking) return;
+    await world.api.requestPasswordReset({ body: { email: EMAIL } });
+    const body = { name: "New", email: "new@example.com", password: PASSWORD };
+    called.push(await world.api.signUpEmail({ body }).catch(({ body }) => body.code));
+  });
+  let asking = false;
+  let questions = 0;
+  const resolveTenantId: ResolveTenant = async ({ headers }) => {
+    if (!asking || ++questions > 5) return undefined;
+    if (headers) await world.api.getSession({ headers });
+    // One that goes on at another endpoint, too.
+    const body = { email: EMAIL, password: PASSWORD, tenantId: world.ids.globex };
+    await world.api.signInEmailTenant({ body });
+    return undefined;
+  };
+  const world = await createWorld({ auth: { hooks: { after } }, tenant: { resolveTenantId } });
+  const [jane] = await Promise.all([world.as("jane", "acme"), world.as("jane", "globex")]);
+  await world.as("jane", "platform");
+  await world.change("acme", { policy: { signUp: "closed" } });
+  asking = true;
+  expect((await world.at("platform", jane).get("/list-sessions")).status).toBe(200);
+  expect([questions, called]).toEqual([1, ["SIGN_UP_CLOSED"]]);
+  expect(world.mails.map(({ sentIn }) => sentIn)).toEqual([world.ids.acme]);
 });
 
 describe("threat: an answer dropped. A resolver that answers what nobody can understand", () => {

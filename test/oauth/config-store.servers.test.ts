@@ -108,6 +108,20 @@ describe.each(databases)("on %s", (kind) => {
     });
   });
 
+  it("is stored though somebody deletes it between its creation and the look at it", async () => {
+    // As on MySQL, which reads a row again that it has created.
+    const { adapter } = world.context;
+    const { create } = adapter;
+    adapter.create = async (call) => {
+      adapter.create = create;
+      const row = await create<Record<string, unknown>, { id: string }>(call as never);
+      await adapter.delete({ model: call.model, where: [{ field: "id", value: row.id }] });
+      return null as never;
+    };
+    await acme.register(GOOGLE);
+    expect(await acme.stored()).toHaveLength(1);
+  });
+
   it("a new client is used by the next call of every server, also inside of one request", async () => {
     const auth = { socialProviders: { google: GLOBAL } };
     const other = await createInstance({ database: world.database, auth });

@@ -271,6 +271,21 @@ describe("a policy that a request has seen", () => {
   );
 });
 
+it("a policy that another process has set holds inside of a transaction, too", async () => {
+  const { here, elsewhere, tenantId } = await createServers();
+  await here.as("jane", "acme");
+  await here.at("acme").post("/request-password-reset", { email: EMAIL });
+  const { token } = here.lastMail("reset");
+  const policy = { password: { minLength: 30 } };
+  await elsewhere.api.updateTenant({ body: { tenantId, policy } });
+  later(10_001);
+  const headers = new Headers(here.naming("acme"));
+  const resetting = runWithTransaction(here.context.adapter, () =>
+    here.api.resetPassword({ body: { token, newPassword: "too short" }, headers }),
+  );
+  await expect(resetting).rejects.toMatchObject({ body: { code: "PASSWORD_TOO_SHORT" } });
+});
+
 describe("what a transaction sees is for nobody else", () => {
   const failing = (world: Pick<Instance, "context">, run: () => Promise<unknown>) =>
     expect(
@@ -327,6 +342,24 @@ describe("what a transaction sees is for nobody else", () => {
       expect((await world.signIn("acme")).code).toBe("TENANT_NOT_FOUND");
     },
   );
+
+  it("where it is one of the adapter alone", async () => {
+    const world = await createWorld();
+    await world.janes();
+    await world.change("acme", { status: "suspended" });
+    const { adapter } = world.context;
+    const failed = runInTenant(world.ids.acme, () =>
+      adapter.transaction(async (inner) => {
+        const where = [{ field: "id", value: world.ids.acme }];
+        await inner.update({ model: "tenant", where, update: { status: "active" } });
+        const data = { name: "New", email: "new@example.com", emailVerified: false };
+        await inner.create({ model: "user", data });
+        throw new Error("rolled back");
+      }),
+    );
+    await expect(failed).rejects.toThrow("rolled back");
+    expect((await world.signIn("acme")).code).toBe("TENANT_SUSPENDED");
+  });
 
   it.each(databases)("where it is from before a change, on %s", async (kind) => {
     const hold = gate();
