@@ -28,6 +28,7 @@ import {
   twoFactor,
 } from "better-auth/plugins";
 import { expect, it, onTestFinished, vi } from "vitest";
+import { WAYS } from "../src/border/ways";
 import { tenantAuth } from "../src/index";
 import { DEFAULT_SECRET } from "../src/oauth/log-lines";
 import { ADMIN_ENDPOINTS } from "../src/scope/endpoint";
@@ -452,6 +453,12 @@ it("official plugins say whose id is in a column, except for these", () => {
     ),
   );
   expect(silent.sort()).toEqual(["apikey.referenceId", "deviceCode.userId"]);
+});
+
+it("a second factor is asked for after a password or a phone number", () => {
+  const [hook] = twoFactor().hooks.after;
+  const asks = Object.keys(WAYS).filter((path) => hook?.matcher({ path } as never));
+  expect(asks.map((path) => WAYS[path])).toEqual(["password", "password", "phone"]);
 });
 
 it("better-auth's secret of last resort is the one that we know", async () => {

@@ -55,7 +55,11 @@ export const WAYS: Readonly<Record<string, Way>> = {
 export const wayOfNewUser = (endpoint: Endpoint | undefined) =>
   endpoint?.path === "/passkey/generate-register-options" ? "passkey" : wayOf(endpoint);
 
-/** What a second factor ends: better-auth asks for one after these. */
+/**
+ * What a second factor ends: better-auth asks for one after these.
+ *
+ * Guarded by "a second factor is asked for after a password or a phone number".
+ */
 const FIRST_STEPS: SignInMethod[] = ["password", "phone"];
 
 /** The ways that a new session may be by, one of which the policy has to allow. */
