@@ -7,8 +7,8 @@ import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes, runAsResolver } from "../scope/scope";
 import { settle } from "../scope/settle";
-import { agreedHost } from "./by-host";
-import { claimedTenantId, tenantOfAnswer } from "./request";
+import { ownHost } from "./by-host";
+import { claimedTenantId, resolvedTenantId, tenantOfAnswer } from "./request";
 
 /*
  * R9: an address belongs to a tenant. A host that the resolver gives to one tenant is not trusted
@@ -21,23 +21,26 @@ export async function refuseForeignAddresses(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
 ): Promise<void> {
-  const isOff = isSwitchedOff(ctx.context);
-  const { origin, written, others, popup } = isOff ? NOTHING : carriedBy(ctx);
+  const own = ownHost(ctx, options.resolveTenantId);
   const base = baseOf(ctx);
+  const { origin, written, asked, popup } = isSwitchedOff(ctx.context) ? NOTHING : carriedBy(ctx);
   const sent = [...base, ...origin, ...written];
-  const own = agreedHost(ctx, options.resolveTenantId);
-  // What is in the query is asked about as well, and looked at by the endpoint that uses it.
-  for (const { url } of [...sent, ...others, ...(popup ? [popup] : [])]) {
+  for (const { url } of [...sent, ...asked, ...(popup ? [popup] : [])]) {
     if (url.host !== own) await askForCarriedHost(ctx, options, url);
   }
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
   const border = borderOf(ctx.context);
   if (border) await settle(border.readSession);
   if (popup && isForeign(popup.url)) ctx.headers?.set("cookie", popup.otherCookies);
-  const isWritten = (url: URL) => [...base, ...written].some((address) => address.url === url);
+  // Management runs in no tenant, and may be at the host of one.
+  const here = await resolvedTenantId(ctx, options);
+  const isWritten = (url: URL) => written.some((address) => address.url === url);
   for (const { url, error } of sent) {
-    if (!isForeign(url) || (isWritten(url) && (await isTargets(ctx, options, url)))) continue;
     const owner = notes().hosts.get(url.host);
+    if (!isForeign(url) || (owner && owner === here)) continue;
+    if (isWritten(url) && (await isTargets(ctx, options, url))) continue;
+    // The resolver may not know what to say of the application's own address.
+    if (!owner && base.some((address) => address.url === url)) continue;
     ctx.context.logger.error(
       `${url.origin} belongs to ${owner ? `tenant ${owner}` : "another tenant"} and is not trusted ${placeOf(getTenantId())}`,
     );
@@ -45,16 +48,20 @@ export async function refuseForeignAddresses(
   }
 }
 
-const NOTHING = { origin: [], written: [], others: [], popup: undefined };
+const NOTHING = { origin: [], written: [], asked: [], popup: undefined };
 
 const carriedBy = (ctx: HookEndpointContext) => ({
   origin: originOf(ctx),
   written: addressesIn(ctx.body),
-  others: addressesIn(ctx.query),
+  // What is in the query is asked about as well, and looked at by the endpoint that uses it.
+  asked: addressesIn(ctx.query),
   popup: ctx.path === CALLBACK_PATH ? popupOrigin(ctx) : undefined,
 });
 
-/** Where links lead to and providers send people back, if better-auth takes it from the request. */
+/**
+ * Where links lead to and providers send people back, if better-auth takes it from the request. It
+ * may have read another host there than the application's resolver.
+ */
 function baseOf({ context }: HookEndpointContext): Address[] {
   const url = borderOf(context)?.ctx.baseURL ? undefined : parse(context.baseURL);
   return url ? [{ url, error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
@@ -130,7 +137,7 @@ export function trustOwnAddresses(
     const url = parse(address);
     const endpoint = currentEndpoint();
     if (!url || !endpoint || isSwitchedOff(this)) return true;
-    const own = [agreedHost(endpoint, resolveTenantId), parse(this.baseURL)?.host];
+    const own = [ownHost(endpoint, resolveTenantId), parse(this.baseURL)?.host];
     if (own.includes(url.host)) return true;
     // Nobody has asked the resolver about this one, and here is no time to.
     return notes().hosts.has(url.host) && !isForeign(url);

@@ -71,19 +71,11 @@ export function byDomain(
 const ours = new WeakSet<ResolveTenant>();
 
 /**
- * The host that better-auth takes for the request's, and the resolver goes by. A request may have
- * several, and nobody knows which of them a function of the application's reads: then it is undefined.
+ * The host that the resolver goes by. Undefined where it is a function of the application's: it may
+ * read another host of the request than better-auth, or go by something else altogether.
  */
-export function agreedHost(ctx: ResolveTenantContext, resolve: ResolveTenant | undefined) {
-  const host = hostOf(ctx);
-  if (resolve && ours.has(resolve)) return host;
-  const { request, headers = request?.headers } = ctx;
-  const all = [
-    ...["host", "x-forwarded-host"].map((name) => headers?.get(name)),
-    request && new URL(request.url).host,
-  ];
-  return all.every((one) => !one || one.toLowerCase() === host) ? host : undefined;
-}
+export const ownHost = (ctx: ResolveTenantContext, resolve: ResolveTenant | undefined) =>
+  resolve && ours.has(resolve) ? hostOf(ctx) : undefined;
 
 /**
  * The host as better-auth reads it where it makes the addresses of links: a request that was one

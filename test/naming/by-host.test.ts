@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { byDomain, bySubdomain, type ResolveTenantContext } from "../../src/index";
+import {
+  byDomain,
+  bySubdomain,
+  type ResolveTenant,
+  type ResolveTenantContext,
+} from "../../src/index";
 import { Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
 import { createWorld, outcome, shareWorld } from "../support/world";
@@ -216,32 +221,92 @@ describe("requests by host", () => {
     }
   });
 
-  it("takeover: nor do the application's resolver and better-auth take two tenants for one", async () => {
-    const byAddress = ({ request }: ResolveTenantContext) =>
-      request && resolve(asked({}, { url: request.url }));
+  /** Resolvers of the application's own, and requests that are Acme's by them and Globex's by host. */
+  const CONFUSED: [string, resolver: ResolveTenant, at: string, headers: Named][] = [
+    [
+      "by the address of the request",
+      ({ request }) => request && resolve(asked({}, { url: request.url })),
+      "acme.example.com",
+      { host: "globex.example.com" },
+    ],
+    [
+      "by a header of a proxy, else by host",
+      ({ headers }) => {
+        const host = headers?.get("x-original-host") ?? headers?.get("host");
+        return host ? resolve(asked({ host })) : undefined;
+      },
+      "globex.example.com",
+      { host: "globex.example.com", "x-original-host": "acme.example.com" },
+    ],
+    [
+      "by a header that is missing",
+      ({ headers }) =>
+        headers?.has("host") ? resolve(asked({ host: headers.get("host") ?? "" })) : undefined,
+      "globex.example.com",
+      { "x-tenant-id": "acme" },
+    ],
+  ];
+
+  it.each(CONFUSED)(
+    "takeover: nor does a request that is Acme's %s lead to Globex",
+    async (_, resolveTenantId, at, headers) => {
+      const own = await createWorld({
+        tenant: { resolveTenantId },
+        auth: {
+          baseURL: { allowedHosts, protocol: "http", fallback },
+          trustedOrigins: ["http://*.example.com"],
+        },
+      });
+      const tenantId = own.ids.acme;
+      await own.api.signUpEmailTenant({ body: { ...newcomer("jane@example.com"), tenantId } });
+      const named = "x-tenant-id" in headers ? { "x-tenant-id": tenantId } : headers;
+      const ask = (where: string, given: Named, body = {}) =>
+        new Browser(own.auth.handler, `http://${where}/api/auth`, given).post(
+          "/request-password-reset",
+          { email: "jane@example.com", ...body },
+        );
+      const redirectTo = "http://globex.example.com/page";
+      for (const body of [{}, { redirectTo }]) {
+        expect(outcome(await ask(at, named, body))).toEqual([403, "INVALID_ORIGIN"]);
+      }
+      expect(own.mails).toEqual([]);
+      const acme = "acme.example.com";
+      expect((await ask(acme, { ...named, host: acme })).status).toBe(200);
+      expect(own.mails.map(({ sentIn, url }) => [sentIn, new URL(url).host])).toEqual([
+        [tenantId, acme],
+      ]);
+    },
+  );
+
+  it("behind a proxy, a resolver of the application's own is refused nothing at a tenant's host", async () => {
     const own = await createWorld({
-      tenant: { resolveTenantId: byAddress },
+      // It does not know what to say of other hosts.
+      tenant: {
+        resolveTenantId: ({ headers }) => {
+          const host = headers?.get("x-forwarded-host") ?? headers?.get("host");
+          if (host === "example.com") throw new Error("unknown host");
+          return host ? resolve(asked({ host })) : undefined;
+        },
+        tenantRoles: { admin: ["tenant:update"] },
+      },
       auth: {
         baseURL: { allowedHosts, protocol: "http", fallback },
-        trustedOrigins: ["http://*.example.com"],
+        advanced: { trustedProxyHeaders: true },
       },
     });
-    await own.api.signUpEmailTenant({
-      body: { ...newcomer("jane@example.com"), tenantId: own.ids.acme },
-    });
-    const ask = (at: string, host: string, body = {}) =>
-      new Browser(own.auth.handler, `http://${at}.example.com/api/auth`, { host }).post(
-        "/request-password-reset",
-        { email: "jane@example.com", ...body },
-      );
-    expect(outcome(await ask("acme", "globex.example.com"))).toEqual([403, "INVALID_ORIGIN"]);
-    const redirectTo = "http://globex.example.com/page";
-    const redirected = await ask("acme", "globex.example.com.", { redirectTo });
-    expect(outcome(redirected)).toEqual([403, "INVALID_REDIRECT_URL"]);
-    expect(own.mails).toEqual([]);
-    expect((await ask("acme", "acme.example.com")).status).toBe(200);
-    expect((await ask("acme", "example.com")).status).toBe(200);
-    expect(own.mails.map(({ sentIn }) => sentIn)).toEqual([own.ids.acme, own.ids.acme]);
+    const acme = "acme.example.com";
+    const proxied = { host: "10.0.0.1:3000", "x-forwarded-host": acme, origin: `http://${acme}` };
+    const visitor = () => new Browser(own.auth.handler, "http://10.0.0.1:3000/api/auth", proxied);
+    expect((await visitor().get("/tenant/sign-in-methods")).status).toBe(200);
+    const answer = await visitor().post<Signed>("/sign-up/email", newcomer());
+    expect([answer.status, answer.data.user.tenantId]).toEqual([200, own.ids.acme]);
+    expect((await visitor().post("/tenant/sign-up/email", newcomer())).status).toBe(200);
+    const callback = await visitor().get("/callback/google?error=access_denied&state=x");
+    expect(callback.status).toBe(302);
+    const update = { tenantId: own.ids.acme, name: "Acme Ltd" };
+    expect((await visitor().post("/tenant/update", update)).status).toBe(401);
+    // The server's own code, which has no host.
+    expect(await own.api.listTenants({})).toHaveLength(2);
   });
 
   it("at a host of no tenant's nothing that the caller says names one", async () => {

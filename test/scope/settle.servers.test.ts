@@ -35,8 +35,9 @@ const ASKING: Record<string, (ask: Ask) => Pick<InstanceOptions, "auth" | "tenan
   }),
   resolveTenantId: (ask) => ({
     tenant: {
-      resolveTenantId: async ({ headers, request }) =>
-        ask(headers ?? request?.headers).then(() => undefined),
+      // Without a path it is about a host in an address, and not about the request.
+      resolveTenantId: async ({ headers, request, path }) =>
+        path === undefined ? undefined : ask(headers ?? request?.headers).then(() => undefined),
     },
   }),
   canManageTenants: (ask) => ({
