@@ -7,7 +7,7 @@ import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes, runAsResolver } from "../scope/scope";
 import { settle } from "../scope/settle";
-import { ownHost } from "./by-host";
+import { hostOf, ownHost } from "./by-host";
 import { claimedTenantId, resolvedTenantId, tenantOfAnswer } from "./request";
 
 /*
@@ -39,8 +39,9 @@ export async function refuseForeignAddresses(
     const owner = notes().hosts.get(url.host);
     if (!isForeign(url) || (owner && owner === here)) continue;
     if (isWritten(url) && (await isTargets(ctx, options, url))) continue;
-    // The resolver may not know what to say of the application's own address.
-    if (!owner && base.some((address) => address.url === url)) continue;
+    // The application's resolver may not know what to say of an address without a request.
+    const isOwn = url.host === hostOf(ctx) || base.some((address) => address.url === url);
+    if (!owner && isOwn) continue;
     ctx.context.logger.error(
       `${url.origin} belongs to ${owner ? `tenant ${owner}` : "another tenant"} and is not trusted ${placeOf(getTenantId())}`,
     );
@@ -139,6 +140,7 @@ export function trustOwnAddresses(
     if (!url || !endpoint || isSwitchedOff(this)) return true;
     const own = [ownHost(endpoint, resolveTenantId), parse(this.baseURL)?.host];
     if (own.includes(url.host)) return true;
+    if (url.host === hostOf(endpoint) && !notes().hosts.get(url.host)) return true;
     // Nobody has asked the resolver about this one, and here is no time to.
     return notes().hosts.has(url.host) && !isForeign(url);
   };

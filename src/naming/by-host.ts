@@ -81,7 +81,7 @@ export const ownHost = (ctx: ResolveTenantContext, resolve: ResolveTenant | unde
  * The host as better-auth reads it where it makes the addresses of links: a request that was one
  * tenant's to us, and another's to better-auth, would send the links of one to the other.
  */
-function hostOf({ headers, request, context }: ResolveTenantContext): string | undefined {
+export function hostOf({ headers, request, context }: ResolveTenantContext): string | undefined {
   const source = request ?? headers;
   const trusted = context.options.advanced?.trustedProxyHeaders;
   return (source && getHostFromSource(source, trusted))?.toLowerCase();
