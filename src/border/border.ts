@@ -8,7 +8,7 @@ import { PLATFORM } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
 import { instanceOf, markInstance } from "../scope/instance";
 import type { SessionRow } from "../scope/scope";
-import { notes, type Settled } from "../scope/scope";
+import { currentTransaction, notes, type Settled } from "../scope/scope";
 import type { ReadSession } from "../scope/settle";
 
 /** A row as the border sees it. */
@@ -280,3 +280,11 @@ export async function vouchForUser(
   rememberUser(user);
   return user.tenantId ?? null;
 }
+
+/**
+ * Whether what is read now, through the given adapter if there is one, is what a transaction sees:
+ * nobody else may be told. It may be from before somebody's change, or be taken back.
+ */
+export const isOfTransaction = (border: Border | undefined, given?: DBTransactionAdapter) =>
+  currentTransaction()?.isTransactionActive === true ||
+  (given !== undefined && given !== border?.raw);

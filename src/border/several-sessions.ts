@@ -15,10 +15,9 @@ export async function noteMissing(
   { model, where: asked }: { model: string; where?: Where[] | undefined },
   found: Row[],
 ): Promise<void> {
-  const given = asked?.filter(isByToken).flatMap(({ value }) => value) ?? [];
+  const tokens = asked?.filter(isByToken).flatMap(({ value }) => value) ?? [];
   const here = new Set(found.map(({ token }) => token));
-  const tokens = given.map(String);
-  const value = tokens.filter((token) => !here.has(token));
+  const value = tokens.map(String).filter((token) => !here.has(token));
   if (!value.length) return;
   const where = [{ field: "token", operator: "in" as const, value }];
   for (const row of await raw.findMany<Row>({ model, where })) {

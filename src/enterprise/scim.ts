@@ -3,11 +3,11 @@ import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { keepAdmin } from "../border/administrators";
-import { type Border, belowBorder, OF_KEY, type Row } from "../border/border";
+import { type Border, belowBorder, isOfTransaction, OF_KEY, type Row } from "../border/border";
 import { type AfterHook, boundedMap } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { keeperOf } from "../scope/instance";
-import { currentTransaction, getTenantId, notes, runInScope, settled } from "../scope/scope";
+import { getTenantId, notes, runInScope, settled } from "../scope/scope";
 import { countDirectories, isActiveElsewhere, isDeactivated, liftDeactivation } from "./scim-rows";
 
 const USERS_PATH = "/scim/v2/Users";
@@ -79,10 +79,9 @@ async function lookOften(
   if ((seen.people.get(key) ?? 0) > now) return false;
   const { changes } = seen;
   const isBarred = await lookNow(border, tenantId, userId, adapter);
-  // A directory may have changed it here while it was looked up, and what a transaction sees is for
-  // nobody else.
-  const isInside = currentTransaction()?.isTransactionActive || (adapter && adapter !== border.raw);
-  if (!isBarred && changes === seen.changes && !isInside) note(seen.people, key, now + KEPT_MS);
+  // A directory may have changed it here while it was looked up.
+  const isForAll = changes === seen.changes && !isOfTransaction(border, adapter);
+  if (!isBarred && isForAll) note(seen.people, key, now + KEPT_MS);
   return isBarred;
 }
 

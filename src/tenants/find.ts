@@ -1,11 +1,11 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { borderOf } from "../border/border";
+import { borderOf, isOfTransaction } from "../border/border";
 import { boundedMap, lazy } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { keeperOf } from "../scope/instance";
-import { currentTransaction, notes, type SessionRow } from "../scope/scope";
+import { notes, type SessionRow } from "../scope/scope";
 
 /** Nobody signs in at a tenant that is not active. */
 export type TenantStatus = "active" | "suspended" | "deleting";
@@ -134,10 +134,7 @@ export async function tenantIdOfSlug(ctx: AuthContext, slug: string): Promise<st
   return (await see(ctx, bySlug(slug)))?.id;
 }
 
-/**
- * Looks at a tenant, and remembers it. What a transaction sees is for nobody else: it may be from
- * before somebody's change, or a change of its own that is taken back.
- */
+/** Looks at a tenant, and remembers it, unless it is what a transaction sees. */
 async function see(
   ctx: AuthContext,
   key: Key,
@@ -148,8 +145,7 @@ async function see(
   // From before the look: what is changed during a slow one is not remembered for longer.
   const until = Date.now() + KEPT_MS;
   const row = await lookAt(given ?? (await getCurrentAdapter(ctx.adapter)), key);
-  const isOfTransaction = given && given !== borderOf(ctx)?.raw;
-  if (!row || isOfTransaction || currentTransaction()?.isTransactionActive) return row;
+  if (!row || isOfTransaction(borderOf(ctx), given)) return row;
   // Somebody may have deleted or changed it here while it was looked up.
   if ((seen.changed.get(row.id) ?? 0) <= changes && !wasDeleted(ctx, row.id)) {
     note(seen.tenants, row.id, { tenant: toRemembered(row), until });

@@ -18,7 +18,15 @@ import { BASE_URL, createStateless, PASSWORD } from "../support/instance";
 import { combine } from "../support/matrix";
 import { createSocialWorld, GLOBAL } from "../support/social";
 import { SORTS } from "../support/stores";
-import { createWorld, EMAIL, inCookieName, PLACES, type Place, shareWorld } from "../support/world";
+import {
+  createWorld,
+  EMAIL,
+  inCookieName,
+  PLACES,
+  type Place,
+  shareWorld,
+  type World,
+} from "../support/world";
 
 const COOKIES = ["shared", "per-tenant"] as const;
 
@@ -174,6 +182,14 @@ it.each(combine(SORTS, COOKIES).map(([store, cookies]) => [store.name, cookies, 
   },
 );
 
+/** Jane signs in at a place, in a browser that may be signed in elsewhere. */
+async function signInAt(world: World, browser: Browser, place: Place): Promise<string> {
+  const body = { email: EMAIL, password: PASSWORD };
+  const headers = world.naming(place);
+  const { data } = await browser.post<{ token: string }>("/sign-in/email", body, { headers });
+  return data.token;
+}
+
 it.each(SORTS.slice(0, 2))(
   "R5: signing out at Acme with multiSession() keeps what is elsewhere, in $name",
   async (store) => {
@@ -183,10 +199,7 @@ it.each(SORTS.slice(0, 2))(
     const tokens = new Map<Place, string>();
     // The platform first: a sign-in that names no tenant goes by the session in its browser.
     for (const place of [...PLACES].reverse()) {
-      const body = { email: EMAIL, password: PASSWORD };
-      const headers = world.naming(place);
-      const { data } = await browser.post<{ token: string }>("/sign-in/email", body, { headers });
-      tokens.set(place, data.token);
+      tokens.set(place, await signInAt(world, browser, place));
     }
     await browser.post("/sign-out", {}, { headers: world.naming("acme") });
     for (const [place, sessionToken] of tokens) {
@@ -204,14 +217,8 @@ it.each(SORTS.slice(0, 2))(
     const world = await createWorld({ plugins: [multiSession()], store });
     await world.janes();
     const browser = world.at("platform");
-    const body = { email: EMAIL, password: PASSWORD };
-    const signIn = async (place: Place) =>
-      (
-        await browser.post<{ token: string }>("/sign-in/email", body, {
-          headers: world.naming(place),
-        })
-      ).data.token;
-    const [elsewhere, here] = [await signIn("globex"), await signIn("acme")];
+    const elsewhere = await signInAt(world, browser, "globex");
+    const here = await signInAt(world, browser, "acme");
     const acme = world.at("acme", browser);
     const answer = await acme.post("/multi-session/revoke", { sessionToken: elsewhere });
     expect(answer.headers.getSetCookie().join()).not.toContain(elsewhere.toLowerCase());
