@@ -64,8 +64,13 @@ async function main() {
   const minutes = Number(values.minutes ?? (positionals.length > 0 ? 60 : 5));
   const until = Date.now() + minutes * 60_000;
   const found: Fate[] = [];
-  for (const room of new Set([...lines.keys()].map((file) => roomOf(file) as string))) {
-    found.push(...(await tryRoom(room, lines, until)));
+  const roomsOfFiles = [...lines.keys()].map((file) => roomOf(file) as string);
+  const sizeOf = (room: string) => roomsOfFiles.filter((other) => other === room).length;
+  // The small ones first: what they leave over is for the others.
+  const rooms = [...new Set(roomsOfFiles)].sort((a, b) => sizeOf(a) - sizeOf(b));
+  for (const [index, room] of rooms.entries()) {
+    const share = (until - Date.now()) / (rooms.length - index);
+    found.push(...(await tryRoom(room, lines, Date.now() + share)));
   }
   if (found.length === 0) console.log("No mutant there.");
   const { tried, score } = print(found);

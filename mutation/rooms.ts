@@ -6,7 +6,18 @@ import { basename } from "node:path";
  * folder of the same name: the likelier ones first. The first room that a path begins with is its.
  */
 export const ROOMS: Record<string, string[]> = {
-  "src/border/": ["start", "scope", "copies", "naming/oauth-state", "tenants", "flows"],
+  "src/border/memberships.ts": ["plugins/organization"],
+  "src/border/": [
+    "start",
+    "scope",
+    "copies",
+    "naming/oauth-state",
+    "tenants",
+    "flows",
+    "routes/sign-in",
+    "invitations",
+    "enterprise",
+  ],
   "src/naming/": [
     "scope",
     "routes/sign-in",
@@ -18,8 +29,36 @@ export const ROOMS: Record<string, string[]> = {
     "invitations/accept",
   ],
   "src/scope/": ["border/reach", "flows/server-code", "copies", "naming", "border"],
-  "src/oauth/": ["routes/oauth-configs", "routes/sign-in", "plugins/oauth", "tenants/events"],
-  "src/tenants/": ["routes", "enterprise/scim", "faults/deletion"],
+  "src/oauth/": [
+    "routes/oauth-configs",
+    "routes/sign-in",
+    "plugins/oauth",
+    "tenants/events",
+    "flows/accounts",
+    "naming",
+    "border/admission",
+  ],
+  "src/tenants/enforce.ts": [
+    "border/admission",
+    "border/keep-admin",
+    "border/reach",
+    "border/adapter",
+    "plugins/organization",
+    "enterprise",
+    "border",
+    "copies",
+    "tenants",
+    "oauth",
+  ],
+  "src/tenants/reservations.ts": ["enterprise", "databases"],
+  "src/tenants/": [
+    "routes",
+    "border/storage",
+    "border/sessions",
+    "enterprise/scim",
+    "faults",
+    "flows",
+  ],
   "src/routes/management.ts": ["routes", "tenants", "invitations"],
 };
 

@@ -18,6 +18,7 @@ import {
   beforeEach,
   describe,
   expect,
+  inject,
   onTestFinished,
   test,
   vi,
@@ -25,7 +26,7 @@ import {
 import manifest from "../package.json" with { type: "json" };
 import { PASSWORD } from "./support/instance";
 import { blocksIn, createEditor, root, SCRATCH } from "./support/pages";
-import { packPackage, run } from "./support/processes";
+import { run } from "./support/processes";
 
 /*
  * The package as others get it: packed, installed into fresh projects, compiled and run there. It
@@ -118,13 +119,7 @@ const CONFIGS = {
 
 describe("the packed package", () => {
   const temporary = mkdtempSync(join(tmpdir(), "better-auth-tenant-package-"));
-  const checkout = join(temporary, "checkout");
-  let tarball: string;
-  let packed: string[];
-
-  beforeAll(async () => {
-    ({ tarball, files: packed } = await packPackage(checkout));
-  }, 300_000);
+  const { checkout, tarball, files: packed } = inject("packed");
 
   afterAll(() => rmSync(temporary, { recursive: true, force: true }), 60_000);
 
@@ -160,7 +155,7 @@ describe("the packed package", () => {
   test("says nothing about the machine that it was built on", () => {
     for (const name of readdirSync(join(checkout, "dist"))) {
       const text = readFileSync(join(checkout, "dist", name), "utf8");
-      for (const place of [temporary, root]) expect(text.includes(place), name).toBe(false);
+      for (const place of [checkout, root]) expect(text.includes(place), name).toBe(false);
       if (!name.endsWith(".map")) continue;
       const { sources } = JSON.parse(text) as { sources: string[] };
       expect(sources.filter((source) => !source.startsWith("../src/"))).toEqual([]);

@@ -4,11 +4,11 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { Client } from "pg";
-import { afterAll, beforeAll, describe, expect, type TestContext, test, vi } from "vitest";
+import { afterAll, describe, expect, inject, type TestContext, test, vi } from "vitest";
 import example from "../../examples/nextjs/package.json" with { type: "json" };
 import manifest from "../../package.json" with { type: "json" };
 import { blocksIn } from "../support/pages";
-import { packPackage, run } from "../support/processes";
+import { run } from "../support/processes";
 
 /*
  * What the README says about setting up, typed word for word into a fresh Next.js project. It
@@ -20,6 +20,7 @@ import { packPackage, run } from "../support/processes";
 
 const PACKAGES: Record<string, string> = {
   "better-auth": `better-auth@${manifest.devDependencies["better-auth"]}`,
+  "better-auth-tenant": inject("packed").tarball,
 };
 const SET_UP = blocksIn("README.md");
 const URL_IN_README = "http://localhost:3000";
@@ -38,10 +39,6 @@ interface Project {
 describe("the set-up of the README", () => {
   const temporary = mkdtempSync(join(tmpdir(), "better-auth-tenant-readme-"));
 
-  beforeAll(async () => {
-    const { tarball } = await packPackage(join(temporary, "checkout"));
-    PACKAGES["better-auth-tenant"] = tarball;
-  }, LONG);
   afterAll(() => rmSync(temporary, { recursive: true, force: true, maxRetries: 3 }), LONG);
 
   test.concurrent(

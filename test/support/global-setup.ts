@@ -1,9 +1,23 @@
+import { rmSync } from "node:fs";
 import type { TestProject } from "vitest/node";
 import { dropDatabases } from "./database";
+import { type Packed, packPackage } from "./processes";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    packed: Packed;
+  }
+}
 
 /** Says what a run with nothing but Node does not cover; with servers, leaves nothing behind. */
-export default function setup({ name }: TestProject) {
+export default async function setup(project: TestProject) {
+  const { name } = project;
   if (name === "servers" || name === "prisma") return () => dropDatabases(process.pid);
+  if (name === "registry") {
+    const packed = await packPackage();
+    project.provide("packed", packed);
+    return () => rmSync(packed.checkout, { recursive: true });
+  }
   if (name !== "node") return undefined;
   const skipped = [
     "PostgreSQL, MariaDB, Redis, the soak test and most cases of each matrix (npm run test:servers runs them, on 127.0.0.1)",

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { build } from "tsup";
@@ -37,9 +38,16 @@ export async function run(
   }
 }
 
-/** Builds and packs the package in a copy of what it is made of, as it would be published. */
-export async function packPackage(checkout: string) {
-  mkdirSync(checkout);
+/** The package as it would be published, and the place where it was built. */
+export interface Packed {
+  checkout: string;
+  tarball: string;
+  files: string[];
+}
+
+/** Builds and packs the package in a copy of what it is made of. */
+export async function packPackage(): Promise<Packed> {
+  const checkout = mkdtempSync(join(tmpdir(), "better-auth-tenant-checkout-"));
   const needed = ["src", "package.json", "tsconfig.json", "tsup.config.ts", "rolldown.config.js"];
   for (const name of [...needed, "README.md", "LICENSE", "CHANGELOG.md", "docs"]) {
     cpSync(join(root, name), join(checkout, name), { recursive: true });
@@ -49,5 +57,5 @@ export async function packPackage(checkout: string) {
   type Report = { filename: string; files: { path: string }[] };
   const packed = await run({ cwd: checkout }, "npm", "pack", "--json");
   const [{ filename, files }] = JSON.parse(packed) as [Report];
-  return { tarball: join(checkout, filename), files: files.map(({ path }) => path) };
+  return { checkout, tarball: join(checkout, filename), files: files.map(({ path }) => path) };
 }
