@@ -30,13 +30,13 @@ interface Way<Result> {
  * driver's own. To be called before anybody uses the database.
  */
 export function injectFaults(database: TestDatabase) {
-  let armed: { fault: Fault; countdown: number } | undefined;
+  let armed: { fault: Fault; countdown: number; among: RegExp } | undefined;
   let met: string | undefined;
 
   async function pass<Result>(sql: string, way: Way<Result>): Promise<Result> {
     // For a question it makes no difference in which way it goes unanswered.
     const passes = armed?.fault !== "refused" && /^\s*select/i.test(sql);
-    if (!armed || passes || --armed.countdown > 0) return way.send();
+    if (!armed?.among.test(sql) || passes || --armed.countdown > 0) return way.send();
     const { fault } = armed;
     armed = undefined;
     met = sql;
@@ -54,9 +54,12 @@ export function injectFaults(database: TestDatabase) {
       ? ["refused", "answer lost"]
       : ["refused", "not sent", "answer lost"]) satisfies Fault[] as Fault[],
 
-    /** Runs something while the n-th statement fails; answers which one did, if there were so many. */
-    async during<T>(fault: Fault, n: number, run: () => Promise<T>) {
-      armed = { fault, countdown: n };
+    /**
+     * Runs something while the n-th statement fails, of all or of those that match; answers which
+     * one did, if there were so many.
+     */
+    async during<T>(fault: Fault, n: number, run: () => Promise<T>, among = /(?:)/) {
+      armed = { fault, countdown: n, among };
       met = undefined;
       const result = await run();
       armed = undefined;

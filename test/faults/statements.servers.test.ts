@@ -331,10 +331,11 @@ describe.runIf(servers.asked).each(servers.kinds)("on %s", (kind) => {
       const answers: Record<string, number> = {};
       for (let n = 1; ; n++) {
         const { run } = await prepare();
-        const { result, statement } = await opened.faults.during("refused", n, run);
+        // Only these: what comes before is not tried again, and what is cached for a while would
+        // shift the count.
+        const { result, statement } = await opened.faults.during("refused", n, run, writes);
         if (!statement) break;
-        // Whatever comes before is not tried again.
-        if (writes.test(statement)) answers[`${n}, ${statement}`] = result.status;
+        answers[`${n}, ${statement}`] = result.status;
       }
       expect(Object.keys(answers).length).toBeGreaterThanOrEqual(least);
       expect([...new Set(Object.values(answers))]).toEqual([200]);
