@@ -13,6 +13,19 @@ export const SIGN_UP_PATH = "/sign-up/email";
 export const namesAddress = (path = "") =>
   path === SIGN_UP_PATH || /change-email|email-change/.test(path);
 
+/** Where somebody signs in, or asks for a link or a code to sign in with, and does nothing else. */
+export const isSignIn = (path = "") =>
+  /^\/sign-(in|up)\//.test(path) || ALSO_SIGN_IN.includes(path);
+
+const ALSO_SIGN_IN = [
+  "/magic-link/verify",
+  "/one-tap/callback",
+  "/siwe/verify",
+  "/passkey/verify-authentication",
+  "/phone-number/verify",
+  "/email-otp/send-verification-otp",
+];
+
 export const VERIFY_EMAIL = "/verify-email";
 
 /** Endpoints of this plugin that manage tenants or stand for one of better-auth's. */

@@ -107,6 +107,7 @@ const NEVER_SHARED: Readonly<Record<string, { models?: string[]; because: string
   sso: { because: SIGNS_IN },
   scim: { because: SIGNS_IN },
   stripe: { models: ["subscription"], because: "would outlive the tenant" },
+  siwe: { because: "would lock the owner of a wallet out of every other tenant" },
 };
 
 function neverShared(ctx: AuthContext, plugin: BetterAuthPlugin) {

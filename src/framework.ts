@@ -22,6 +22,8 @@ export type AfterHook = NonNullable<Hooks["after"]>[number];
 /** The plugin's own hooks, by when they run. */
 export interface OwnHooks {
   before: BeforeHook[];
+  /** When everything that could name the tenant has done so. */
+  afterNaming: BeforeHook[];
   afterEndpoint: AfterHook[];
   afterPlugins: AfterHook[];
 }
@@ -92,6 +94,10 @@ export function errorRedirect(context: AuthContext, error: string, errorURL?: st
   const fallback = context.options.onAPIError?.errorURL ?? `${context.baseURL}/error`;
   return redirect(appendQueryParams(errorURL ?? fallback, new URLSearchParams({ error })));
 }
+
+/** What a caller has sent, where nobody has checked it yet: what is no text is none. */
+export const textOf = (sent: unknown) =>
+  typeof sent === "string" || typeof sent === "number" ? String(sent) : "";
 
 /** Drizzle wraps the driver's error into one whose message has all the values in it. */
 export function rootCause(error: unknown): DatabaseError {

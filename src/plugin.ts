@@ -5,8 +5,9 @@ import { openSealedToken, sealRedirectedToken } from "./border/links";
 import { isStandIn, PLUGIN_ID } from "./constants";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { lazy, silentHook } from "./framework";
-import { enterNamedTenant } from "./naming/enter";
+import { askPolicy, enterNamedTenant } from "./naming/enter";
 import { requireTenantId } from "./naming/request";
+import { keepSharedTokens } from "./oauth/shared-tokens";
 import { resolveOptions, type TenantAuthOptions } from "./options";
 import {
   checkOAuthConfigEndpoint,
@@ -61,8 +62,9 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
   const schema = storedSchema(options);
   const hooks = {
     before: [enterNamedTenant(options), openSealedToken(requireTenantId)],
+    afterNaming: [askPolicy],
     // What better-auth has done to the cookies is looked at first, what plugins have done last.
-    afterEndpoint: [closeEndpoint, keepCookiesOfElsewhere],
+    afterEndpoint: [closeEndpoint, keepCookiesOfElsewhere, keepSharedTokens],
     afterPlugins: [answerWithSession, keepCookiesOfElsewhere, sealRedirectedToken, answerInside],
   };
   return {

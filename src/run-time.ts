@@ -17,7 +17,7 @@ import { cameTo } from "./scope/endpoint";
 export function pluginsAtRunTime(
   { plugins = [], hooks }: BetterAuthOptions,
   schema: BetterAuthPluginDBSchema,
-  { before, afterEndpoint, afterPlugins }: OwnHooks,
+  { before, afterNaming, afterEndpoint, afterPlugins }: OwnHooks,
 ): BetterAuthPlugin[] {
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
   const always = (handler: BeforeHook["handler"] | undefined) =>
@@ -31,7 +31,7 @@ export function pluginsAtRunTime(
   return [
     {
       id: `${PLUGIN_ID}-first`,
-      hooks: { before, after: afterEndpoint },
+      hooks: { before: [...before, ...afterNaming], after: afterEndpoint },
       onRequest: goOnAtEndpoint,
     },
     {

@@ -2,7 +2,15 @@ import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-au
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
 import { confineAdapter } from "./border/adapter";
-import { type Border, borderOf, isConfined, isMySQL, rawAdapter, setBorder } from "./border/border";
+import {
+  type Border,
+  borderOf,
+  isConfined,
+  isMySQL,
+  rawAdapter,
+  refusals,
+  setBorder,
+} from "./border/border";
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
@@ -17,7 +25,14 @@ import { settledScope } from "./scope/endpoint";
 import { instanceOf, markInstance, noteCallers } from "./scope/instance";
 import { prepareScopes } from "./scope/scope";
 import type { policyOf as PolicyFactory } from "./tenants/enforce";
-import { openSince, recentlySeen, wasDeleted } from "./tenants/find";
+import {
+  couldBeId,
+  hasNumericIds,
+  isText,
+  openSince,
+  recentlySeen,
+  wasDeleted,
+} from "./tenants/find";
 
 /**
  * What the plugin does when better-auth starts, and the one place that changes better-auth's
@@ -150,9 +165,6 @@ type Endpoints = NonNullable<BetterAuthPlugin["endpoints"]>;
 /** Endpoints of ours beside which a plugin of some instance has its own sign-in. */
 const withOwnSignIn = new WeakSet<Endpoints>();
 
-/** Loaded when they are needed, which is hardly ever. */
-const refusals = () => import("./border/refusals");
-
 function createBorder(
   ctx: AuthContext,
   options: ResolvedOptions,
@@ -178,6 +190,8 @@ function createBorder(
       if (!options.keepEmailGloballyUnique) return;
       await (await refusals()).refuseEmailTakenElsewhere(ctx, ...call);
     },
+    // Users may be from before the application has changed how ids are made.
+    couldBeId: (id: string) => (hasNumericIds(ctx) ? couldBeId(ctx, id) : isText(id)),
     onRefused: async (error: unknown) => (await refusals()).explainRefusal(ctx, error),
     readSession: (...call) => readSession(border, ...call),
     policy: policyOf(ctx, options, () => border),

@@ -4,7 +4,7 @@ import { scim } from "@better-auth/scim";
 import { sso } from "@better-auth/sso";
 import { BetterAuthError, type BetterAuthPlugin } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
-import { jwt, organization, twoFactor, username } from "better-auth/plugins";
+import { jwt, organization, siwe, twoFactor, username } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type TenantAuthOptions, tenantAuth } from "../src/index";
 import { createDatabase, databases } from "./support/database";
@@ -84,10 +84,16 @@ describe("R11: models of other plugins", () => {
 
   const credentialHashSecret = "x".repeat(32);
   const SCIM = scim({ connections: [], managedConnections: { credentialHashSecret } });
+  const SIWE = siwe({
+    domain: "app.example",
+    getNonce: async () => "nonce",
+    verifyMessage: async () => true,
+  });
   it.each<[string, BetterAuthPlugin, ...models: string[]]>([
     ["sso", sso(), "ssoProvider"],
     ["stripe", unknownPlugin("stripe", "user", "subscription"), "subscription"],
     ["scim", SCIM, ...Object.keys(SCIM.schema)],
+    ["siwe", SIWE, "walletAddress"],
   ])("%s has to be scoped, and is never shared", async (_, plugin, ...models) => {
     const { message: __, ...said } = await refusal({ plugins: [plugin] });
     expect(said).toEqual({ scopedModels: models });

@@ -31,6 +31,8 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { WAYS } from "../src/border/ways";
 import { tenantAuth } from "../src/index";
 import { DEFAULT_SECRET } from "../src/oauth/log-lines";
+import { build } from "../src/oauth/provider";
+import { BY_ID_TOKEN } from "../src/oauth/shared-clients";
 import { ADMIN_ENDPOINTS } from "../src/scope/endpoint";
 import { createSamlProvider } from "../src/testing/saml";
 import { oidc, samlRegistration } from "./enterprise/world";
@@ -38,6 +40,7 @@ import type { Browser } from "./support/browser";
 import { createDatabase } from "./support/database";
 import { startIdentityProvider } from "./support/identity-provider";
 import { createInstance, createPlainInstance, PASSWORD } from "./support/instance";
+import { fakeNetwork, signToken } from "./support/providers";
 import { mapStorage } from "./support/stores";
 
 /*
@@ -459,6 +462,17 @@ it("a second factor is asked for after a password or a phone number", () => {
   const [hook] = twoFactor().hooks.after;
   const asks = Object.keys(WAYS).filter((path) => hook?.matcher({ path } as never));
   expect(asks.map((path) => WAYS[path])).toEqual(["password", "password", "phone"]);
+});
+
+it.each(BY_ID_TOKEN)("who somebody is, %s reads from an id token alone", async (id) => {
+  // Whatever the access token says that is sent along.
+  fakeNetwork(() => Response.json({ sub: "alice", oid: "alice", email: "alice@example.com" }));
+  const region = { domain: "https://x.example", region: "eu", userPoolId: "pool" };
+  const provider = build(id, { clientId: "id", clientSecret: "secret", ...region } as never);
+  const idToken = signToken({ sub: "mallory", oid: "mallory", email: "mallory@example.com" });
+  const found = await provider.getUserInfo({ idToken, accessToken: "of-alice" });
+  expect(found?.user.email).toBe("mallory@example.com");
+  expect(JSON.stringify(found?.data)).not.toContain("alice");
 });
 
 it("better-auth's secret of last resort is the one that we know", async () => {

@@ -3,6 +3,7 @@ import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { namesAddress, SIGN_UP_PATH } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { textOf } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { adminTarget, currentEndpoint, type Endpoint } from "../scope/endpoint";
 import { notes, type Settled } from "../scope/scope";
@@ -36,7 +37,7 @@ async function admitUser(
   endpoint: Endpoint | undefined = currentEndpoint(),
 ): Promise<Opening | undefined> {
   // better-auth's own check is not everywhere where users are made.
-  const { length } = String(endpoint?.body?.password ?? "");
+  const { length } = textOf(endpoint?.body?.password);
   if (length > 0 && length < (policy.password?.minLength ?? 0)) {
     throw APIError.from("BAD_REQUEST", BASE_ERROR_CODES.PASSWORD_TOO_SHORT);
   }
@@ -91,10 +92,13 @@ export async function admitAddress(
  * where the user is made as well.
  */
 export async function refuseEarly(policy: TenantPolicy, endpoint: Endpoint): Promise<void> {
-  if (isTrusted()) return;
   const way = startedWay(endpoint);
-  if (way && !allows(policy, way)) throw refused("SIGN_IN_METHOD_NOT_ALLOWED");
-  if (!namesAddress(endpoint.path)) return;
+  const isOwnCode = isTrusted();
+  const makesUser = isOwnCode && endpoint.path === SIGN_UP_PATH;
+  if (way && !makesUser && !allows(policy, way)) {
+    throw toldToPage(endpoint, refused("SIGN_IN_METHOD_NOT_ALLOWED"));
+  }
+  if (isOwnCode || !namesAddress(endpoint.path)) return;
   const { email, newEmail } = endpoint.body ?? {};
   if (endpoint.path !== SIGN_UP_PATH) {
     const isRefused = policy.emailDomains && !isAddressOf(policy.emailDomains, newEmail);

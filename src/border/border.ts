@@ -3,6 +3,7 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { lazy } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { PLATFORM } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
@@ -38,6 +39,8 @@ export interface Border {
   beforeEmail(adapter: DBTransactionAdapter, scope: Settled, email: string): Promise<void>;
   /** What to say of a row that the database refuses. */
   onRefused(error: unknown): Promise<unknown>;
+  /** Whether somebody may have this id: some columns answer anything else with an error. */
+  couldBeId(id: string): boolean;
   /** What the policy of a tenant decides, and who keeps its last administrator. */
   policy: PolicyOf;
   /** What there is to ask where tenants have identity providers of their own. */
@@ -248,6 +251,12 @@ export function rememberUser(user: Row): void {
   notes().knownUsers.set(String(id), { tenantId, email, emailVerified });
 }
 
+/** A column that the application has given a type refuses what is none: nobody has such an id. */
+export const orNobody = async (error: unknown) => (await refusals()).orNobody(error);
+
+/** Loaded by the first value that a database refuses. */
+export const refusals = lazy(() => import("./refusals"));
+
 /** Whether the tenant was deleted on the way, and perhaps its number given to another one. */
 async function isAnother(border: Border, adapter: DBTransactionAdapter, tenantId: string) {
   if (border.wasDeleted(tenantId)) return true;
@@ -272,10 +281,9 @@ export async function vouchForUser(
   if (userId === undefined || userId === null) return scope.tenantId;
   const known = notes().knownUsers.get(String(userId))?.tenantId;
   if (known !== undefined && (scope.reach === "all" || known === scope.tenantId)) return known;
-  const user = await adapter.findOne<Row>({
-    model: "user",
-    where: [{ field: "id", value: String(userId) }, ...tenantClause(scope)],
-  });
+  const where = [{ field: "id", value: String(userId) }, ...tenantClause(scope)];
+  const isId = border.couldBeId(String(userId));
+  const user = isId ? await adapter.findOne<Row>({ model: "user", where }).catch(orNobody) : null;
   if (!user) throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.USER_NOT_IN_TENANT);
   rememberUser(user);
   return user.tenantId ?? null;

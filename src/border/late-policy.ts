@@ -1,4 +1,5 @@
 import type { AuthContext, BetterAuthOptions } from "better-auth";
+import { textOf } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
@@ -14,9 +15,14 @@ import { makeUpUser } from "./made-up-user";
 export const DOMAIN =
   /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/i;
 
-/** Whether an address is of one of the domains: of the domain itself, and of none below it. */
+/**
+ * Whether an address is of one of the domains: of the domain itself, and of none below it. What
+ * others could read in another way is of none: an identity provider may say anything.
+ */
 export const isAddressOf = (domains: readonly string[], email: unknown): boolean =>
-  domains.includes(String(email).toLowerCase().split("@").at(-1) ?? "");
+  domains.includes(PLAIN_ADDRESS.exec(textOf(email).toLowerCase())?.[1] ?? "");
+
+const PLAIN_ADDRESS = /^[^@\s\p{Cc}]+@([^@\s\p{Cc}]+)$/u;
 
 /** Why a policy admits nobody with this address, invited or not; undefined where it does. */
 export function refusalOf(policy: TenantPolicy | null | undefined, email: unknown) {
@@ -39,7 +45,7 @@ export function requiresVerification(policy: TenantPolicy | null | undefined): b
 function isProven(): boolean {
   const { provenEmail } = notes();
   if (provenEmail === undefined) return false;
-  return String(currentEndpoint()?.body?.email).toLowerCase() === provenEmail;
+  return textOf(currentEndpoint()?.body?.email).toLowerCase() === provenEmail;
 }
 
 /** A copy with getters in the place of properties. Whoever writes to one gets a plain one again. */

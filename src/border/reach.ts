@@ -1,6 +1,7 @@
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { textOf } from "../framework";
 import {
   adminPlugin,
   adminTarget,
@@ -58,7 +59,7 @@ async function endsOwnSessions(
   { userId }: SessionRow,
   adapter: DBTransactionAdapter,
 ): Promise<boolean> {
-  if (path === "/admin/revoke-user-sessions") return String(body?.userId) === String(userId);
+  if (path === "/admin/revoke-user-sessions") return textOf(body?.userId) === String(userId);
   if (path !== "/admin/revoke-user-session" || typeof body?.sessionToken !== "string") return false;
   return (await border.readSession(body.sessionToken, adapter))?.userId === userId;
 }

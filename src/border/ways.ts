@@ -1,3 +1,4 @@
+import { isSignIn } from "../constants";
 import type { SignInMethod, TenantPolicy } from "../policy";
 import { adminPlugin, type Endpoint } from "../scope/endpoint";
 import { OF_KEY } from "./border";
@@ -74,14 +75,20 @@ const STARTS: Readonly<Record<string, Way>> = {
   "/sign-in/sso": "sso",
   "/email-otp/send-verification-otp": ({ body }) =>
     body?.type === "sign-in" ? "email-otp" : undefined,
+  "/phone-number/verify": ({ body }) =>
+    body?.updatePhoneNumber || body?.disableSession ? undefined : "phone",
 };
 
-/** The way in that an endpoint starts or is, if it is there for nothing else. */
+/**
+ * The way in that an endpoint starts or is, if it is there for nothing else. A session would be
+ * refused as well, but too late: whoever proves an address for the first time, by a link or a code,
+ * loses the password of before.
+ */
 export function startedWay(endpoint: Endpoint): SignInMethod | undefined {
   const { path = "" } = endpoint;
   const start = Object.hasOwn(STARTS, path) ? STARTS[path] : undefined;
   if (typeof start === "function") return start(endpoint);
-  const way = start ?? (path.startsWith("/sign-") ? wayOf(endpoint) : undefined);
+  const way = start ?? (isSignIn(path) ? wayOf(endpoint) : undefined);
   return way === CONTINUES ? undefined : way;
 }
 

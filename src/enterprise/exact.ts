@@ -55,12 +55,16 @@ export function assertPlainId({ ctx }: Border, { providerId }: Row): void {
   });
 }
 
-/** The ids of the application's own providers, in `defaultSSO`. */
-export function sharedProviders({ options: { plugins } }: Border["ctx"]): string[] {
+/** The application's own providers. */
+export function defaultProviders({ options: { plugins } }: Border["ctx"]) {
   const options = plugins?.find(({ id }) => id === "sso")?.options;
   const { defaultSSO = [] } = (options ?? {}) as { defaultSSO?: { providerId: string }[] };
-  return defaultSSO.map(({ providerId }) => providerId);
+  return defaultSSO;
 }
+
+/** The ids of these. */
+export const sharedProviders = (ctx: Border["ctx"]): string[] =>
+  defaultProviders(ctx).map(({ providerId }) => providerId);
 
 /** Whether better-auth marks, by this value, a SAML assertion of one of these as seen. */
 export function isSharedMark(ctx: Border["ctx"], value: unknown): boolean {

@@ -5,7 +5,7 @@ import { isSharedMark } from "./exact";
 import { enterByProvider } from "./naming";
 import { barDeactivated, followAdministrator, followDirectory } from "./scim";
 import { SCIM_USER } from "./scim-rows";
-import { askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
+import { askForGivenHosts, askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
 import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
 import { guardProviders, offeredProviders, SSO_PROVIDER, usableProviders } from "./sso-rows";
 import { labelStartedFlow, nameStartedFlow, refuseSharedCallback } from "./sso-state";
@@ -44,6 +44,7 @@ export function confineEnterprise(
       requireSSOManager(border, options),
       requireSecretForNewAddress,
       askForWrittenHosts(options),
+      askForGivenHosts(options),
     ],
     afterPlugins: [
       ...hooks.afterPlugins,

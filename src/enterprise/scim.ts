@@ -4,6 +4,8 @@ import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { keepAdmin } from "../border/administrators";
 import { type Border, belowBorder, isOfTransaction, OF_KEY, type Row } from "../border/border";
+import type { Call } from "../border/keep-admin";
+import { wayOf } from "../border/ways";
 import { type AfterHook, boundedMap } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { keeperOf } from "../scope/instance";
@@ -25,12 +27,22 @@ const deactivated = () =>
  */
 export function barDeactivated(border: Border): void {
   const { policy, openSince } = border;
-  const { admitRow } = policy;
+  const { admitRow, guard } = policy;
   policy.admitRow = async (model, scope, row, adapter) => {
     if (model === "session" && scope.tenantId) {
       if (await isDeactivated(adapter, scope.tenantId, row.userId)) throw deactivated();
     }
     return admitRow(model, scope, row, adapter);
+  };
+  policy.guard = (name, call: Call, run, raw, transaction) => {
+    const userId = changedBySignIn(border, name, call);
+    const go = () => guard(name, call as never, run, raw, transaction);
+    const tenantId = getTenantId();
+    if (userId === undefined || tenantId === null) return go();
+    return lookNow(border, tenantId, String(userId), transaction).then((isBarred) => {
+      if (isBarred) throw deactivated();
+      return go() ?? run(call as never);
+    });
   };
   border.secondLook = async ({ tenantId, userId }) => {
     const isBarred = tenantId && isDeactivated(await belowBorder(border), tenantId, userId);
@@ -44,6 +56,23 @@ export function barDeactivated(border: Border): void {
     const isBarred = await look(border, tenantId, String(userId), adapter);
     return isBarred ? undefined : openSince(session, adapter);
   };
+}
+
+/**
+ * Whose accounts or address a sign-in is about to change. Whoever proves an address for the first
+ * time loses the password that was set before, and only then gets a session, or none.
+ */
+function changedBySignIn(
+  { confinedModel }: Border,
+  name: string,
+  { model, where, update }: Call,
+): unknown {
+  const isAccount = name === "delete" && confinedModel(model) === "account";
+  const isAddress = update?.emailVerified && confinedModel(model) === "user";
+  // Nearly all calls are about something else.
+  if ((!isAccount && !isAddress) || !wayOf(currentEndpoint())) return undefined;
+  const id = where?.find(({ field }) => field === "id")?.value;
+  return isAccount ? notes().accounts?.find((account) => account.id === id)?.userId : id;
 }
 
 const KEPT_MS = 10_000;

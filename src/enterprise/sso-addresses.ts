@@ -1,9 +1,10 @@
 import type { HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import type { Border, Row } from "../border/border";
-import { type BeforeHook, lazy } from "../framework";
+import { type BeforeHook, lazy, textOf } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
+import { defaultProviders } from "./exact";
 import { isForDomain } from "./sso-domains";
 
 /*
@@ -48,7 +49,7 @@ export function providersInUse(found: unknown): unknown {
   const { path, body } = currentEndpoint() ?? {};
   if (path !== "/sign-in/sso") return [];
   const { domain, email } = (body ?? {}) as { domain?: unknown; email?: unknown };
-  const asked = String(domain || String(email).split("@")[1]);
+  const asked = textOf(domain) || (textOf(email).split("@")[1] ?? "");
   return found.filter((row: Row) => isForDomain(row.domain, asked));
 }
 
@@ -71,6 +72,23 @@ export const askForWrittenHosts = (options: ResolvedOptions): BeforeHook => ({
   }),
 });
 
+/**
+ * And for what better-auth reads from nowhere else: the application's own providers, where a flow
+ * starts or comes back, and the page to go to after a sign-out at a provider.
+ */
+export const askForGivenHosts = (options: ResolvedOptions): BeforeHook => ({
+  matcher: ({ path }) =>
+    options.resolveTenantId !== undefined && /^\/(sign-in\/sso$|sso\/)/.test(path ?? ""),
+
+  handler: createAuthMiddleware(async (given) => {
+    const ctx = given as HookEndpointContext;
+    const { askForHosts } = await addresses();
+    await askForHosts(ctx, options, defaultProviders(ctx.context), "what is stored");
+    const relayed = [ctx.query?.RelayState, ctx.body?.RelayState];
+    await askForHosts(ctx, options, relayed, "the caller");
+  }),
+});
+
 const TIMEOUT = 10_000;
 
 /**
@@ -85,9 +103,9 @@ async function discoveryDocument({ path, body, context }: HookEndpointContext): 
   };
   if (path !== "/sso/register" || !oidcConfig || oidcConfig.skipDiscovery) return undefined;
   const { discoveryEndpoint } = oidcConfig;
-  const address = String(
-    discoveryEndpoint || `${String(issuer).replace(/\/$/, "")}/.well-known/openid-configuration`,
-  );
+  const address =
+    textOf(discoveryEndpoint) ||
+    `${textOf(issuer).replace(/\/$/, "")}/.well-known/openid-configuration`;
   if (!/^https?:/.test(address) || !context.isTrustedOrigin(address)) return undefined;
   try {
     const signal = AbortSignal.timeout(TIMEOUT);

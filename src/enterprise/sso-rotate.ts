@@ -1,7 +1,7 @@
 import { APIError } from "better-auth/api";
 import type { Border, Rotated, Row } from "../border/border";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { rowsOf } from "../oauth/config-store";
+import { rowsOf } from "../oauth/rotate";
 import { SSO_PROVIDER } from "./sso-rows";
 import { decryptConfigs, encryptConfigs, isUpToDate } from "./sso-secrets";
 

@@ -3,6 +3,7 @@ import { APIError } from "better-auth/api";
 import type { Where } from "better-auth/types";
 import { type Border, belowBorder, type Row } from "../border/border";
 import { PLATFORM } from "../schema";
+import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes } from "../scope/scope";
 import { assertPlainId, exactly, findsNothing, sharedProviders } from "./exact";
 import { asKey, keepLastAdmin, noteDirectoryUser } from "./scim";
@@ -48,6 +49,8 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
       noteDirectoryUser(name, found);
       return found;
     }
+    const organizers = asOrganizers(name, call);
+    if (organizers) return name === "findMany" ? organizers : organizers[0];
     if (!isProvider(call.model)) {
       const found = await run(call);
       if (barsKeys && border.confinedModel(call.model) === "apikey") {
@@ -114,6 +117,24 @@ async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
   // belongs to the tenant, and this is somebody who may manage that.
   return managing ? { ...row, userId: managing.userId } : row;
 }
+
+/**
+ * A provider may be for an organization, and better-auth lets only administrators of that one see
+ * and change it. Who manages those of the tenant manages these as well, also when the organization
+ * is gone. To register one, somebody has to be one of them.
+ */
+function asOrganizers(name: string, { model, where = [] }: Call): Row[] | undefined {
+  const { userId } = notes().managing ?? {};
+  if (model !== "member" || userId === undefined || !name.startsWith("find")) return undefined;
+  const [person, organization, ...others] = where;
+  const isQuestion = String(person?.value) === userId && organization?.field === "organizationId";
+  if (!isQuestion || others.length || currentEndpoint()?.path === REGISTER) return undefined;
+  return [organization.value]
+    .flat()
+    .map((organizationId) => ({ organizationId, userId, role: "admin" }));
+}
+
+const REGISTER = "/sso/register";
 
 /** The answer to a registration has everything in it that was stored, so secrets stop here. */
 async function create(border: Border, call: Call, run: Run): Promise<Row> {

@@ -2,7 +2,7 @@ import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
 import { APIError, signUpEmail } from "better-auth/api";
 import { refusalOf } from "../border/late-policy";
 import { SIGN_UP_PATH } from "../constants";
-import type { Answer } from "../framework";
+import { type Answer, textOf } from "../framework";
 import { runMiddlewares } from "../naming/middlewares";
 import { namedTenantId, requireTenantId } from "../naming/request";
 import { runEndpoint, type SignUpAnswer, signInMethodsEndpoint } from "../routes/sign-in";
@@ -77,7 +77,7 @@ const signUp = signUpEmail();
 export async function acceptInvitation(ctx: GenericEndpointContext): Promise<Answer<SignUpAnswer>> {
   const { token, tenantId: _, email, ...body } = (ctx.body ?? {}) as Record<string, unknown>;
   const invitation = await open(ctx, token);
-  if (email !== undefined && String(email).toLowerCase() !== invitation.email) {
+  if (email !== undefined && textOf(email).toLowerCase() !== invitation.email) {
     throw APIError.from("FORBIDDEN", TENANT_INVITATION_ERROR_CODES.INVITATION_EMAIL_MISMATCH);
   }
   const headers = new Headers(ctx.headers ?? ctx.request?.headers);

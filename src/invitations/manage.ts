@@ -172,7 +172,9 @@ async function findInviter(
     context.internalAdapter.findUserById(userId),
   );
   if (!user) throw APIError.from("UNAUTHORIZED", TENANT_AUTH_ERROR_CODES.UNAUTHORIZED);
-  const { name, email, role } = user as typeof user & { role?: string | null };
+  const { name: given, email, role } = user as typeof user & { role?: string | null };
+  // It goes into the headers of mails.
+  const name = given.replace(/\p{Cc}+/gu, " ");
   return { id: userId, name, email, tenantId, role: role ?? null };
 }
 

@@ -6,7 +6,7 @@ import { borderOf, type Row } from "../border/border";
 import type { Opener } from "../border/trusted";
 import { SIGN_UP_PATH } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { type BeforeHook, silentHook } from "../framework";
+import { type BeforeHook, silentHook, textOf } from "../framework";
 import type { Endpoint } from "../scope/endpoint";
 import { getTenantId, notes } from "../scope/scope";
 import { settle } from "../scope/settle";
@@ -47,7 +47,7 @@ export const findOpening: Opener = async (ctx, user, counts) => {
 };
 
 function assertSameAddress({ email }: StoredInvitation, given: unknown): void {
-  if (String(given).toLowerCase() === email) return;
+  if (textOf(given).toLowerCase() === email) return;
   throw APIError.from("FORBIDDEN", TENANT_INVITATION_ERROR_CODES.INVITATION_EMAIL_MISMATCH);
 }
 

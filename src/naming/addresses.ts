@@ -5,10 +5,12 @@ import { borderOf } from "../border/border";
 import { CALLBACK_PATH, isOwnPath, isStandIn } from "../constants";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
-import { getTenantId, notes, runAsResolver } from "../scope/scope";
+import { commonScope, getTenantId, notes, runAsResolver } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { hostOf, ownHost } from "./by-host";
+import { type Address, addressesIn, originOf, PAGE, parse, popupOrigin } from "./carried";
 import { claimedTenantId, resolvedTenantId, tenantOfAnswer } from "./request";
+import { oauthState } from "./stand-ins";
 
 /*
  * R9: an address belongs to a tenant. A host that the resolver gives to one tenant is not trusted
@@ -21,7 +23,7 @@ export async function refuseForeignAddresses(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
 ): Promise<void> {
-  const own = ownHost(ctx, options.resolveTenantId);
+  const own = namingHost(ctx, options);
   const base = baseOf(ctx);
   const { origin, written, asked, popup } = isSwitchedOff(ctx.context) ? NOTHING : carriedBy(ctx);
   const sent = [...base, ...origin, ...written];
@@ -33,7 +35,8 @@ export async function refuseForeignAddresses(
   if (border) await settle(border.readSession);
   if (popup && isForeign(popup.url)) ctx.headers?.set("cookie", popup.otherCookies);
   // Management runs in no tenant, and may be at the host of one.
-  const here = await resolvedTenantId(ctx, options);
+  const isAnywhere = getTenantId() === null && ctx.path !== CALLBACK_PATH;
+  const here = isAnywhere ? await resolvedTenantId(ctx, options) : undefined;
   const isWritten = (url: URL) => written.some((address) => address.url === url);
   for (const { url, error } of sent) {
     const owner = notes().hosts.get(url.host);
@@ -42,12 +45,24 @@ export async function refuseForeignAddresses(
     // The application's resolver may not know what to say of an address without a request.
     const isOwn = url.host === hostOf(ctx) || base.some((address) => address.url === url);
     if (!owner && isOwn) continue;
-    ctx.context.logger.error(
-      `${url.origin} belongs to ${owner ? `tenant ${owner}` : "another tenant"} and is not trusted ${placeOf(getTenantId())}`,
-    );
+    const whose = owner ? `tenant ${owner}` : "another tenant";
+    const place = getTenantId() === null ? "on the platform" : `in tenant ${getTenantId()}`;
+    ctx.context.logger.error(`${url.origin} belongs to ${whose} and is not trusted ${place}`);
+    // Somebody's browser comes there, and is to see a page.
+    if (ctx.path === CALLBACK_PATH) return (await oauthState()).refuseState(ctx);
     throw APIError.from("FORBIDDEN", error);
   }
 }
+
+/**
+ * The host that says where a request belongs. Inside of `runInTenant` that is said already, and a
+ * provider's callback goes by its state: at the host of another tenant, whoever reads along there
+ * would have the code.
+ */
+const namingHost = (ctx: HookEndpointContext, { resolveTenantId }: ResolvedOptions) =>
+  commonScope().kind === "settled" || ctx.path === CALLBACK_PATH
+    ? undefined
+    : ownHost(ctx, resolveTenantId);
 
 const NOTHING = { origin: [], written: [], asked: [], popup: undefined };
 
@@ -128,7 +143,7 @@ export async function leadsElsewhere(
 /** better-auth's own check, with R9 in it: for addresses that an endpoint looks at itself. */
 export function trustOwnAddresses(
   ctx: AuthContext,
-  { resolveTenantId }: ResolvedOptions,
+  options: ResolvedOptions,
 ): AuthContext["isTrustedOrigin"] {
   const isTrusted = ctx.isTrustedOrigin;
   return function isTrustedOrigin(this: AuthContext, address, settings) {
@@ -138,11 +153,13 @@ export function trustOwnAddresses(
     const url = parse(address);
     const endpoint = currentEndpoint();
     if (!url || !endpoint || isSwitchedOff(this)) return true;
-    const own = [ownHost(endpoint, resolveTenantId), parse(this.baseURL)?.host];
+    const own = [namingHost(endpoint, options), parse(this.baseURL)?.host];
     if (own.includes(url.host)) return true;
     if (url.host === hostOf(endpoint) && !notes().hosts.get(url.host)) return true;
-    // Nobody has asked the resolver about this one, and here is no time to.
-    return notes().hosts.has(url.host) && !isForeign(url);
+    if (notes().hosts.has(url.host)) return !isForeign(url);
+    // Nobody has asked the resolver about this one, and here is no time to. The application has
+    // said of some that they are an identity provider's.
+    return !settings && options.trustedProviderHosts.includes(url.host);
   };
 }
 
@@ -172,93 +189,6 @@ async function isTargets(ctx: HookEndpointContext, options: ResolvedOptions, { h
 const isSwitchedOff = ({ options: { advanced } }: AuthContext) =>
   advanced?.disableOriginCheck === true;
 
-type Address = { url: URL; error: { code: string; message: string } };
-
-/** Where a request that changes something comes from. A GET is a link, which anybody may follow. */
-function originOf({ request, context, path }: HookEndpointContext): Address[] {
-  if (!request || request.method === "GET" || context.options.advanced?.disableCSRFCheck) return [];
-  // What identity providers make a browser post comes from wherever they are.
-  const { skipOriginCheck } = context;
-  const isFromAnywhere = (skipped: string) => path?.startsWith(skipped.replace(/\/*$/, "/"));
-  if (Array.isArray(skipOriginCheck) && skipOriginCheck.some(isFromAnywhere)) return [];
-  const url = parse(request.headers.get("origin") || request.headers.get("referer"));
-  return url ? [{ url, error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
-}
-
-/**
- * A popup's opener is in a cookie of its own, which may come from a flow at another tenant's host:
- * the session that the callback makes would be posted to it. Returns it, and the other cookies.
- */
-function popupOrigin({ headers, context }: HookEndpointContext) {
-  const { name } = context.createAuthCookie("oauth_popup");
-  const cookies = headers?.get("cookie")?.split(/;\s*/) ?? [];
-  const marker = cookies.find((cookie) => cookie.startsWith(`${name}=`));
-  const url = parse(originIn(marker));
-  // A browser may send several of one name.
-  const otherCookies = cookies.filter((cookie) => !cookie.startsWith(`${name}=`)).join("; ");
-  return url && { url, otherCookies };
-}
-
-/** The text in front of a signed cookie's signature is JSON. Who cannot read it posts nothing. */
-function originIn(cookie = ""): unknown {
-  try {
-    const text = decodeURIComponent(cookie);
-    return JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1)).popupOrigin;
-  } catch {
-    return undefined;
-  }
-}
-
-const ERRORS: Record<string, Address["error"]> = {
-  callbackURL: BASE_ERROR_CODES.INVALID_CALLBACK_URL,
-  redirectTo: BASE_ERROR_CODES.INVALID_REDIRECT_URL,
-  errorCallbackURL: BASE_ERROR_CODES.INVALID_ERROR_CALLBACK_URL,
-  newUserCallbackURL: BASE_ERROR_CODES.INVALID_NEW_USER_CALLBACK_URL,
-};
-
-/** better-auth's names for addresses, and whatever else is named like one. */
-const NAMED_LIKE_ADDRESS = /(url|uri|origin|callback|redirect|redirectto)$/i;
-
-function addressesIn(input: unknown): Address[] {
-  if (typeof input !== "object" || input === null) return [];
-  return Object.entries(input).flatMap(([name, value]) => {
-    const url = NAMED_LIKE_ADDRESS.test(name) ? parse(value) : undefined;
-    return url ? [{ url, error: ERRORS[name] ?? BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
-  });
-}
-
-/** Pages at which an address may be followed. */
-const PAGE = "http://page.invalid";
-const PAGES = [PAGE, "https://page.invalid"];
-
-/**
- * Where a browser goes that follows an address from one of our pages, if that is another host. What
- * begins an address is the URL parser's to say, and not ours: it overlooks control characters,
- * takes backslashes for slashes, and "https:/host" is a host or a path, depending on the page.
- * Whatever the scheme is: "intent://host" leads a phone there as well.
- */
-function parse(address: unknown, depth = 0): URL | undefined {
-  if (typeof address !== "string") return undefined;
-  const url = PAGES.filter((page) => URL.canParse(address, page))
-    .map((page) => new URL(address, page))
-    .find(({ host }) => host !== "page.invalid");
-  // Without a host of its own, it may have an address for a path: "blob:https://host/x".
-  if (!url?.host) return url && depth < MOST_NESTED ? parse(url.pathname, depth + 1) : undefined;
-  const isWeb = /^(https?|wss?|ftp):$/.test(url.protocol);
-  const canonical = /^https?:$/.test(url.protocol) ? url.href : `http://${url.host}`;
-  if (!URL.canParse(canonical)) return undefined;
-  const site = new URL(canonical);
-  // A trailing dot names the same host.
-  site.hostname = site.hostname.replace(/\.$/, "");
-  return isWeb || DOMAIN.test(site.hostname) ? site : undefined;
-}
-
-/** "view-source:blob:https://host/x", and one more. Each costs a walk through the whole text. */
-const MOST_NESTED = 3;
-
-/** What apps have in place of a host is mostly a page ("myapp://callback") or a number ("exp://10.0.0.1"). */
-const DOMAIN = /\.[a-z][^.]*$/;
-
 /**
  * Who a host belongs to, by the resolver alone: the tenant's id, or null for nobody's. Where the
  * resolver does not know what to say, the host is somebody else's, whoever asks.
@@ -285,6 +215,3 @@ async function tenantOfHost(
 }
 
 const SOMEBODY_ELSE = "";
-
-const placeOf = (tenantId: string | null) =>
-  tenantId === null ? "on the platform" : `in tenant ${tenantId}`;

@@ -1,7 +1,14 @@
 import type { HookEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
-import { CALLBACK_PATH, isOwnPath, isStandIn, namesAddress, STANDS_FOR } from "../constants";
+import {
+  CALLBACK_PATH,
+  isOwnPath,
+  isSignIn,
+  isStandIn,
+  namesAddress,
+  STANDS_FOR,
+} from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { type BeforeHook, lazy, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
@@ -55,11 +62,6 @@ async function enterAndGuard(ctx: HookEndpointContext, options: ResolvedOptions)
   if (options.resolveTenantId) {
     await (await addresses()).refuseForeignAddresses(ctx, options);
   }
-  const border = borderOf(ctx.context);
-  // Its tenant may be that of the session that the request carries.
-  if (border && namesAddress(ctx.path)) await settle(border.readSession);
-  // What the policy refuses is refused before better-auth looks at anything.
-  if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
   // better-auth's own endpoint takes it for a field of the application's.
   if (standIn && ctx.body) delete ctx.body.tenantId;
   const { plugins } = ctx.context.options;
@@ -77,10 +79,25 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
     claimsTenant(ctx, options) ||
     standInOf(ctx) !== undefined ||
     isStandIn(ctx.path) ||
-    ctx.path === CALLBACK_PATH ||
-    namesAddress(ctx.path)
+    ctx.path === CALLBACK_PATH
   );
 }
+
+/**
+ * What the policy refuses is refused before better-auth looks at anything. The tenant may be that of
+ * the session that the request carries.
+ */
+export const askPolicy: BeforeHook = {
+  matcher: ({ path }) => namesAddress(path) || isSignIn(path),
+
+  handler: silentHook((ctx) =>
+    runAsOwn(ctx.context, async () => {
+      const border = borderOf(ctx.context);
+      if (border) await settle(border.readSession);
+      if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
+    }),
+  ),
+};
 
 const middlewares = lazy(() => import("./middlewares"));
 

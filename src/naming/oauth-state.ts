@@ -124,7 +124,7 @@ export async function enterByState(
 }
 
 /** better-auth refuses a state that it has not made, as it does everywhere, and its hooks see it. */
-function refuseState({ query }: HookEndpointContext): void {
+export function refuseState({ query }: HookEndpointContext): void {
   enter(settled(null));
   if (query) query.state = "-";
 }

@@ -1,14 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
-import {
-  makeSignature,
-  parseEnvelope,
-  symmetricDecrypt,
-  symmetricEncrypt,
-} from "better-auth/crypto";
-import type { DBTransactionAdapter } from "better-auth/types";
-import { borderOf, type Rotated } from "../border/border";
+import { makeSignature, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { rootCause } from "../framework";
 import { despiteDeadlocks } from "../tenants/sweep";
@@ -75,7 +68,7 @@ export interface StoredOAuthConfig extends Encrypted, OAuthConfigKey {
   updatedAt: Date;
 }
 
-const MODEL = "tenantOauthConfig";
+export const MODEL = "tenantOauthConfig";
 
 /** More than there are providers: the adapter stops at 100 rows on its own. */
 const ALL = 1000;
@@ -190,7 +183,7 @@ async function hasSecret(ctx: AuthContext, row: StoredOAuthConfig, clientSecret:
 }
 
 /** The error of a driver goes no further: drivers put whole rows into theirs. */
-async function withoutDriverErrors<T>(
+export async function withoutDriverErrors<T>(
   ctx: AuthContext,
   key: OAuthConfigKey,
   run: () => Promise<T>,
@@ -214,83 +207,10 @@ export async function removeOAuthConfig(ctx: AuthContext, tenantId: string, prov
   return (await adapter.deleteMany({ model: MODEL, where })) > 0;
 }
 
-const BATCH = 100;
-
-/** All rows of a table, a batch at a time, by their ids: rows that come and go shift no others. */
-export async function* rowsOf<Stored extends { id?: string }>(
-  adapter: Pick<DBTransactionAdapter, "findMany">,
-  model: string,
-): AsyncGenerator<Stored> {
-  let last: string | undefined;
-  for (;;) {
-    const rows: Stored[] = await adapter.findMany<Stored>({
-      model,
-      where: last === undefined ? [] : [{ field: "id", operator: "gt", value: last }],
-      sortBy: { field: "id", direction: "asc" },
-      limit: BATCH,
-    });
-    yield* rows;
-    if (rows.length < BATCH) return;
-    last = rows.at(-1)?.id;
-  }
-}
-
-/**
- * Encrypts everything anew that was not encrypted with the newest of the framework's secrets. What
- * somebody else writes in between is never undone, so this can be interrupted, and run twice or
- * side by side.
- */
-export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
-  const others = await borderOf(ctx)?.identityProviders?.rotateSecrets();
-  const touched = others ?? { rotated: 0, upToDate: 0, unreadable: 0 };
-  for await (const row of rowsOf<StoredOAuthConfig>(ctx.adapter, MODEL)) {
-    touched[await rotate(ctx, row)]++;
-  }
-  return touched;
-}
-
-async function rotate(ctx: AuthContext, row: StoredOAuthConfig) {
-  const adapter = await getCurrentAdapter(ctx.adapter);
-  let current: StoredOAuthConfig | null = row;
-  for (let tries = 0; current && tries < 10; tries++) {
-    const clear = await tryDecrypt(ctx, current);
-    if (!clear) return "unreadable";
-    if (isUpToDate(ctx, current)) return "upToDate";
-    if (await replaceCipher(ctx, current, clear)) return "rotated";
-    // Changed in between: that may have been a part of it only.
-    const where = [{ field: "id", value: row.id }];
-    current = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
-  }
-  if (!current) return "upToDate";
-  throw APIError.from("INTERNAL_SERVER_ERROR", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_SAVED);
-}
-
-/** Whether all of it was encrypted with the newest of the framework's secrets. */
-function isUpToDate({ secretConfig }: AuthContext, stored: Encrypted): boolean {
-  const newest = typeof secretConfig === "string" ? undefined : secretConfig.currentVersion;
-  return [stored.clientId, stored.clientSecret, stored.options].every(
-    (cipher) => !cipher || parseEnvelope(cipher)?.version === newest,
-  );
-}
-
-async function replaceCipher(ctx: AuthContext, row: StoredOAuthConfig, clear: Confidential) {
-  const update = await toRow(ctx, clear);
-  const where = [
-    { field: "id", value: row.id },
-    { field: "clientId", value: row.clientId },
-    { field: "clientSecret", value: row.clientSecret },
-    { field: "options", value: row.options ?? null },
-  ];
-  const count = await withoutDriverErrors(ctx, row, () =>
-    ctx.adapter.updateMany({ model: MODEL, where, update }),
-  );
-  return count > 0;
-}
-
 export const tryDecrypt = (ctx: AuthContext, row: StoredOAuthConfig) =>
   decrypt(ctx, row).catch(() => null);
 
-async function toRow(ctx: AuthContext, input: Partial<OAuthConfigInput>) {
+export async function toRow(ctx: AuthContext, input: Partial<OAuthConfigInput>) {
   const { clientId, clientSecret, options, ...rest } = input;
   return {
     ...rest,

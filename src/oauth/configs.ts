@@ -18,8 +18,6 @@ import {
   tryDecrypt,
 } from "./config-store";
 
-export { rotateOAuthConfigs } from "./config-store";
-
 /** What goes out: the client id in clear, the client secret never. */
 export interface TenantOAuthConfig {
   id: string;
@@ -106,10 +104,7 @@ export function manage(
 }
 
 /** The fields that go out, one by one: a column that is added later does not leak by itself. */
-export async function toOutput(
-  ctx: AuthContext,
-  row: StoredOAuthConfig,
-): Promise<TenantOAuthConfig> {
+async function toOutput(ctx: AuthContext, row: StoredOAuthConfig): Promise<TenantOAuthConfig> {
   const clear = await tryDecrypt(ctx, row);
   return {
     id: row.id,

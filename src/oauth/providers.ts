@@ -7,9 +7,10 @@ import { lateProvider, lazy } from "../framework";
 import { oauthState } from "../naming/stand-ins";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type Endpoint } from "../scope/endpoint";
-import { currentScope } from "../scope/scope";
+import { currentScope, getTenantId } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { byId, GLOBALS } from "./configured";
+import { sharedClients } from "./shared-tokens";
 
 /**
  * The social providers, read late from the scope: the global ones on the platform; in a tenant its
@@ -75,7 +76,18 @@ function lateTenantProvider(
   const provider = late(id, provide, {
     id,
     options: global?.options,
-    createEndSessionURL: async (data) => (await provide())?.createEndSessionURL?.(data) ?? null,
+    createEndSessionURL: async (data) => {
+      const provider = await provide();
+      const { context } = currentEndpoint() ?? {};
+      const { idToken, ...rest } = data;
+      // The address is an answer, with an id token in it: see `keepSharedTokens`.
+      const isAnswer = context && getTenantId() !== null;
+      const { isSignIn } = isAnswer
+        ? await (await sharedClients()).asSignIn(context, id, { idToken })
+        : { isSignIn: false };
+      const given = isSignIn ? rest : data;
+      return (await provider?.createEndSessionURL?.(given)) ?? null;
+    },
   });
   // better-auth asks here whether an address that a provider has not verified has to be.
   return Object.defineProperty(provider, "options", {

@@ -47,10 +47,13 @@ export function keepingTokens(
 }
 
 /** What the request has read: from the database, or from the cookie that better-auth keeps it in. */
-async function accountsInHand({ options }: AuthContext): Promise<Stored[]> {
+export async function accountsInHand(
+  { options }: AuthContext,
+  endpoint = currentEndpoint(),
+): Promise<Stored[]> {
   const accounts = notes().accounts ?? [];
-  const endpoint = options.account?.storeAccountCookie ? currentEndpoint() : undefined;
-  const kept = endpoint && (await getAccountCookie(endpoint as never));
+  const hasCookie = endpoint && options.account?.storeAccountCookie;
+  const kept = hasCookie ? await getAccountCookie(endpoint as never) : undefined;
   return kept ? [...accounts, kept as unknown as Stored] : accounts;
 }
 

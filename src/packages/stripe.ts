@@ -80,8 +80,8 @@ async function readEvent(ctx: HookEndpointContext): Promise<Row | undefined> {
 
 /** The tenant of what an event is about, looked for in the order of the package; null: platform. */
 async function ownerOf(border: Border, object: Row): Promise<string | null | undefined> {
-  const metadata = object.metadata as Row | undefined;
-  // An event may be about the customer itself.
+  // An event may be about the customer itself. What is written there comes from whoever it is.
+  const metadata = (object.customer ? object.metadata : undefined) as Row | undefined;
   const customer = idOf(object.customer) ?? text(object.id);
   const places: [model: string, field: string, value: string | undefined][] = [
     ["subscription", "id", text(metadata?.subscriptionId)],

@@ -139,7 +139,7 @@ export const checkOAuthConfigEndpoint = (options: ResolvedOptions) =>
 /** For the server's own code alone: it has no path. */
 export const rotateOAuthSecretsEndpoint = createAuthEndpoint.serverOnly(
   { method: "POST" },
-  async ({ context }) => (await import("../oauth/configs")).rotateOAuthConfigs(context),
+  async ({ context }) => (await import("../oauth/rotate")).rotateOAuthConfigs(context),
 );
 
 const management = lazy(() => import("./management"));

@@ -164,8 +164,8 @@ export const callbackTenantOAuth = standIn(
       const params = new URLSearchParams(sent.data);
       const { tenant } = ctx.query ?? {};
       if (typeof tenant === "string") params.set("tenant", tenant);
-      const id = encodeURIComponent(ctx.params?.id ?? "");
-      throw redirect(`${ctx.context.baseURL}/tenant/callback/${id}?${params}`);
+      // As it came, which better-auth does not decode either.
+      throw redirect(`${ctx.context.baseURL}/tenant/callback/${ctx.params?.id}?${params}`);
     }
     const params = new URLSearchParams(ctx.query);
     const { takeLabel } = await oauthState();

@@ -101,9 +101,12 @@ export function policyOf(
 
 /** Whether a call is about members of better-auth's organizations, where all tenants share those. */
 function isAboutMembers({ ctx, confinedModel }: Border, { model, join }: Call): boolean {
-  if (model !== "member" && !(model === "organization" && join?.member)) return false;
+  const isAbout = model === "organization" ? join?.member : ABOUT_MEMBERS.includes(model);
+  if (!isAbout) return false;
   return !confinedModel("member") && hasPlugin(ctx, "organization");
 }
+
+const ABOUT_MEMBERS = ["member", "teamMember", "invitation"];
 
 const hasPlugin = ({ options }: AuthContext, name: string) =>
   options.plugins?.some(({ id }) => id === name) === true;
@@ -116,16 +119,16 @@ function guardMembers(
   raw: DBTransactionAdapter,
   transaction: DBTransactionAdapter | undefined,
 ): Promise<unknown> | undefined {
-  if (name === "create") {
+  if (name === "create" && call.model !== "invitation") {
     const check = memberships().then(({ keepTogether }) => keepTogether(raw, call.data ?? {}));
     return check.then(() => run(call as never));
   }
-  // The application's own code sees shared rows as they are.
-  if (!name.startsWith("find") || !currentEndpoint()?.path?.startsWith("/organization/")) {
-    return undefined;
-  }
+  // Who is in a team is a member as well, and is looked at as one. The application's own code sees
+  // shared rows as they are.
+  const isShown = name.startsWith("find") && call.model !== "teamMember";
+  if (!isShown || !currentEndpoint()?.path?.startsWith("/organization/")) return undefined;
   return Promise.all([memberships(), run(call as never)]).then(([{ withoutStrangers }, found]) =>
-    withoutStrangers(border, call.model, found, transaction),
+    withoutStrangers(border, call.model, found, raw, transaction),
   );
 }
 

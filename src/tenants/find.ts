@@ -1,7 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { borderOf, isOfTransaction } from "../border/border";
+import { borderOf, isOfTransaction, orNobody } from "../border/border";
 import { boundedMap, lazy } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { keeperOf } from "../scope/instance";
@@ -92,12 +92,6 @@ async function lookAt(
   if (row.policy == null) return row;
   return { ...row, policy: (await storedPolicy()).understood(row.policy) };
 }
-
-/** A column that the application has given a type refuses what is none: nobody has such an id. */
-export const orNobody = async (error: unknown) => (await refusals()).orNobody(error);
-
-/** Loaded by the first value that a database refuses. */
-const refusals = lazy(() => import("../border/refusals"));
 
 /** Remembered for ten seconds: a session is good only while its tenant is there, in all processes. */
 export async function recentlySeen(

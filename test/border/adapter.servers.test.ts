@@ -137,6 +137,25 @@ describe.each(databases)("the confined adapter on %s", (kind) => {
     });
   });
 
+  it("R5: a session is found by its token where it belongs, whatever else is asked", async () => {
+    const people = await populate();
+    for (const [place, other] of [
+      ["acme", "globex"],
+      ["globex", "platform"],
+    ] as const) {
+      const find = (whose: Place, more: object) =>
+        inside(place, (adapter) => {
+          const { session } = people[whose];
+          const where = [{ field: "token", value: String(session.token) }];
+          return adapter.findOne<Row>({ model: "session", where, ...more });
+        });
+      for (const more of [{}, { select: ["id"] }]) {
+        expect(await find(place, more)).toMatchObject({ id: people[place].session.id });
+        expect(await find(other, more)).toBeNull();
+      }
+    }
+  });
+
   it("R4: outside of a request it is the platform, which reads null and stores no null", async () => {
     const { platform, acme } = await populate();
     const call = { model: "user", where: byId(platform.user) };
@@ -526,6 +545,27 @@ it("R3: outside of requests, a queued transaction is in no tenant", async () => 
 const withNumbers = (auth: WorldOptions["auth"] = {}): WorldOptions => ({
   auth: { ...auth, advanced: { disableOriginCheck: false, database: { generateId: "serial" } } },
 });
+
+it.each(combine(["serial", "uuid"] as const, databases))(
+  "R8: a user whose id is none is nobody, where ids are %s, on %s",
+  async (generateId, database) => {
+    const auth = { advanced: { database: { generateId } } };
+    const { context, ids } = await createWorld({ auth, database });
+    const { adapter } = context;
+    const data = {
+      token: "t",
+      expiresAt: new Date(),
+      createdAt: new Date(),
+      updatedAt: new Date(),
+    };
+    for (const userId of ["xyz", "99999999999999999999", "x\0"]) {
+      const made = runInTenant(ids.acme, () =>
+        adapter.create({ model: "session", data: { ...data, userId } }),
+      );
+      await expect(made).rejects.toMatchObject({ body: { code: "USER_NOT_IN_TENANT" } });
+    }
+  },
+);
 
 describe.each(databases)("the id of a row on %s", (kind) => {
   const { inside, populate } = shareBench({}, kind);

@@ -3,6 +3,7 @@ import type { GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import { emailOTP, jwt, magicLink, siwe } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { isAddressOf } from "../../src/border/late-policy";
 import { OPENER, type Opener } from "../../src/border/trusted";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { PASSWORD } from "../support/instance";
@@ -10,6 +11,7 @@ import { combine, ORDERS, sample } from "../support/matrix";
 import { STORES as ALL_STORES, createStorage } from "../support/stores";
 import {
   createWorld,
+  EMAIL,
   expectRefused,
   outcome,
   type SessionAnswer,
@@ -131,6 +133,87 @@ it.each([{}, { requireEmailVerification: true }, { autoSignIn: false }])(
     expect(data.token === null).toBe(Object.keys(settings).length > 0);
   },
 );
+
+it("the server's own code makes users by a way that is not allowed, and visitors do not", async () => {
+  const { api, ids, change, rowsIn } = await createWorld({
+    auth: { emailAndPassword: { enabled: true, autoSignIn: false } },
+    plugins: (send) => [magicLink({ sendMagicLink: send("link") })],
+  });
+  await change("acme", { policy: { methods: ["magic-link"] } });
+  const signUp = (headers?: Headers) =>
+    api.signUpEmailTenant({
+      body: { ...person(`${crypto.randomUUID()}@example.com`), tenantId: ids.acme },
+      ...(headers && { headers }),
+    });
+  const refused = { body: { code: "SIGN_IN_METHOD_NOT_ALLOWED" } };
+  await expect(signUp(new Headers())).rejects.toMatchObject(refused);
+  await signUp();
+  expect(await rowsIn("acme", "user")).toHaveLength(1);
+});
+
+it.each(["by its link", "at the tenant"])(
+  "a magic link that the policy has come to forbid takes nothing away, %s",
+  async (how) => {
+    const world = await createWorld({
+      plugins: (send) => [magicLink({ sendMagicLink: send("link") })],
+    });
+    const jane = await world.signUp("acme", EMAIL);
+    await world.at("acme").post("/sign-in/magic-link", { email: EMAIL, callbackURL: "/in" });
+    const { url } = world.lastMail("link");
+    await world.change("acme", { policy: { methods: ["password"] } });
+    const late = world.at(how === "by its link" ? "platform" : "acme");
+    const { location } = await world.unchanged(() => late.get(url));
+    expect(location).toBe("/in?error=SIGN_IN_METHOD_NOT_ALLOWED");
+    expect(await world.whoIs(jane)).toMatchObject({ id: jane.id });
+    expect((await world.signIn("acme", EMAIL)).status).toBe(200);
+  },
+);
+
+it.each(["the session alone", "the server's code"])(
+  "a code that the policy has come to forbid takes nothing away, where %s names the tenant",
+  async (how) => {
+    const world = await createWorld({
+      plugins: (send) => [emailOTP({ sendVerificationOTP: send("code") })],
+    });
+    const jane = await world.signUp("acme", EMAIL);
+    const ask = { email: EMAIL, type: "sign-in" as const };
+    await world.at("acme").post("/email-otp/send-verification-otp", ask);
+    const body = { email: EMAIL, otp: world.lastMail("code").code };
+    await world.change("acme", { policy: { methods: ["password"] } });
+    const refused = "SIGN_IN_METHOD_NOT_ALLOWED";
+    if (how === "the session alone") {
+      const unnamed = world.at("platform", jane);
+      const paths = ["/email-otp/send-verification-otp", "/sign-in/email-otp"];
+      for (const path of paths) {
+        expectRefused(await unnamed.post(path, { ...ask, ...body }), 403, refused);
+      }
+    } else {
+      const { signInEmailOTP } = world.api as never as {
+        signInEmailOTP(call: object): Promise<void>;
+      };
+      const signIn = runInTenant(world.ids.acme, () => signInEmailOTP({ body }));
+      await expect(signIn).rejects.toMatchObject({ body: { code: refused } });
+    }
+    expect(await world.whoIs(jane)).toMatchObject({ id: jane.id });
+    expect((await world.signIn("acme", EMAIL)).status).toBe(200);
+  },
+);
+
+// An identity provider may say anything, and a database may end a text where it likes.
+it.each([
+  ["al@acme.com", true],
+  ["Al.O'Neil+x@ACME.com", true],
+  ["al@sub.acme.com", false],
+  ["acme.com", false],
+  ["@acme.com", false],
+  ["al@else.com@acme.com", false],
+  ["al@else.com\0@acme.com", false],
+  ["al @acme.com", false],
+  ["al@acme.com\n", false],
+  [["al@acme.com"], false],
+])("%j is an address of acme.com: %s", (address, isOne) => {
+  expect(isAddressOf(["acme.com"], address)).toBe(isOne);
+});
 
 describe("an address of emailDomains counts once it is verified", () => {
   it("a sign-up gets the mail and the answers of requireEmailVerification", async () => {

@@ -356,6 +356,14 @@ describe.each(sample(OUTLIVING, 4))(
         expect((await byToken.get("/get-session")).data).toBe(null);
       }
       expect(await lives(here, person, id)).toEqual(ALIVE);
+      // Nor do they put anybody into that tenant.
+      const window = here.browser();
+      for (const [name, value] of old.cookies) window.cookies.set(name, value);
+      const email = `${crypto.randomUUID()}@example.com`;
+      const body = { name: "New", email, password: PASSWORD };
+      type Signed = { user: { tenantId: string | null } };
+      const { data } = await window.post<Signed>("/sign-up/email", body);
+      expect(data.user.tenantId).toBe(null);
       await afterTenSeconds(async () => {
         expect(await lives(there, old, id)).toEqual(DEAD);
         expect(await lives(there, person, id)).toEqual(ALIVE);

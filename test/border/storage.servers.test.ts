@@ -389,6 +389,9 @@ describe("R10: a name in the storage", () => {
     expect(await get("platform", key)).toBe(null);
     expect(await get("platform", "look-alike")).toBe(forged);
     expect(entries.has(`tenant::${key}`)).toBe(true);
+    // Whoever has moved it there.
+    entries.set("moved", entries.get(`tenant:${world.ids.acme}:code`) ?? "");
+    expect(await get("platform", "moved")).toBe(null);
   });
 
   it("under which an operator's sessions are kept is the platform's, while one visits or acts as somebody", async () => {

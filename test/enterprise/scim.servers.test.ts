@@ -1,6 +1,7 @@
 import { apiKey } from "@better-auth/api-key";
+import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import type { SCIMOptions } from "@better-auth/scim";
-import { magicLink } from "better-auth/plugins";
+import { emailOTP, magicLink } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { databases } from "../support/database";
@@ -32,6 +33,7 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
       scim: { identity, connections: [{ id: "platform", credentials }] },
       plugins: (send) => [
         magicLink({ sendMagicLink: send("link") }),
+        emailOTP({ sendVerificationOTP: send("otp") }),
         apiKey({ enableSessionForAPIKeys: true }),
       ],
       tenant: {
@@ -240,6 +242,33 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
     expect((await signIn()).status).toBe(200);
     expect(await withKey()).toMatchObject({ user: { id: ada.id } });
   });
+
+  it.each(["a link", "a code"])(
+    "takes no password away by %s of somebody whom it has deactivated",
+    async (what) => {
+      const { id, directory } = await newTenant();
+      await world.signUp(id, ADA);
+      const { data } = await directory.add("ada");
+      const open = async () => {
+        if (what === "a link") {
+          await world.at(id).post("/sign-in/magic-link", { email: ADA });
+          return world.at("platform").get(world.lastMail("link").url);
+        }
+        const asked = { email: ADA, type: "sign-in" };
+        await world.at(id).post("/email-otp/send-verification-otp", asked);
+        return world
+          .at(id)
+          .post("/sign-in/email-otp", { email: ADA, otp: world.lastMail("otp").code });
+      };
+      await directory.patch(`Users/${data.id}`, "active", false);
+      expectRefused(await open(), 403, "USER_DEACTIVATED");
+      await directory.patch(`Users/${data.id}`, "active", true);
+      expect((await world.signIn(id, ADA)).status).toBe(200);
+      // Control: that is what it does, as better-auth wants it, for whoever has not proven an address.
+      await open();
+      expect((await world.signIn(id, ADA)).status).toBe(401);
+    },
+  );
 });
 
 /** The one of the docs. */
@@ -327,6 +356,29 @@ it.each<[string, () => WorldOptions["auth"]]>([
   expect(await world.whoIs(ada)).toBe(null);
   expect((await kept.get("/list-sessions")).status).toBe(401);
   expect(await world.whoIs(bob)).toMatchObject({ tenantId: world.ids.acme });
+});
+
+it("what a transaction sees of the directory lets nobody in after it is rolled back", async () => {
+  const auth = { session: { cookieCache: { enabled: true } } };
+  const world = await createSCIMWorld({ auth, scim: { identity } });
+  const directory = await world.connect("acme");
+  const ada = await world.as("ada", "acme");
+  const { data } = await directory.add("ada");
+  expect(await world.whoIs(ada)).toMatchObject({ tenantId: world.ids.acme });
+  const headers = new Headers({ cookie: ada.cookieHeader() });
+  await directory.patch(`Users/${data.id}`, "active", false);
+  const { adapter } = world.context;
+  const undone = runWithTransaction(adapter, async () => {
+    await runInTenant(world.ids.acme, async () => {
+      const where = [{ field: "userId", value: ada.id }];
+      const inside = await getCurrentAdapter(adapter);
+      await inside.update({ model: "scimUser", where, update: { active: true } });
+    });
+    expect(await world.api.getSession({ headers })).toMatchObject({ user: { id: ada.id } });
+    throw new Error("undone");
+  });
+  await expect(undone).rejects.toThrow("undone");
+  expect(await world.whoIs(ada)).toBe(null);
 });
 
 it("whoever signs in while being deactivated has no session, also if it is stored last", async () => {

@@ -1,3 +1,4 @@
+import { organization } from "better-auth/plugins";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { TenantAuthOptions, TenantManagementRequest } from "../../src/index";
 import type { Browser } from "../support/browser";
@@ -157,4 +158,47 @@ it("canManageTenants lets whom it wants, and nobody else", async () => {
 it("cannot be shared: the start is refused", async () => {
   const tenant = { scopedModels: [], sharedModels: ["ssoProvider"] };
   await expect(createSSOWorld({ tenant })).rejects.toThrow('scopedModels: ["ssoProvider"]');
+});
+
+// threat: an administrator who has left the company leaves a way in behind that nobody sees.
+it("an identity provider for an organization is managed like any other, by all administrators", async () => {
+  const world = await createSSOWorld({
+    plugins: [organization()],
+    sso: DNS,
+    tenant: {
+      scopedModels: ["ssoProvider", "organization", "member", "invitation"],
+      tenantRoles: { admin: ["sso:*"] },
+    },
+  });
+  const [leaver, other] = [await world.join("acme", "admin"), await world.join("acme", "admin")];
+  const operator = await world.operator();
+  const named = world.naming("acme");
+  for (const isGone of [false, true]) {
+    const organizationBody = { name: "Mine", slug: `mine-${isGone}` };
+    type Created = { id: string };
+    const { data } = await leaver.post<Created>("/organization/create", organizationBody);
+    const organizationId = data.id;
+    const body = { ...world.oidc(`acme-${isGone}`), organizationId };
+    // Who is no member of the organization registers none for it.
+    expect((await other.post("/sso/register", body)).status).toBe(400);
+    expect((await leaver.post("/sso/register", body)).status).toBe(200);
+    if (isGone) await leaver.post("/organization/delete", { organizationId });
+    const [, ...about] = calls(world, body.providerId);
+    expect(await listed(other)).toContain(body.providerId);
+    for (const call of about) {
+      // It asks the DNS.
+      if (call.path === "/sso/verify-domain") continue;
+      for (const [browser, headers] of [[operator, named], [other]] as const) {
+        if (call.path === "/sso/delete-provider" && browser === operator) continue;
+        expect([call.path, (await send(browser, call, headers)).status]).toEqual([
+          call.path,
+          expect.toBeOneOf([200, 201]),
+        ]);
+      }
+    }
+    expect(await listed(other)).not.toContain(body.providerId);
+  }
+  // Control: nobody else does.
+  const jane = await world.as("jane", "acme");
+  expect(outcome(await jane.get("/sso/providers"))).toEqual(NOT_ALLOWED);
 });

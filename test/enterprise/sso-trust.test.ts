@@ -151,10 +151,8 @@ describe.each(WAYS)("the host of an identity provider, in %s", (_, place, hosts)
       const body = { providerId: "okta", callbackURL: "/" };
       await world.at(place).post("/sign-in/sso", body, more);
     }
-    // With hosts, nobody has asked the resolver about it yet.
-    const isAsked = hosts === undefined;
     const never = [false, false];
-    expect(asked.slice(before)).toEqual([...never, isAsked, false, ...never, ...never]);
+    expect(asked.slice(before)).toEqual([...never, true, false, ...never, ...never]);
   });
 
   it.each(["http://idp.example", "https://idp.example:8443", "https://a.idp.example"])(
@@ -217,6 +215,57 @@ it("the resolver is asked for hosts of the provider that is used, however many a
   const many = Array.from({ length: 21 }, (_, i) => `https://d${i}.idp.example`);
   const body = { providerId: "c1", oidcConfig: { ...endpoints("c1.idp.example"), many } };
   expectRefused(await admin.post("/sso/update-provider", body), 400, "VALIDATION_ERROR");
+});
+
+describe("where tenants have hosts", () => {
+  const second = issuer.replace("127.0.0.1", "localhost");
+  const { oidcConfig, ...everybodys } = discovered("everybodys");
+  const world = shareSSOWorld({
+    provider,
+    hosts: SUBDOMAINS,
+    auth: { baseURL: "http://example.com", trustedOrigins: ["http://*.example.com"] },
+    sso: {
+      saml: { enableSingleLogout: true },
+      defaultSSO: [
+        {
+          ...everybodys,
+          oidcConfig: {
+            ...oidcConfig,
+            issuer,
+            discoveryEndpoint: `${issuer}/.well-known/openid-configuration`,
+          },
+        },
+      ],
+    },
+    tenant: { trustedProviderHosts: [hostOf(provider), new URL(second).host] },
+  });
+
+  it.each(["acme", "platform"] as const)(
+    "the application's own provider says at %s where its endpoints are, also at a second host",
+    async (place) => {
+      for (const at of [issuer, second]) {
+        provider.rules.discovery = {
+          ...provider.rules.discovery,
+          token_endpoint: `${at}/oauth/token`,
+        };
+        const { status, data } = await world.start(place, "everybodys");
+        expect([status, JSON.stringify(data)]).toEqual([200, expect.stringContaining(issuer)]);
+      }
+    },
+  );
+
+  it("who signs out at a provider comes back to the tenant's own host, and to no other's", async () => {
+    const admin = await world.as("admin", "acme");
+    await admin.post("/sso/register", samlRegistration("acme-saml", idp));
+    for (const [page, leadsThere] of [
+      ["http://acme.example.com/bye", true],
+      ["http://globex.example.com/bye", false],
+    ] as const) {
+      const query = { RelayState: page };
+      const { location } = await world.at("platform").get("/sso/saml2/sp/slo/acme-saml", { query });
+      expect([page, location?.startsWith(page)]).toEqual([page, leadsThere]);
+    }
+  });
 });
 
 describe("takeover: what an administrator of a tenant writes runs in nobody's browser", () => {

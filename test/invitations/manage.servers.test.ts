@@ -214,6 +214,10 @@ describe("who may invite", () => {
     expect(data).toMatchObject({ tenantId: a, role: "reader", inviterName: "Ada" });
     expect(app.sent.at(-1)?.inviter).toMatchObject({ tenantId: a });
     expect((await admin.get("/tenant/invitation/list")).data).toHaveLength(2);
+    // People write their names themselves, and mails have them in their headers.
+    await admin.post("/update-user", { name: "Eve\r\nBcc: all@example.com" });
+    await admin.post("/tenant/invitation/resend", { id: data.id });
+    expect(app.sent.at(-1)?.inviter).toMatchObject({ name: "Eve Bcc: all@example.com" });
     const act = async (browser: typeof admin, path: string, id: string) =>
       outcome(await browser.post(`/tenant/invitation/${path}`, { id }));
     const reader = await app.member(a, "reader");

@@ -3,7 +3,7 @@ import type { TenantPolicy } from "../../src/index";
 import { INVITATION_HEADER } from "../../src/invitations/index";
 import { codeOf, createWays, endpointsThatCall, type WayIn } from "../border/ways-in";
 import { PASSWORD } from "../support/instance";
-import { invitationsWithMailbox } from "../support/inviting";
+import { createInviting, invitationsWithMailbox } from "../support/inviting";
 import { everyCase } from "../support/matrix";
 
 /** What makes a user, by itself or for an endpoint that calls it. */
@@ -158,4 +158,23 @@ describe("R13: every way of making a user that the official plugins have", () =>
     const user = (await app.rowsIn("acme", "user")).find((one) => one.email === email);
     expect(Boolean(user?.emailVerified)).toBe(true);
   });
+});
+
+it("what is sent in the place of a text is refused, by better-auth or by us, and is no 500", async () => {
+  const world = await createInviting({ auth: { user: { changeEmail: { enabled: true } } } });
+  const { token } = await world.invite("acme", "new@example.com");
+  await world.setPolicy("acme", { emailDomains: ["example.com"] });
+  const person = { name: "New", email: "new@example.com", password: PASSWORD };
+  const noText = { toString: 1, valueOf: 1 };
+  const headers = { [INVITATION_HEADER]: token };
+  for (const [path, body, status] of [
+    ["/sign-up/email", { ...person, password: noText }, 400],
+    ["/tenant/sign-up/email", { ...person, password: [noText] }, 400],
+    ["/sign-up/email", { ...person, email: noText }, 403],
+    ["/tenant/invitation/accept", { ...person, token, email: noText }, 403],
+    ["/change-email", { newEmail: noText }, 403],
+  ] as const) {
+    const answer = await world.at("acme").post(path, body, { headers });
+    expect([path, answer.status, typeof answer.code]).toEqual([path, status, "string"]);
+  }
 });

@@ -4,7 +4,7 @@ import { bearer, magicLink, oauthPopup } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import type { Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
-import { GLOBAL, shareSocialWorld } from "../support/social";
+import { createSocialWorld, GLOBAL, shareSocialWorld } from "../support/social";
 import {
   BY_HEADER,
   BY_URL,
@@ -473,5 +473,48 @@ describe("R9: a popup of Globex's, with cookies of the whole domain", () => {
     // The jar has one cookie of a name: the other one goes along in its value.
     const tossed: [string, string] = [name, `${one}; ${two.join("=")}`];
     await expectNoToken(world.at("acme"), "/tenant/sign-in/social", tossed);
+  });
+});
+
+const CLIENT_HOSTS: [name: string, hosts: Hosts][] = [
+  ["bySubdomain", SUBDOMAINS],
+  ["byDomain", DOMAINS],
+  ["a function that looks at the host header", BY_HEADER],
+];
+
+// Both use the application's client, with a redirect URI at each host, as docs/oauth.md says. Who
+// owns Globex may read along at its host.
+describe.each(CLIENT_HOSTS)("R9: takeover: a code that comes to Globex's host, %s", (_, hosts) => {
+  it.each(
+    (["database", "cookie", "secondary storage"] as const).flatMap((stateStrategy) =>
+      HERE.map((place) => [stateStrategy, place] as const),
+    ),
+  )("with the state in the %s, signs nobody in at %s", async (stateStrategy, place) => {
+    const world = await createSocialWorld({ hosts, stateStrategy });
+    const start = async () => {
+      const browser = world.at(place);
+      const body = { provider: "gitlab", callbackURL: "/in", errorCallbackURL: "/err" };
+      const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
+      return { browser, url: new URL(data.url) };
+    };
+    const alice = await start();
+    const own = await alice.browser.get(await world.idp.authorize(alice.url.href, "alice"));
+    expect([own.location, (await world.whoIs(alice.browser, place))?.tenantId]).toEqual([
+      "/in",
+      world.ids[place],
+    ]);
+    const mallory = await start();
+    const { searchParams } = mallory.url;
+    const registered = new URL(String(searchParams.get("redirect_uri")));
+    registered.host = hosts.names.globex;
+    searchParams.set("redirect_uri", registered.href);
+    const back = await world.idp.authorize(mallory.url.href, "alice");
+    expect(back).toMatch(`http://${hosts.names.globex}/`);
+    const window = world.at("globex", mallory.browser);
+    for (const address of [back, back.replace(/state=[^&]*/, "state=nothing")]) {
+      const { status, location } = await window.get(address);
+      expect([status, location]).toEqual([302, expect.stringMatching(/error=/)]);
+    }
+    expect(await world.whoIs(world.at(place, window), place)).toBe(null);
   });
 });

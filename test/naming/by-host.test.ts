@@ -4,6 +4,7 @@ import {
   bySubdomain,
   type ResolveTenant,
   type ResolveTenantContext,
+  runInTenant,
 } from "../../src/index";
 import { Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
@@ -221,6 +222,29 @@ describe("requests by host", () => {
     }
   });
 
+  it("takeover: nor in runInTenant, with the headers of a request at another tenant's host", async () => {
+    const { api, ids, mails } = world;
+    await signUpAt("acme.example.com", "joan@example.com");
+    const ask = (host: string, redirectTo = "/page") =>
+      runInTenant(ids.acme, () =>
+        api.requestPasswordReset({
+          headers: new Headers({ host }),
+          body: { email: "joan@example.com", redirectTo },
+        }),
+      );
+    mails.length = 0;
+    for (const redirectTo of ["/page", "http://globex.example.com/page"]) {
+      const code = expect.stringMatching(/^INVALID_(ORIGIN|REDIRECT_URL)$/);
+      await expect(ask("globex.example.com", redirectTo)).rejects.toMatchObject({ body: { code } });
+    }
+    expect(mails).toEqual([]);
+    // Control: its own host, and those of nobody.
+    for (const host of ["acme.example.com", "example.com", "nobody.example.com"]) {
+      await ask(host);
+      expect(new URL(world.lastMail("reset").url).host).toBe(host);
+    }
+  });
+
   /** Resolvers of the application's own, and requests that are Acme's by them and Globex's by host. */
   const CONFUSED: [string, resolver: ResolveTenant, at: string, headers: Named][] = [
     [
@@ -301,7 +325,7 @@ describe("requests by host", () => {
     const answer = await visitor().post<Signed>("/sign-up/email", newcomer());
     expect([answer.status, answer.data.user.tenantId]).toEqual([200, own.ids.acme]);
     expect((await visitor().post("/tenant/sign-up/email", newcomer())).status).toBe(200);
-    const callback = await visitor().get("/callback/google?error=access_denied&state=x");
+    const callback = await visitor().get("/tenant/callback/google?error=access_denied");
     expect(callback.status).toBe(302);
     const update = { tenantId: own.ids.acme, name: "Acme Ltd" };
     expect((await visitor().post("/tenant/update", update)).status).toBe(401);

@@ -510,6 +510,10 @@ describe("tokens that people have from a provider", () => {
 
   it("go to the tenant's host if they are from there, and to no other after it has moved away", async () => {
     const { own, use, move } = await settle("the tenant's host");
+    // One of the host of before, with other tokens, keeps nobody from these.
+    const { id: userId } = await own.as("jane", "acme");
+    const before = { userId, providerId: "gitlab", accountId: "8", accessToken: "of before" };
+    await runInTenant(own.ids.acme, () => own.context.internalAdapter.createAccount(before));
     await move();
     const { host } = new URL(GITLAB.options.issuer);
     expect(await use()).toMatchObject({ statuses: [200, 200, 200], sent: [host, host, host] });

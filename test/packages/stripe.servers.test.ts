@@ -139,6 +139,16 @@ describe.each(databases)("stripe, %s", (kind) => {
     expect(shops.events).toEqual([shops.ids.acme, shops.ids.acme]);
   });
 
+  it("threat: what a customer has written into their own metadata names no tenant", async () => {
+    await shops.buy(await shops.as("gil", "globex"), "sub_of_gil");
+    const { id: subscriptionId } = (await shops.stored("sub_of_gil")) ?? {};
+    const id = shops.customerOf(await shops.as("hal", "acme"));
+    shops.events.length = 0;
+    const customer = { id, metadata: { subscriptionId } };
+    expect((await shops.tell("customer.updated", customer)).status).toBe(200);
+    expect(shops.events).toEqual([shops.ids.acme]);
+  });
+
   it("a customer that two tenants have from before is an error, and goes to neither", async () => {
     for (const place of ["acme", "globex"]) {
       const { id } = await shops.as("twin", place);

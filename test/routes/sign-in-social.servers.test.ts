@@ -262,6 +262,9 @@ describe("the callback", () => {
     const path = "/tenant/callback/..%2f..%2f..%2fevil";
     const { location } = await shared.browser().post(path, "code=1", FORM);
     expect(new URL(location ?? "").href.startsWith(`${BASE_URL}/tenant/callback/`)).toBe(true);
+    // As it came: better-auth takes a path as it is.
+    const named = await shared.browser().post("/tenant/callback/corp:oidc", "code=1", FORM);
+    expect(named.location).toBe(`${BASE_URL}/tenant/callback/corp:oidc?code=1`);
     const twice = await shared.browser().post(`${BACK}?code=1&code=2`, "state=1", FORM);
     expect(outcome(twice)).toEqual([400, "VALIDATION_ERROR"]);
   });

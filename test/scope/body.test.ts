@@ -58,6 +58,11 @@ const streams = {
     bare: createAuthEndpoint("/bare/:source", { method: "GET" }, async (ctx) =>
       SOURCES[ctx.params.source]?.(ctx),
     ),
+    empty: createAuthEndpoint(
+      "/empty",
+      { method: "GET" },
+      async () => new Response(null, { status: 204 }),
+    ),
     never: createAuthEndpoint("/before/:source", { method: "GET" }, async () => null),
   },
   hooks: {
@@ -72,7 +77,7 @@ const streams = {
   },
 } satisfies BetterAuthPlugin;
 
-type Streams = Record<"stream", (call: object) => Promise<Response>>;
+type Streams = Record<"stream" | "bare", (call: object) => Promise<Response>>;
 
 describe.each(Object.keys(SOURCES))("R3: the body of an answer is made by %s", (source) => {
   const world = shareWorld({ plugins: [streams] });
@@ -98,12 +103,15 @@ describe.each(Object.keys(SOURCES))("R3: the body of an answer is made by %s", (
 
   it("through auth.api, and out of runInTenant", async () => {
     await world.janes();
-    const { stream } = world.api as unknown as Streams;
+    const { stream, bare } = world.api as unknown as Streams;
     const call = { params: { source }, asResponse: true };
     const named = await stream({ ...call, headers: new Headers(world.naming("acme")) });
     expect(await named.text()).toBe(lines("acme"));
     const inTenant = await runInTenant(world.ids.globex, () => stream(call));
     expect(await inTenant.text()).toBe(lines("globex"));
+    const plain = await runInTenant(world.ids.globex, () => bare({ params: { source } }));
+    expect(plain).toBeInstanceOf(ReadableStream);
+    expect(await new Response(plain as unknown as ReadableStream).text()).toBe(lines("globex"));
   });
 
   it("stays as it is otherwise: status, headers, and bytes for those who bring a buffer", async () => {
@@ -123,6 +131,11 @@ describe.each(Object.keys(SOURCES))("R3: the body of an answer is made by %s", (
     }
     expect(text).toBe(lines("acme"));
   });
+});
+
+it("an answer without a body has none", async () => {
+  const world = await createWorld({ plugins: [streams] });
+  for (const place of PLACES) expect((await world.at(place).get("/empty")).status).toBe(204);
 });
 
 it("a body that is made in the request is read no faster than it is asked for, cancelled, and fails as it would", async () => {

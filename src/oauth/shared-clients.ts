@@ -1,0 +1,152 @@
+import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
+import type { OAuthProvider } from "better-auth/oauth2";
+import type { Endpoint } from "../scope/endpoint";
+import { configuredOptions, globalProviders, isConfigured } from "./configured";
+import { accountsInHand } from "./stored-tokens";
+
+/*
+ * Where a token is a sign-in, at every tenant and on the platform: at the application's providers
+ * that take tokens of its client. A client may be there under several names, and One Tap may have
+ * one of its own.
+ */
+
+/** What better-auth answers with, as far as it matters. */
+export interface Tokens {
+  accessToken?: unknown;
+  idToken?: unknown;
+  refreshToken?: unknown;
+}
+
+/** Tokens of an account as they leave its tenant: see `keepSharedTokens`. */
+export async function withoutShared(endpoint: Endpoint, tokens: Tokens): Promise<Tokens> {
+  const { context, body } = endpoint;
+  const accountId = body?.accountId;
+  // Somebody may have read a part of it before. Without an id it is the one in the cookie.
+  const account = (await accountsInHand(context, endpoint)).findLast(
+    ({ id, providerId }) => providerId && (!accountId || id === accountId),
+  );
+  if (!account) throw ofSharedClient();
+  const { idToken, refreshToken, ...rest } = tokens;
+  const { isSignIn, byAccessToken } = await asSignIn(context, String(account.providerId), tokens);
+  if (byAccessToken) throw ofSharedClient();
+  return isSignIn ? rest : tokens;
+}
+
+/** What tokens of a provider of this name are good for, elsewhere. */
+export async function asSignIn(context: AuthContext, id: string, tokens: Tokens) {
+  const takers = await takersOf(context);
+  const own = clientsOf(context, id);
+  const here = takers.filter(
+    (taker) => taker.id === id || taker.clients.some((client) => own.includes(client)),
+  );
+  const isTaken = (token: unknown) =>
+    audienceOf(token).some((client) => takers.some(({ clients }) => clients.includes(client)));
+  // Nobody knows what a provider of a plugin takes that does not say whose client it has.
+  const isUnknown = takers.some(({ clients }) => clients.length === 0);
+  return {
+    isSignIn: here.length > 0 || isUnknown || isTaken(tokens.idToken),
+    byAccessToken: isTaken(tokens.accessToken) || !here.every((taker) => taker.readsIdTokenAlone),
+  };
+}
+
+/** What takes id tokens on the platform, and in every tenant without a config. */
+interface Taker {
+  id: string;
+  /** The clients whose tokens it takes. */
+  clients: unknown[];
+  /** Whether an access token is no sign-in there. */
+  readsIdTokenAlone: boolean;
+}
+
+async function takersOf(context: AuthContext): Promise<Taker[]> {
+  const loaded = globalProviders(context)
+    .filter(takesIdTokens)
+    .map((provider) => ({
+      id: provider.id,
+      clients: clientsOf(context, provider.id),
+      readsIdTokenAlone: readsIdTokenAlone(context, provider),
+    }));
+  // A process that started while the provider was away does not know what others do.
+  const discovered = genericConfigs(context)
+    .filter(({ discoveryUrl }) => discoveryUrl)
+    .map(({ providerId: id }) => ({
+      id,
+      clients: clientsOf(context, id),
+      readsIdTokenAlone: false,
+    }));
+  return [...loaded, ...discovered, ...(await oneTapOf(context))];
+}
+
+/** As better-auth decides it. */
+const takesIdTokens = ({ idToken, options }: OAuthProvider) =>
+  !options?.disableIdTokenSignIn && Boolean(idToken || options?.verifyIdToken);
+
+/** One Tap takes Google's id tokens, as of the client that it was told, or of Google's. */
+async function oneTapOf(context: AuthContext): Promise<Taker[]> {
+  const plugin = context.options.plugins?.find(({ id }) => id === "one-tap");
+  if (!plugin) return [];
+  const { clientId } = await configuredOptions(context, "google", undefined);
+  const clients = known([plugin.options?.clientId || clientId]);
+  return clients.length ? [{ id: "google", clients, readsIdTokenAlone: true }] : [];
+}
+
+/** The application's clients at the providers of this name. Some have one that is for apps. */
+function clientsOf(context: AuthContext, id: string): unknown[] {
+  const providers = globalProviders(context).filter((provider) => provider.id === id);
+  const generic = genericConfigs(context).filter(({ providerId }) => providerId === id);
+  return known([
+    ...generic.map(({ clientId }) => clientId),
+    ...providers.flatMap(({ options, idToken }) => [
+      options?.clientId,
+      idToken && "audience" in idToken ? idToken.audience : undefined,
+    ]),
+  ]);
+}
+
+const known = (clients: unknown[]) => clients.flat().filter((client) => client !== undefined);
+
+interface GenericConfig {
+  providerId: string;
+  clientId?: string;
+  discoveryUrl?: string;
+}
+
+/** Providers of genericOAuth() do not show their client, and are missing while they are away. */
+const genericConfigs = ({ options }: AuthContext): GenericConfig[] =>
+  (options.plugins ?? [])
+    .filter(({ id }) => id === "generic-oauth")
+    .flatMap((plugin) => plugin.options?.config ?? []);
+
+/**
+ * better-auth's own providers that read who somebody is from an id token alone. All others ask with
+ * the access token that is sent along with it, or take one in its place.
+ *
+ * Guarded by "who somebody is, %s reads from an id token alone".
+ */
+export const BY_ID_TOKEN = ["apple", "cognito", "google", "line", "microsoft"];
+
+/** Whether an access token is no sign-in at this provider. */
+function readsIdTokenAlone(context: AuthContext, { id, options }: OAuthProvider): boolean {
+  // A plugin may have put another one in the place of better-auth's own, or beside it.
+  const isOnly = globalProviders(context).filter((known) => known.id === id).length === 1;
+  const isAsMade = isOnly && !options?.getUserInfo && !options?.verifyIdToken;
+  return BY_ID_TOKEN.includes(id) && isConfigured(context, id) && isAsMade;
+}
+
+/** Whom a token is for, if it is one that says so. */
+function audienceOf(token: unknown): unknown[] {
+  try {
+    const [, payload = ""] = String(token).split(".");
+    return known([JSON.parse(atob(payload.replaceAll("-", "+").replaceAll("_", "/"))).aud]);
+  } catch {
+    return [];
+  }
+}
+
+const ofSharedClient = () =>
+  new APIError("FORBIDDEN", {
+    code: "TOKEN_OF_SHARED_CLIENT",
+    message:
+      "An access token of this provider can be a sign-in, at every tenant that shares the client. Ask on the server, without headers",
+  });

@@ -1,0 +1,376 @@
+import type { BetterAuthPlugin } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import { type GenericOAuthConfig, genericOAuth, oneTap } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
+import { runInTenant } from "../../src/index";
+import type { Browser } from "../support/browser";
+import {
+  fakeGoogleAndGitHub,
+  interceptFetch,
+  publishedKeys,
+  signToken,
+} from "../support/providers";
+import { createWorld, queryOf, SUBDOMAINS, type World, type WorldOptions } from "../support/world";
+
+type Place = "acme" | "globex" | "platform";
+
+interface Tokens {
+  accessToken?: string;
+  idToken?: string;
+  refreshToken?: string;
+}
+
+const ELSEWHERE = ["acme", "platform"] as const;
+const CLIENT = { clientId: "global", clientSecret: "s" };
+
+/** Alice comes with Google wherever she is asked for, and Globex has an administrator of its own. */
+async function createSharedWorld(options: WorldOptions = {}) {
+  fakeGoogleAndGitHub();
+  const world = await createWorld({
+    auth: {
+      socialProviders: {
+        google: CLIENT,
+        facebook: { ...CLIENT, clientId: "at-facebook" },
+        github: { ...CLIENT, clientId: "at-github" },
+      },
+    },
+    plugins: [oneTap()],
+    tenant: { tenantRoles: { admin: ["tenant:get"] } },
+    ...options,
+  });
+  const register = (tenantId: string, providerId = "google", more?: Record<string, unknown>) =>
+    world.api.registerTenantOAuthConfig({
+      body: {
+        tenantId,
+        providerId,
+        clientId: `${tenantId}-client`,
+        clientSecret: "x",
+        ...(more && { options: more }),
+      },
+    });
+  async function signIn(place: Place, provider = "google") {
+    const browser = world.at(place);
+    const body = { provider, callbackURL: "/in", errorCallbackURL: "/failed" };
+    const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
+    const { redirect_uri, state } = queryOf(data.url);
+    const { location } = await browser.get(`${redirect_uri}?code=1&state=${state}`);
+    expect(location).toBe("/in");
+    const { id } = (await world.whoIs(browser, place)) ?? {};
+    await world.database.query('update "account" set "refreshToken" = ? where "userId" = ?', [
+      "refresh",
+      id,
+    ]);
+    return { browser, id: String(id) };
+  }
+  /** What Globex's administrator gets in Alice's name. */
+  async function handedOut(userId: string) {
+    const admin = await world.join("globex", "admin");
+    expect((await admin.post("/admin/impersonate-user", { userId })).status).toBe(200);
+    return tokensOf(admin);
+  }
+  async function tokensOf(browser: Browser) {
+    const { data } = await browser.get<{ id: string }[]>("/list-accounts");
+    const body = { accountId: data[0]?.id };
+    const stored = await browser.post<Tokens>("/get-access-token", body);
+    const refreshed = await browser.post<Tokens>("/refresh-token", body);
+    return { accountId: String(body.accountId), answers: [stored, refreshed] };
+  }
+  return { ...world, register, signIn, handedOut, tokensOf };
+}
+
+const tokensIn = ({ data: { accessToken, idToken, refreshToken } }: { data: Tokens }) =>
+  Object.entries({ accessToken, idToken, refreshToken })
+    .filter(([, token]) => token)
+    .map(([name]) => name);
+
+describe.each<[string, WorldOptions]>([
+  ["header", {}],
+  ["host", { hosts: SUBDOMAINS }],
+])("tokens of the application's client, by %s", (_, options) => {
+  it("takeover: do not leave a tenant, where its administrator can act for everybody", async () => {
+    const world = await createSharedWorld(options);
+    for (const place of ELSEWHERE) await world.signIn(place);
+    const alice = await world.signIn("globex");
+    const { accountId, answers } = await world.handedOut(alice.id);
+    for (const answer of answers) {
+      expect([answer.status, tokensIn(answer)]).toEqual([200, ["accessToken"]]);
+    }
+    // Control: on the platform, where it is better-auth's, and for the server's own code.
+    const [stored, refreshed] = (await world.tokensOf((await world.signIn("platform")).browser))
+      .answers;
+    expect(stored && tokensIn(stored)).toEqual(["accessToken", "idToken"]);
+    expect(refreshed && tokensIn(refreshed)).toEqual(["accessToken", "idToken", "refreshToken"]);
+    const { idToken } = (await runInTenant(world.ids.globex, () =>
+      world.api.getAccessToken({ body: { accountId, userId: alice.id } }),
+    )) as Tokens;
+    // That is what they would be good for.
+    for (const place of ELSEWHERE) {
+      const thief = world.at(place);
+      await thief.post("/one-tap/callback", { idToken });
+      expect(await world.whoIs(thief, place)).toMatchObject({ email: "alice@example.com" });
+    }
+  });
+});
+
+it.each<[name: string, options: WorldOptions]>([
+  ["has a client of its own", { auth: { socialProviders: { google: CLIENT } } }],
+  ["has one for One Tap alone", { auth: {}, plugins: [oneTap({ clientId: CLIENT.clientId })] }],
+])("nor do they where a tenant has its own client, and the application %s", async (_, options) => {
+  const world = await createSharedWorld(options);
+  // It says that the application's client is one of its own.
+  await world.register(world.ids.globex, "google", { additionalClientIds: ["global"] });
+  const alice = await world.signIn("globex");
+  const { answers } = await world.handedOut(alice.id);
+  expect(answers.map(tokensIn)).toEqual([["accessToken"], ["accessToken"]]);
+});
+
+it("tokens of a tenant's own client are its own where nobody shares one", async () => {
+  const world = await createSharedWorld({ auth: {}, plugins: [] });
+  await world.register(world.ids.globex);
+  const { browser } = await world.signIn("globex");
+  const { answers } = await world.tokensOf(browser);
+  expect(answers.map(tokensIn)).toEqual([
+    ["accessToken", "idToken"],
+    ["accessToken", "idToken", "refreshToken"],
+  ]);
+});
+
+/** The application's client at Google under another name, as for more scopes. */
+const alias = {
+  ...CLIENT,
+  providerId: "google-drive",
+  authorizationUrl: "https://accounts.google.com/authorize",
+  tokenUrl: "https://oauth2.googleapis.com/token",
+  endSessionEndpoint: "https://accounts.google.com/logout",
+  getUserInfo: async () => ({ id: "alice", email: "alice@example.com", emailVerified: true }),
+};
+
+it.each<[name: string, options: WorldOptions]>([
+  ["Google", { auth: { socialProviders: { google: CLIENT } } }],
+  ["One Tap", { auth: {}, plugins: [oneTap({ clientId: CLIENT.clientId })] }],
+])(
+  "takeover: nor do they under another name, beside %s",
+  async (_, { auth = {}, plugins = [] }) => {
+    const others = plugins as BetterAuthPlugin[];
+    const world = await createSharedWorld({
+      auth,
+      plugins: [...others, genericOAuth({ config: [alias] })],
+    });
+    const alice = await world.signIn("globex", "google-drive");
+    const { answers } = await world.handedOut(alice.id);
+    expect(answers.map(tokensIn)).toEqual([["accessToken"], ["accessToken"]]);
+    const left = await alice.browser.post<{ url: string }>("/sign-out", { disableRedirect: true });
+    expect(left.data.url).toContain(alias.endSessionEndpoint);
+    expect(queryOf(left.data.url)).not.toHaveProperty("id_token_hint");
+  },
+);
+
+it("nor do they where the application has read a part of the account before", async () => {
+  const before = createAuthMiddleware(async ({ context }) => {
+    await context.adapter.findMany({ model: "account", select: ["id", "scope"] });
+  });
+  const world = await createSharedWorld({
+    auth: { socialProviders: { google: CLIENT }, hooks: { before } },
+  });
+  const { answers } = await world.tokensOf((await world.signIn("globex")).browser);
+  expect(answers.map(tokensIn)).toEqual([["accessToken"], ["accessToken"]]);
+});
+
+it("a client whose id tokens nobody takes has nothing to keep", async () => {
+  const google = { ...CLIENT, disableIdTokenSignIn: true };
+  const world = await createSharedWorld({ auth: { socialProviders: { google } }, plugins: [] });
+  const { answers } = await world.tokensOf((await world.signIn("globex")).browser);
+  expect(answers.map(tokensIn)).toEqual([
+    ["accessToken", "idToken"],
+    ["accessToken", "idToken", "refreshToken"],
+  ]);
+});
+
+const ISSUER = "https://idp.example.net";
+
+/** A provider of a plugin, whose tokens are Alice's, and where people can sign out as well. */
+function fakeCorporation(isAway = false) {
+  const asked: { nonce?: string | undefined } = {};
+  interceptFetch({
+    [`${ISSUER}/.well-known/openid-configuration`]: () =>
+      isAway
+        ? new Response("", { status: 503 })
+        : {
+            issuer: ISSUER,
+            authorization_endpoint: `${ISSUER}/authorize`,
+            token_endpoint: `${ISSUER}/token`,
+            jwks_uri: `${ISSUER}/keys`,
+            end_session_endpoint: `${ISSUER}/logout`,
+            id_token_signing_alg_values_supported: ["RS256"],
+          },
+    [`${ISSUER}/keys`]: () => publishedKeys,
+    [`${ISSUER}/token`]: () => ({
+      access_token: "access",
+      token_type: "Bearer",
+      id_token: signToken({
+        iss: ISSUER,
+        aud: "app",
+        sub: "alice",
+        nonce: asked.nonce,
+        email: "alice@example.com",
+        email_verified: true,
+        name: "Alice",
+      }),
+    }),
+  });
+  const discovered = {
+    providerId: "corp",
+    clientId: "app",
+    clientSecret: "s",
+    discoveryUrl: `${ISSUER}/.well-known/openid-configuration`,
+    scopes: ["openid"],
+  };
+  // These are there while the discovery is away.
+  const addresses = {
+    authorizationUrl: `${ISSUER}/authorize`,
+    tokenUrl: `${ISSUER}/token`,
+    endSessionEndpoint: `${ISSUER}/logout`,
+    getUserInfo: async () => ({ id: "alice", email: "alice@example.com", emailVerified: true }),
+  };
+  const { discoveryUrl: _, ...client } = discovered;
+  return {
+    asked,
+    discovered,
+    corp: isAway ? { ...discovered, ...addresses } : discovered,
+    /** The same client under another name, and another one. */
+    files: { ...client, ...addresses, providerId: "files" },
+    crm: { ...client, ...addresses, providerId: "crm", clientId: "crm" },
+  };
+}
+
+async function signInAtCorporation(
+  world: World,
+  asked: { nonce?: string | undefined },
+  place: Place,
+  provider: string,
+) {
+  const browser = world.at(place);
+  const body = { provider, callbackURL: "/in", errorCallbackURL: "/failed" };
+  const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
+  const { nonce, redirect_uri, state } = queryOf(data.url);
+  asked.nonce = nonce;
+  const back = `${redirect_uri}?code=1&state=${state}&iss=${encodeURIComponent(ISSUER)}`;
+  expect((await browser.get(back)).location).toBe("/in");
+  const { data: accounts } = await browser.get<{ id: string }[]>("/list-accounts");
+  const tokens = await browser.post<Tokens>("/get-access-token", { accountId: accounts[0]?.id });
+  return { browser, tokens };
+}
+
+it.each([
+  [true, false],
+  [false, false],
+  // Other processes may know that its id tokens are a sign-in.
+  [true, true],
+])(
+  "takeover: those of a provider of a plugin stay as well, ours before it: %s, discovery away: %s",
+  async (isFirst, isAway) => {
+    const { asked, corp } = fakeCorporation(isAway);
+    const world = await createWorld({
+      plugins: [genericOAuth({ config: [corp] })],
+      arrange: (ours, others) => (isFirst ? [ours, ...others] : [...others, ours]),
+    });
+    for (const place of ["globex", "platform"] as const) {
+      const { browser, tokens } = await signInAtCorporation(world, asked, place, "corp");
+      // The page of the provider for signing out has the id token in its address.
+      const left = await browser.post<{ url: string }>("/sign-out", { disableRedirect: true });
+      const hint = queryOf(left.data.url).id_token_hint !== undefined;
+      expect(left.data.url).toContain(`${ISSUER}/logout`);
+      expect([tokens.status, tokens.code, hint]).toEqual(
+        place === "platform" ? [200, undefined, true] : [403, "TOKEN_OF_SHARED_CLIENT", false],
+      );
+    }
+  },
+);
+
+type Corporation = ReturnType<typeof fakeCorporation>;
+
+/** A plugin that nobody has heard of, whose providers do not show their clients. */
+const unheardOf = (...config: GenericOAuthConfig[]) => ({
+  ...genericOAuth({ config }),
+  id: "unheard-of",
+});
+
+it.each<[where: string, isAway: boolean, plugins: (known: Corporation) => unknown[]]>([
+  [
+    "in a second genericOAuth()",
+    false,
+    ({ corp, files }) => [genericOAuth({ config: [files] }), genericOAuth({ config: [corp] })],
+  ],
+  [
+    "in a plugin that nobody has heard of",
+    false,
+    ({ corp, files }) => [genericOAuth({ config: [files] }), unheardOf(corp)],
+  ],
+  [
+    "at a provider that was away",
+    true,
+    ({ discovered, files }) => [genericOAuth({ config: [files, discovered] })],
+  ],
+])("takeover: those of a client stay that has another name %s", async (_, isAway, pluginsOf) => {
+  const corporation = fakeCorporation(isAway);
+  const plugins = pluginsOf(corporation) as BetterAuthPlugin[];
+  const world = await createWorld({ arrange: (ours, others) => [ours, ...others, ...plugins] });
+  const { tokens } = await signInAtCorporation(world, corporation.asked, "globex", "files");
+  expect([tokens.status, tokens.code]).toEqual([403, "TOKEN_OF_SHARED_CLIENT"]);
+});
+
+it("access tokens of another client are handed out beside one that is shared", async () => {
+  const { asked, corp, crm } = fakeCorporation();
+  const world = await createWorld({ plugins: [unheardOf(corp, crm) as BetterAuthPlugin] });
+  const { tokens } = await signInAtCorporation(world, asked, "globex", "crm");
+  expect([tokens.status, tokens.data.accessToken]).toEqual([200, "access"]);
+});
+
+it("takeover: id tokens of an app of Apple's stay, and those of One Tap's client", async () => {
+  const { asked, files } = fakeCorporation();
+  // What the identity provider calls its client.
+  const apple = { ...CLIENT, appBundleIdentifier: "app" };
+  const google = { ...CLIENT, clientId: "app" };
+  const shadow = { ...files, providerId: "google", clientId: "other" };
+  for (const options of [
+    { auth: { socialProviders: { apple } }, plugins: [genericOAuth({ config: [files] })] },
+    {
+      auth: { socialProviders: { google } },
+      plugins: [oneTap(), genericOAuth({ config: [shadow, files] })],
+    },
+  ]) {
+    const world = await createWorld(options);
+    const { tokens } = await signInAtCorporation(world, asked, "globex", "files");
+    expect(tokens.data).not.toHaveProperty("idToken");
+  }
+});
+
+it("what is a sign-in nowhere is handed out: a provider without id tokens", async () => {
+  const world = await createSharedWorld();
+  const { browser } = await world.signIn("globex", "github");
+  const { answers } = await world.tokensOf(browser);
+  expect(answers.map(tokensIn)).toEqual([["accessToken"], ["accessToken", "refreshToken"]]);
+});
+
+it("where an access token is a sign-in, it stays in the tenant as well", async () => {
+  const world = await createSharedWorld();
+  const alice = await world.signIn("globex");
+  await world.database.query('update "account" set "providerId" = ?', ["facebook"]);
+  for (const hasOwn of [false, true]) {
+    if (hasOwn) await world.register(world.ids.globex, "facebook");
+    const { data } = await alice.browser.get<{ id: string }[]>("/list-accounts");
+    const { status, code } = await alice.browser.post("/get-access-token", {
+      accountId: data[0]?.id,
+    });
+    expect([status, code]).toEqual([403, "TOKEN_OF_SHARED_CLIENT"]);
+  }
+});
+
+it("an account in a cookie: its tokens stay as well", async () => {
+  const world = await createSharedWorld({
+    auth: { socialProviders: { google: CLIENT }, account: { storeAccountCookie: true } },
+  });
+  const { browser } = await world.signIn("globex");
+  const answer = await browser.post<Tokens>("/get-access-token", { useAccountCookie: true });
+  expect([answer.status, tokensIn(answer)]).toEqual([200, ["accessToken"]]);
+});
