@@ -1,5 +1,6 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { answerInside } from "./border/answers";
+import { dropRenamedAccounts } from "./border/cookie-names";
 import { closeEndpoint, keepCookiesOfElsewhere } from "./border/cookies";
 import { openSealedToken, sealRedirectedToken } from "./border/links";
 import { isStandIn, PLUGIN_ID } from "./constants";
@@ -61,7 +62,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
   const options = resolveOptions(tenantAuthOptions);
   const schema = storedSchema(options);
   const hooks = {
-    before: [enterNamedTenant(options), openSealedToken(requireTenantId)],
+    before: [enterNamedTenant(options), dropRenamedAccounts, openSealedToken(requireTenantId)],
     afterNaming: [askPolicy],
     // What better-auth has done to the cookies is looked at first, what plugins have done last.
     afterEndpoint: [closeEndpoint, keepCookiesOfElsewhere, keepSharedTokens],

@@ -2,13 +2,14 @@ import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
+import { dropCookie } from "../border/cookie-names";
 import { CALLBACK_PATH, isOwnPath, isStandIn } from "../constants";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
 import { commonScope, getTenantId, notes, runAsResolver } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { hostOf, ownHost } from "./by-host";
-import { type Address, addressesIn, originOf, PAGE, parse, popupOrigin } from "./carried";
+import { type Address, addressesIn, originOf, PAGE, parse, popupOpener } from "./carried";
 import { claimedTenantId, resolvedTenantId, tenantOfAnswer } from "./request";
 import { oauthState } from "./stand-ins";
 
@@ -25,7 +26,9 @@ export async function refuseForeignAddresses(
 ): Promise<void> {
   const own = namingHost(ctx, options);
   const base = baseOf(ctx);
-  const { origin, written, asked, popup } = isSwitchedOff(ctx.context) ? NOTHING : carriedBy(ctx);
+  const { origin, written, asked, popup } = isSwitchedOff(ctx.context)
+    ? NOTHING
+    : await carriedBy(ctx);
   const sent = [...base, ...origin, ...written];
   for (const { url } of [...sent, ...asked, ...(popup ? [popup] : [])]) {
     if (url.host !== own) await askForCarriedHost(ctx, options, url);
@@ -33,7 +36,7 @@ export async function refuseForeignAddresses(
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
   const border = borderOf(ctx.context);
   if (border) await settle(border.readSession);
-  if (popup && isForeign(popup.url)) ctx.headers?.set("cookie", popup.otherCookies);
+  if (popup && isForeign(popup.url)) dropCookie(ctx.headers, popup.name);
   // Management runs in no tenant, and may be at the host of one.
   const isAnywhere = getTenantId() === null && ctx.path !== CALLBACK_PATH;
   const here = isAnywhere ? await resolvedTenantId(ctx, options) : undefined;
@@ -66,12 +69,12 @@ const namingHost = (ctx: HookEndpointContext, { resolveTenantId }: ResolvedOptio
 
 const NOTHING = { origin: [], written: [], asked: [], popup: undefined };
 
-const carriedBy = (ctx: HookEndpointContext) => ({
+const carriedBy = async (ctx: HookEndpointContext) => ({
   origin: originOf(ctx),
   written: addressesIn(ctx.body),
   // What is in the query is asked about as well, and looked at by the endpoint that uses it.
   asked: addressesIn(ctx.query),
-  popup: ctx.path === CALLBACK_PATH ? popupOrigin(ctx) : undefined,
+  popup: ctx.path === CALLBACK_PATH ? await popupOpener(ctx) : undefined,
 });
 
 /**

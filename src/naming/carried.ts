@@ -1,5 +1,6 @@
 import type { HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
 
 /* The addresses that a request carries, and where a browser goes that follows one of them. */
 
@@ -18,23 +19,25 @@ export function originOf({ request, context, path }: HookEndpointContext): Addre
 
 /**
  * A popup's opener is in a cookie of its own, which may come from a flow at another tenant's host:
- * the session that the callback makes would be posted to it. Returns it, and the other cookies.
+ * the session that the callback makes would be posted to it.
  */
-export function popupOrigin({ headers, context }: HookEndpointContext) {
-  const { name } = context.createAuthCookie("oauth_popup");
-  const cookies = headers?.get("cookie")?.split(/;\s*/) ?? [];
-  const marker = cookies.find((cookie) => cookie.startsWith(`${name}=`));
-  const url = parse(originIn(marker));
-  // A browser may send several of one name.
-  const otherCookies = cookies.filter((cookie) => !cookie.startsWith(`${name}=`)).join("; ");
-  return url && { url, otherCookies };
+export async function popupOpener(ctx: HookEndpointContext) {
+  const { name } = ctx.context.createAuthCookie("oauth_popup");
+  const isSent = ctx.headers?.get("cookie")?.includes(name);
+  const given = { headers: ctx.headers, context: ctx.context };
+  const marker = isSent ? await readPopup(given) : undefined;
+  const url = marker ? parse(originIn(marker)) : undefined;
+  return url && { url, name };
 }
 
-/** The text in front of a signed cookie's signature is JSON. Who cannot read it posts nothing. */
-function originIn(cookie = ""): unknown {
+/** As better-auth's plugin reads it: whatever is read in another way could say something else. */
+const readPopup = createAuthMiddleware((ctx) =>
+  ctx.getSignedCookie(ctx.context.createAuthCookie("oauth_popup").name, ctx.context.secret),
+);
+
+function originIn(marker: string): unknown {
   try {
-    const text = decodeURIComponent(cookie);
-    return JSON.parse(text.slice(text.indexOf("{"), text.lastIndexOf("}") + 1)).popupOrigin;
+    return JSON.parse(marker).popupOrigin;
   } catch {
     return undefined;
   }

@@ -17,7 +17,7 @@ import {
   oldestFirst,
   type StoredOAuthConfig,
 } from "./config-store";
-import { byId, configuredOptions, globalProviders, isConfigured } from "./configured";
+import { byId, configuredOptions, globalProviders, isConfigured, isOfPlugin } from "./configured";
 import { explainingRefusals, type OAuthConfigKey } from "./log-lines";
 import {
   authorityOf,
@@ -157,6 +157,10 @@ export async function fromClient(
   own: OwnOptions,
   global: OAuthProvider | undefined,
 ): Promise<OAuthProvider> {
+  // Nobody knows whose the ids are that it gives out, nor where people's tokens are from.
+  if (await isOfPlugin(ctx, id)) {
+    throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.UNSUPPORTED_PROVIDER);
+  }
   const client = { clientId, clientSecret, redirectURI: redirectURI ?? undefined };
   const configured = await configuredOptions(ctx, id, global);
   const options = mergeOptions(id, client, own, configured);

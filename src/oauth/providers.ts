@@ -21,11 +21,13 @@ import { sharedClients } from "./shared-tokens";
 export function lateProviders(globals: OAuthProvider[], options: ResolvedOptions): OAuthProvider[] {
   const lists = createLists(globals, options);
   const onPlatform = globals.map(refusingTenantStates);
+  const withIdToken = globals.map((global) => lateProvider(() => forIdTokens(global), global));
   const current = (): OAuthProvider[] => {
     const scope = currentScope();
     const endpoint = currentEndpoint();
     if (scope.kind === "settled" && scope.tenantId === null) {
-      return endpoint?.path === CALLBACK_PATH ? onPlatform : globals;
+      if (endpoint?.path === CALLBACK_PATH) return onPlatform;
+      return endpoint?.body?.idToken ? withIdToken : globals;
     }
     // Outside of requests there is nobody who could settle it: that is the platform.
     if (scope.kind === "pending" && !endpoint) return globals;
@@ -42,6 +44,13 @@ export function lateProviders(globals: OAuthProvider[], options: ResolvedOptions
     },
     has: (_, key) => Reflect.has(current(), key),
   });
+}
+
+/** As whoever sends an id token along gets it. */
+async function forIdTokens(provider: OAuthProvider): Promise<OAuthProvider> {
+  const { context, body } = currentEndpoint() ?? {};
+  if (!context || !body?.idToken) return provider;
+  return (await sharedClients()).aboutOnePerson(context, provider);
 }
 
 const NONE = "";
@@ -115,7 +124,8 @@ function late(
     const isWanted = endpoint && wantedIds(endpoint).includes(id);
     const failed = async (error: unknown) =>
       isWanted ? (await oauthState()).redirectFromCallback(error) : unusable(id, error);
-    return (await provide().catch(failed)) ?? {};
+    const provider = await provide().catch(failed);
+    return provider ? forIdTokens(provider) : {};
   };
   return lateProvider(call, read);
 }

@@ -35,20 +35,25 @@ export async function withoutShared(endpoint: Endpoint, tokens: Tokens): Promise
 
 /** What tokens of a provider of this name are good for, elsewhere. */
 export async function asSignIn(context: AuthContext, id: string, tokens: Tokens) {
-  const takers = await takersOf(context);
-  const own = clientsOf(context, id);
-  const here = takers.filter(
-    (taker) => taker.id === id || taker.clients.some((client) => own.includes(client)),
-  );
-  const isTaken = (token: unknown) =>
-    audienceOf(token).some((client) => takers.some(({ clients }) => clients.includes(client)));
-  // Nobody knows what a provider of a plugin takes that does not say whose client it has.
-  const isUnknown = takers.some(({ clients }) => clients.length === 0);
+  const own = [...clientsOf(context, id), ...audienceOf(tokens.idToken)];
+  const askedFor = audienceOf(tokens.accessToken);
+  const takers = (await takersOf(context)).map((taker) => ({
+    ...taker,
+    isHere: taker.id === id || isOneOf(taker, own),
+    // Nobody knows what a provider of a plugin takes that does not say whose client it has.
+    isUnknown: taker.clients.length === 0,
+  }));
   return {
-    isSignIn: here.length > 0 || isUnknown || isTaken(tokens.idToken),
-    byAccessToken: isTaken(tokens.accessToken) || !here.every((taker) => taker.readsIdTokenAlone),
+    isSignIn: takers.some(({ isHere, isUnknown }) => isHere || isUnknown),
+    byAccessToken: takers.some(
+      (taker) =>
+        isOneOf(taker, askedFor) || ((taker.isHere || taker.isUnknown) && !taker.readsIdTokenAlone),
+    ),
   };
 }
+
+const isOneOf = (taker: Taker, clients: unknown[]) =>
+  taker.clients.some((client) => clients.includes(client));
 
 /** What takes id tokens on the platform, and in every tenant without a config. */
 interface Taker {
@@ -135,13 +140,33 @@ function readsIdTokenAlone(context: AuthContext, { id, options }: OAuthProvider)
 }
 
 /** Whom a token is for, if it is one that says so. */
-function audienceOf(token: unknown): unknown[] {
+const audienceOf = (token: unknown) => known([claimsOf(token).aud]);
+
+function claimsOf(token: unknown): { aud?: unknown; sub?: unknown } {
   try {
     const [, payload = ""] = String(token).split(".");
-    return known([JSON.parse(atob(payload.replaceAll("-", "+").replaceAll("_", "/"))).aud]);
+    return Object(JSON.parse(atob(payload.replaceAll("-", "+").replaceAll("_", "/"))));
   } catch {
-    return [];
+    return {};
   }
+}
+
+/**
+ * A provider for a sign-in with an id token. Whoever sends one may send an access token of somebody
+ * else along, from any client at the same identity provider, and some providers ask with that one
+ * who it is. OpenID Connect wants the answer to be about the person of the id token.
+ */
+export function aboutOnePerson(context: AuthContext, provider: OAuthProvider): OAuthProvider {
+  return {
+    ...provider,
+    getUserInfo: async (tokens) => {
+      const found = await provider.getUserInfo(tokens);
+      const [{ sub }, told] = [claimsOf(tokens.idToken), Object(found?.data).sub];
+      if (sub === undefined || told === undefined || told === sub) return found;
+      context.logger.error(`${provider.id}: the access token is not of the person in the id token`);
+      return null;
+    },
+  };
 }
 
 const ofSharedClient = () =>

@@ -234,7 +234,7 @@ it.each(SORTS.slice(0, 2))(
 );
 
 it.each(COOKIES)(
-  "R10: an account cookie of Acme opens nothing at Globex, whose client never refreshes it: cookies %s",
+  "R10: an account cookie of Acme opens nothing at Globex, whose client never refreshes it, by any name: cookies %s",
   async (sessionCookies) => {
     const idp = await startIdentityProvider();
     idp.addPerson("alice");
@@ -267,6 +267,24 @@ it.each(COOKIES)(
     expect(own?.data.accessToken).toEqual(expect.any(String));
     const refreshes = idp.exchanges().filter(({ params }) => params.grant_type === "refresh_token");
     expect(refreshes.map(({ params }) => params.client_id)).toEqual(["client-acme"]);
+    // Under the name that the cookie has there, or on the platform, it opens nothing either.
+    const ownName = `account_data_${inCookieName(`${ids[0]}`)}`;
+    const onPlatform = new Browser(auth.handler, BASE_URL);
+    await onPlatform.post("/sign-up/email", person);
+    for (const [visitor, name] of [
+      [atGlobex, `account_data_${inCookieName(`${ids[1]}`)}`],
+      [onPlatform, "account_data"],
+    ] as const) {
+      const cookies = [...(atAcme?.cookies ?? [])].filter(([sent]) => sent.includes(ownName));
+      expect(cookies).not.toEqual([]);
+      for (const [sent, value] of cookies) {
+        visitor?.cookies.set(sent.replace(ownName, name), value);
+      }
+      for (const path of ["/get-access-token", "/refresh-token"]) {
+        const answer = await visitor?.post(path, take);
+        expect([path, answer?.status, answer?.code]).toEqual([path, 400, "ACCOUNT_NOT_FOUND"]);
+      }
+    }
   },
 );
 

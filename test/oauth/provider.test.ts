@@ -1,5 +1,6 @@
 import type { BetterAuthOptions } from "better-auth";
 import { symmetricEncodeJWT, symmetricEncrypt } from "better-auth/crypto";
+import { genericOAuth } from "better-auth/plugins";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
@@ -411,6 +412,22 @@ describe("a provider that better-auth adds or drops", () => {
   });
 });
 
+it.each<[what: string, slack: object | undefined, isPlugins: boolean, answer: unknown[]]>([
+  ["of the application", CLIENT, false, [200, undefined]],
+  ["of nobody", undefined, false, [200, undefined]],
+  ["of a plugin", undefined, true, [400, "UNSUPPORTED_PROVIDER"]],
+  ["of both", CLIENT, true, [400, "UNSUPPORTED_PROVIDER"]],
+  ["switched off", { ...CLIENT, enabled: false }, true, [400, "UNSUPPORTED_PROVIDER"]],
+])("a tenant's client at a provider whose name is %s", async (_, slack, isPlugins, answer) => {
+  const config = [{ ...CLIENT, providerId: "slack", authorizationUrl: "https://idp.example/auth" }];
+  const own = await createWorld({
+    auth: { socialProviders: slack ? { slack: slack as typeof CLIENT } : {} },
+    plugins: isPlugins ? [genericOAuth({ config })] : [],
+  });
+  const tenant = await own.oauthTenant();
+  expect(outcome(await tenant.register({ ...CLIENT, providerId: "slack" }))).toEqual(answer);
+});
+
 describe("tokens that people have from a provider", () => {
   const alice = { id: 7, name: "Alice", email: "alice@example.com", state: "active" };
   const profile = { ...alice, username: "alice", locked: false, confirmed_at: "2020-01-01" };
@@ -491,6 +508,7 @@ describe("tokens that people have from a provider", () => {
     const account = {
       id: "kept",
       userId: jane.id,
+      tenantId: ids.acme,
       providerId: "gitlab",
       accountId: "7",
       ...STORED,

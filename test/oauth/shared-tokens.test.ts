@@ -6,6 +6,7 @@ import { runInTenant } from "../../src/index";
 import type { Browser } from "../support/browser";
 import {
   fakeGoogleAndGitHub,
+  googleIdToken,
   interceptFetch,
   publishedKeys,
   signToken,
@@ -188,9 +189,16 @@ it("a client whose id tokens nobody takes has nothing to keep", async () => {
 
 const ISSUER = "https://idp.example.net";
 
+/** What a provider was asked for last. */
+interface Asked {
+  nonce?: string | undefined;
+  client_id?: string | undefined;
+}
+
 /** A provider of a plugin, whose tokens are Alice's, and where people can sign out as well. */
 function fakeCorporation(isAway = false) {
-  const asked: { nonce?: string | undefined } = {};
+  const asked: Asked = {};
+  const alice = { sub: "alice", email: "alice@example.com", email_verified: true, name: "Alice" };
   interceptFetch({
     [`${ISSUER}/.well-known/openid-configuration`]: () =>
       isAway
@@ -200,6 +208,7 @@ function fakeCorporation(isAway = false) {
             authorization_endpoint: `${ISSUER}/authorize`,
             token_endpoint: `${ISSUER}/token`,
             jwks_uri: `${ISSUER}/keys`,
+            userinfo_endpoint: `${ISSUER}/userinfo`,
             end_session_endpoint: `${ISSUER}/logout`,
             id_token_signing_alg_values_supported: ["RS256"],
           },
@@ -207,16 +216,9 @@ function fakeCorporation(isAway = false) {
     [`${ISSUER}/token`]: () => ({
       access_token: "access",
       token_type: "Bearer",
-      id_token: signToken({
-        iss: ISSUER,
-        aud: "app",
-        sub: "alice",
-        nonce: asked.nonce,
-        email: "alice@example.com",
-        email_verified: true,
-        name: "Alice",
-      }),
+      id_token: signToken({ iss: ISSUER, aud: asked.client_id, nonce: asked.nonce, ...alice }),
     }),
+    [`${ISSUER}/userinfo`]: () => alice,
   });
   const discovered = {
     providerId: "corp",
@@ -243,17 +245,12 @@ function fakeCorporation(isAway = false) {
   };
 }
 
-async function signInAtCorporation(
-  world: World,
-  asked: { nonce?: string | undefined },
-  place: Place,
-  provider: string,
-) {
+async function signInAtCorporation(world: World, asked: Asked, place: Place, provider: string) {
   const browser = world.at(place);
   const body = { provider, callbackURL: "/in", errorCallbackURL: "/failed" };
   const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
-  const { nonce, redirect_uri, state } = queryOf(data.url);
-  asked.nonce = nonce;
+  const { nonce, client_id, redirect_uri, state } = queryOf(data.url);
+  Object.assign(asked, { nonce, client_id });
   const back = `${redirect_uri}?code=1&state=${state}&iss=${encodeURIComponent(ISSUER)}`;
   expect((await browser.get(back)).location).toBe("/in");
   const { data: accounts } = await browser.get<{ id: string }[]>("/list-accounts");
@@ -306,6 +303,12 @@ it.each<[where: string, isAway: boolean, plugins: (known: Corporation) => unknow
     false,
     ({ corp, files }) => [genericOAuth({ config: [files] }), unheardOf(corp)],
   ],
+  ["and both are in such a plugin", false, ({ corp, files }) => [unheardOf(corp, files)]],
+  [
+    "and that name is in such a plugin",
+    false,
+    ({ corp, files }) => [genericOAuth({ config: [corp] }), unheardOf(files)],
+  ],
   [
     "at a provider that was away",
     true,
@@ -321,10 +324,46 @@ it.each<[where: string, isAway: boolean, plugins: (known: Corporation) => unknow
 
 it("access tokens of another client are handed out beside one that is shared", async () => {
   const { asked, corp, crm } = fakeCorporation();
-  const world = await createWorld({ plugins: [unheardOf(corp, crm) as BetterAuthPlugin] });
+  const world = await createWorld({ plugins: [genericOAuth({ config: [corp, crm] })] });
   const { tokens } = await signInAtCorporation(world, asked, "globex", "crm");
   expect([tokens.status, tokens.data.accessToken]).toEqual([200, "access"]);
 });
+
+it("takeover: those stay that came with an id token of a shared client", async () => {
+  const { corp } = fakeCorporation();
+  const world = await createWorld({ plugins: [genericOAuth({ config: [corp] })] });
+  const { ids, api } = world;
+  const client = { clientId: "own", clientSecret: "s", options: { additionalClientIds: ["app"] } };
+  const config = { tenantId: ids.globex, providerId: "google", ...client };
+  await api.registerTenantOAuthConfig({ body: config });
+  fakeGoogleAndGitHub();
+  const alice = world.at("globex");
+  const idToken = { token: googleIdToken({ aud: "app" }), accessToken: "access" };
+  await alice.post("/sign-in/social", { provider: "google", idToken });
+  const { data } = await alice.get<{ id: string }[]>("/list-accounts");
+  const tokens = await alice.post("/get-access-token", { accountId: data[0]?.id });
+  expect([tokens.status, tokens.code]).toEqual([403, "TOKEN_OF_SHARED_CLIENT"]);
+});
+
+// Any client's access tokens are good for that question, those of a tenant's own client, too.
+it.each(["platform", "acme"] as const)(
+  "takeover: at %s, nobody is whom an access token says that came with an id token of their own",
+  async (place) => {
+    const { asked, corp } = fakeCorporation();
+    const world = await createWorld({ plugins: [genericOAuth({ config: [corp] })] });
+    await signInAtCorporation(world, asked, place, "corp");
+    const signIn = async (sub: string) => {
+      const browser = world.at(place);
+      // Without an address in it, better-auth asks the provider with the access token.
+      const token = signToken({ iss: ISSUER, aud: "app", sub });
+      const body = { provider: "corp", idToken: { token, accessToken: "alice's" } };
+      const { status, code } = await browser.post("/sign-in/social", body);
+      return [status, code, (await world.whoIs(browser, place))?.email];
+    };
+    expect(await signIn("alice")).toEqual([200, undefined, "alice@example.com"]);
+    expect(await signIn("thief")).toEqual([401, "FAILED_TO_GET_USER_INFO", undefined]);
+  },
+);
 
 it("takeover: id tokens of an app of Apple's stay, and those of One Tap's client", async () => {
   const { asked, files } = fakeCorporation();
