@@ -51,8 +51,8 @@ export function isConfigured(ctx: AuthContext, id: string): boolean {
 /** Whether a plugin has brought a provider of this name, alone or beside the application's own. */
 export async function isOfPlugin(ctx: AuthContext, id: string): Promise<boolean> {
   const named = globalProviders(ctx).filter((provider) => provider.id === id);
-  const { enabled } = await configuredOptions(ctx, id, undefined);
-  const isAsConfigured = isConfigured(ctx, id) && enabled !== false;
+  const options = (await configuredOptions(ctx, id, undefined)) as { enabled?: boolean };
+  const isAsConfigured = isConfigured(ctx, id) && options.enabled !== false;
   return named.length > Number(isAsConfigured);
 }
 
