@@ -16,7 +16,7 @@ import { readSession } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
 import type { OwnHooks } from "./framework";
 import { limitStandIns } from "./naming/stand-ins";
-import { lateProviderOptions } from "./oauth/configured";
+import { lateProviderOptions, lateRedirectURIs } from "./oauth/configured";
 import { lateProviders } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
 import { signIn } from "./routes/sign-in";
@@ -130,6 +130,7 @@ function change(
   options: ResolvedOptions,
 ): void {
   sealPluginLinks(ctx, complete);
+  lateRedirectURIs(ctx, complete);
   const { hooks, rateLimit } = complete;
   Object.assign(complete, sealLinks(ctx, complete), {
     plugins,

@@ -21,6 +21,7 @@ import { getMigrations } from "better-auth/db/migration";
 import {
   admin,
   deviceAuthorization,
+  genericOAuth,
   jwt,
   oauthPopup,
   organization,
@@ -310,6 +311,27 @@ it("a social provider may be a function, which is called when it is wanted", asy
   const { data } = await browser.post("/sign-in/social", { provider: "google" });
   expect(data.url).toMatch(/^https:\/\/accounts\.google\.com/);
   expect(calls).toBeGreaterThan(0);
+});
+
+it("genericOAuth() reads its redirect URI whenever it needs it, from the config", async () => {
+  const config = {
+    ...{ providerId: "corp", clientId: "id", clientSecret: "secret" },
+    ...{ authorizationUrl: "https://corp.example", tokenUrl: "https://corp.example/token" },
+    redirectURI: "https://app.example/first",
+  };
+  const { auth } = await plain({ plugins: [genericOAuth({ config: [config] })] });
+  const [provider] = (await auth.$context).socialProviders;
+  const redirectURI = "https://app.example/given";
+  const flow = { state: "s", codeVerifier: "v".repeat(43), redirectURI };
+  const sent = fakeNetwork();
+  for (const own of ["https://app.example/second", undefined]) {
+    Object.assign(config, { redirectURI: own });
+    const url = await provider?.createAuthorizationURL(flow);
+    expect(url?.searchParams.get("redirect_uri")).toBe(own ?? redirectURI);
+    await provider?.validateAuthorizationCode({ ...flow, code: "c" }).catch(() => undefined);
+    const params = new URLSearchParams(sent.at(-1)?.body);
+    expect(params.get("redirect_uri")).toBe(own ?? redirectURI);
+  }
 });
 
 it("secondary storage holds sessions, lists of sessions and one-time tokens in the known form", async () => {

@@ -4,7 +4,7 @@ import type { TenantPolicy } from "../policy";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 import type { PolicyOf } from "./border";
-import { makeUpUser } from "./made-up-user";
+import { makeUpUser, withInvitation, writtenByInvitation } from "./made-up-user";
 
 /*
  * What better-auth reads from its options and context, and a tenant's policy may change: read
@@ -42,11 +42,7 @@ export function requiresVerification(policy: TenantPolicy | null | undefined): b
 }
 
 /** Whether the request has shown that the address it signs up with is its own. */
-function isProven(): boolean {
-  const { provenEmail } = notes();
-  if (provenEmail === undefined) return false;
-  return textOf(currentEndpoint()?.body?.email).toLowerCase() === provenEmail;
-}
+const isProven = () => writtenByInvitation().emailVerified === true;
 
 /** A copy with getters in the place of properties. Whoever writes to one gets a plain one again. */
 function withLate<T extends object>(
@@ -58,11 +54,12 @@ function withLate<T extends object>(
   return late;
 }
 
-function defineLate(late: object, name: string, get: () => unknown): void {
+/** In place. False where the object is frozen. */
+export function defineLate(late: object, name: string, get: () => unknown): boolean {
   const set = function (this: object, value: unknown) {
     Object.defineProperty(this, name, { value, writable: true, ...VISIBLE });
   };
-  Object.defineProperty(late, name, { get, set, ...VISIBLE });
+  return Reflect.defineProperty(late, name, { get, set, ...VISIBLE });
 }
 
 const VISIBLE = { enumerable: true, configurable: true };
@@ -88,7 +85,7 @@ export function latePolicyOptions(
       emailAndPassword: withLate(password, {
         requireEmailVerification: () =>
           !isProven() && (password.requireEmailVerification || policy.requiresVerification()),
-        customSyntheticUser: () => password.customSyntheticUser ?? makeUpUser,
+        customSyntheticUser: () => withInvitation(password.customSyntheticUser ?? makeUpUser),
       }),
     }),
     ...(mails && {

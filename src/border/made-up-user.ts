@@ -1,6 +1,8 @@
 import type { BetterAuthOptions } from "better-auth";
 import { parseUserInput } from "better-auth/db";
+import { textOf } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
+import { notes } from "../scope/scope";
 
 type MakeUp = NonNullable<
   NonNullable<BetterAuthOptions["emailAndPassword"]>["customSyntheticUser"]
@@ -27,4 +29,19 @@ function writtenByHooks({ plugins }: BetterAuthOptions): Record<string, unknown>
     lastLoginMethod: "email",
     ...(admin && { role: admin.options?.defaultRole ?? "user" }),
   };
+}
+
+/**
+ * An invitation is accepted where the user is made, after all hooks. So it decides about a user who is
+ * made up as well, be it by us or by the application.
+ */
+export const withInvitation =
+  (makeUp: MakeUp): MakeUp =>
+  (given) => ({ ...makeUp(given), ...writtenByInvitation() });
+
+/** What the invitation that came with a sign-up writes into the user. */
+export function writtenByInvitation(): Record<string, unknown> {
+  const { invited } = notes();
+  if (!invited) return {};
+  return textOf(currentEndpoint()?.body?.email).toLowerCase() === invited.email ? invited.data : {};
 }

@@ -38,13 +38,20 @@ export const findOpening: Opener = async (ctx, user, counts) => {
   const isKnown = counts === "any invitation" && user.emailVerified === true;
   const row = carried ?? (isKnown ? await findOpen(ctx, email) : undefined);
   if (!row) return undefined;
-  // A token that was mailed proves the address. One that somebody else has sent proves nothing.
-  const proof = carried?.mailed ? { emailVerified: true } : {};
   return {
-    data: { ...(row.role && { role: row.role }), ...proof },
+    data: carried ? writtenByToken(carried) : writtenBy(row),
     accept: (created, raw) => accept(ctx, raw, row, created),
   };
 };
+
+/** What an invitation writes into its user. */
+const writtenBy = ({ role }: StoredInvitation): Row => (role ? { role } : {});
+
+/** A token that was mailed proves the address. One that somebody else has sent proves nothing. */
+const writtenByToken = (row: StoredInvitation): Row => ({
+  ...writtenBy(row),
+  ...(row.mailed && { emailVerified: true }),
+});
 
 function assertSameAddress({ email }: StoredInvitation, given: unknown): void {
   if (textOf(given).toLowerCase() === email) return;
@@ -112,12 +119,12 @@ export const carryToken: BeforeHook = {
       throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.TENANT_ID_REQUIRED);
     }
     const invitation = await invitationOf(ctx.context, tokenIn(ctx as Endpoint) ?? "");
-    const { id, tokenHash, email, mailed } = invitation;
+    const { id, tokenHash, email } = invitation;
     await addOAuthServerContext({ [STATE_KEY]: { id, tokenHash } });
     if (ctx.path !== SIGN_UP_PATH) return;
     // Here, because better-auth hides a refusal from where the user is made, where it hides that an
     // address is taken.
     assertSameAddress(invitation, ctx.body?.email);
-    if (mailed) notes().provenEmail = email;
+    notes().invited = { email, data: writtenByToken(invitation) };
   }),
 };

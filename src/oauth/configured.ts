@@ -2,7 +2,9 @@ import type { AuthContext, BetterAuthOptions } from "better-auth";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
+import { defineLate } from "../border/late-policy";
 import { currentEndpoint } from "../scope/endpoint";
+import { getTenantId } from "../scope/scope";
 import { settle } from "../scope/settle";
 
 type Configured = ProviderOptions | (() => unknown) | undefined;
@@ -30,6 +32,36 @@ function lateOptions(id: string, configured: Configured): LateOptions {
   };
   return Object.assign(options, { configured });
 }
+
+/**
+ * A provider of genericOAuth() sends people back to the `redirectURI` of its config, whatever it is
+ * told. That is the platform's callback: inside a tenant there is none, and the tenants' is taken.
+ *
+ * Guarded by "genericOAuth() reads its redirect URI whenever it needs it, from the config".
+ */
+export function lateRedirectURIs({ logger }: AuthContext, options: BetterAuthOptions): void {
+  for (const config of genericConfigs(options)) {
+    const { providerId, redirectURI } = config;
+    const late = () => (getTenantId() === null ? redirectURI : undefined);
+    if (!redirectURI || defineLate(config, "redirectURI", late)) continue;
+    logger.warn(
+      `The config of genericOAuth() for ${providerId} is frozen, and its redirectURI leads out of every tenant. Leave out the redirectURI, or do not freeze the config.`,
+    );
+  }
+}
+
+interface GenericConfig {
+  providerId: string;
+  clientId?: string;
+  discoveryUrl?: string;
+  redirectURI?: string;
+}
+
+/** Providers of genericOAuth() do not show their client, and are missing while they are away. */
+export const genericConfigs = ({ plugins = [] }: BetterAuthOptions): GenericConfig[] =>
+  plugins
+    .filter(({ id }) => id === "generic-oauth")
+    .flatMap((plugin) => plugin.options?.config ?? []);
 
 /** How the application has configured a provider, be it switched on or off. */
 export async function configuredOptions(

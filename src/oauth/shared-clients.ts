@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import type { Endpoint } from "../scope/endpoint";
-import { configuredOptions, globalProviders, isConfigured } from "./configured";
+import { configuredOptions, genericConfigs, globalProviders, isConfigured } from "./configured";
 import { accountsInHand } from "./stored-tokens";
 
 /*
@@ -73,7 +73,7 @@ async function takersOf(context: AuthContext): Promise<Taker[]> {
       readsIdTokenAlone: readsIdTokenAlone(context, provider),
     }));
   // A process that started while the provider was away does not know what others do.
-  const discovered = genericConfigs(context)
+  const discovered = genericConfigs(context.options)
     .filter(({ discoveryUrl }) => discoveryUrl)
     .map(({ providerId: id }) => ({
       id,
@@ -99,7 +99,7 @@ async function oneTapOf(context: AuthContext): Promise<Taker[]> {
 /** The application's clients at the providers of this name. Some have one that is for apps. */
 function clientsOf(context: AuthContext, id: string): unknown[] {
   const providers = globalProviders(context).filter((provider) => provider.id === id);
-  const generic = genericConfigs(context).filter(({ providerId }) => providerId === id);
+  const generic = genericConfigs(context.options).filter(({ providerId }) => providerId === id);
   return known([
     ...generic.map(({ clientId }) => clientId),
     ...providers.flatMap(({ options, idToken }) => [
@@ -110,18 +110,6 @@ function clientsOf(context: AuthContext, id: string): unknown[] {
 }
 
 const known = (clients: unknown[]) => clients.flat().filter((client) => client !== undefined);
-
-interface GenericConfig {
-  providerId: string;
-  clientId?: string;
-  discoveryUrl?: string;
-}
-
-/** Providers of genericOAuth() do not show their client, and are missing while they are away. */
-const genericConfigs = ({ options }: AuthContext): GenericConfig[] =>
-  (options.plugins ?? [])
-    .filter(({ id }) => id === "generic-oauth")
-    .flatMap((plugin) => plugin.options?.config ?? []);
 
 /**
  * better-auth's own providers that read who somebody is from an id token alone. All others ask with

@@ -8,6 +8,8 @@ import { allows } from "../border/ways";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { listOAuthConfigs } from "../oauth/config-store";
 import { globalProviders } from "../oauth/configured";
+import { offeredProviders } from "../oauth/provider";
+import type { ResolvedOptions } from "../options";
 import type { SignInMethod, TenantPolicy } from "../policy";
 import { runInScope, settled } from "../scope/scope";
 import type { TenantActor } from "../tenants/events";
@@ -89,10 +91,11 @@ export async function readPolicy(
   actor: TenantActor,
   tenantId: string,
   input: unknown,
+  options: ResolvedOptions,
 ): Promise<TenantPolicy | null | undefined> {
   if (input === undefined) return undefined;
   const policy = await parsePolicy(ctx, tenantId, input);
-  await assertWayBack(ctx, actor, tenantId, policy);
+  await assertWayBack(ctx, actor, tenantId, policy, options);
   return policy;
 }
 
@@ -142,6 +145,7 @@ async function assertWayBack(
   actor: TenantActor,
   tenantId: string,
   policy: TenantPolicy | null,
+  options: ResolvedOptions,
 ): Promise<void> {
   if (!policy || actor === "server" || !actor.userId || actor.tenantId !== tenantId) return;
   const { userId } = actor;
@@ -151,7 +155,7 @@ async function assertWayBack(
     const user = await adapter.findOne<Person>({ model: "user", where });
     if (!user) return false;
     const isVerified = user.emailVerified || !isAddressOf(policy.emailDomains ?? [], user.email);
-    return isVerified && (!policy.methods || (await hasWay(ctx, tenantId, user, policy)));
+    return isVerified && (!policy.methods || (await hasWay(ctx, tenantId, user, policy, options)));
   });
   if (!hasOne) throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.POLICY_LOCKS_OUT);
 }
@@ -170,8 +174,9 @@ async function hasWay(
   tenantId: string,
   user: Person,
   policy: TenantPolicy,
+  { trustedProviderHosts }: ResolvedOptions,
 ): Promise<boolean> {
-  const has = (way: SignInMethod) => allows(policy, way);
+  const has = (way: SignInMethod | undefined) => allows(policy, way);
   // Nobody may read the mails of an address that was never verified: a phone or a wallet has one.
   if (user.emailVerified && (has("magic-link") || has("email-otp"))) return true;
   if (user.phoneNumber && user.phoneNumberVerified && has("phone")) return true;
@@ -180,10 +185,13 @@ async function hasWay(
   const accounts = await adapter.findMany<{ providerId: string }>({ model: "account", where });
   // An account may be left over from a provider that is gone, or that nobody can sign in with.
   const sso = await borderOf(ctx)?.identityProviders?.usable(tenantId);
-  const ways = accounts.map(({ providerId }): SignInMethod => {
+  const offered = await offeredProviders(ctx, tenantId, trustedProviderHosts);
+  const social = new Set(offered.map(({ id }) => id));
+  const ways = accounts.map(({ providerId }): SignInMethod | undefined => {
     if (providerId === "credential") return "password";
     if (providerId === "siwe") return "siwe";
-    return sso?.has(providerId) ? "sso" : `social:${providerId}`;
+    if (sso?.has(providerId)) return "sso";
+    return social.has(providerId) ? `social:${providerId}` : undefined;
   });
   if (ways.some(has)) return true;
   return Boolean(

@@ -23,7 +23,7 @@ export async function updateTenant(
   await assertTarget(ctx, options, tenantId || undefined);
   const target = tenantId ?? ownTenantOf(actor, options);
   const tenant = await requireTenant(ctx, target || undefined);
-  const policy = await readPolicy(ctx.context, actor, tenant.id, given);
+  const policy = await readPolicy(ctx.context, actor, tenant.id, given, options);
   const changed = await changeTenant(ctx.context, options, actor, tenant, { ...changes, policy });
   if (policy !== undefined) {
     const change = { type: "policy:changed", before: tenant.policy, after: policy } as const;

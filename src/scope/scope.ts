@@ -89,8 +89,8 @@ export interface Notes {
   openedAddress?: string;
   /** What a provider's callback came back with: its state, and the tenant in its redirect URI. */
   returned?: { state: ReturnedState | undefined; tenant: string | undefined };
-  /** An address that the request has proven to be its own, by a token that was mailed there. */
-  provenEmail?: string;
+  /** What the invitation of a sign-up writes into its user, and the address that it is for. */
+  invited?: { email: string; data: Record<string, unknown> };
   /** The user who is being deleted, where it is known that an administrator is left. */
   leaving?: string | undefined;
   /** Who manages the identity providers of the scope, and whether they belong somewhere else. */

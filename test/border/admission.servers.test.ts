@@ -460,6 +460,27 @@ describe("a new address, where the policy names domains", () => {
 
 afterEach(() => vi.useRealTimers());
 
+it("R14: the link of a new address would make a session, so it counts where they are signed in", async () => {
+  const world = await createWorld({
+    plugins: (send) => [magicLink({ sendMagicLink: send("link") })],
+  });
+  const jane = await world.signUp("acme");
+  const verified = { emailVerified: true };
+  await runInTenant(world.ids.acme, () =>
+    world.context.internalAdapter.updateUser(jane.id, verified),
+  );
+  await world.change("acme", { policy: { methods: ["magic-link"] } });
+  const callbackURL = "/done";
+  await jane.post("/change-email", { newEmail: "new@example.com", callbackURL });
+  const other = world.at(null);
+  expect((await other.get(world.lastMail("change").url)).location).toBe("/done");
+  const { url } = world.lastMail("verification");
+  const refused = await world.unchanged(() => other.get(url));
+  expect(refused.location).toBe("/done?error=SIGN_IN_METHOD_NOT_ALLOWED");
+  expect((await world.at(null, jane).get(url)).location).toBe("/done");
+  expect(await world.rowsIn("acme", "user")).toMatchObject([{ email: "new@example.com" }]);
+});
+
 it("a password has the length that the policy says, wherever one is set", async () => {
   const world = await createWorld();
   const { as, at, change, signIn, rowsIn } = world;

@@ -2,7 +2,7 @@ import { createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
 import { symmetricEncrypt } from "better-auth/crypto";
 import { magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { runInTenant } from "../../src/index";
+import { runInTenant, type TenantPolicy } from "../../src/index";
 import { INVITATION_HEADER } from "../../src/invitations/index";
 import { createDatabase, databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
@@ -46,6 +46,35 @@ it.each([
   const eve = { ...body, email: "eve@example.com" };
   const other = await app.at(home).post("/sign-up/email", eve, { headers });
   expect(outcome(other)).toEqual([403, "INVITATION_EMAIL_MISMATCH"]);
+});
+
+const madeUp = ({ coreFields, id }: { coreFields: object; id: string }) => ({
+  ...coreFields,
+  ...{ role: "user", banned: false, banReason: null, banExpires: null },
+  id,
+});
+
+it.each<[string, settings: object, policy: TenantPolicy, send: boolean]>([
+  ["verification required", { requireEmailVerification: true }, {}, false],
+  ["made up by the application", { autoSignIn: false, customSyntheticUser: madeUp }, {}, true],
+  ["a policy for domains", {}, { emailDomains: ["example.com"] }, false],
+  ["no sign-in after sign-up", { autoSignIn: false }, {}, false],
+  ["no sign-in after sign-up, by mail", { autoSignIn: false }, {}, true],
+])("threat: accounts can be probed by an invitation: %s", async (_, settings, policy, send) => {
+  const app = await createInviting({ auth: { emailAndPassword: { enabled: true, ...settings } } });
+  const invite = (email: string) => app.invite("acme", email, { role: "admin", send });
+  const free = await invite("free@example.com");
+  const taken = await invite(INVITED);
+  await runInTenant(app.ids.acme, () => app.api.signUpEmail({ body }));
+  await app.setPolicy("acme", { signUp: "invited", ...policy });
+  const { status, data } = await app.accept(free.token);
+  expect([status, data]).toMatchObject([200, { user: { role: "admin", emailVerified: send } }]);
+  const [id, createdAt, updatedAt] = [1, 2, 3].map(() => expect.any(String));
+  const user = { ...data.user, id, email: INVITED, createdAt, updatedAt };
+  const made = await app.accept(taken.token);
+  expect([made.status, made.data]).toEqual([200, { ...data, user }]);
+  expect(Object.keys(made.data.user)).toEqual(Object.keys(data.user));
+  expect(await app.users("acme")).toBe(1);
 });
 
 it("somebody who is signed in elsewhere accepts, also where a hook has read their session", async () => {

@@ -3,24 +3,31 @@ import { describe, expect, it } from "vitest";
 import { labelState } from "../../src/naming/oauth-state";
 import type { Answer, Browser } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
+import { BASE_URL } from "../support/instance";
 import { fakeGoogleAndGitHub } from "../support/providers";
 import { GLOBAL, shareSocialWorld } from "../support/social";
 import { createWorld, outcome, PLACES, type Place, queryOf, type Where } from "../support/world";
 
-it("threat: genericOAuth: one account is three people in three places, each time, and no tenant's to configure", async () => {
+/** An identity provider with somebody, and what genericOAuth() has to know of it. */
+async function startCorporation() {
   const idp = await startIdentityProvider();
   idp.registerClient("corp-client", "corp-secret");
   idp.addPerson("alice");
-  // One of them has the name of a built-in provider.
-  const config = ["corp", "slack"].map((providerId) => ({
-    providerId,
+  const client = {
     clientId: "corp-client",
     clientSecret: "corp-secret",
     authorizationUrl: `${idp.issuer}/oauth/authorize`,
     tokenUrl: `${idp.issuer}/oauth/token`,
     userInfoUrl: `${idp.issuer}/api/v4/user`,
     accountSubject: ({ profile }: { profile: { id?: unknown } }) => String(profile.id),
-  }));
+  };
+  return { idp, client };
+}
+
+it("threat: genericOAuth: one account is three people in three places, each time, and no tenant's to configure", async () => {
+  const { idp, client } = await startCorporation();
+  // One of them has the name of a built-in provider.
+  const config = ["corp", "slack"].map((providerId) => ({ providerId, ...client }));
   const world = await createWorld({ plugins: [genericOAuth({ config })] });
   for (const [place, provider, path, wayBack] of [
     ["acme", "corp", "/sign-in/social", "/tenant/callback/corp"],
@@ -51,6 +58,29 @@ it("threat: genericOAuth: one account is three people in three places, each time
     const own = { providerId, clientId: "x", clientSecret: "y" };
     expect(outcome(await register(own))).toEqual([400, "UNSUPPORTED_PROVIDER"]);
   }
+});
+
+it("genericOAuth: its redirectURI is the platform's, and tenants have their own callback", async () => {
+  const { idp, client } = await startCorporation();
+  const redirectURI = `${BASE_URL}/callback/corp?from=corp`;
+  const corp = { ...client, providerId: "corp", redirectURI };
+  const world = await createWorld({ plugins: [genericOAuth({ config: [corp] })] });
+  for (const [place, expected] of [
+    ["acme", `${BASE_URL}/tenant/callback/corp`],
+    ["platform", redirectURI],
+  ] as const) {
+    const browser = world.at(place);
+    const body = { provider: "corp", callbackURL: "/in" };
+    const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
+    expect(queryOf(data.url).redirect_uri).toBe(expected);
+    // The provider takes a code only with the redirect URI that it was asked for with.
+    expect((await browser.get(await idp.authorize(data.url, "alice"))).location).toBe("/in");
+    expect(await world.rowsIn(place, "account")).toMatchObject([{ providerId: "corp" }]);
+  }
+  expect(world.logs.filter((line) => /redirectURI/.test(line))).toEqual([]);
+  const frozen = Object.freeze({ ...corp, redirectURI });
+  const { logs } = await createWorld({ plugins: [genericOAuth({ config: [frozen] })] });
+  expect(logs).toContainEqual(expect.stringMatching(/^warn.*for corp is frozen.*Leave out/));
 });
 
 describe.each(["database", "cookie"] as const)("oauthPopup, state in the %s", (stateStrategy) => {

@@ -107,10 +107,19 @@ it("POLICY_LOCKS_OUT: not a policy under which they could not sign in again them
   // Nobody knows whether they read the mails of that address: a phone's is made up, for one.
   expect(await set({ methods: ["magic-link"] })).toBe("POLICY_LOCKS_OUT");
   expect(await set({ emailDomains: ["elsewhere.com"] })).toBe("set");
-  await database.query(
-    `insert into account (id, "accountId", "providerId", "userId", "tenantId", "createdAt", "updatedAt") values ('g', 'g', 'google', ?, ?, 1, 1)`,
-    [admin.id, ids.acme],
-  );
+  const link = (providerId: string) =>
+    database.query(
+      `insert into account (id, "accountId", "providerId", "userId", "tenantId", "createdAt", "updatedAt") values (?, 'g', ?, ?, ?, 1, 1)`,
+      [providerId, providerId, admin.id, ids.acme],
+    );
+  // Of a provider that the application does not have any more, and the tenant has switched off.
+  await link("gitlab");
+  const config = { tenantId: ids.acme, providerId: "gitlab", ...client };
+  for (const enabled of [false, true]) {
+    await world.api.registerTenantOAuthConfig({ body: { ...config, enabled } });
+    expect(await set({ methods: ["social"] })).toBe(enabled ? "set" : "POLICY_LOCKS_OUT");
+  }
+  await link("google");
   expect(await set({ methods: ["social:google"] })).toBe("set");
   await database.query('update "user" set "emailVerified" = 1 where id = ?', [admin.id]);
   expect(await set({ methods: ["magic-link"] })).toBe("set");
