@@ -1,5 +1,5 @@
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import type { Row } from "../border/border";
+import { orNobody, type Row } from "../border/border";
 
 /*
  * What the directories of a tenant say of somebody, each in a row of its own. better-auth keeps the
@@ -38,6 +38,12 @@ async function endedAmong(
       .map((row) => [directoryOf(row), new Date(row.decommissionedAt as Date).getTime()]),
   );
 }
+
+/** Somebody by their id, in whichever tenant or on the platform. */
+export const findUser = (adapter: DBTransactionAdapter, id: unknown) =>
+  adapter
+    .findOne<Row>({ model: "user", where: [{ field: "id", value: String(id) }] })
+    .catch(orNobody);
 
 /**
  * Whether the directory of a tenant has deactivated somebody. better-auth ends the sessions of such

@@ -1,24 +1,51 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
-import type { HookEndpointContext } from "better-auth";
+import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { keepAdmin } from "../border/administrators";
 import { type Border, belowBorder, isOfTransaction, OF_KEY, type Row } from "../border/border";
+import { toldToPage } from "../border/error-pages";
 import type { Call } from "../border/keep-admin";
 import { wayOf } from "../border/ways";
 import { type AfterHook, boundedMap } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { keeperOf } from "../scope/instance";
-import { getTenantId, notes, runInScope, settled } from "../scope/scope";
-import { countDirectories, isActiveElsewhere, isDeactivated, liftDeactivation } from "./scim-rows";
+import { getTenantId, notes, type SessionRow } from "../scope/scope";
+import { ALL } from "../tenants/find";
+import { deleteKeysOf } from "./scim-keys";
+import {
+  countDirectories,
+  findUser,
+  isActiveElsewhere,
+  isDeactivated,
+  liftDeactivation,
+} from "./scim-rows";
 
 const USERS_PATH = "/scim/v2/Users";
 
 const deactivated = () =>
-  new APIError("FORBIDDEN", {
-    code: "USER_DEACTIVATED",
-    message: "The directory of this tenant has deactivated this user",
-  });
+  toldToPage(
+    currentEndpoint(),
+    new APIError("FORBIDDEN", {
+      code: "USER_DEACTIVATED",
+      message: "The directory of this tenant has deactivated this user",
+    }),
+  );
+
+/**
+ * Whether one of the people is out who have a session: its user, or the administrator who acts as
+ * that user. An operator of the platform who does so is in no directory of the tenant.
+ */
+async function isSomeOwnerOut(
+  { couldBeId }: Border,
+  { userId, impersonatedBy }: SessionRow,
+  isOut: (userId: string) => Promise<boolean>,
+): Promise<boolean> {
+  for (const id of [userId, impersonatedBy]) {
+    if (id && couldBeId(String(id)) && (await isOut(String(id)))) return true;
+  }
+  return false;
+}
 
 /**
  * Refuses sessions where they are made, once more when they are stored, and wherever one is left: a
@@ -29,8 +56,10 @@ export function barDeactivated(border: Border): void {
   const { policy, openSince } = border;
   const { admitRow, guard } = policy;
   policy.admitRow = async (model, scope, row, adapter) => {
-    if (model === "session" && scope.tenantId) {
-      if (await isDeactivated(adapter, scope.tenantId, row.userId)) throw deactivated();
+    const { tenantId } = scope;
+    if (model === "session" && tenantId) {
+      const isOut = (userId: string) => isDeactivated(adapter, tenantId, userId);
+      if (await isSomeOwnerOut(border, row, isOut)) throw deactivated();
     }
     return admitRow(model, scope, row, adapter);
   };
@@ -39,22 +68,25 @@ export function barDeactivated(border: Border): void {
     const go = () => guard(name, call as never, run, raw, transaction);
     const tenantId = getTenantId();
     if (userId === undefined || tenantId === null) return go();
-    return lookNow(border, tenantId, String(userId), transaction).then((isBarred) => {
-      if (isBarred) throw deactivated();
+    return isBarred(border, tenantId, String(userId), transaction).then((isRefused) => {
+      if (isRefused) throw deactivated();
       return go() ?? run(call as never);
     });
   };
-  border.secondLook = async ({ tenantId, userId }) => {
-    const isBarred = tenantId && isDeactivated(await belowBorder(border), tenantId, userId);
-    return (await isBarred) ? deactivated() : undefined;
+  border.secondLook = async (session) => {
+    const { tenantId } = session;
+    if (!tenantId) return undefined;
+    const below = await belowBorder(border);
+    const isOut = (userId: string) => isDeactivated(below, tenantId, userId);
+    return (await isSomeOwnerOut(border, session, isOut)) ? deactivated() : undefined;
   };
-  border.isBarred = (tenantId, userId, adapter) => lookNow(border, tenantId, userId, adapter);
+  border.isBarred = (...question) => isBarred(border, ...question);
   border.openSince = async (session, adapter) => {
-    const { tenantId, userId } = session;
-    if (!tenantId || userId === undefined) return openSince(session, adapter);
-    const look = OF_KEY in session ? lookNow : lookOften;
-    const isBarred = await look(border, tenantId, String(userId), adapter);
-    return isBarred ? undefined : openSince(session, adapter);
+    const { tenantId } = session;
+    if (!tenantId) return openSince(session, adapter);
+    const look = OF_KEY in session ? isBarred : isOutOrGone;
+    const isOut = (userId: string) => look(border, tenantId, userId, adapter);
+    return (await isSomeOwnerOut(border, session, isOut)) ? undefined : openSince(session, adapter);
   };
 }
 
@@ -95,8 +127,11 @@ function seenPeople({ ctx }: Border): Seen {
 
 const keyOf = (tenantId: string, userId: string) => JSON.stringify([tenantId, userId]);
 
-/** As it was at most ten seconds ago: this is asked for every session of every request. */
-async function lookOften(
+/**
+ * As it was at most ten seconds ago: this is asked for every session of every request. A cookie, or
+ * a session in which they act as somebody else, may be left of whom the directory has deleted.
+ */
+async function isOutOrGone(
   border: Border,
   tenantId: string,
   userId: string,
@@ -107,11 +142,13 @@ async function lookOften(
   const now = Date.now();
   if ((seen.people.get(key) ?? 0) > now) return false;
   const { changes } = seen;
-  const isBarred = await lookNow(border, tenantId, userId, adapter);
+  const reader = await readerOf(border, adapter);
+  const isOut =
+    !(await findUser(reader, userId)) || (await isDeactivated(reader, tenantId, userId));
   // A directory may have changed it here while it was looked up.
   const isForAll = changes === seen.changes && !isOfTransaction(border, adapter);
-  if (!isBarred && isForAll) note(seen.people, key, now + KEPT_MS);
-  return isBarred;
+  if (!isOut && isForAll) note(seen.people, key, now + KEPT_MS);
+  return isOut;
 }
 
 function forget(border: Border, tenantId: string, userId: string): void {
@@ -120,18 +157,17 @@ function forget(border: Border, tenantId: string, userId: string): void {
   seen.people.delete(keyOf(tenantId, userId));
 }
 
-/** Whoever asks from inside a transaction may not know it, and a database may have one connection. */
-async function lookNow(
-  { ctx, raw }: Border,
+/** Asks the database each time. */
+const isBarred = async (
+  border: Border,
   tenantId: string,
   userId: string,
-  adapter: DBTransactionAdapter | undefined = raw,
-): Promise<boolean> {
-  if (adapter !== raw) return isDeactivated(adapter, tenantId, userId);
-  return runInScope(settled(tenantId), async () =>
-    isDeactivated(await getCurrentAdapter(ctx.adapter), tenantId, userId),
-  );
-}
+  adapter: DBTransactionAdapter | undefined,
+) => isDeactivated(await readerOf(border, adapter), tenantId, userId);
+
+/** Whoever asks from inside a transaction may not know it, and a database may have one connection. */
+const readerOf = async (border: Border, adapter: DBTransactionAdapter = border.raw) =>
+  adapter === border.raw ? belowBorder(border) : adapter;
 
 /**
  * Runs a call of the directory that deletes its row of somebody, unless the tenant would lose its
@@ -159,17 +195,6 @@ export async function keepLastAdmin<T>(
   if (await isActiveElsewhere(adapter, tenantId, directoryUser, deletion)) return run();
   const where = [{ field: "id", value: directoryUser }];
   return keepAdmin(border, roles, { where }, run, transaction);
-}
-
-/** An API key, looked up to be verified, is none while its owner is barred. */
-export async function asKey(
-  { where = [] }: { where?: { field: string }[] },
-  found: unknown,
-  raw: DBTransactionAdapter,
-): Promise<unknown> {
-  const { referenceId, tenantId } = (found ?? {}) as Row;
-  if (!tenantId || referenceId === undefined || where[0]?.field !== "key") return found;
-  return (await isDeactivated(raw, tenantId, referenceId)) ? null : found;
 }
 
 /**
@@ -200,7 +225,6 @@ const isAboutUsers = (endpoint: { path?: string | undefined } | undefined) =>
  * session that better-auth did not see: it is ended here, or refused by `secondLook`.
  */
 export function followDirectory(border: Border): AfterHook {
-  const { internalAdapter } = border.ctx;
   return {
     matcher: (ctx) =>
       isAboutUsers(ctx) && ctx.method !== "GET" && notes().directoryUser !== undefined,
@@ -212,14 +236,33 @@ export function followDirectory(border: Border): AfterHook {
       forget(border, tenantId, userId);
       if (isAPIError(context.returned)) return;
       const below = await belowBorder(border);
-      if (deprovisioned) {
-        const directories = await countDirectories(below, tenantId, userId);
-        if (directories === 0) await internalAdapter.deleteUser(userId);
+      const { internalAdapter } = context;
+      if (deprovisioned && !(await countDirectories(below, tenantId, userId))) {
+        await internalAdapter.deleteUser(userId);
+        // They may have been seen once more in the meantime.
+        forget(border, tenantId, userId);
+        await deleteKeysOf(context, userId);
+        await endImpersonations(context, userId);
       } else if (await isDeactivated(below, tenantId, userId)) {
         await internalAdapter.deleteUserSessions(userId);
+        await endImpersonations(context, userId);
       }
     }),
   };
+}
+
+/** Ends sessions in which somebody acts as another. Those that are in no table are refused there. */
+async function endImpersonations(
+  { adapter, internalAdapter, tables }: AuthContext,
+  userId: string,
+): Promise<void> {
+  if (!tables.session?.fields.impersonatedBy) return;
+  const sessions = await (await getCurrentAdapter(adapter)).findMany<{ token: string }>({
+    model: "session",
+    where: [{ field: "impersonatedBy", value: userId }],
+    limit: ALL,
+  });
+  if (sessions.length) await internalAdapter.deleteSessions(sessions.map(({ token }) => token));
 }
 
 /** No directory is left that could let somebody in again: the tenant's administrator does. */

@@ -6,7 +6,8 @@ import { PLATFORM } from "../schema";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes } from "../scope/scope";
 import { assertPlainId, exactly, findsNothing, sharedProviders } from "./exact";
-import { asKey, keepLastAdmin, noteDirectoryUser } from "./scim";
+import { keepLastAdmin, noteDirectoryUser } from "./scim";
+import { asKey } from "./scim-keys";
 import { SCIM_USER } from "./scim-rows";
 import { type AskForHosts, hasRelayState, providersInUse } from "./sso-addresses";
 import { assertPlainDomains, plainDomains } from "./sso-domains";
@@ -53,7 +54,8 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
     if (organizers) return name === "findMany" ? organizers : organizers[0];
     if (!isProvider(call.model)) {
       const found = await run(call);
-      if (barsKeys && border.confinedModel(call.model) === "apikey") {
+      // Scoped or shared.
+      if (barsKeys && (border.confinedModel(call.model) ?? call.model) === "apikey") {
         return asKey(call, found, raw);
       }
       if (hasRelayState(border, call.model)) await askForHosts(found);

@@ -104,7 +104,7 @@ async function deleteById(
   }
 }
 
-async function deleteByIds(
+export async function deleteByIds(
   adapter: DBTransactionAdapter,
   { model, field }: { model: string; field: string },
   ids: string[],
@@ -190,6 +190,20 @@ const forgetKey: Forget = async (storage, id) => {
   const entries = [`by-id:${id}`, stored.key];
   await Promise.all(entries.map((entry) => storage.delete(`api-key:${entry}`)));
 };
+
+/** Some of an owner's keys: a user and an organization of the same number have one list. */
+export async function forgetSomeKeys(
+  { options: { secondaryStorage: storage } }: AuthContext,
+  ownerId: string,
+  ids: string[],
+): Promise<void> {
+  if (!storage) return;
+  for (const id of ids) await forgetKey(storage, id);
+  const keys = `api-key:by-ref:${ownerId}`;
+  const listed: string[] = (await read(storage, keys)) ?? [];
+  const left = listed.filter((id) => !ids.includes(id));
+  await (left.length ? storage.set(keys, JSON.stringify(left)) : storage.delete(keys));
+}
 
 const forgetUser: Forget = async (storage, id) => {
   await forgetSessions(storage, id);

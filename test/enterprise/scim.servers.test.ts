@@ -2,7 +2,7 @@ import { apiKey } from "@better-auth/api-key";
 import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import type { SCIMOptions } from "@better-auth/scim";
 import { emailOTP, magicLink } from "better-auth/plugins";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
@@ -26,11 +26,22 @@ interface KeyVerifier {
   verifyApiKey(input: { body: { key: string } }): Promise<{ valid: boolean }>;
 }
 
+/** What a directory may do to somebody who has left. */
+const LEAVING = ["deactivates", "deletes"] as const;
+type How = (typeof LEAVING)[number];
+type Directory = Awaited<ReturnType<Awaited<ReturnType<typeof createSCIMWorld>>["connect"]>>;
+
+const letGo = async (directory: Directory, id: string, how: How) =>
+  how === "deletes"
+    ? directory.delete(`Users/${id}`)
+    : directory.patch(`Users/${id}`, "active", false);
+
 describe.each(databases)("a directory of a tenant, on %s", (database) => {
   const credentials = [{ type: "bearer" as const, id: "static", token: STATIC_TOKEN }];
   const world = shareSCIMWorld(
     {
       scim: { identity, connections: [{ id: "platform", credentials }] },
+      auth: { emailVerification: { autoSignInAfterVerification: true } },
       plugins: (send) => [
         magicLink({ sendMagicLink: send("link") }),
         emailOTP({ sendVerificationOTP: send("otp") }),
@@ -243,6 +254,63 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
     expect(await withKey()).toMatchObject({ user: { id: ada.id } });
   });
 
+  // threat: an administrator who has left stays in as the person whom they have become.
+  it.each(LEAVING)(
+    "ends sessions in which whom it %s acts as somebody else, and no others",
+    async (how) => {
+      const { id, directory } = await newTenant();
+      const [other, ada] = [await world.join(id, "admin"), await world.join(id, "admin", ADA)];
+      const operator = (await world.operator()).fork();
+      const bob = await world.signUp(id, "bob@example.com");
+      const { data } = await directory.add("ada");
+      for (const browser of [other, ada, operator]) {
+        const { status } = await browser.post("/admin/impersonate-user", { userId: bob.id });
+        expect([status, await world.whoIs(browser)]).toMatchObject([200, { id: bob.id }]);
+      }
+      expect((await letGo(directory, data.id, how)).status).toBeLessThan(300);
+      expect(await world.whoIs(ada)).toBe(null);
+      expect((await ada.post("/admin/stop-impersonating")).status).toBe(401);
+      for (const browser of [other, operator, bob]) {
+        expect(await world.whoIs(browser)).toMatchObject({ id: bob.id });
+      }
+      const sessions = await world.rowsIn(id, "session");
+      expect(sessions.map(({ impersonatedBy }) => impersonatedBy)).not.toContain(ada.id);
+    },
+  );
+
+  it("lets nobody become somebody else whom another process has deactivated", async () => {
+    const { id, directory } = await newTenant();
+    const ada = await world.join(id, "admin", ADA);
+    const bob = await world.signUp(id, "bob@example.com");
+    await directory.add("ada");
+    expect(await world.whoIs(ada)).toMatchObject({ id: ada.id });
+    await runInTenant(id, () => {
+      const where = [{ field: "userId", value: ada.id }];
+      return world.context.adapter.update({ model: "scimUser", where, update: { active: false } });
+    });
+    const answer = await ada.post("/admin/impersonate-user", { userId: bob.id });
+    expectRefused(answer, 403, "USER_DEACTIVATED");
+  });
+
+  it.each<[what: string, isVerified: boolean, path: string, mail: string]>([
+    ["a link to sign in", false, "/sign-in/magic-link", "link"],
+    ["a link to sign in, with a verified address,", true, "/sign-in/magic-link", "link"],
+    ["a link that verifies an address", false, "/send-verification-email", "verification"],
+  ])("tells the page of %s that somebody is deactivated", async (_, isVerified, path, mail) => {
+    const { id, directory } = await newTenant();
+    const { id: adaId } = await world.signUp(id, ADA);
+    await runInTenant(id, () =>
+      world.context.internalAdapter.updateUser(adaId, { emailVerified: isVerified }),
+    );
+    const { data } = await directory.add("ada");
+    await world.at(id).post(path, { email: ADA, callbackURL: "/in" });
+    await directory.patch(`Users/${data.id}`, "active", false);
+    const browser = world.at("platform");
+    const answer = await browser.get(world.lastMail(mail).url);
+    expect([answer.status, answer.location]).toEqual([302, "/in?error=USER_DEACTIVATED"]);
+    expect(await world.whoIs(browser)).toBe(null);
+  });
+
   it.each(["a link", "a code"])(
     "takes no password away by %s of somebody whom it has deactivated",
     async (what) => {
@@ -261,7 +329,9 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
           .post("/sign-in/email-otp", { email: ADA, otp: world.lastMail("otp").code });
       };
       await directory.patch(`Users/${data.id}`, "active", false);
-      expectRefused(await open(), 403, "USER_DEACTIVATED");
+      const refused = await open();
+      if (what === "a code") expectRefused(refused, 403, "USER_DEACTIVATED");
+      else expect(refused.location).toBe("/?error=USER_DEACTIVATED");
       await directory.patch(`Users/${data.id}`, "active", true);
       expect((await world.signIn(id, ADA)).status).toBe(200);
       // Control: that is what it does, as better-auth wants it, for whoever has not proven an address.
@@ -294,8 +364,6 @@ describe.each(databases)("a directory whose groups are roles, on %s", (database)
     },
     database,
   );
-  type Directory = Awaited<ReturnType<typeof world.connect>>;
-
   // threat: an administrator who has left the company stays signed in.
   it.each<[how: string, signIn: number, run: (one: Directory, two: Directory) => Promise<number>]>([
     [
@@ -342,20 +410,43 @@ describe.each(databases)("a directory whose groups are roles, on %s", (database)
 
 const losesIndex = STORAGE_KINDS.find(({ forgets }) => forgets);
 
-it.each<[string, () => WorldOptions["auth"]]>([
+const ODD_PLACES: [string, () => WorldOptions["auth"]][] = [
   ["in a cookie", () => ({ session: { cookieCache: { enabled: true } } })],
   ["of no index", () => ({ secondaryStorage: createStorage(losesIndex) })],
-])("a session %s is over with whom the directory deactivates", async (_, auth) => {
-  const world = await createSCIMWorld({ auth: auth() ?? {}, scim: { identity } });
-  const directory = await world.connect("acme");
-  const [ada, bob] = [await world.as("ada", "acme"), await world.as("bob", "acme")];
-  const { data } = await directory.add("ada");
-  expect(await world.whoIs(ada)).toMatchObject({ tenantId: world.ids.acme });
-  const kept = ada.fork();
-  await directory.patch(`Users/${data.id}`, "active", false);
+];
+
+it.each(ODD_PLACES.flatMap(([place, auth]) => LEAVING.map((how) => [place, how, auth] as const)))(
+  "a session %s is over with whom the directory %s",
+  async (_, how, auth) => {
+    const world = await createSCIMWorld({ auth: auth() ?? {}, scim: { identity } });
+    const directory = await world.connect("acme");
+    const [ada, bob] = [await world.join("acme", "admin", ADA), await world.as("bob", "acme")];
+    const { data } = await directory.add("ada");
+    expect(await world.whoIs(ada)).toMatchObject({ tenantId: world.ids.acme });
+    const [kept, asBob] = [ada.fork(), ada.fork()];
+    expect((await asBob.post("/admin/impersonate-user", { userId: bob.id })).status).toBe(200);
+    expect(await world.whoIs(asBob)).toMatchObject({ id: bob.id });
+    await letGo(directory, data.id, how);
+    expect(await world.whoIs(ada)).toBe(null);
+    expect(await world.whoIs(asBob)).toBe(null);
+    expect((await kept.get("/list-sessions")).status).toBe(401);
+    expect(await world.whoIs(bob)).toMatchObject({ tenantId: world.ids.acme });
+  },
+);
+
+it("nobody acts as somebody else ten seconds after an administrator has removed them", async () => {
+  vi.useFakeTimers({ toFake: ["Date"], now: new Date() });
+  onTestFinished(() => void vi.useRealTimers());
+  const auth = { session: { cookieCache: { enabled: true } } };
+  const world = await createSCIMWorld({ auth });
+  const [ada, bob] = [await world.join("acme", "admin", ADA), await world.as("bob", "acme")];
+  await ada.post("/admin/impersonate-user", { userId: bob.id });
+  expect(await world.whoIs(ada)).toMatchObject({ id: bob.id });
+  const admin = await world.as("admin", "acme");
+  expect((await admin.post("/admin/remove-user", { userId: ada.id })).status).toBe(200);
+  vi.setSystemTime(Date.now() + 10_001);
   expect(await world.whoIs(ada)).toBe(null);
-  expect((await kept.get("/list-sessions")).status).toBe(401);
-  expect(await world.whoIs(bob)).toMatchObject({ tenantId: world.ids.acme });
+  expect(await world.whoIs(bob)).toMatchObject({ id: bob.id });
 });
 
 it("what a transaction sees of the directory lets nobody in after it is rolled back", async () => {
@@ -384,10 +475,11 @@ it("what a transaction sees of the directory lets nobody in after it is rolled b
 it("whoever signs in while being deactivated has no session, also if it is stored last", async () => {
   const { storage, entries } = mapStorage();
   let meanwhile: (() => Promise<unknown>) | undefined;
+  let whose = ADA;
   const secondaryStorage = {
     ...storage,
     set: async (key: string, value: string, ttl?: number) => {
-      const run = value.includes(ADA) ? meanwhile : undefined;
+      const run = value.includes(whose) ? meanwhile : undefined;
       if (run) meanwhile = undefined;
       await run?.();
       await storage.set(key, value, ttl);
@@ -395,7 +487,7 @@ it("whoever signs in while being deactivated has no session, also if it is store
   };
   const world = await createSCIMWorld({ auth: { secondaryStorage }, scim: { identity } });
   const directory = await world.connect("acme");
-  await world.as("ada", "acme");
+  const [ada, bob] = [await world.as("ada", "acme"), await world.as("bob", "acme")];
   const { data } = await directory.add("ada");
   const setActive = (active: boolean) => directory.patch(`Users/${data.id}`, "active", active);
 
@@ -407,8 +499,16 @@ it("whoever signs in while being deactivated has no session, also if it is store
   expect([...entries.values()].filter((value) => value.includes(ADA))).toEqual([]);
 
   expect((await setActive(true)).status).toBe(200);
+  await world.setRole(ada.id, "admin");
   const { person } = await world.signIn("acme", ADA);
   expect(await world.whoIs(person)).toMatchObject({ tenantId: world.ids.acme });
+
+  // Nor is such a session made in which they act as somebody else.
+  whose = "bob@example.com";
+  meanwhile = () => setActive(false);
+  const asBob = await person.post("/admin/impersonate-user", { userId: bob.id });
+  expect(meanwhile).toBeUndefined();
+  expectRefused(asBob, 403, "USER_DEACTIVATED");
 });
 
 it("without roles of tenants nobody is the last administrator: the directory deletes whom it likes", async () => {
