@@ -29,7 +29,8 @@ const OWN_MODELS = ["tenant", "tenantOauthConfig"];
  * field or column that the plugin needs is taken, or if it is there twice. The error says what to write.
  */
 export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void {
-  const { plugins = [] } = ctx.options;
+  // Those that a plugin hands back with all options are there twice.
+  const plugins = [...new Set(ctx.options.plugins)];
   const others = plugins.filter(({ id }) => id !== PLUGIN_ID);
   if (plugins.length - others.length > 1) refuse("it is installed more than once. Leave one.");
   assertResolver(options);

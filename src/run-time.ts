@@ -22,10 +22,12 @@ export function pluginsAtRunTime(
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
   const always = (handler: BeforeHook["handler"] | undefined) =>
     handler ? [{ matcher: () => true, handler }] : [];
+  const ownLimits = ours?.rateLimit ?? [];
+  const limit = limitStandInsAlike(plugins, ownLimits);
   const others = plugins.map((plugin) =>
     plugin === ours
       ? { id: PLUGIN_ID, schema, options: ours.options, endpoints: ours.endpoints ?? {} }
-      : guardingStandIns(plugin),
+      : guardingStandIns(plugin, limit),
   );
   const isLast = ({ id }: BetterAuthPlugin) => HANDS_COOKIES_OVER.test(id);
   return [
@@ -45,8 +47,8 @@ export function pluginsAtRunTime(
     {
       id: `${PLUGIN_ID}-last`,
       hooks: { after: afterPlugins },
-      ...(ours?.rateLimit && { rateLimit: ours.rateLimit }),
-      onResponse: lastLook,
+      rateLimit: ownLimits.map(limit),
+      onResponse: explainFailure,
     },
     ...others.filter(isLast),
   ];
@@ -56,27 +58,19 @@ export function pluginsAtRunTime(
 const HANDS_COOKIES_OVER = /-cookies(-|$)/;
 
 /**
- * better-auth answers what it did not expect (an unreachable database) without a word. XML may be
- * what a tenant's administrator has written, as the metadata of SAML, and a browser would run the
- * scripts in it where everybody else is signed in.
+ * better-call answers what it did not expect (an unreachable database) without a word, and without a
+ * header. Any other empty answer is somebody's own, and so is what another plugin's `onResponse` has
+ * made of it: better-auth asks no further then.
+ *
+ * Guarded by "what better-auth did not expect is an empty 500 without headers".
  */
-async function lastLook(answer: Response): Promise<{ response: Response } | undefined> {
-  const { status, body } = answer;
-  if (status >= 500 && !body) {
-    const failure = { code: "INTERNAL_SERVER_ERROR", message: "Internal Server Error" };
-    return { response: Response.json(failure, { status, headers: answer.headers }) };
-  }
-  if (!answer.headers.get("content-type")?.includes("xml")) return undefined;
-  const headers = new Headers(answer.headers);
-  for (const [name, value] of Object.entries(WITHOUT_SCRIPTS)) headers.set(name, value);
-  return { response: new Response(body, { status, headers }) };
+async function explainFailure(answer: Response): Promise<{ response: Response } | undefined> {
+  const { status, statusText, body, headers } = answer;
+  const isUnexpected = status === 500 && statusText === "Internal Server Error" && !body;
+  if (!isUnexpected || [...headers].length > 0) return undefined;
+  const failure = { code: "INTERNAL_SERVER_ERROR", message: statusText };
+  return { response: Response.json(failure, { status, statusText }) };
 }
-
-const WITHOUT_SCRIPTS = {
-  "content-security-policy": "default-src 'none'; sandbox",
-  "content-disposition": "attachment",
-  "x-content-type-options": "nosniff",
-};
 
 type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
 type Hook = NonNullable<Hooks["before"]>[number] & NonNullable<Hooks["after"]>[number];
@@ -100,13 +94,16 @@ const beforeBoth = (hook: Hook, runsForBoth?: boolean): Hook[] =>
   [alsoWhereItCame(hook, runsForBoth), hook].map(answeringInside);
 
 /** A plugin whose limits and hooks count for our endpoints as for those that they stand for. */
-function guardingStandIns(plugin: BetterAuthPlugin): BetterAuthPlugin {
+function guardingStandIns(
+  plugin: BetterAuthPlugin,
+  limit: (rule: Limit) => Limit,
+): BetterAuthPlugin {
   const { hooks, rateLimit } = plugin;
   if (!hooks && !rateLimit) return plugin;
   const { before, after } = hooks ?? {};
   return {
     ...plugin,
-    ...(rateLimit && { rateLimit: limitLikeEndpoint(rateLimit) }),
+    ...(rateLimit && { rateLimit: rateLimit.map(limit) }),
     ...(hooks && {
       hooks: {
         ...(before && { before: before.flatMap((hook) => beforeBoth(hook as Hook)) }),
@@ -116,10 +113,31 @@ function guardingStandIns(plugin: BetterAuthPlugin): BetterAuthPlugin {
   };
 }
 
-function limitLikeEndpoint(rules: NonNullable<BetterAuthPlugin["rateLimit"]>) {
-  return rules.map((rule) => ({
+type Limit = NonNullable<BetterAuthPlugin["rateLimit"]>[number];
+
+/**
+ * R12: one of our endpoints has the limit of the endpoint that it stands for, which is our own where
+ * plugins leave that one to better-auth. Rules for its path alone count where they are stricter: a
+ * looser one may be meant for everything but better-auth's sign-in.
+ */
+function limitStandInsAlike(plugins: BetterAuthPlugin[], own: Limit[]) {
+  const all = plugins.flatMap(({ rateLimit = [] }) => rateLimit);
+  const rules = all.filter((rule) => !own.includes(rule));
+  const ruleFor = (path: string, inner: string) => {
+    const alike =
+      rules.find((rule) => rule.pathMatcher(inner)) ?? own.find((rule) => rule.pathMatcher(path));
+    const alone = rules.filter((rule) => rule.pathMatcher(path) && !rule.pathMatcher(inner));
+    return alone.reduce(stricter, alike);
+  };
+  return (rule: Limit): Limit => ({
     ...rule,
-    pathMatcher: (path: string) =>
-      rule.pathMatcher(path) || rule.pathMatcher(innerPath(path, {}) ?? path),
-  }));
+    pathMatcher: (path) => {
+      const inner = innerPath(path, {});
+      return inner === undefined ? rule.pathMatcher(path) : ruleFor(path, inner) === rule;
+    },
+  });
 }
+
+/** The limit that lets fewer through in the same time. */
+const stricter = (one: Limit | undefined, other: Limit) =>
+  one && one.max * other.window <= other.max * one.window ? one : other;

@@ -166,18 +166,30 @@ type Endpoints = NonNullable<BetterAuthPlugin["endpoints"]>;
 /** Endpoints of ours beside which a plugin of some instance has its own sign-in. */
 const withOwnSignIn = new WeakSet<Endpoints>();
 
+/**
+ * Callers may use better-auth's name of a model, the table's, or the plural of either. What is the
+ * name of another model is that one's, unless better-auth itself reads every plural as one of these.
+ */
+function confinedNames({ tables, adapter }: AuthContext, options: ResolvedOptions) {
+  const { adapterConfig } = (adapter.options ?? {}) as { adapterConfig?: { usePlural?: boolean } };
+  const keepsNames = adapterConfig !== undefined && !adapterConfig.usePlural;
+  return new Map(
+    confinedModels(options).flatMap((model) => {
+      const table = tables[model]?.modelName ?? model;
+      const isAnother = (name: string) =>
+        keepsNames && Object.hasOwn(tables, name) && tables[name]?.modelName !== table;
+      const names = [model, `${model}s`, table, `${table}s`];
+      return names.filter((name) => !isAnother(name)).map((name) => [name, model] as const);
+    }),
+  );
+}
+
 function createBorder(
   ctx: AuthContext,
   options: ResolvedOptions,
   policyOf: typeof PolicyFactory,
 ): Border & { raw: DBAdapter } {
-  const confinedByName = new Map(
-    confinedModels(options).flatMap((model) => {
-      const table = ctx.tables[model]?.modelName ?? model;
-      // Callers may use better-auth's name, the table's, or the plural of either.
-      return [model, `${model}s`, table, `${table}s`].map((name) => [name, model] as const);
-    }),
-  );
+  const confinedByName = confinedNames(ctx, options);
   const known = borderOf(ctx)?.raw as DBAdapter | undefined;
   const border: Border & { raw: DBAdapter } = {
     ctx,

@@ -40,7 +40,7 @@ import { oidc, samlRegistration } from "./enterprise/world";
 import type { Browser } from "./support/browser";
 import { createDatabase } from "./support/database";
 import { startIdentityProvider } from "./support/identity-provider";
-import { createInstance, createPlainInstance, PASSWORD } from "./support/instance";
+import { BASE_URL, createInstance, createPlainInstance, PASSWORD } from "./support/instance";
 import { fakeNetwork, signToken } from "./support/providers";
 import { mapStorage } from "./support/stores";
 
@@ -187,6 +187,21 @@ it("a hook may be a plain function: one that answers nothing lets the request pa
     ["/get-session", "yes"],
     ["/sign-up/email", null],
     ["/get-session", null],
+  ]);
+});
+
+it("what better-auth did not expect is an empty 500 without headers", async () => {
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  onTestFinished(() => void vi.restoreAllMocks());
+  const fail = createAuthEndpoint("/fail", { method: "GET" }, async () => {
+    throw new Error("unexpected");
+  });
+  const { auth } = await plain({ plugins: [{ id: "failing", endpoints: { fail } }] });
+  const answer = await auth.handler(new Request(`${BASE_URL}/fail`));
+  expect([answer.status, answer.statusText, answer.body, ...answer.headers]).toEqual([
+    500,
+    "Internal Server Error",
+    null,
   ]);
 });
 

@@ -1,4 +1,5 @@
-import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import { type AuthContext, type BetterAuthPlugin, betterAuth } from "better-auth";
+import { createAdapterFactory } from "better-auth/adapters";
 import { createAuthMiddleware } from "better-auth/api";
 import { nextCookies } from "better-auth/next-js";
 import {
@@ -19,7 +20,7 @@ import { sveltekitCookies } from "better-auth/svelte-kit";
 import { tanstackStartCookies } from "better-auth/tanstack-start";
 import { tanstackStartCookies as tanstackSolidCookies } from "better-auth/tanstack-start/solid";
 import { describe, expect, it } from "vitest";
-import { getTenantId, runInTenant } from "../src/index";
+import { getTenantId, runInTenant, tenantAuth } from "../src/index";
 import { createInstance, type InstanceOptions, PASSWORD } from "./support/instance";
 import { combine, ORDERS, SHUFFLED, sample } from "./support/matrix";
 import { CACHES, mapStorage, SORTS, type Store } from "./support/stores";
@@ -140,6 +141,8 @@ const HANDED_BACK: [what: string, init: (ctx: AuthContext) => unknown][] = [
   ["a copy of its context", (ctx) => ({ context: { ...ctx, mine: 1 } })],
   ["options in a context", ({ options }) => ({ context: { options: { ...options } } })],
   ["nothing, and assigns options", (ctx) => assign(ctx, { ...ctx.options })],
+  // better-auth puts the plugins in them behind those that it has.
+  ["all options", ({ options }) => ({ options: { ...options, trustedOrigins: ["https://a.b"] } })],
 ];
 
 describe.each(SIDES)("R11: a plugin %s whose init brings", (_, arrange) => {
@@ -221,6 +224,40 @@ describe.each(SIDES)("R11: a plugin %s whose init brings", (_, arrange) => {
     // The same person, in a window that says nothing.
     await world.at("platform", person).get(url);
     expect((await world.rowsIn("acme", "user")).map(({ id }) => id)).not.toContain(person.id);
+  });
+});
+
+describe("R3: a shared model whose name is the plural of better-auth's", () => {
+  const fields = { name: { type: "string", required: true } } as const;
+  const crm = (model: string) => ({
+    id: "crm",
+    schema: { [model]: { modelName: "crm_rows", fields } },
+  });
+
+  it.each(["users", "sessions", "accounts"])("is its own: %s", async (model) => {
+    const tenant = { sharedModels: [model] };
+    const { context, ids } = await createWorld({ plugins: [crm(model)], tenant });
+    const create = () => context.adapter.create({ model, data: { name: "x" } });
+    const find = () => context.adapter.findMany({ model });
+    await runInTenant(ids.acme, create);
+    expect(await runInTenant(ids.globex, find)).toMatchObject([{ name: "x" }]);
+  });
+
+  it("is better-auth's where its adapter reads plurals, and confined", async () => {
+    const asked: unknown[] = [];
+    const findMany = async (call: unknown) => {
+      asked.push(call);
+      return [];
+    };
+    const database = createAdapterFactory({
+      config: { adapterId: "plural", usePlural: true },
+      adapter: () => ({ findMany }) as never,
+    });
+    const plugins = [tenantAuth({ sharedModels: ["users"] }), crm("users")];
+    const { adapter } = await betterAuth({ database, plugins, secret: "x".repeat(32) }).$context;
+    await runInTenant("acme", () => adapter.findMany({ model: "users" }));
+    const where = [expect.objectContaining({ field: "tenantId", value: "acme" })];
+    expect(asked).toMatchObject([{ model: "users", where }]);
   });
 });
 

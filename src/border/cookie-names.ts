@@ -121,6 +121,8 @@ function lateNames(cookies: Cookies, isLate: (key: string) => boolean): Cookies 
  */
 const inCookieName = (tenantId: string) =>
   encodeURIComponent(tenantId)
+    // Some of what that leaves as it is, better-auth takes in no name of a cookie.
+    .replace(/[!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)
     .replace(/[A-Z-]/g, (letter) => `-${letter.toLowerCase()}`)
     .replaceAll(".", "-_");
 

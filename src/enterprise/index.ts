@@ -9,7 +9,12 @@ import { askForGivenHosts, askForWrittenHosts, hostsAskedFor } from "./sso-addre
 import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
 import { guardProviders, offeredProviders, SSO_PROVIDER, usableProviders } from "./sso-rows";
 import { labelStartedFlow, nameStartedFlow, refuseSharedCallback } from "./sso-state";
-import { explainRefusedProvider, refuseScriptAddress, trustProviderHosts } from "./sso-trust";
+import {
+  explainRefusedProvider,
+  refuseScriptAddress,
+  sandboxMetadata,
+  trustProviderHosts,
+} from "./sso-trust";
 
 /*
  * What better-auth's packages for identity providers of customers need inside tenants: sso() and
@@ -50,6 +55,7 @@ export function confineEnterprise(
       ...hooks.afterPlugins,
       explainRefusedProvider,
       refuseScriptAddress,
+      sandboxMetadata,
       labelStartedFlow(border),
       ...(hasDirectories ? [followDirectory(border), followAdministrator(border)] : []),
     ],

@@ -62,6 +62,20 @@ export const refuseScriptAddress: AfterHook = {
   }),
 };
 
+/**
+ * The metadata of SAML may be what a tenant's administrator has written. It is answered to anybody,
+ * at the address where everybody else is signed in, and a browser would run the scripts in it there.
+ */
+export const sandboxMetadata: AfterHook = {
+  matcher: ({ path }) => path === "/sso/saml2/sp/metadata",
+
+  handler: createAuthMiddleware(async ({ setHeader }) => {
+    setHeader("content-security-policy", "default-src 'none'; sandbox");
+    setHeader("content-disposition", "attachment");
+    setHeader("x-content-type-options", "nosniff");
+  }),
+};
+
 const REFUSALS = ["discovery_untrusted_origin", "discovery_private_host"];
 
 /** better-auth tells people to add the host to `trustedOrigins`, where it does not belong. */

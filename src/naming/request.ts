@@ -8,6 +8,7 @@ import { getTenantId, notes, runAsResolver } from "../scope/scope";
 import {
   findTenantById,
   hasNumericIds,
+  isText,
   recentlySeen,
   type Tenant,
   tenantIdOfSlug,
@@ -130,7 +131,12 @@ async function ask(ctx: HookEndpointContext, resolve: ResolveTenant): Promise<Re
 /** What is not understood is a mistake in the resolver: no request may speak in its place. */
 export async function tenantOfAnswer(ctx: HookEndpointContext, answer: unknown): Promise<Resolved> {
   if (answer === undefined || answer === null || answer === "") return undefined;
-  if (answer === false || typeof answer === "string") return answer;
+  if (answer === false) return answer;
+  if (typeof answer === "string") {
+    // Not every scope is looked up before it is entered.
+    if (!isText(answer)) throw await (await explain()).noSuchId(ctx, answer);
+    return answer;
+  }
   if (Number.isSafeInteger(answer) && hasNumericIds(ctx.context)) return String(answer);
   const { slug } = answer as { slug?: unknown };
   if (typeof slug !== "string" || slug === "") {

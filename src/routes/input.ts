@@ -1,19 +1,15 @@
 import * as z from "zod";
 import type { TenantPolicy } from "../policy";
+import { isText } from "../tenants/find";
 
 const METADATA_BYTES = 64 * 1024;
 // MariaDB stops at 32.
 const METADATA_DEPTH = 30;
 
-// PostgreSQL stores neither NUL nor half of a surrogate pair, as text or inside jsonb.
-const UNSTORABLE = /\0|[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/;
-
 const UNSTORABLE_MESSAGE = "contains characters that cannot be stored";
-const isStorable = (value: string) => !UNSTORABLE.test(value);
 
 /** Text that every database stores and gives back as it is. */
-export const text = (max: number) =>
-  z.string().min(1).max(max).refine(isStorable, UNSTORABLE_MESSAGE);
+export const text = (max: number) => z.string().min(1).max(max).refine(isText, UNSTORABLE_MESSAGE);
 
 export const tenantName = text(255)
   // It goes into the headers of mails.
@@ -44,7 +40,7 @@ export const offset = wholeNumber.optional();
 export const listQuery = z.object({
   limit,
   offset,
-  search: z.string().max(255).refine(isStorable, UNSTORABLE_MESSAGE).optional(),
+  search: z.string().max(255).refine(isText, UNSTORABLE_MESSAGE).optional(),
   sort: z.enum(TENANT_SORTS).optional(),
 });
 
@@ -86,8 +82,8 @@ function whyNotStorable(metadata: object): string | undefined {
 }
 
 function check(value: unknown, depth: number): boolean {
-  if (typeof value === "string") return isStorable(value);
+  if (typeof value === "string") return isText(value);
   if (typeof value !== "object" || value === null) return true;
   if (depth > METADATA_DEPTH) return false;
-  return Object.entries(value).every(([key, item]) => isStorable(key) && check(item, depth + 1));
+  return Object.entries(value).every(([key, item]) => isText(key) && check(item, depth + 1));
 }

@@ -14,6 +14,7 @@ import {
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
 import { getTenantId, runInScope, settled } from "../scope/scope";
 import type { TenantActor } from "../tenants/events";
+import { couldBeId } from "../tenants/find";
 
 /**
  * Lets a management call through, or answers 401 or 403. The target is what the call is about
@@ -115,10 +116,14 @@ async function callerOf(
   if (known && border && (await carriesAnother(border, ctx, known.session))) return null;
   if (known || options.sessionCookies === "shared") return known;
   // A tenant's own people have a cookie of the tenant's name.
-  const tenantId = target ?? (await targetTenantId(ctx, options));
-  if (!tenantId) return null;
-  return runInScope(settled(tenantId), () => askForSession(ctx));
+  return sessionAt(ctx, target ?? (await targetTenantId(ctx, options)));
 }
+
+/** Who is signed in at a tenant that nobody has looked up: what is no id has no scope. */
+const sessionAt = async (ctx: GenericEndpointContext, tenantId: string | undefined) =>
+  tenantId && couldBeId(ctx.context, tenantId)
+    ? runInScope(settled(tenantId), () => askForSession(ctx))
+    : null;
 
 /**
  * With a cookie for each tenant, a request that names one by its host or in the header is made by
@@ -129,8 +134,7 @@ async function sessionOfNamedTenant(ctx: GenericEndpointContext, options: Resolv
   if (options.sessionCookies === "shared" || ctx.headers?.has("authorization")) return null;
   const resolved = (await resolvedTenantId(ctx, options)) || undefined;
   const { header } = claimedNames(ctx, options, true);
-  const tenantId = nameTenant({ resolved, header }) ?? (await claimedBySlug(ctx, options));
-  return tenantId ? runInScope(settled(tenantId), () => askForSession(ctx)) : null;
+  return sessionAt(ctx, nameTenant({ resolved, header }) ?? (await claimedBySlug(ctx, options)));
 }
 
 async function askForSession({ headers, ...ctx }: GenericEndpointContext) {

@@ -265,9 +265,12 @@ const generatorOf = ({ options }: AuthContext) => options.advanced?.database?.ge
 
 export const hasNumericIds = (ctx: AuthContext) => generatorOf(ctx) === "serial";
 
-/** PostgreSQL has no NUL in its texts. */
+/**
+ * PostgreSQL stores neither NUL nor half of a surrogate pair, as text or inside jsonb. The half of one
+ * cannot be in an address or the name of a cookie either.
+ */
 export function isText(value: string): boolean {
-  return !value.includes("\0");
+  return !value.includes("\0") && !/\p{Surrogate}/u.test(value);
 }
 
 /** The fields that go out, one by one: a column that is added later does not leak by itself. */

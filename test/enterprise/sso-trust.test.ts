@@ -1,3 +1,4 @@
+import type { BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { oauthPopup } from "better-auth/plugins";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -268,8 +269,28 @@ describe("where tenants have hosts", () => {
   });
 });
 
+/** A plugin that has a word on every answer: in a hook, and when the answer is made. */
+const headers: BetterAuthPlugin = {
+  id: "headers",
+  hooks: {
+    after: [
+      {
+        matcher: () => true,
+        handler: createAuthMiddleware(async ({ setHeader }) => {
+          setHeader("content-security-policy", "default-src *");
+        }),
+      },
+    ],
+  },
+  onResponse: async (answer) => {
+    const headers = new Headers(answer.headers);
+    headers.set("x-seen", "yes");
+    return { response: new Response(answer.body, { status: answer.status, headers }) };
+  },
+};
+
 describe("takeover: what an administrator of a tenant writes runs in nobody's browser", () => {
-  const world = shareSSOWorld();
+  const world = shareSSOWorld({ plugins: [headers] });
   const register = async (providerId: string, more: object) =>
     (await world.as("admin", "globex")).post(
       "/sso/register",
@@ -286,6 +307,7 @@ describe("takeover: what an administrator of a tenant writes runs in nobody's br
         .get("/sso/saml2/sp/metadata", { query: { providerId: "globex-xml" } });
       expect(status).toBe(200);
       expect(headers.get("content-type")).toBe("application/xml");
+      expect(headers.get("x-seen")).toBe("yes");
       expect(headers.get("content-security-policy")).toBe("default-src 'none'; sandbox");
       expect(headers.get("x-content-type-options")).toBe("nosniff");
       expect(headers.get("content-disposition")).toBe("attachment");

@@ -1,5 +1,5 @@
 import { getCookieCache, getSessionCookie } from "better-auth/cookies";
-import { multiSession, twoFactor } from "better-auth/plugins";
+import { bearer, multiSession, twoFactor } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { createSocialWorld, STATE_STRATEGIES } from "../support/social";
 import {
@@ -180,4 +180,23 @@ it("sessionCookies per-tenant: better-auth's cookie helpers find a tenant's cook
     const cached = await getCookieCache(request, { ...name, secret, isSecure: false });
     expect(cached?.session).toMatchObject({ userId: people[place].id, tenantId: world.ids[place] });
   }
+});
+
+it("sessionCookies per-tenant: ids of any letters give each tenant names that every reader takes", async () => {
+  const ids = ["a(b)'*!~", "a(B)'*!~", "a%28b)'*!~", "a-(b)'*!~", "a.ü(b)'*!~"];
+  const given = [...ids];
+  const generateId = ({ model }: { model: string }) =>
+    (model === "tenant" && given.shift()) || crypto.randomUUID();
+  const auth = { advanced: { database: { generateId } } };
+  const world = await createWorld({ tenant, auth, plugins: [bearer()] });
+  for (const _ of ids.slice(2)) await world.createTenant();
+  const names = new Set<string>();
+  for (const id of ids) {
+    const { token, cookies, ...person } = await world.as("jane", id);
+    for (const name of cookies.keys()) names.add(name);
+    const caller = world.browser({ ...world.naming(id), authorization: `Bearer ${token}` });
+    expect(await world.whoIs(caller)).toMatchObject({ id: person.id, tenantId: id });
+  }
+  expect(names.size).toBe(ids.length);
+  for (const name of names) expect(name).toMatch(/^[a-z0-9._%-]+$/);
 });

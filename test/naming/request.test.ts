@@ -4,6 +4,7 @@ import { type ResolvedTenant, type ResolveTenant, runInTenant } from "../../src/
 import { nameTenant, type TenantNames } from "../../src/naming/request";
 import type { Browser, RequestOptions } from "../support/browser";
 import { PASSWORD } from "../support/instance";
+import { mapStorage } from "../support/stores";
 import {
   createWorld,
   EMAIL,
@@ -288,6 +289,14 @@ it("what a question of a resolver calls in its turn is a part of it", async () =
   expect((await world.at("platform", jane).get("/list-sessions")).status).toBe(200);
   expect([questions, called]).toEqual([1, ["SIGN_UP_CLOSED"]]);
   expect(world.mails.map(({ sentIn }) => sentIn)).toEqual([world.ids.acme]);
+});
+
+it("R2: half a character that a resolver answers is in no key of the storage and no cookie: 404", async () => {
+  const { at } = await createWorld({
+    tenant: { sessionCookies: "per-tenant", resolveTenantId: () => "\ud800" },
+    auth: { secondaryStorage: mapStorage().storage },
+  });
+  expect(outcome(await at("platform").get("/get-session"))).toEqual(NOT_FOUND);
 });
 
 describe("threat: an answer dropped. A resolver that answers what nobody can understand", () => {

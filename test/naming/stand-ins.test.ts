@@ -105,6 +105,13 @@ describe("R12: rate limits", () => {
       },
     ],
   };
+  /** Plugins with a rule for each. */
+  const limits = (...rules: [of: RegExp, max: number][]) =>
+    rules.map(([of, max], index) => ({
+      id: `limits-${index}`,
+      rateLimit: [{ pathMatcher: (path: string) => of.test(path), window: 10, max }],
+    }));
+  const ALL_BUT_SIGN_IN = /^\/(?!sign-(in|up))/;
   it.each<[string, Rules, Record<string, number>, BetterAuthPlugin[]?]>([
     [
       "rules of the application count for both, the first that fits",
@@ -129,6 +136,23 @@ describe("R12: rate limits", () => {
         ...{ "/sign-up/email": 3, [SIGN_UP]: 1 },
       },
       [byPlugin],
+    ],
+    [
+      "a looser rule for everything but better-auth's own sign-in takes no limit away",
+      {},
+      { [SIGN_IN]: 3, [SIGN_UP]: 3, "/tenant/callback/google": 5, "/callback/google": 5 },
+      limits([ALL_BUT_SIGN_IN, 5]),
+    ],
+    [
+      "of rules for the tenant's own path the strictest counts, wherever it stands",
+      {},
+      { "/sign-in/email": 5, [SIGN_IN]: 1, [SIGN_UP]: 2 },
+      limits(
+        [ALL_BUT_SIGN_IN, 6],
+        [/^\/sign-in\//, 5],
+        [/^\/tenant\/sign-in/, 1],
+        [/^\/tenant\/sign-up/, 2],
+      ),
     ],
   ])("%s", async (_, customRules, expected, plugins) => {
     const guarded = await createGuarded({ rateLimit: { enabled: true, customRules } }, plugins);
@@ -198,9 +222,20 @@ describe("R12: middlewares of other plugins", () => {
   const MATCHING = [
     ...["/sign-up/email", "/sign-up/**", "/**", "/*/**"],
     ...[SIGN_UP, "/tenant/sign-up/*", "/tenant/:kind/email", "/tenant/**", `${SIGN_UP}/**`],
+    // As better-auth's router reads them.
+    ...["/tenant/:rest+", "/tenant/:rest*", "/tenant/sign-up/e*", "/tenant/sign-up/ema:x"],
+    ...[`${SIGN_UP}/*`, `${SIGN_UP}/`, "/tenant/sign-up/*/", "/tenant/sign-up{/email}?"],
+    ...["/tenant/sign-up/:way?", "/tenant/sign-(in|up)/email"],
   ];
-  const BELOW = [`${SIGN_UP}/*`, "/tenant/*/email/more"];
-  const OTHERS = ["/callback/**", "/sign-in/**", SIGN_IN, "/tenant/*", ...BELOW];
+  const BELOW = [`${SIGN_UP}/:more`, "/tenant/*/email/more", "/tenant/sign-up/:way(phone)"];
+  const OTHERS = [
+    "/callback/**",
+    "/sign-in/**",
+    SIGN_IN,
+    "/tenant/*",
+    "/tenant/callback/github",
+    ...BELOW,
+  ];
   const guardian = { id: "guardian", middlewares: [...MATCHING, ...OTHERS].map(guarding) };
   const world = shareWorld({
     auth: { socialProviders },
@@ -225,11 +260,13 @@ describe("R12: middlewares of other plugins", () => {
     expect(own.status).toBe(pattern.startsWith("/tenant") ? 200 : 403);
   });
 
-  it("the callback is guarded by one on better-auth's", async () => {
+  it("the callback is guarded by one on better-auth's, and by one on that of its provider", async () => {
+    const come = async (path: string) => outcome(await world.browser().get(path, BACK));
+    deeds.set("/tenant/callback/github", refuse);
+    expect(await come("/tenant/callback/github")).toEqual([403, "GUARDED"]);
+    for (const path of CALLBACKS) expect((await come(path))[0], path).toBe(302);
     deeds.set("/callback/**", refuse);
-    for (const path of CALLBACKS) {
-      expect(outcome(await world.browser().get(path, BACK)), path).toEqual([403, "GUARDED"]);
-    }
+    for (const path of CALLBACKS) expect(await come(path), path).toEqual([403, "GUARDED"]);
   });
 
   it("those that have nothing against it run once, and those of other paths not at all", async () => {

@@ -108,6 +108,16 @@ const world = shareWorld({ tenant: { adminUserIds: chosen } });
 const somebody = (where: string | null) =>
   world.signUp(where, `${crypto.randomUUID()}@example.com`);
 
+it.each(["shared", "per-tenant"] as const)(
+  "with %s cookies, nobody manages what is no id, or half a character",
+  async (sessionCookies) => {
+    const one = await createWorld({ tenant: { sessionCookies } });
+    for (const target of ["nobody", "\0", "\ud800"]) {
+      await expectRefused(one, one.at("platform"), target, UNAUTHORIZED, WITH_TARGET);
+    }
+  },
+);
+
 describe("closed by default", () => {
   const forged = async () => {
     const forger = world.at(null, await world.operator());
