@@ -28,9 +28,6 @@ const ALSO_SIGN_IN = [
 
 export const VERIFY_EMAIL = "/verify-email";
 
-/** Endpoints of this plugin that manage tenants or stand for one of better-auth's. */
-export const isOwnPath = (path = "") => path.startsWith("/tenant/");
-
 /** better-auth's endpoints that one of ours stands for: the same endpoint, inside a tenant. */
 export const STANDS_FOR: Readonly<Record<string, string>> = {
   "/tenant/sign-up/email": SIGN_UP_PATH,
@@ -40,3 +37,20 @@ export const STANDS_FOR: Readonly<Record<string, string>> = {
 };
 
 export const isStandIn = (path = "") => Object.hasOwn(STANDS_FOR, path);
+
+/**
+ * Endpoints of this plugin that are about a tenant, and run in none (R7). One by one: whatever else
+ * there is under `/tenant/` is the application's own, and runs in the tenant that a request names.
+ *
+ * Guarded by "every endpoint of ours is known as one".
+ */
+const MANAGEMENT = [
+  ...["create", "get", "list", "update", "delete", "sign-in-methods"],
+  ...["register", "list", "update", "check", "delete"].map((name) => `oauth-config/${name}`),
+  ...["create", "list", "resend", "revoke", "get", "accept"].map((name) => `invitation/${name}`),
+].map((path) => `/tenant/${path}`);
+
+export const isManagement = (path = "") => MANAGEMENT.includes(path);
+
+/** Endpoints of this plugin that manage tenants or stand for one of better-auth's. */
+export const isOwnPath = (path?: string) => isManagement(path) || isStandIn(path);

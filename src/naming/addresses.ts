@@ -3,7 +3,7 @@ import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
 import { dropCookie } from "../border/cookie-names";
-import { CALLBACK_PATH, isOwnPath, isStandIn } from "../constants";
+import { CALLBACK_PATH, isManagement } from "../constants";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
 import { commonScope, getTenantId, notes, runAsResolver } from "../scope/scope";
@@ -184,8 +184,7 @@ function isForeign({ host }: URL): boolean {
  * pages still must not call in a manager's name.
  */
 async function isTargets(ctx: HookEndpointContext, options: ResolvedOptions, { host }: URL) {
-  const isManagement = isOwnPath(ctx.path) && !isStandIn(ctx.path);
-  const target = isManagement ? await claimedTenantId(ctx, options) : undefined;
+  const target = isManagement(ctx.path) ? await claimedTenantId(ctx, options) : undefined;
   return target !== undefined && notes().hosts.get(host) === target;
 }
 

@@ -3,6 +3,7 @@ import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
 import {
   CALLBACK_PATH,
+  isManagement,
   isOwnPath,
   isSignIn,
   isStandIn,
@@ -103,8 +104,6 @@ const middlewares = lazy(() => import("./middlewares"));
 
 /** Where nothing goes by the host, no address belongs to anybody. */
 const addresses = lazy(() => import("./addresses"));
-
-const isManagement = (path: string | undefined) => isOwnPath(path) && !isStandIn(path);
 
 async function enterByName(
   ctx: HookEndpointContext,

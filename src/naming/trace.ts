@@ -1,6 +1,6 @@
 import type { HookEndpointContext } from "better-auth";
 import { isAPIError } from "better-auth/api";
-import { CALLBACK_PATH, isOwnPath, isStandIn } from "../constants";
+import { CALLBACK_PATH, isManagement, isOwnPath } from "../constants";
 import { type AfterHook, type BeforeHook, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { cameTo, isOutermost, standInOf } from "../scope/endpoint";
@@ -88,7 +88,7 @@ async function namedBy(
   if (standInOf(ctx)?.callback) return "the state of the OAuth flow";
   if (ctx.path === CALLBACK_PATH) return "the path, which is the platform's own";
   // Management names a target. The caller stays in its own scope.
-  if (isOwnPath(ctx.path) && !isStandIn(ctx.path)) return undefined;
+  if (isManagement(ctx.path)) return undefined;
   const resolved = await resolvedTenantId(ctx, options);
   return resolved === undefined ? claimed : "resolveTenantId";
 }

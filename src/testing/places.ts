@@ -1,3 +1,4 @@
+import { isOwnPath } from "../constants";
 import type { ResolvedTenant } from "../options";
 import { runInTenant } from "../scope/scope";
 import type { Tenant } from "../tenants/find";
@@ -125,7 +126,7 @@ export type Naming = "nothing" | Claim | ByAddress;
 /** Sign-in and sign-up under a tenant, by invitation too, and what a page asks before. */
 export const isOwnSignIn = (path: string) =>
   /^\/tenant\/(sign-(in|up)\b|invitation\/(get|accept)$)/.test(path);
-export const isManagement = (path: string) => path.startsWith("/tenant/") && !isOwnSignIn(path);
+export const isManagement = (path: string) => isOwnPath(path) && !isOwnSignIn(path);
 
 /** The ways to name the side that a request goes to. Without an address, the platform has no name. */
 export function namingsFor(home: Place, place: Place, { path, method }: Endpoint): Naming[] {

@@ -1,6 +1,14 @@
-import { APIError, createAuthMiddleware } from "better-auth/api";
+import { APIError, createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { describe, expect, it, vi } from "vitest";
-import { type ResolvedTenant, type ResolveTenant, runInTenant } from "../../src/index";
+import { isOwnPath } from "../../src/constants";
+import {
+  getTenantId,
+  type ResolvedTenant,
+  type ResolveTenant,
+  runInTenant,
+  tenantAuth,
+} from "../../src/index";
+import { tenantInvitations } from "../../src/invitations/index";
 import { nameTenant, type TenantNames } from "../../src/naming/request";
 import type { Browser, RequestOptions } from "../support/browser";
 import { PASSWORD } from "../support/instance";
@@ -9,8 +17,10 @@ import {
   createWorld,
   EMAIL,
   expectRefused,
+  type Hosts,
   outcome,
   type Person,
+  PLACES,
   type Place,
   queryOf,
   SUBDOMAINS,
@@ -383,6 +393,50 @@ describe("numbers, where ids are numbers", () => {
     expect(world.logs.join()).toContain("answered 1.5 for /sign-up/email. It may answer the id");
     expect(world.logs.join()).toContain("(a string or a whole number)");
   });
+});
+
+// Under `/tenant/` there may be endpoints of the application's own.
+describe.each<[by: string, hosts: Hosts | undefined]>([
+  ["the header", undefined],
+  ["the host", SUBDOMAINS],
+])("R2: an application's endpoint under /tenant/, by %s", (_, hosts) => {
+  const world = shareWorld({
+    ...(hosts && { hosts }),
+    plugins: [
+      {
+        id: "notes",
+        endpoints: {
+          notes: createAuthEndpoint("/tenant/notes", { method: "GET" }, async ({ context }) => {
+            const users = await context.adapter.findMany<{ tenantId: unknown }>({ model: "user" });
+            return { here: getTenantId(), of: [...new Set(users.map(({ tenantId }) => tenantId))] };
+          }),
+        },
+      },
+    ],
+  });
+
+  it.each(PLACES)("runs at %s, whoever is signed in elsewhere", async (place) => {
+    await world.janes();
+    const id = world.ids[place];
+    const elsewhere = await world.as("jane", place === "acme" ? "globex" : "acme");
+    const visitors = [
+      world.at(place),
+      ...(place === "platform" ? [] : [world.at(place, elsewhere)]),
+    ];
+    for (const visitor of visitors) {
+      expect((await visitor.get("/tenant/notes")).data).toEqual({ here: id, of: [id] });
+    }
+  });
+});
+
+it("every endpoint of ours is known as one", () => {
+  const endpoints = {
+    ...tenantAuth().endpoints,
+    ...tenantInvitations({ sendInvitationEmail: () => {} }).endpoints,
+  };
+  const paths = Object.values(endpoints).flatMap((endpoint) => endpoint.path ?? []);
+  expect(paths.length).toBeGreaterThan(20);
+  expect(paths.filter((path) => !isOwnPath(path))).toEqual([]);
 });
 
 describe("R7: management at a tenant's host", () => {
