@@ -13,6 +13,9 @@ export const SIGN_UP_PATH = "/sign-up/email";
 export const namesAddress = (path = "") =>
   path === SIGN_UP_PATH || /change-email|email-change/.test(path);
 
+/** Where better-auth asks how long a password is before it looks at anything else. */
+export const resetsPassword = (path = "") => path.endsWith("/reset-password");
+
 /** Where somebody signs in, or asks for a link or a code to sign in with, and does nothing else. */
 export const isSignIn = (path = "") =>
   /^\/sign-(in|up)\//.test(path) || ALSO_SIGN_IN.includes(path);

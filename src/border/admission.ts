@@ -1,17 +1,17 @@
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { namesAddress, SIGN_UP_PATH } from "../constants";
+import { isSignIn, namesAddress, SIGN_UP_PATH } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { textOf } from "../framework";
-import type { TenantPolicy } from "../policy";
+import type { SignInMethod, TenantPolicy } from "../policy";
 import { adminTarget, currentEndpoint, type Endpoint } from "../scope/endpoint";
 import { notes, type Settled } from "../scope/scope";
 import { type Opening, type Row, tenantClause } from "./border";
 import { toldToPage } from "./error-pages";
 import { isAddressOf, refusalOf } from "./late-policy";
 import { isTrusted, openerOf } from "./trusted";
-import { allows, CONTINUES, startedWay, wayOfNewUser, waysOf } from "./ways";
+import { allows, CONTINUES, continuesNothing, startedWay, wayOfNewUser, waysOf } from "./ways";
 
 /*
  * What the policy of a tenant says about who becomes a user (R13) and who gets a session (R14),
@@ -48,8 +48,11 @@ async function admitUser(
   }
   const way = wayOfNewUser(endpoint);
   // Somebody who could not get a session must not leave a user behind. A way that is not known
-  // makes users without sessions.
-  if (way && way !== CONTINUES && !allows(policy, way)) throw refused("SIGN_IN_METHOD_NOT_ALLOWED");
+  // makes users without sessions, unless it is called a sign-in.
+  const isWay = way ? way !== CONTINUES : isSignIn(endpoint?.path);
+  if (isWay && !allows(policy, way as SignInMethod | undefined)) {
+    throw refused("SIGN_IN_METHOD_NOT_ALLOWED");
+  }
   const refusal = refusalOf(policy, user.email);
   if (refusal) throw refused(refusal);
   const emailVerified = user.emailVerified === true || isVouchedFor(user.email, way);
@@ -95,7 +98,8 @@ export async function refuseEarly(policy: TenantPolicy, endpoint: Endpoint): Pro
   const way = startedWay(endpoint);
   const isOwnCode = isTrusted();
   const makesUser = isOwnCode && endpoint.path === SIGN_UP_PATH;
-  if (way && !makesUser && !allows(policy, way)) {
+  const isWay = way !== undefined || continuesNothing(endpoint);
+  if (isWay && !makesUser && !allows(policy, way)) {
     throw toldToPage(endpoint, refused("SIGN_IN_METHOD_NOT_ALLOWED"));
   }
   if (isOwnCode || !namesAddress(endpoint.path)) return;

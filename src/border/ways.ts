@@ -71,6 +71,8 @@ export function waysOf(endpoint: Endpoint | undefined): ReturnType<typeof wayOf>
 
 /** Where a way in begins that ends at one of the endpoints above. */
 const STARTS: Readonly<Record<string, Way>> = {
+  // Asked where the flow gets its provider: what it is for is in its state.
+  "/callback/:id": ({ params }) => social(params?.id),
   "/sign-in/magic-link": "magic-link",
   "/sign-in/sso": "sso",
   "/email-otp/send-verification-otp": ({ body }) =>
@@ -91,6 +93,10 @@ export function startedWay(endpoint: Endpoint): SignInMethod | undefined {
   const way = start ?? (isSignIn(path) ? wayOf(endpoint) : undefined);
   return way === CONTINUES ? undefined : way;
 }
+
+/** Whether a session would go on here that is none: an API key's. */
+export const continuesNothing = (endpoint: Endpoint) =>
+  WAYS[endpoint.path ?? ""] === CONTINUES && wayOf(endpoint) === undefined;
 
 /** The way in that an endpoint is; undefined where nobody knows. */
 export function wayOf(endpoint: Endpoint | undefined): SignInMethod | typeof CONTINUES | undefined {

@@ -91,20 +91,25 @@ export function barDeactivated(border: Border): void {
 }
 
 /**
- * Whose accounts or address a sign-in is about to change. Whoever proves an address for the first
- * time loses the password that was set before, and only then gets a session, or none.
+ * Whose rows a sign-in is about to change. better-auth links accounts, writes profiles, and takes a
+ * password away that was set before an address was proven, and only then makes a session, or none.
  */
 function changedBySignIn(
   { confinedModel }: Border,
   name: string,
-  { model, where, update }: Call,
+  { model, where = [], data }: Call,
 ): unknown {
-  const isAccount = name === "delete" && confinedModel(model) === "account";
-  const isAddress = update?.emailVerified && confinedModel(model) === "user";
   // Nearly all calls are about something else.
-  if ((!isAccount && !isAddress) || !wayOf(currentEndpoint())) return undefined;
-  const id = where?.find(({ field }) => field === "id")?.value;
-  return isAccount ? notes().accounts?.find((account) => account.id === id)?.userId : id;
+  if (name.startsWith("find") || name === "count" || !wayOf(currentEndpoint())) return undefined;
+  const [{ field, value } = {}] = where;
+  const { accounts, knownUsers } = notes();
+  const kind = confinedModel(model);
+  if (kind === "account") {
+    return data?.userId ?? accounts?.find((account) => account[`${field}`] === value)?.userId;
+  }
+  if (kind !== "user" || name === "create") return undefined;
+  if (field === "id") return value;
+  return [...knownUsers].find(([, user]) => field === "email" && user.email === value)?.[0];
 }
 
 const KEPT_MS = 10_000;

@@ -8,6 +8,7 @@ import {
   isSignIn,
   isStandIn,
   namesAddress,
+  resetsPassword,
   STANDS_FOR,
 } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
@@ -22,7 +23,7 @@ import {
   standInOf,
 } from "../scope/endpoint";
 import { currentScope, enter, keepHooksHere, notes, type Settled, settled } from "../scope/scope";
-import { settle } from "../scope/settle";
+import { settle, settleIfCarried } from "../scope/settle";
 import { recentlySeen } from "../tenants/find";
 import {
   claimedTenantId,
@@ -86,15 +87,15 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
 
 /**
  * What the policy refuses is refused before better-auth looks at anything. The tenant may be that of
- * the session that the request carries.
+ * the session that the request carries; where it carries none, a hook may still bring one.
  */
 export const askPolicy: BeforeHook = {
-  matcher: ({ path }) => namesAddress(path) || isSignIn(path),
+  matcher: ({ path }) => namesAddress(path) || isSignIn(path) || resetsPassword(path),
 
   handler: silentHook((ctx) =>
     runAsOwn(ctx.context, async () => {
       const border = borderOf(ctx.context);
-      if (border) await settle(border.readSession);
+      if (border) await settleIfCarried(border.readSession);
       if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
     }),
   ),

@@ -224,10 +224,12 @@ const startedFor = async () => (await getOAuthState())?.serverContext?.[SERVER_C
 
 export const stateMismatch = () => APIError.fromStatus("FORBIDDEN", { code: "state_mismatch" });
 
+const isRedirect = (error: unknown) => isAPIError(error) && error.status === "FOUND";
+
 /** In a callback an error is a redirect to where the flow wanted its errors; elsewhere an answer. */
 export async function redirectFromCallback(error: unknown): Promise<never> {
   const { context, params } = currentEndpoint() ?? {};
-  if (!context || !isCallback()) throw error;
+  if (!context || !isCallback() || isRedirect(error)) throw error;
   // Drivers put whole rows into their errors.
   if (!isAPIError(error)) {
     const { name, code } = rootCause(error);

@@ -1,11 +1,13 @@
 import type { AuthContext } from "better-auth";
-import { APIError, isAPIError } from "better-auth/api";
+import { APIError, getOAuthState, isAPIError } from "better-auth/api";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
+import { borderOf } from "../border/border";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { boundedMap } from "../framework";
+import { boundedMap, errorRedirect } from "../framework";
 import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
+import { currentEndpoint } from "../scope/endpoint";
 import { keeperOf } from "../scope/instance";
 import { getTenantId, notes } from "../scope/scope";
 import { recentlySeen } from "../tenants/find";
@@ -241,7 +243,23 @@ export async function provide(
   }
   await assertReturned(context, binding);
   if (!arrivedAt(provider, id, returned.tenant, row?.redirectURI)) throw stateMismatch();
+  await askPolicyOfCallback(context);
   return explainingRefusals(context, provider, binding, row !== undefined);
+}
+
+/**
+ * A session by a way that the policy does not allow would be refused as well, but after better-auth
+ * has linked the account and written the profile. Whoever links one is signed in already.
+ */
+async function askPolicyOfCallback(context: AuthContext): Promise<void> {
+  const { link, errorURL } = (await getOAuthState()) ?? {};
+  const endpoint = currentEndpoint();
+  if (link || !endpoint) return;
+  await borderOf(context)
+    ?.policy.refuseEarly(endpoint)
+    .catch((error: APIError) => {
+      throw errorRedirect(context, String(error.body?.code), errorURL);
+    });
 }
 
 // One query serves all the providers that an endpoint asks for.

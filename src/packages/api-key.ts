@@ -2,7 +2,7 @@ import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { borderOf, databaseOf, OF_KEY, type Row } from "../border/border";
 import { refuse } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
-import type { SessionRow } from "../scope/scope";
+import { runInScope, type SessionRow, settled } from "../scope/scope";
 
 /** Where a configuration of @better-auth/api-key keeps its keys. */
 type Place = "database" | "secondaryStorage" | "customStorage";
@@ -113,7 +113,13 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
           [OF_KEY]: true,
         });
         const border = borderOf(ctx.context);
-        if (!session.tenantId || (await border?.openSince(session))) continue;
+        if (!session.tenantId) continue;
+        if (await border?.openSince(session)) {
+          const endpoint = { ...ctx, context: { ...ctx.context, session: found } } as Endpoint;
+          const ask = async () => border?.policy.refuseEarly(endpoint);
+          await runInScope(settled(session.tenantId), ask);
+          continue;
+        }
         // `get-session` comes here without its tenant having been looked at.
         ctx.context.session = null;
         return {};

@@ -29,6 +29,13 @@ export async function settle(
   return note.settling;
 }
 
+/** The same where the request carries a session. Where it carries none, nothing is settled yet. */
+export async function settleIfCarried(readSession: ReadSession): Promise<void> {
+  const endpoint = settledScope() ? undefined : endpointOfRequest();
+  const session = endpoint && (await sessionOf(endpoint, readSession));
+  if (isValid(session) && !settledScope()) enterTenantOf(session);
+}
+
 async function settleFromCredential(readSession: ReadSession, adapter?: DBTransactionAdapter) {
   const endpoint = endpointOfRequest();
   const session = endpoint && (await sessionOf(endpoint, readSession, adapter));

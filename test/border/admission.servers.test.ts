@@ -1,6 +1,6 @@
 import { passkey } from "@better-auth/passkey";
 import type { GenericEndpointContext } from "better-auth";
-import { createAuthEndpoint } from "better-auth/api";
+import { createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { emailOTP, jwt, magicLink, siwe } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { isAddressOf } from "../../src/border/late-policy";
@@ -8,6 +8,7 @@ import { OPENER, type Opener } from "../../src/border/trusted";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { PASSWORD } from "../support/instance";
 import { combine, ORDERS, sample } from "../support/matrix";
+import { createSocialWorld } from "../support/social";
 import { STORES as ALL_STORES, createStorage } from "../support/stores";
 import {
   createWorld,
@@ -198,6 +199,74 @@ it.each(["the session alone", "the server's code"])(
     expect((await world.signIn("acme", EMAIL)).status).toBe(200);
   },
 );
+
+it("a session that a hook brings is that of its tenant, also where the policy is asked early", async () => {
+  const world = await createWorld({
+    auth: {
+      user: { changeEmail: { enabled: true } },
+      hooks: {
+        before: createAuthMiddleware(async (ctx) => {
+          const cookie = ctx.headers?.get("x-cookie");
+          if (cookie) return { context: { headers: new Headers({ cookie }) } };
+        }),
+      },
+    },
+  });
+  const jane = await world.as("jane", "acme");
+  const headers = { "x-cookie": jane.cookieHeader() };
+  for (const policy of [null, ACME]) {
+    await world.change("acme", { policy });
+    const body = { newEmail: "jane@elsewhere.com" };
+    const { status } = await world.browser().post("/change-email", body, { headers });
+    expect(status).toBe(200);
+    expect((await world.whoIs(jane))?.email).toBe(EMAIL);
+  }
+});
+
+it("a social sign-in that the policy has come to forbid links nothing and writes nothing", async () => {
+  const world = await createSocialWorld({
+    auth: { account: { storeAccountCookie: true } },
+    gitlab: { overrideUserInfoOnSignIn: true },
+  });
+  world.idp.addPerson("jane", { email: EMAIL });
+  const { id } = await world.signUp("acme", EMAIL);
+  const { internalAdapter } = world.context;
+  await runInTenant(world.ids.acme, () => internalAdapter.updateUser(id, { emailVerified: true }));
+  const begin = async (browser = world.at("acme"), path = "/sign-in/social") => {
+    const body = { provider: "gitlab", callbackURL: "/in", errorCallbackURL: "/failed" };
+    const { data } = await browser.post<{ url: string }>(path, body);
+    return { browser, back: await world.idp.authorize(data.url, "jane") };
+  };
+  const { browser, back } = await begin();
+  const linking = await begin((await world.signIn("acme", EMAIL)).person, "/link-social");
+  await world.change("acme", { policy: { methods: ["password"] } });
+  const stored = () => Promise.all(["user", "account"].map((table) => world.rowsIn("acme", table)));
+  const before = await stored();
+  const refused = await browser.get(back);
+  expect(refused.location).toBe("/failed?error=SIGN_IN_METHOD_NOT_ALLOWED");
+  expect(refused.headers.getSetCookie().join()).not.toMatch(/account_data[^=]*=\w/);
+  expect(await stored()).toEqual(before);
+  // Whoever is signed in may still link one.
+  expect((await linking.browser.get(linking.back)).location).toBe("/in");
+});
+
+it.each([
+  ["/sign-in/own", "SIGN_IN_METHOD_NOT_ALLOWED", 0],
+  ["/import/own", undefined, 1],
+])("a plugin's own %s leaves users behind as the policy says", async (path, code, made) => {
+  const own = createAuthEndpoint(path, { method: "POST" }, async ({ context }) => {
+    await context.internalAdapter.createUser(
+      { name: "New", email: "new@example.com" },
+      { method: "other" },
+    );
+    return {};
+  });
+  const world = await createWorld({ plugins: [{ id: "own", endpoints: { own } }] });
+  await world.change("acme", { policy: { methods: ["password"] } });
+  const before = await world.rowsIn("acme", "user");
+  expect((await world.at("acme").post(path)).code).toBe(code);
+  expect(await world.rowsIn("acme", "user")).toHaveLength(before.length + made);
+});
 
 // An identity provider may say anything, and a database may end a text where it likes.
 it.each([
@@ -482,15 +551,22 @@ it("R14: the link of a new address would make a session, so it counts where they
 });
 
 it("a password has the length that the policy says, wherever one is set", async () => {
-  const world = await createWorld();
-  const { as, at, change, signIn, rowsIn } = world;
+  const world = await createWorld({
+    plugins: (send) => [emailOTP({ sendVerificationOTP: send("code") })],
+  });
+  const { as, at, change, signIn, rowsIn, lastMail } = world;
   const [jane, boss] = [await as("jane", "acme"), await world.join("acme", "admin")];
   const operator = at("acme", await world.operator());
   await change("acme", { policy: { password: { minLength: 30 } } });
   const people = await rowsIn("acme", "user");
   const body = { name: "New", email: "new@example.com", password: PASSWORD };
   const set = { currentPassword: PASSWORD, newPassword: "short of thirty" };
+  // Her session alone names the tenant, which better-auth does not ask for there.
+  const unnamed = jane.fork({});
+  await unnamed.post("/email-otp/request-password-reset", { email: EMAIL });
+  const reset = { email: EMAIL, otp: lastMail("code").code, password: set.newPassword };
   const answers = [
+    await unnamed.post("/email-otp/reset-password", reset),
     await at("acme").post("/sign-up/email", body),
     await jane.fork({}).post("/change-password", set),
     await boss.post("/admin/create-user", body),

@@ -5,6 +5,7 @@ import { emailOTP, magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { databases } from "../support/database";
+import { startIdentityProvider } from "../support/identity-provider";
 import { PASSWORD } from "../support/instance";
 import { createStorage, mapStorage, STORAGE_KINDS } from "../support/stores";
 import { expectRefused, type Where, type WorldOptions } from "../support/world";
@@ -339,6 +340,42 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
       expect((await world.signIn(id, ADA)).status).toBe(401);
     },
   );
+});
+
+it("a social sign-in of whom the directory has deactivated links nothing and writes nothing", async () => {
+  const idp = await startIdentityProvider();
+  idp.registerClient("client", "secret");
+  idp.addPerson("ada", { email: ADA });
+  const client = { clientId: "client", clientSecret: "secret", issuer: idp.issuer };
+  const world = await createSCIMWorld({
+    scim: { identity },
+    auth: { socialProviders: { gitlab: { ...client, overrideUserInfoOnSignIn: true } } },
+  });
+  const directory = await world.connect("acme");
+  const { data } = await directory.add("ada");
+  const { internalAdapter } = world.context;
+  const [user] = await world.rowsIn("acme", "user");
+  const verified = { emailVerified: true };
+  await runInTenant(world.ids.acme, () => internalAdapter.updateUser(`${user?.id}`, verified));
+  const signIn = async () => {
+    const browser = world.at("acme");
+    const body = { provider: "gitlab", callbackURL: "/in", errorCallbackURL: "/failed" };
+    const started = await browser.post<{ url: string }>("/sign-in/social", body);
+    const { location } = await browser.get(await idp.authorize(started.data.url, "ada"));
+    return location?.split("&")[0];
+  };
+  // Nothing is linked the first time; the second time there is an account, and another profile.
+  for (const name of ["Ada", "Ada L."]) {
+    idp.addPerson("ada", { email: ADA, name });
+    await directory.patch(`Users/${data.id}`, "active", false);
+    const stored = () => Promise.all(["user", "account"].map((it) => world.rowsIn("acme", it)));
+    const before = await stored();
+    expect(await signIn()).toBe("/failed?error=USER_DEACTIVATED");
+    expect(await stored()).toEqual(before);
+    await directory.patch(`Users/${data.id}`, "active", true);
+    expect(await signIn()).toBe("/in");
+    expect((await world.rowsIn("acme", "user"))[0]).toMatchObject({ name });
+  }
 });
 
 /** The one of the docs. */
