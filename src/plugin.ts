@@ -1,7 +1,6 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { answerInside } from "./border/answers";
-import { dropRenamedAccounts } from "./border/cookie-names";
-import { closeEndpoint, keepCookiesOfElsewhere } from "./border/cookies";
+import { closeEndpoint, dropRenamedAccounts, keepCookiesOfElsewhere } from "./border/cookies";
 import { openSealedToken, sealRedirectedToken } from "./border/links";
 import { isStandIn, PLUGIN_ID } from "./constants";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";

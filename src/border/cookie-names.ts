@@ -1,7 +1,4 @@
 import type { AuthContext } from "better-auth";
-import { createAuthMiddleware } from "better-auth/api";
-import { getAccountCookie } from "better-auth/cookies";
-import { type BeforeHook, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { adminTarget, currentEndpoint, settledScope } from "../scope/endpoint";
 
@@ -50,49 +47,12 @@ function nameMadeCookies(ctx: AuthContext): void {
  * browser of somebody with several tenants has one for each, so its name says whose it is, in any
  * case (R10).
  */
-const ACCOUNT_COOKIE = "accountData";
+export const ACCOUNT_COOKIE = "accountData";
 
-/**
- * R10: who sends a cookie chooses its name. An account that is in one under another name than its
- * tenant's own is no account: on the platform, its tokens would be handed out.
- */
-export const dropRenamedAccounts: BeforeHook = {
-  matcher: ({ headers, context: { options } }) =>
-    Boolean(options.account?.storeAccountCookie && headers?.has("cookie")),
+/** The name of a late cookie without a tenant. */
+export const plainName = (cookie: Cookies[string & keyof Cookies]) =>
+  PLAIN_NAMES.get(cookie) ?? cookie.name;
 
-  handler: silentHook(async ({ headers, context }) => {
-    const { [ACCOUNT_COOKIE]: cookie } = context.authCookies;
-    const plain = PLAIN_NAMES.get(cookie) ?? cookie.name;
-    const sent = namesIn(headers).filter((name) => name.startsWith(plain));
-    // A long one comes in pieces, with numbers behind a dot.
-    const withoutNumber = (name: string) => plain + name.slice(plain.length).split(".")[0];
-    for (const name of new Set(sent.map(withoutNumber))) {
-      const authCookies = { ...context.authCookies, [ACCOUNT_COOKIE]: { ...cookie, name } };
-      const given = { headers, context: { ...context, authCookies } };
-      const account = await readAccount(given);
-      if (account && name !== plain + suffixOf(account.tenantId)) dropCookie(headers, name);
-    }
-  }),
-};
-
-/** As better-auth reads it, under the name that is in the context. */
-const readAccount = createAuthMiddleware(
-  async (ctx) => (await getAccountCookie(ctx)) as { tenantId?: string | null } | null,
-);
-
-const namesIn = (headers: Headers | undefined) =>
-  (headers?.get("cookie") ?? "").split(";").map(nameOf);
-
-const nameOf = (cookie: string) => cookie.slice(0, Math.max(cookie.indexOf("="), 0)).trim();
-
-/** Takes a cookie out of a request, with all its pieces, and as often as it was sent. */
-export function dropCookie(headers: Headers | undefined, dropped: string): void {
-  const isKept = (name: string) => name !== dropped && !name.startsWith(`${dropped}.`);
-  const cookies = (headers?.get("cookie") ?? "").split(";");
-  headers?.set("cookie", cookies.filter((cookie) => isKept(nameOf(cookie))).join(";"));
-}
-
-/** The names of late cookies, without a tenant. */
 const PLAIN_NAMES = new WeakMap<object, string>();
 
 const LATE = new WeakSet<object>();
@@ -126,7 +86,7 @@ const inCookieName = (tenantId: string) =>
     .replace(/[A-Z-]/g, (letter) => `-${letter.toLowerCase()}`)
     .replaceAll(".", "-_");
 
-const suffixOf = (tenantId: string | null | undefined) =>
+export const suffixOf = (tenantId: string | null | undefined) =>
   tenantId ? `_${inCookieName(tenantId)}` : "";
 
 function suffix(name: string): string {

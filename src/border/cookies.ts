@@ -1,6 +1,6 @@
 import type { HookEndpointContext } from "better-auth";
 import { parseCookies } from "better-auth/cookies";
-import { type AfterHook, silentHook } from "../framework";
+import { type AfterHook, type BeforeHook, lazy, silentHook } from "../framework";
 import { adminTarget, type Endpoint, type Noted, SENT, settledScope } from "../scope/endpoint";
 import { enter, notes, settled } from "../scope/scope";
 
@@ -27,6 +27,17 @@ export const keepCookiesOfElsewhere: AfterHook = {
   matcher: ({ headers }) => notes().elsewhere.size > 0 || headers?.has("authorization") === true,
 
   handler: silentHook(keepCookies),
+};
+
+/** Loaded with the first account in a cookie. */
+const accountCookies = lazy(() => import("./account-cookies"));
+
+/** R10: who sends a cookie chooses its name, and what is in it says whose it is. */
+export const dropRenamedAccounts: BeforeHook = {
+  matcher: ({ headers, context: { options } }) =>
+    Boolean(options.account?.storeAccountCookie && headers?.has("cookie")),
+
+  handler: silentHook(async (ctx) => (await accountCookies()).dropRenamed(ctx)),
 };
 
 /** R5: takes back what drops the cookie of a session that is good elsewhere. */

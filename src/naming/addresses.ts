@@ -1,8 +1,8 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
+import { dropCookie } from "../border/account-cookies";
 import { borderOf } from "../border/border";
-import { dropCookie } from "../border/cookie-names";
 import { CALLBACK_PATH, isManagement } from "../constants";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";

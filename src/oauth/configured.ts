@@ -80,14 +80,6 @@ export function isConfigured(ctx: AuthContext, id: string): boolean {
   return configuredBy(ctx, id) !== undefined;
 }
 
-/** Whether a plugin has brought a provider of this name, alone or beside the application's own. */
-export async function isOfPlugin(ctx: AuthContext, id: string): Promise<boolean> {
-  const named = globalProviders(ctx).filter((provider) => provider.id === id);
-  const options = (await configuredOptions(ctx, id, undefined)) as { enabled?: boolean };
-  const isAsConfigured = isConfigured(ctx, id) && options.enabled !== false;
-  return named.length > Number(isAsConfigured);
-}
-
 function configuredBy(ctx: AuthContext, id: string): Configured {
   return (ctx.options.socialProviders as Record<string, LateOptions> | undefined)?.[id]?.configured;
 }

@@ -19,7 +19,7 @@ import {
   oldestFirst,
   type StoredOAuthConfig,
 } from "./config-store";
-import { byId, configuredOptions, globalProviders, isConfigured, isOfPlugin } from "./configured";
+import { byId, configuredOptions, globalProviders, isConfigured } from "./configured";
 import { explainingRefusals, type OAuthConfigKey } from "./log-lines";
 import {
   authorityOf,
@@ -182,6 +182,14 @@ export async function fromClient(
     if (isAPIError(error)) throw error;
     throw invalid("This provider cannot be set up with these options");
   }
+}
+
+/** Whether a plugin has brought a provider of this name, alone or beside the application's own. */
+async function isOfPlugin(ctx: AuthContext, id: string): Promise<boolean> {
+  const named = globalProviders(ctx).filter((provider) => provider.id === id);
+  const options = (await configuredOptions(ctx, id, undefined)) as { enabled?: boolean };
+  const isAsConfigured = isConfigured(ctx, id) && options.enabled !== false;
+  return named.length > Number(isAsConfigured);
 }
 
 /**
