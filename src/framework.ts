@@ -90,9 +90,15 @@ export function lazy<Module>(load: () => Promise<Module>): () => Promise<Module>
 export const redirect = (location: string) => new APIError("FOUND", undefined, { location });
 
 /** A failed callback leads to where the flow wanted its errors, else to better-auth's error page. */
-export function errorRedirect(context: AuthContext, error: string, errorURL?: string) {
+export function errorRedirect(
+  context: AuthContext,
+  error: string,
+  errorURL?: string,
+  description?: string,
+) {
   const fallback = context.options.onAPIError?.errorURL ?? `${context.baseURL}/error`;
-  return redirect(appendQueryParams(errorURL ?? fallback, new URLSearchParams({ error })));
+  const told = { error, ...(description && { error_description: description }) };
+  return redirect(appendQueryParams(errorURL ?? fallback, new URLSearchParams(told)));
 }
 
 /** What a caller has sent, where nobody has checked it yet: what is no text is none. */

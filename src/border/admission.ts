@@ -11,7 +11,7 @@ import { type Opening, type Row, tenantClause } from "./border";
 import { toldToPage } from "./error-pages";
 import { isAddressOf, refusalOf } from "./late-policy";
 import { isTrusted, openerOf } from "./trusted";
-import { allows, CONTINUES, continuesNothing, startedWay, wayOfNewUser, waysOf } from "./ways";
+import { allows, CONTINUES, cannotGoOn, startedWay, wayOfNewUser, waysOf } from "./ways";
 
 /*
  * What the policy of a tenant says about who becomes a user (R13) and who gets a session (R14),
@@ -46,7 +46,7 @@ async function admitUser(
   if (isTrusted() || adminTarget(endpoint) || notes().directory) {
     return opener?.(user, "a carried one");
   }
-  const way = wayOfNewUser(endpoint);
+  const way = wayOfNewUser(endpoint) ?? (endpoint && startedWay(endpoint));
   // Somebody who could not get a session must not leave a user behind. A way that is not known
   // makes users without sessions, unless it is called a sign-in.
   const isWay = way ? way !== CONTINUES : isSignIn(endpoint?.path);
@@ -98,7 +98,7 @@ export async function refuseEarly(policy: TenantPolicy, endpoint: Endpoint): Pro
   const way = startedWay(endpoint);
   const isOwnCode = isTrusted();
   const makesUser = isOwnCode && endpoint.path === SIGN_UP_PATH;
-  const isWay = way !== undefined || continuesNothing(endpoint);
+  const isWay = way !== undefined || cannotGoOn(endpoint);
   if (isWay && !makesUser && !allows(policy, way)) {
     throw toldToPage(endpoint, refused("SIGN_IN_METHOD_NOT_ALLOWED"));
   }

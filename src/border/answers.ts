@@ -1,6 +1,6 @@
 import type { HookEndpointContext } from "better-auth";
 import { type AfterHook, type BeforeHook, lazy, silentHook } from "../framework";
-import { settledScope } from "../scope/endpoint";
+import { settledScope, takeOutAgain } from "../scope/endpoint";
 
 const body = lazy(() => import("../scope/body"));
 
@@ -21,11 +21,13 @@ export const answerInside: AfterHook = {
   ),
 };
 
-/** The same for a hook that answers in the place of an endpoint. */
+/** The same for a hook that answers in the place of an endpoint, or hands headers back. */
 export const answeringInside = (hook: BeforeHook) => ({
   matcher: (ctx: HookEndpointContext) => hook.matcher(ctx),
   handler: (async (ctx: never) => {
     const result = (await hook.handler(ctx)) as { response?: unknown } | undefined;
+    const { headers } = Object(Object(result?.response).context);
+    if (headers instanceof Headers) takeOutAgain(ctx, headers);
     if (!isStream(result?.response)) return result;
     return { ...result, response: (await body()).readHere(result.response) };
   }) as BeforeHook["handler"],

@@ -94,9 +94,9 @@ export function startedWay(endpoint: Endpoint): SignInMethod | undefined {
   return way === CONTINUES ? undefined : way;
 }
 
-/** Whether a session would go on here that is none: an API key's. */
-export const continuesNothing = (endpoint: Endpoint) =>
-  WAYS[endpoint.path ?? ""] === CONTINUES && wayOf(endpoint) === undefined;
+/** Whether an API key is about to change its user where only a session could go on afterwards. */
+export const cannotGoOn = (endpoint: Endpoint) =>
+  endpoint.path === "/two-factor/enable" && wayOf(endpoint) === undefined;
 
 /** The way in that an endpoint is; undefined where nobody knows. */
 export function wayOf(endpoint: Endpoint | undefined): SignInMethod | typeof CONTINUES | undefined {

@@ -3,7 +3,7 @@ import { createAuthMiddleware } from "better-auth/api";
 import { type Border, belowBorder, type Row } from "../border/border";
 import type { BeforeHook } from "../framework";
 import { requireTenantId } from "../naming/request";
-import { type Endpoint, isOutermost } from "../scope/endpoint";
+import { type Endpoint, isOutermost, takeOut } from "../scope/endpoint";
 import { enter, getTenantId, namedScope, notes, settled } from "../scope/scope";
 import { isValid, sessionOf } from "../scope/settle";
 import { isText } from "../tenants/find";
@@ -82,8 +82,8 @@ async function noteElsewhere(border: Border, endpoint: Endpoint): Promise<void> 
  * good on the platform: it says nothing about a tenant, so it must not act in whichever one a
  * request names.
  */
-function admitDirectory({ headers }: HookEndpointContext, owner: string | null): void {
-  if (owner !== getTenantId()) headers?.delete("authorization");
+function admitDirectory(ctx: HookEndpointContext, owner: string | null): void {
+  if (owner !== getTenantId()) takeOut(ctx, (headers) => headers.delete("authorization"));
   else if (owner !== null) notes().directory = true;
 }
 

@@ -36,11 +36,12 @@ export async function deleteKeysOf(context: AuthContext, userId: string): Promis
   const list = plugin?.endpoints?.listApiKeys as ListKeys | undefined;
   if (!list) return;
   const asUser = { ...context, session: { session: {}, user: { id: userId } } };
-  let before = "";
+  let before: string | undefined;
   for (;;) {
     const ids = (await list({ context: asUser })).apiKeys.map(({ id }) => id);
-    // A storage that forgets late shows the same ones again.
-    if (!ids.length || ids.join() === before) return;
+    // A storage that forgets late shows the same ones again. One that has lost some shows none, until
+    // its list is gone.
+    if (ids.join() === before) return;
     await forgetSomeKeys(context, userId, ids);
     await deleteRows(context, userId, ids);
     before = ids.join();

@@ -1,7 +1,7 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
-import { dropCookie } from "../border/account-cookies";
+import { dropCookies } from "../border/account-cookies";
 import { borderOf } from "../border/border";
 import { CALLBACK_PATH, isManagement } from "../constants";
 import type { ResolvedOptions } from "../options";
@@ -36,7 +36,7 @@ export async function refuseForeignAddresses(
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
   const border = borderOf(ctx.context);
   if (border) await settle(border.readSession);
-  if (popup && isForeign(popup.url)) dropCookie(ctx.headers, popup.name);
+  if (popup && isForeign(popup.url)) dropCookies(ctx, (name) => name === popup.name);
   // Management runs in no tenant, and may be at the host of one.
   const isAnywhere = getTenantId() === null && ctx.path !== CALLBACK_PATH;
   const here = isAnywhere ? await resolvedTenantId(ctx, options) : undefined;

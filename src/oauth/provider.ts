@@ -266,7 +266,7 @@ async function askPolicyOfCallback(context: AuthContext): Promise<void> {
   await borderOf(context)
     ?.policy.refuseEarly(endpoint)
     .catch((error: APIError) => {
-      throw errorRedirect(context, String(error.body?.code), errorURL);
+      throw errorRedirect(context, String(error.body?.code), errorURL, error.message);
     });
 }
 

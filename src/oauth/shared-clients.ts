@@ -133,7 +133,9 @@ const audienceOf = (token: unknown) => known([claimsOf(token).aud]);
 function claimsOf(token: unknown): { aud?: unknown; sub?: unknown } {
   try {
     const [, payload = ""] = String(token).split(".");
-    return Object(JSON.parse(atob(payload.replaceAll("-", "+").replaceAll("_", "/"))));
+    const bytes = atob(payload.replaceAll("-", "+").replaceAll("_", "/"));
+    const text = new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
+    return Object(JSON.parse(text));
   } catch {
     return {};
   }
@@ -145,17 +147,36 @@ function claimsOf(token: unknown): { aud?: unknown; sub?: unknown } {
  * who it is. OpenID Connect wants the answer to be about the person of the id token.
  */
 export function aboutOnePerson(context: AuthContext, provider: OAuthProvider): OAuthProvider {
-  return {
-    ...provider,
-    getUserInfo: async (tokens) => {
-      const found = await provider.getUserInfo(tokens);
-      const [{ sub }, told] = [claimsOf(tokens.idToken), Object(found?.data).sub];
-      if (sub === undefined || told === undefined || told === sub) return found;
-      context.logger.error(`${provider.id}: the access token is not of the person in the id token`);
-      return null;
-    },
+  const getUserInfo: OAuthProvider["getUserInfo"] = async (tokens) => {
+    const found = await provider.getUserInfo(tokens);
+    const { sub } = claimsOf(tokens.idToken);
+    if (!found || !tokens.accessToken || sub === undefined) return found;
+    const profile = Object(found.data);
+    const isSame =
+      profile.sub === undefined
+        ? endsWith(await subjectOf(provider, { tokens, profile }), String(sub))
+        : String(profile.sub) === String(sub);
+    if (isSame) return found;
+    context.logger.error(`${provider.id}: the access token is not of the person in the id token`);
+    return null;
   };
+  // Behind it, as it is: it may be an instance of a class.
+  return Object.assign(Object.create(provider), { getUserInfo });
 }
+
+type Known = Parameters<OAuthProvider["accountSubject"]>[0];
+
+const subjectOf = async (provider: OAuthProvider, known: Known): Promise<unknown> => {
+  try {
+    return await provider.accountSubject(known);
+  } catch {
+    return undefined;
+  }
+};
+
+/** A tenant's own provider may have its host in front of the subject. */
+const endsWith = (subject: unknown, sub: string) =>
+  `${subject}` === sub || `${subject}`.endsWith(`#${sub}`);
 
 const ofSharedClient = () =>
   new APIError("FORBIDDEN", {

@@ -133,8 +133,12 @@ async function missingWay(
 async function providersOf(ctx: AuthContext, tenantId: string | undefined): Promise<Set<string>> {
   const configs = tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
   const own = configs.filter(({ enabled }) => enabled).map(({ providerId }) => providerId);
-  return new Set([...globalProviders(ctx).map(({ id }) => id), ...own]);
+  return new Set([...globalProviders(ctx).map(({ id }) => id), ...own, ...byOneTap(ctx)]);
 }
+
+/** One Tap is Google, and may have a client of its own. */
+const byOneTap = ({ options: { plugins } }: AuthContext) =>
+  plugins?.some(({ id, options }) => id === "one-tap" && options?.clientId) ? ["google"] : [];
 
 /**
  * A tenant's own administrator must be able to sign in again under the policy that they set: with
@@ -186,7 +190,7 @@ async function hasWay(
   // An account may be left over from a provider that is gone, or that nobody can sign in with.
   const sso = await borderOf(ctx)?.identityProviders?.usable(tenantId);
   const offered = await offeredProviders(ctx, tenantId, trustedProviderHosts);
-  const social = new Set(offered.map(({ id }) => id));
+  const social = new Set([...offered.map(({ id }) => id), ...byOneTap(ctx)]);
   const ways = accounts.map(({ providerId }): SignInMethod | undefined => {
     if (providerId === "credential") return "password";
     if (providerId === "siwe") return "siwe";

@@ -16,8 +16,27 @@ const OUTERMOST = Symbol.for("better-auth-tenant:outermost");
 
 export const SENT = Symbol.for("better-auth-tenant:sent");
 
+/** On the context of a call, what we have taken out of its headers. */
+const TAKEN_OUT = Symbol.for("better-auth-tenant:taken-out");
+
+type Change = (headers: Headers) => void;
+
 /** What is noted there: the headers of a call before the bearer plugin has written into them, too. */
-export type Noted = { [OUTERMOST]?: true; [SENT]?: Headers };
+export type Noted = { [OUTERMOST]?: true; [SENT]?: Headers; [TAKEN_OUT]?: Change[] };
+
+type Call = { headers?: Headers | undefined; context: object };
+
+/** Takes something out of the headers of a call, also where a hook hands back those that were sent. */
+export function takeOut({ headers, context }: Call, change: Change): void {
+  const noted: Noted = context;
+  noted[TAKEN_OUT] = [...(noted[TAKEN_OUT] ?? []), change];
+  if (headers) change(headers);
+}
+
+/** Does it again with the headers that a hook has handed back. */
+export function takeOutAgain({ context }: Call, headers: Headers): void {
+  for (const change of (context as Noted)[TAKEN_OUT] ?? []) change(headers);
+}
 
 /**
  * Remembers the endpoint that a request is about. Endpoints that its hooks and handlers call

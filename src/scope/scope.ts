@@ -67,6 +67,8 @@ export interface Notes {
   settling?: Promise<Settled> | undefined;
   /** True inside the application's resolver: what it asks better-auth cannot ask the resolver again. */
   resolving?: boolean;
+  /** The headers of a request that was found to carry no session: they need not be looked at again. */
+  deadCredential?: string;
   /** True while better-auth opens a session that is to settle the scope: no scope is checked then. */
   reading?: boolean;
   /** Set while a tenant is deleted, to when it was created: its labels are readable without its row. */

@@ -33,14 +33,32 @@ export async function settle(
 export async function settleIfCarried(readSession: ReadSession): Promise<void> {
   const endpoint = settledScope() ? undefined : endpointOfRequest();
   const session = endpoint && (await sessionOf(endpoint, readSession));
-  if (isValid(session) && !settledScope()) enterTenantOf(session);
+  if (!endpoint || settledScope()) return;
+  if (isValid(session)) enterTenantOf(session);
+  else notes().deadCredential = credentialOf(endpoint);
+}
+
+/** What a request says who it is from. A hook may change it. */
+function credentialOf(endpoint: Endpoint): string {
+  const headers = sentWith(endpoint);
+  return JSON.stringify(["cookie", "authorization"].map((name) => headers.get(name)));
+}
+
+/** Code of the application's own calls endpoints with whatever it has. */
+function sentWith({ headers, request }: Endpoint): Headers {
+  const given = headers ?? request?.headers;
+  return given instanceof Headers ? given : new Headers(given);
 }
 
 async function settleFromCredential(readSession: ReadSession, adapter?: DBTransactionAdapter) {
   const endpoint = endpointOfRequest();
-  const session = endpoint && (await sessionOf(endpoint, readSession, adapter));
+  const { deadCredential } = notes();
+  const isDead = endpoint && !endpoint.context.session && credentialOf(endpoint) === deadCredential;
+  const session = endpoint && !isDead && (await sessionOf(endpoint, readSession, adapter));
   // Something may have named the tenant meanwhile: a link, say.
-  return settledScope() ?? (isValid(session) ? enterTenantOf(session) : enter(settled(null)));
+  return (
+    settledScope() ?? (session && isValid(session) ? enterTenantOf(session) : enter(settled(null)))
+  );
 }
 
 /** Its number may be given to another tenant while the request is on its way: it is about this one. */
@@ -63,8 +81,7 @@ export async function sessionOf(
   const known = context.session as { session: SessionRow; user: SessionRow } | null;
   // A plugin may have made a session of its own (an API key's), which says nothing about a tenant.
   if (known) return { ...known.session, tenantId: known.session.tenantId ?? known.user?.tenantId };
-  const given = endpoint.headers ?? endpoint.request?.headers;
-  const sent = given instanceof Headers ? given : new Headers(given);
+  const sent = sentWith(endpoint);
   const headers = sent.has("authorization")
     ? await (await credentials()).withBearer(endpoint, sent)
     : sent;

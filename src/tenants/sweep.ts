@@ -200,8 +200,11 @@ export async function forgetSomeKeys(
   if (!storage) return;
   for (const id of ids) await forgetKey(storage, id);
   const keys = `api-key:by-ref:${ownerId}`;
-  const listed: string[] = (await read(storage, keys)) ?? [];
-  const left = listed.filter((id) => !ids.includes(id));
+  const left: string[] = [];
+  for (const id of ((await read(storage, keys)) ?? []) as string[]) {
+    // A storage may lose a key, and then nobody sees that it is still in the database.
+    if (!ids.includes(id) && (await storage.get(`api-key:by-id:${id}`))) left.push(id);
+  }
   await (left.length ? storage.set(keys, JSON.stringify(left)) : storage.delete(keys));
 }
 

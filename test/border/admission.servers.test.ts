@@ -15,6 +15,7 @@ import {
   EMAIL,
   expectRefused,
   outcome,
+  queryOf,
   type SessionAnswer,
   type WorldOptions,
 } from "../support/world";
@@ -243,7 +244,8 @@ it("a social sign-in that the policy has come to forbid links nothing and writes
   const stored = () => Promise.all(["user", "account"].map((table) => world.rowsIn("acme", table)));
   const before = await stored();
   const refused = await browser.get(back);
-  expect(refused.location).toBe("/failed?error=SIGN_IN_METHOD_NOT_ALLOWED");
+  expect(queryOf(refused.location)).toMatchObject({ error: "SIGN_IN_METHOD_NOT_ALLOWED" });
+  expect(queryOf(refused.location)).toHaveProperty("error_description");
   expect(refused.headers.getSetCookie().join()).not.toMatch(/account_data[^=]*=\w/);
   expect(await stored()).toEqual(before);
   // Whoever is signed in may still link one.
@@ -267,6 +269,28 @@ it.each([
   expect((await world.at("acme").post(path)).code).toBe(code);
   expect(await world.rowsIn("acme", "user")).toHaveLength(before.length + made);
 });
+
+it.each([
+  ["magic-link", 200],
+  ["password", 403],
+] as const)(
+  "a hook makes users for magic links where the policy allows %s",
+  async (method, status) => {
+    const before = createAuthMiddleware(async ({ path, body, context }) => {
+      if (path !== "/sign-in/magic-link") return;
+      const user = { name: "New", email: body.email };
+      await context.internalAdapter.createUser(user, { method: "other" });
+    });
+    const world = await createWorld({
+      auth: { hooks: { before } },
+      plugins: (send) => [magicLink({ sendMagicLink: send("link"), disableSignUp: true })],
+    });
+    await world.change("acme", { policy: { methods: [method] } });
+    const answer = await world.at("acme").post("/sign-in/magic-link", { email: "new@example.com" });
+    expect(answer.status).toBe(status);
+    expect(await world.rowsIn("acme", "user")).toHaveLength(status === 200 ? 1 : 0);
+  },
+);
 
 // An identity provider may say anything, and a database may end a text where it likes.
 it.each([

@@ -270,10 +270,14 @@ it.each(COOKIES)(
     // Under the name that the cookie has there, or on the platform, it opens nothing either.
     const ownName = `account_data_${inCookieName(`${ids[0]}`)}`;
     const onPlatform = new Browser(auth.handler, BASE_URL);
-    await onPlatform.post("/sign-up/email", person);
+    const { headers } = await onPlatform.post("/sign-up/email", person);
+    // bearer() hands back the headers that were sent.
+    const authorization = `Bearer ${headers.get("set-auth-token")}`;
+    const bearing = onPlatform.fork({ authorization });
     for (const [visitor, name] of [
       [atGlobex, `account_data_${inCookieName(`${ids[1]}`)}`],
       [onPlatform, "account_data"],
+      [bearing, "account_data"],
     ] as const) {
       const cookies = [...(atAcme?.cookies ?? [])].filter(([sent]) => sent.includes(ownName));
       expect(cookies).not.toEqual([]);
@@ -287,6 +291,15 @@ it.each(COOKIES)(
     }
   },
 );
+
+it("of accounts in cookies twenty are read, and no more than a browser has", async () => {
+  const auth = createStateless({}, { account: { storeAccountCookie: true } });
+  const names = Array.from({ length: 2000 }, (_, n) => `better-auth.account_data_${n}=x`);
+  const start = performance.now();
+  const answer = await new Browser(auth.handler, BASE_URL, { cookie: names.join(";") }).get("/ok");
+  // It took eleven seconds.
+  expect([answer.status, performance.now() - start < 3000]).toEqual([200, true]);
+});
 
 /** Runs better-auth's sign-in with a context of its own, as plugins do that stand in for it. */
 const cloning: BetterAuthPlugin = {

@@ -1,4 +1,5 @@
 import { type ApiKeyConfigurationOptions, apiKey } from "@better-auth/api-key";
+import type { SCIMOptions } from "@better-auth/scim";
 import { organization } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
@@ -11,6 +12,15 @@ interface KeyApi {
   createOrganization(input: { body: object }): Promise<{ id: string }>;
   verifyApiKey(input: { body: object }): Promise<{ valid: boolean }>;
 }
+
+/** The person has been there before, with a password. */
+const identity: SCIMOptions["identity"] = {
+  resolveUser: async ({ resource }, { database }) => {
+    const where = [{ field: "email", value: resource.primaryEmail }];
+    const user = await database.findOne<{ id: string }>({ model: "user", where });
+    return user ? { action: "link", userId: user.id, profile: "preserve" } : { action: "create" };
+  },
+};
 
 const ORGANIZATIONS = ["organization", "member", "invitation"];
 const storage = "secondary-storage";
@@ -64,6 +74,27 @@ describe.each(databases)("keys of people of a directory, on %s", (database) => {
     expect(await verify([...hers, ...others])).toEqual([true, true, true, true, true]);
     expect((await directory.delete(`Users/${data.id}`)).status).toBe(204);
     expect(await verify([...hers, ...others])).toEqual([false, false, false, true, true]);
+  });
+
+  it("deletes those as well that a storage has lost", async () => {
+    const { storage: secondaryStorage, entries } = mapStorage();
+    const world = await createSCIMWorld({
+      database,
+      auth: { secondaryStorage },
+      plugins: [apiKey({ storage, fallbackToDatabase: true })],
+      tenant: { scopedModels: [...SCIM_MODELS, "apikey"] },
+      scim: { identity },
+    });
+    const ada = await world.signUp("acme", "ada@example.com");
+    const directory = await world.connect("acme");
+    const { data } = await directory.add("ada");
+    for (const name of ["one", "two"]) await ada.post("/api-key/create", { name });
+    await ada.get("/api-key/list");
+    const lost = [...entries.keys()].find((key) => key.includes("by-id:"));
+    expect(lost && entries.delete(lost)).toBe(true);
+    expect((await directory.delete(`Users/${data.id}`)).status).toBe(204);
+    expect(await world.rowsIn("acme", "apikey")).toEqual([]);
+    expect([...entries.keys()].filter((key) => key.includes("api-key:"))).toEqual([]);
   });
 
   // threat: a key that tenants share has no tenant, and outlives the job of its owner.

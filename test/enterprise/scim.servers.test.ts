@@ -1,7 +1,7 @@
 import { apiKey } from "@better-auth/api-key";
 import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import type { SCIMOptions } from "@better-auth/scim";
-import { emailOTP, magicLink } from "better-auth/plugins";
+import { bearer, emailOTP, magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { databases } from "../support/database";
@@ -47,6 +47,8 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
         magicLink({ sendMagicLink: send("link") }),
         emailOTP({ sendVerificationOTP: send("otp") }),
         apiKey({ enableSessionForAPIKeys: true }),
+        // Hands back the headers that were sent.
+        bearer(),
       ],
       tenant: {
         scopedModels: [...SCIM_MODELS, "apikey"],

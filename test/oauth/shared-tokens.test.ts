@@ -189,6 +189,10 @@ it("a client whose id tokens nobody takes has nothing to keep", async () => {
 
 const ISSUER = "https://idp.example.net";
 
+/** As a provider says it that knows nothing of OpenID Connect. */
+const numberOf = ({ profile }: { profile: { number?: unknown; sub?: unknown } }) =>
+  String(profile.number ?? profile.sub);
+
 /** What a provider was asked for last. */
 interface Asked {
   nonce?: string | undefined;
@@ -196,7 +200,7 @@ interface Asked {
 }
 
 /** A provider of a plugin, whose tokens are Alice's, and where people can sign out as well. */
-function fakeCorporation(isAway = false) {
+function fakeCorporation(isAway = false, profile: object = {}) {
   const asked: Asked = {};
   const alice = { sub: "alice", email: "alice@example.com", email_verified: true, name: "Alice" };
   interceptFetch({
@@ -216,9 +220,16 @@ function fakeCorporation(isAway = false) {
     [`${ISSUER}/token`]: () => ({
       access_token: "access",
       token_type: "Bearer",
-      id_token: signToken({ iss: ISSUER, aud: asked.client_id, nonce: asked.nonce, ...alice }),
+      id_token: signToken({
+        iss: ISSUER,
+        aud: asked.client_id,
+        nonce: asked.nonce,
+        ...alice,
+        ...profile,
+        sub: Object.values(profile).includes(7) ? "7" : alice.sub,
+      }),
     }),
-    [`${ISSUER}/userinfo`]: () => alice,
+    [`${ISSUER}/userinfo`]: () => ({ ...alice, ...profile }),
   });
   const discovered = {
     providerId: "corp",
@@ -346,11 +357,18 @@ it("takeover: those stay that came with an id token of a shared client", async (
 });
 
 // Any client's access tokens are good for that question, those of a tenant's own client, too.
-it.each(["platform", "acme"] as const)(
-  "takeover: at %s, nobody is whom an access token says that came with an id token of their own",
-  async (place) => {
-    const { asked, corp } = fakeCorporation();
-    const world = await createWorld({ plugins: [genericOAuth({ config: [corp] })] });
+it.each<[place: "platform" | "acme", told: string, profile?: object, more?: object]>([
+  ["platform", "OpenID Connect"],
+  ["acme", "OpenID Connect"],
+  ["platform", "a number", { sub: 7 }],
+  ["acme", "no sub", { sub: undefined, number: 7 }, { accountSubject: numberOf }],
+])(
+  "takeover: at %s, nobody is whom an access token says that came with an id token of their own: %s",
+  async (place, _, profile = {}, more = {}) => {
+    const { asked, corp } = fakeCorporation(false, profile);
+    const config = [{ ...corp, ...more }];
+    const world = await createWorld({ plugins: [genericOAuth({ config })] });
+    const own = Object.values(profile).includes(7) ? "7" : "alice";
     await signInAtCorporation(world, asked, place, "corp");
     const signIn = async (sub: string) => {
       const browser = world.at(place);
@@ -360,7 +378,7 @@ it.each(["platform", "acme"] as const)(
       const { status, code } = await browser.post("/sign-in/social", body);
       return [status, code, (await world.whoIs(browser, place))?.email];
     };
-    expect(await signIn("alice")).toEqual([200, undefined, "alice@example.com"]);
+    expect(await signIn(own)).toEqual([200, undefined, "alice@example.com"]);
     expect(await signIn("thief")).toEqual([401, "FAILED_TO_GET_USER_INFO", undefined]);
   },
 );

@@ -1,6 +1,7 @@
-import { magicLink } from "better-auth/plugins";
+import { magicLink, oneTap } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import type { TenantPolicy } from "../../src/index";
+import { fakeGoogleAndGitHub, googleIdToken } from "../support/providers";
 import { createWorld, outcome, shareWorld } from "../support/world";
 
 const client = { clientId: "id", clientSecret: "secret" };
@@ -93,6 +94,25 @@ it("warns of domains whose addresses nobody can verify who has a password", asyn
     return logs.filter((line) => /^warn.*emailDomains/.test(line)).length;
   };
   expect([await warnings(undefined), await warnings(async () => {})]).toEqual([1, 0]);
+});
+
+it("an administrator who comes by One Tap, with a client of its own, comes by Google", async () => {
+  fakeGoogleAndGitHub();
+  const { at, ids, setRole, ...own } = await createWorld({
+    tenant: { tenantRoles: { admin: ["policy:update"] } },
+    auth: { socialProviders: { github: client } },
+    plugins: [oneTap({ clientId: "one-tap" })],
+  });
+  const admin = at("acme");
+  await admin.post("/one-tap/callback", { idToken: googleIdToken({ aud: "one-tap" }) });
+  await setRole(String((await own.whoIs(admin))?.id), "admin");
+  for (const methods of [["social"], ["social:google"]]) {
+    const { status } = await admin.post("/tenant/update", {
+      tenantId: ids.acme,
+      policy: { methods },
+    });
+    expect([methods, status]).toEqual([methods, 200]);
+  }
 });
 
 it("POLICY_LOCKS_OUT: not a policy under which they could not sign in again themselves", async () => {

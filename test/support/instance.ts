@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type BetterAuthOptions, type BetterAuthPlugin, betterAuth } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
-import { admin } from "better-auth/plugins";
+import { admin, bearer } from "better-auth/plugins";
 import { build } from "tsup";
 import { afterAll, onTestFinished } from "vitest";
 import { type TenantAuthOptions, tenantAuth } from "../../src/index";
@@ -210,6 +210,6 @@ export const createStateless = (
     },
     session: { cookieCache: { enabled: true, strategy: "jwe", refreshCache: true } },
     logger: { disabled: true },
-    plugins: [tenantAuth(tenant)],
+    plugins: [tenantAuth(tenant), bearer()],
     ...more,
   });
