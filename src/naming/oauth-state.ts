@@ -51,7 +51,7 @@ const decoder = new TextDecoder();
 
 const toText = (value: string) => toSafe(btoa(String.fromCharCode(...encoder.encode(value))));
 
-function fromText(text: string): string | undefined {
+export function fromText(text: string): string | undefined {
   try {
     const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
     return decoder.decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));

@@ -1,6 +1,7 @@
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
+import { fromText } from "../naming/oauth-state";
 import type { Endpoint } from "../scope/endpoint";
 import { configuredOptions, genericConfigs, globalProviders, isConfigured } from "./configured";
 import { accountsInHand } from "./stored-tokens";
@@ -133,9 +134,7 @@ const audienceOf = (token: unknown) => known([claimsOf(token).aud]);
 function claimsOf(token: unknown): { aud?: unknown; sub?: unknown } {
   try {
     const [, payload = ""] = String(token).split(".");
-    const bytes = atob(payload.replaceAll("-", "+").replaceAll("_", "/"));
-    const text = new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
-    return Object(JSON.parse(text));
+    return Object(JSON.parse(fromText(payload) ?? ""));
   } catch {
     return {};
   }

@@ -1,26 +1,16 @@
 import { type ApiKeyConfigurationOptions, apiKey } from "@better-auth/api-key";
-import type { SCIMOptions } from "@better-auth/scim";
 import { organization } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
 import { databases } from "../support/database";
 import { mapStorage } from "../support/stores";
-import { createSCIMWorld, SCIM_MODELS } from "./world";
+import { createSCIMWorld, identity, SCIM_MODELS } from "./world";
 
 interface KeyApi {
   createApiKey(input: { body: object }): Promise<{ key: string }>;
   createOrganization(input: { body: object }): Promise<{ id: string }>;
   verifyApiKey(input: { body: object }): Promise<{ valid: boolean }>;
 }
-
-/** The person has been there before, with a password. */
-const identity: SCIMOptions["identity"] = {
-  resolveUser: async ({ resource }, { database }) => {
-    const where = [{ field: "email", value: resource.primaryEmail }];
-    const user = await database.findOne<{ id: string }>({ model: "user", where });
-    return user ? { action: "link", userId: user.id, profile: "preserve" } : { action: "create" };
-  },
-};
 
 const ORGANIZATIONS = ["organization", "member", "invitation"];
 const storage = "secondary-storage";

@@ -9,16 +9,7 @@ import { startIdentityProvider } from "../support/identity-provider";
 import { PASSWORD } from "../support/instance";
 import { createStorage, mapStorage, STORAGE_KINDS } from "../support/stores";
 import { expectRefused, type Where, type WorldOptions } from "../support/world";
-import { createSCIMWorld, SCIM_MODELS, shareSCIMWorld } from "./world";
-
-/** The person has been there before, with a password. */
-const identity: SCIMOptions["identity"] = {
-  resolveUser: async ({ resource }, { database }) => {
-    const where = [{ field: "email", value: resource.primaryEmail }];
-    const user = await database.findOne<{ id: string }>({ model: "user", where });
-    return user ? { action: "link", userId: user.id, profile: "preserve" } : { action: "create" };
-  },
-};
+import { createSCIMWorld, identity, SCIM_MODELS, shareSCIMWorld } from "./world";
 
 const ADA = "ada@example.com";
 const STATIC_TOKEN = "a-static-token-of-the-application";

@@ -139,6 +139,15 @@ export async function createSSOWorld(options: SSOWorldOptions = {}) {
 export const shareSSOWorld = (options: SSOWorldOptions = {}, kind?: DatabaseKind): SSOWorld =>
   shareMade((database) => createSSOWorld({ ...options, database }), kind);
 
+/** For people who have been there before, with a password. */
+export const identity: SCIMOptions["identity"] = {
+  resolveUser: async ({ resource }, { database }) => {
+    const where = [{ field: "email", value: resource.primaryEmail }];
+    const user = await database.findOne<{ id: string }>({ model: "user", where });
+    return user ? { action: "link", userId: user.id, profile: "preserve" } : { action: "create" };
+  },
+};
+
 export const SCIM_MODELS = [
   "scimManagedConnection",
   "scimManagedCredential",
