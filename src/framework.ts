@@ -78,6 +78,20 @@ export function lateProvider(
   return Object.assign(provide, properties) as unknown as OAuthProvider;
 }
 
+/**
+ * A provider with something changed. Everything else is asked of the provider itself, which may be
+ * frozen, or an instance of a class.
+ */
+export const withChanges = (provider: OAuthProvider, changes: Partial<OAuthProvider>) =>
+  new Proxy(changes as OAuthProvider, {
+    get: (own, key) => {
+      if (Object.hasOwn(own, key)) return Reflect.get(own, key);
+      const value = Reflect.get(provider, key);
+      return typeof value === "function" ? value.bind(provider) : value;
+    },
+    has: (own, key) => Object.hasOwn(own, key) || Reflect.has(provider, key),
+  });
+
 /** Loads a part of the plugin when it is first needed. Kept, because Node takes its time to find it again. */
 export function lazy<Module>(load: () => Promise<Module>): () => Promise<Module> {
   let loaded: Promise<Module> | undefined;

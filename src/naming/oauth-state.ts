@@ -3,7 +3,7 @@ import { APIError, addOAuthServerContext, getOAuthState, isAPIError } from "bett
 import { constantTimeEqual, getCryptoKey } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { CALLBACK_PATH } from "../constants";
-import { errorRedirect, rootCause } from "../framework";
+import { errorRedirect, rootCause, withChanges } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type StandIn } from "../scope/endpoint";
 import { enter, getTenantId, notes, type ReturnedState, settled } from "../scope/scope";
@@ -178,8 +178,7 @@ export async function startingFlows(
   binding: Binding,
 ): Promise<OAuthProvider> {
   await keepBinding(binding);
-  return {
-    ...provider,
+  return withChanges(provider, {
     createAuthorizationURL: async (flow) => {
       const isKept = (await startedFor()) === toKeep(binding);
       const signature = isKept ? undefined : await sign(context, flow.state, binding);
@@ -187,7 +186,7 @@ export async function startingFlows(
       const redirectURI = `${context.baseURL}${provider.callbackPath}`;
       return provider.createAuthorizationURL({ ...flow, state, redirectURI });
     },
-  };
+  });
 }
 
 /** Refuses a callback whose state was made for another tenant, provider or config (R6). */

@@ -1,5 +1,6 @@
 import type { AuthContext } from "better-auth";
 import type { OAuthProvider } from "better-auth/oauth2";
+import { withChanges } from "../framework";
 
 /** Whose config it is, and for which provider: there is one for each pair. */
 export interface OAuthConfigKey {
@@ -35,8 +36,7 @@ export function explainingRefusals(
   key: OAuthConfigKey,
   isOwn: boolean,
 ): OAuthProvider {
-  return {
-    ...provider,
+  return withChanges(provider, {
     validateAuthorizationCode: async (data) => {
       try {
         return await provider.validateAuthorizationCode(data);
@@ -48,7 +48,7 @@ export function explainingRefusals(
         throw error;
       }
     },
-  };
+  });
 }
 
 type Refusal = { status?: unknown; error?: unknown };

@@ -4,7 +4,7 @@ import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { boundedMap, errorRedirect } from "../framework";
+import { boundedMap, errorRedirect, withChanges } from "../framework";
 import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
@@ -105,7 +105,7 @@ async function fromGlobal(ctx: AuthContext, global: OAuthProvider): Promise<Tena
   const provider =
     redirectURI && isConfigured(ctx, id)
       ? build(id, options)
-      : { ...global, callbackPath: callbackPath(id) };
+      : withChanges(global, { callbackPath: callbackPath(id) });
   return { provider, credentials: "global" };
 }
 
@@ -200,10 +200,9 @@ async function isOfPlugin(ctx: AuthContext, id: string): Promise<boolean> {
 function withSubjectsOf(authority: string, provider: OAuthProvider): OAuthProvider {
   const subject = provider.accountSubject;
   const prefix = `${authority || provider.id}#`;
-  const changed: OAuthProvider = {
-    ...provider,
+  const changed = withChanges(provider, {
     accountSubject: async (context) => `${prefix}${await subject(context)}`,
-  };
+  });
   prefixes.set(changed, prefix);
   return changed;
 }

@@ -1,6 +1,7 @@
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
+import { withChanges } from "../framework";
 import { fromText } from "../naming/oauth-state";
 import type { Endpoint } from "../scope/endpoint";
 import { configuredOptions, genericConfigs, globalProviders, isConfigured } from "./configured";
@@ -159,8 +160,7 @@ export function aboutOnePerson(context: AuthContext, provider: OAuthProvider): O
     context.logger.error(`${provider.id}: the access token is not of the person in the id token`);
     return null;
   };
-  // Behind it, as it is: it may be an instance of a class.
-  return Object.assign(Object.create(provider), { getUserInfo });
+  return withChanges(provider, { getUserInfo });
 }
 
 type Known = Parameters<OAuthProvider["accountSubject"]>[0];

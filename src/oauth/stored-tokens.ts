@@ -3,6 +3,7 @@ import { APIError } from "better-auth/api";
 import { getAccountCookie } from "better-auth/cookies";
 import { symmetricDecrypt } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
+import { withChanges } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 
@@ -30,20 +31,19 @@ export function keepingTokens(
     }
   };
 
-  const { refreshAccessToken, getUserInfo } = provider;
-  return {
-    ...provider,
-    ...(refreshAccessToken && {
+  const refresh = provider.refreshAccessToken?.bind(provider);
+  return withChanges(provider, {
+    ...(refresh && {
       refreshAccessToken: async (token, ctx) => {
         await assertOwn(token);
-        return refreshAccessToken(token, ctx);
+        return refresh(token, ctx);
       },
     }),
     getUserInfo: async (tokens) => {
       await assertOwn(tokens.accessToken);
-      return getUserInfo(tokens);
+      return provider.getUserInfo(tokens);
     },
-  };
+  });
 }
 
 /** What the request has read: from the database, or from the cookie that better-auth keeps it in. */

@@ -1,9 +1,13 @@
+import type { AuthContext } from "better-auth";
+import type { OAuthProvider } from "better-auth/oauth2";
 import { bearer, oneTap } from "better-auth/plugins";
+import { socialProviders } from "better-auth/social-providers";
 import { describe, expect, it } from "vitest";
 import type { Browser } from "../support/browser";
+import { startIdentityProvider } from "../support/identity-provider";
 import { fakeGoogleAndGitHub } from "../support/providers";
 import { createSocialWorld, GLOBAL, queryOf, shareSocialWorld } from "../support/social";
-import type { Person } from "../support/world";
+import { createWorld, type Person, PLACES } from "../support/world";
 
 type SignedIn = { user: { tenantId: string | null } };
 
@@ -125,4 +129,39 @@ describe("configs that cannot be read", () => {
     const refused = await world.start(world.at(null), "acme", { provider: "google" });
     expect([refused.status, refused.code]).toEqual([500, "OAUTH_CREDENTIAL_DECRYPT_FAILED"]);
   });
+});
+
+it.each(["frozen", "an instance of a class"])("a plugin's provider may be %s", async (what) => {
+  const idp = await startIdentityProvider();
+  idp.registerClient("client", "secret");
+  idp.addPerson("alice");
+  const client = { clientId: "client", clientSecret: "secret", issuer: idp.issuer };
+  const gitlab: OAuthProvider = socialProviders.gitlab(client) as never;
+  class Corporation {
+    id = "corp";
+    name = "Corporation";
+    accountSubject = gitlab.accountSubject;
+    readonly #gitlab = gitlab;
+    createAuthorizationURL(flow: never) {
+      return this.#gitlab.createAuthorizationURL(flow);
+    }
+    validateAuthorizationCode(flow: never) {
+      return this.#gitlab.validateAuthorizationCode(flow);
+    }
+    getUserInfo(tokens: never) {
+      return this.#gitlab.getUserInfo(tokens);
+    }
+  }
+  const provider = what === "frozen" ? Object.freeze({ ...gitlab, id: "corp" }) : new Corporation();
+  const init = ({ socialProviders: others }: AuthContext) => ({
+    context: { socialProviders: [provider as OAuthProvider, ...others] },
+  });
+  const world = await createWorld({ plugins: [{ id: "corporation", init }] });
+  for (const place of PLACES) {
+    const browser = world.at(place);
+    const body = { provider: "corp", callbackURL: "/in", errorCallbackURL: "/failed" };
+    const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
+    expect((await browser.get(await idp.authorize(data.url, "alice"))).location).toBe("/in");
+    expect(await world.whoIs(browser, place)).toMatchObject({ tenantId: world.ids[place] });
+  }
 });
