@@ -332,7 +332,7 @@ function freeDirectories(ctx: AuthContext): void {
   for (const model of SCIM_MODELS) takeOutOfBorder(ctx, model);
   for (const hook of ctx.options.plugins?.flatMap(({ hooks }) => hooks?.before ?? []) ?? []) {
     const matches = (path: string) =>
-      hook.matcher({ path, headers: new Headers(), context: {} } as never);
+      hook.matcher({ path, headers: new Headers(), context: { options: {} } } as never);
     if (matches("/scim/v2/Users") && !matches("/ok")) hook.matcher = () => false;
   }
 }
