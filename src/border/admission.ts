@@ -4,7 +4,7 @@ import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { isSignIn, namesAddress, SIGN_UP_PATH } from "../constants";
 import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 import { textOf } from "../framework";
-import type { SignInMethod, TenantPolicy } from "../policy";
+import type { TenantPolicy } from "../policy";
 import { adminTarget, currentEndpoint, type Endpoint } from "../scope/endpoint";
 import { notes, type Settled } from "../scope/scope";
 import { type Opening, type Row, tenantClause } from "./border";
@@ -49,8 +49,8 @@ async function admitUser(
   const way = wayOfNewUser(endpoint) ?? (endpoint && startedWay(endpoint));
   // Somebody who could not get a session must not leave a user behind. A way that is not known
   // makes users without sessions, unless it is called a sign-in.
-  const isWay = way ? way !== CONTINUES : isSignIn(endpoint?.path);
-  if (isWay && !allows(policy, way as SignInMethod | undefined)) {
+  const isWay = way !== undefined || isSignIn(endpoint?.path);
+  if (isWay && way !== CONTINUES && !allows(policy, way)) {
     throw refused("SIGN_IN_METHOD_NOT_ALLOWED");
   }
   const refusal = refusalOf(policy, user.email);

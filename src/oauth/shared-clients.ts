@@ -154,7 +154,7 @@ export function aboutOnePerson(context: AuthContext, provider: OAuthProvider): O
     const profile = Object(found.data);
     const isSame =
       profile.sub === undefined
-        ? endsWith(await subjectOf(provider, { tokens, profile }), String(sub))
+        ? isSubject(await subjectOf(provider, { tokens, profile }), String(sub))
         : String(profile.sub) === String(sub);
     if (isSame) return found;
     context.logger.error(`${provider.id}: the access token is not of the person in the id token`);
@@ -174,7 +174,7 @@ const subjectOf = async (provider: OAuthProvider, known: Known): Promise<unknown
 };
 
 /** A tenant's own provider may have its host in front of the subject. */
-const endsWith = (subject: unknown, sub: string) =>
+const isSubject = (subject: unknown, sub: string) =>
   `${subject}` === sub || `${subject}`.endsWith(`#${sub}`);
 
 const ofSharedClient = () =>

@@ -54,11 +54,9 @@ async function settleFromCredential(readSession: ReadSession, adapter?: DBTransa
   const endpoint = endpointOfRequest();
   const { deadCredential } = notes();
   const isDead = endpoint && !endpoint.context.session && credentialOf(endpoint) === deadCredential;
-  const session = endpoint && !isDead && (await sessionOf(endpoint, readSession, adapter));
+  const session = endpoint && !isDead ? await sessionOf(endpoint, readSession, adapter) : undefined;
   // Something may have named the tenant meanwhile: a link, say.
-  return (
-    settledScope() ?? (session && isValid(session) ? enterTenantOf(session) : enter(settled(null)))
-  );
+  return settledScope() ?? (isValid(session) ? enterTenantOf(session) : enter(settled(null)));
 }
 
 /** Its number may be given to another tenant while the request is on its way: it is about this one. */
