@@ -35,9 +35,13 @@ export interface OwnHooks {
  * Guarded by "a hook may be a plain function: one that answers nothing lets the request pass".
  */
 export function silentHook(run: (ctx: HookEndpointContext) => Promise<unknown> | undefined) {
-  const hook = async (ctx: HookEndpointContext) => ({ response: await run(ctx) });
+  const hook = (ctx: HookEndpointContext) =>
+    run(ctx)?.then((response) => ({ response })) ?? NOTHING;
   return Object.assign(hook, { options: {} }) as unknown as BeforeHook["handler"];
 }
+
+/** Where a hook had nothing to do, nobody waits for it. */
+const NOTHING = Promise.resolve({ response: undefined });
 
 /** What better-auth expects of an endpoint when it asks for everything. */
 export type Answer<Response> = {

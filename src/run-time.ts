@@ -4,6 +4,7 @@ import { answeringInside } from "./border/answers";
 import { PLUGIN_ID } from "./constants";
 import type { BeforeHook, OwnHooks } from "./framework";
 import { goOnAtEndpoint, innerPath } from "./naming/stand-ins";
+import { endpointsOf, shareRoute } from "./routing";
 import { cameTo } from "./scope/endpoint";
 
 /**
@@ -15,10 +16,12 @@ import { cameTo } from "./scope/endpoint";
  * migrations and the CLI read, stays as it is.
  */
 export function pluginsAtRunTime(
-  { plugins = [], hooks }: BetterAuthOptions,
+  complete: BetterAuthOptions,
   schema: BetterAuthPluginDBSchema,
   { before, afterNaming, afterEndpoint, afterPlugins }: OwnHooks,
 ): BetterAuthPlugin[] {
+  const { plugins = [], hooks } = complete;
+  const findEndpoint = shareRoute(complete);
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
   const always = (handler: BeforeHook["handler"] | undefined) =>
     handler ? [{ matcher: () => true, handler }] : [];
@@ -26,14 +29,14 @@ export function pluginsAtRunTime(
   const limit = limitStandInsAlike(plugins, ownLimits);
   const others = plugins.map((plugin) =>
     plugin === ours
-      ? { id: PLUGIN_ID, schema, options: ours.options, endpoints: ours.endpoints ?? {} }
+      ? { id: PLUGIN_ID, schema, options: ours.options, endpoints: endpointsOf(ours) }
       : guardingStandIns(plugin, limit),
   );
   const isLast = ({ id }: BetterAuthPlugin) => HANDS_COOKIES_OVER.test(id);
   return [
     {
       id: `${PLUGIN_ID}-first`,
-      hooks: { before: [...before, ...afterNaming], after: afterEndpoint },
+      hooks: { before: [findEndpoint, ...before, ...afterNaming], after: afterEndpoint },
       onRequest: goOnAtEndpoint,
     },
     {
@@ -48,7 +51,8 @@ export function pluginsAtRunTime(
       id: `${PLUGIN_ID}-last`,
       hooks: { after: afterPlugins },
       rateLimit: ownLimits.map(limit),
-      onResponse: explainFailure,
+      // Nobody waits for it.
+      onResponse: explainFailure as unknown as BetterAuthPlugin["onResponse"],
     },
     ...others.filter(isLast),
   ];
@@ -64,7 +68,7 @@ const HANDS_COOKIES_OVER = /-cookies(-|$)/;
  *
  * Guarded by "what better-auth did not expect is an empty 500 without headers".
  */
-async function explainFailure(answer: Response): Promise<{ response: Response } | undefined> {
+function explainFailure(answer: Response): { response: Response } | undefined {
   const { status, statusText, body, headers } = answer;
   const isUnexpected = status === 500 && statusText === "Internal Server Error" && !body;
   if (!isUnexpected || [...headers].length > 0) return undefined;
@@ -103,6 +107,7 @@ function guardingStandIns(
   const { before, after } = hooks ?? {};
   return {
     ...plugin,
+    endpoints: endpointsOf(plugin),
     ...(rateLimit && { rateLimit: rateLimit.map(limit) }),
     ...(hooks && {
       hooks: {

@@ -70,8 +70,8 @@ export async function start(
   const early = ctx.internalAdapter;
   whenOptionsAreComplete(ctx, (complete) => {
     assertDecided(ctx, options);
-    keepSignIn(complete);
     const plugins = parts.pluginsAtRunTime(complete, runtime, allHooks).map(sessionsOfKeys);
+    keepSignIn(complete);
     if (!isConfined(ctx.adapter)) {
       const raw = rawAdapter(ctx.adapter as DBAdapter);
       confine({ ...border, raw: parts.sayingWhereFrom?.(raw) ?? raw });
@@ -154,7 +154,7 @@ function change(
  */
 function keepSignIn({ plugins = [] }: BetterAuthOptions): void {
   const ours = plugins.find(({ id }) => id === PLUGIN_ID)?.endpoints as Endpoints | undefined;
-  if (!ours) return;
+  if (!ours || !Object.isExtensible(ours)) return;
   const brought = plugins.some(({ endpoints }) => endpoints !== ours && endpoints?.signInEmail);
   if (brought) withOwnSignIn.add(ours);
   if (withOwnSignIn.has(ours)) delete ours.signInEmail;

@@ -440,6 +440,18 @@ it("sso() asks about endpoints of providers without settings, and about pages wi
   ]);
 });
 
+it("better-auth reads what plugins list anew for every request, and auth.api at the start", async () => {
+  const answers = (text: string) =>
+    createAuthEndpoint("/own", { method: "GET" }, async (ctx) => ctx.json({ text }));
+  const endpoints: NonNullable<BetterAuthPlugin["endpoints"]> = { own: answers("first") };
+  const { auth, browser } = await plain({ plugins: [{ id: "lists", endpoints }] });
+  await auth.$context;
+  endpoints.own = answers("second");
+  expect((await browser.get("/own")).data).toEqual({ text: "second" });
+  const { own } = auth.api as unknown as { own: () => Promise<object> };
+  expect(await own()).toEqual({ text: "first" });
+});
+
 it("better-auth makes its sign-in without knowing anything of the instance", () => {
   expect(signInEmail).toHaveLength(0);
   const { body: _, ...options } = signInEmail().options;

@@ -60,8 +60,10 @@ export function sessionIn(value: unknown): SessionValue | undefined {
 }
 
 /** The same, if nothing says that it was never looked at, or is from before there were labels. */
-export function admittedIn({ label, value }: Opened): SessionValue | undefined {
-  const found = sessionIn(value);
+export function admittedIn(
+  { label, value }: Opened,
+  found = sessionIn(value),
+): SessionValue | undefined {
   const isAdmitted = label ? label.session : !(found?.session.tenantId || found?.user?.tenantId);
   return isAdmitted ? found : undefined;
 }

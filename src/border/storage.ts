@@ -124,13 +124,14 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
   /** Whether a session may be seen, or something else that is stored under a key alone. */
   async function isVisible(key: string, opened: Opened, hasOwnEntry: boolean): Promise<boolean> {
     const { label, value } = opened;
-    if (!sessionIn(value)) return label === undefined && (await scopeOfRequest()).tenantId === null;
-    const { session, user } = admittedIn(opened) ?? {};
+    const found = sessionIn(value);
+    if (!found) return label === undefined && (await scopeOfRequest()).tenantId === null;
+    const { session, user } = admittedIn(opened, found) ?? {};
     if (!session) return false;
     const tenantId = label?.tenantId ?? null;
     if (label && !(await isOf(settled(label.tenantId), label))) return false;
-    const found = { ...session, token: key, tenantId };
-    if (!(await mayUse(currentBorder(), found, user))) return false;
+    const row = { ...session, token: key, tenantId };
+    if (!(await mayUse(currentBorder(), row, user))) return false;
     notes().sessionTokens.set(key, { ...session, tenantId, hasOwnEntry });
     return true;
   }

@@ -12,13 +12,19 @@ type OnRequest = NonNullable<BetterAuthPlugin["onRequest"]>;
  * R12: a request to one of our sign-in endpoints goes on under the path of the endpoint that it
  * stands for, before anybody else has looked at it. So it meets the same middlewares, request
  * hooks and endpoint hooks as there, once. What better-auth has looked at by then, the disabled
- * paths and the rate limits, is looked at here and in `limitStandIns`.
+ * paths and the rate limits, is looked at here and in `limitStandIns`. Whoever comes to another
+ * path waits for nothing.
  */
-export const goOnAtEndpoint: OnRequest = async (request, ctx) => {
+export const goOnAtEndpoint = ((request, ctx) =>
+  isAskedByAnother(ctx) || request.url.includes("/tenant/")
+    ? goOn(request, ctx)
+    : undefined) as OnRequest;
+
+const goOn: OnRequest = async (request, ctx) => {
   if (isAskedByAnother(ctx)) return { response: await (await apart()).answerApart(request, ctx) };
-  const url = request.url.includes("/tenant/") ? new URL(request.url) : undefined;
-  const base = url && new URL(ctx.baseURL).pathname.replace(/\/$/, "");
-  if (!url?.pathname.startsWith(`${base}/tenant/`) || base === undefined) return;
+  const url = new URL(request.url);
+  const base = new URL(ctx.baseURL).pathname.replace(/\/$/, "");
+  if (!url.pathname.startsWith(`${base}/tenant/`)) return;
   const path = innerPath(url.pathname.slice(base.length), ctx.options);
   if (!path) return;
   if (ctx.options.disabledPaths?.includes(path)) {
