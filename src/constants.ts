@@ -57,6 +57,3 @@ export const isManagement = (path = "") => MANAGEMENT.includes(path);
 
 /** Endpoints of this plugin that manage tenants or stand for one of better-auth's. */
 export const isOwnPath = (path?: string) => isManagement(path) || isStandIn(path);
-
-/** Under which better-auth's router finds all of them: whatever there has no route of its own. */
-export const SHARED_ROUTE = "/tenant/**:path";

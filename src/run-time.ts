@@ -4,7 +4,6 @@ import { answeringInside } from "./border/answers";
 import { PLUGIN_ID } from "./constants";
 import type { BeforeHook, OwnHooks } from "./framework";
 import { goOnAtEndpoint, innerPath } from "./naming/stand-ins";
-import { endpointsOf, shareRoute } from "./routing";
 import { cameTo } from "./scope/endpoint";
 
 /**
@@ -16,12 +15,10 @@ import { cameTo } from "./scope/endpoint";
  * migrations and the CLI read, stays as it is.
  */
 export function pluginsAtRunTime(
-  complete: BetterAuthOptions,
+  { plugins = [], hooks }: BetterAuthOptions,
   schema: BetterAuthPluginDBSchema,
   { before, afterNaming, afterEndpoint, afterPlugins }: OwnHooks,
 ): BetterAuthPlugin[] {
-  const { plugins = [], hooks } = complete;
-  const findEndpoint = shareRoute(complete);
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
   const always = (handler: BeforeHook["handler"] | undefined) =>
     handler ? [{ matcher: () => true, handler }] : [];
@@ -29,14 +26,14 @@ export function pluginsAtRunTime(
   const limit = limitStandInsAlike(plugins, ownLimits);
   const others = plugins.map((plugin) =>
     plugin === ours
-      ? { id: PLUGIN_ID, schema, options: ours.options, endpoints: endpointsOf(ours) }
+      ? { id: PLUGIN_ID, schema, options: ours.options, endpoints: ours.endpoints ?? {} }
       : guardingStandIns(plugin, limit),
   );
   const isLast = ({ id }: BetterAuthPlugin) => HANDS_COOKIES_OVER.test(id);
   return [
     {
       id: `${PLUGIN_ID}-first`,
-      hooks: { before: [findEndpoint, ...before, ...afterNaming], after: afterEndpoint },
+      hooks: { before: [...before, ...afterNaming], after: afterEndpoint },
       onRequest: goOnAtEndpoint,
     },
     {
@@ -107,7 +104,6 @@ function guardingStandIns(
   const { before, after } = hooks ?? {};
   return {
     ...plugin,
-    endpoints: endpointsOf(plugin),
     ...(rateLimit && { rateLimit: rateLimit.map(limit) }),
     ...(hooks && {
       hooks: {

@@ -70,8 +70,8 @@ export async function start(
   const early = ctx.internalAdapter;
   whenOptionsAreComplete(ctx, (complete) => {
     assertDecided(ctx, options);
-    const plugins = parts.pluginsAtRunTime(complete, runtime, allHooks).map(sessionsOfKeys);
     keepSignIn(complete);
+    const plugins = parts.pluginsAtRunTime(complete, runtime, allHooks).map(sessionsOfKeys);
     if (!isConfined(ctx.adapter)) {
       const raw = rawAdapter(ctx.adapter as DBAdapter);
       confine({ ...border, raw: parts.sayingWhereFrom?.(raw) ?? raw });

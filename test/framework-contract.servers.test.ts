@@ -440,18 +440,6 @@ it("sso() asks about endpoints of providers without settings, and about pages wi
   ]);
 });
 
-it("better-auth reads what plugins list anew for every request, and auth.api at the start", async () => {
-  const answers = (text: string) =>
-    createAuthEndpoint("/own", { method: "GET" }, async (ctx) => ctx.json({ text }));
-  const endpoints: NonNullable<BetterAuthPlugin["endpoints"]> = { own: answers("first") };
-  const { auth, browser } = await plain({ plugins: [{ id: "lists", endpoints }] });
-  await auth.$context;
-  endpoints.own = answers("second");
-  expect((await browser.get("/own")).data).toEqual({ text: "second" });
-  const { own } = auth.api as unknown as { own: () => Promise<object> };
-  expect(await own()).toEqual({ text: "first" });
-});
-
 it("better-auth makes its sign-in without knowing anything of the instance", () => {
   expect(signInEmail).toHaveLength(0);
   const { body: _, ...options } = signInEmail().options;
@@ -481,6 +469,16 @@ it("the sign-in that a plugin brings stays, wherever we stand and whoever shares
     const { data } = await browser.post("/sign-in/email", somebody());
     expect(data).toEqual({ by: "the plugin" });
   }
+});
+
+it.each([
+  ["frozen", Object.freeze],
+  ["closed", Object.preventExtensions],
+])("a list of endpoints that is %s keeps nothing from starting", async (_, close) => {
+  const ours = tenantAuth();
+  close(ours.endpoints);
+  const { browser } = await plain({ plugins: [ours] });
+  expect((await browser.post("/sign-up/email", somebody())).status).toBe(200);
 });
 
 it("official plugins say whose id is in a column, except for these", () => {

@@ -1,5 +1,4 @@
 import { toJSONSchema, type ZodType } from "zod";
-import { SHARED_ROUTE } from "../constants";
 import type { Subject } from "./subject";
 
 /** An endpoint that the running instance answers over HTTP. */
@@ -39,13 +38,11 @@ interface ApiEntry {
 }
 
 /** Every endpoint that can be reached from outside, with each of its methods. */
-export function endpointsOf({ api, ctx, plugins }: Subject): Endpoint[] {
-  const unreachable = [SHARED_ROUTE, ...(ctx.options.disabledPaths ?? [])];
-  // Where instances share our plugin, the endpoints behind its one route are told by the context.
-  const listed = [api, ...plugins.map(({ endpoints }) => endpoints)] as Record<string, ApiEntry>[];
-  const all: ApiEntry[] = Object.values(Object.assign({}, ...listed));
-  return all.flatMap(({ path, options = {} }) => {
-    if (!path || options.metadata?.SERVER_ONLY || unreachable.includes(path)) return [];
+export function endpointsOf({ api, ctx }: Subject): Endpoint[] {
+  const disabled = ctx.options.disabledPaths ?? [];
+  return Object.values(api as unknown as Record<string, ApiEntry>).flatMap((entry) => {
+    const { path, options = {} } = entry;
+    if (!path || options.metadata?.SERVER_ONLY || disabled.includes(path)) return [];
     const body = describe(options.body);
     const query = describe(options.query);
     const params = [...path.matchAll(/:(\w+)/g)].map(([, name = ""]) => name);
