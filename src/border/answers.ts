@@ -22,15 +22,18 @@ export const answerInside: AfterHook = {
 };
 
 /** What better-auth lets a hook change of the call that it runs before. */
-type HandedBack = { context?: { headers?: unknown } } | null | undefined;
+type HandedBack = { context?: { headers?: unknown } };
 
 /** The same for a hook that answers in the place of an endpoint, or hands headers back. */
 export const answeringInside = (hook: BeforeHook) => ({
   matcher: (ctx: HookEndpointContext) => hook.matcher(ctx),
   handler: (async (ctx: never) => {
     const result = (await hook.handler(ctx)) as { response?: unknown } | undefined;
-    const headers = (result?.response as HandedBack)?.context?.headers;
-    if (headers instanceof Headers) takeOutAgain(ctx, headers);
+    const { context } = (result?.response ?? {}) as HandedBack;
+    const handedBack = context?.headers instanceof Headers ? context.headers : undefined;
+    const headers = takeOutAgain(ctx, handedBack);
+    if (headers !== handedBack)
+      return { ...result, response: { context: { ...context, headers } } };
     if (!isStream(result?.response)) return result;
     return { ...result, response: (await body()).readHere(result.response) };
   }) as BeforeHook["handler"],

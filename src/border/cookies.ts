@@ -30,14 +30,14 @@ export const keepCookiesOfElsewhere: AfterHook = {
 };
 
 /** Loaded with the first account in a cookie. */
-const accountCookies = lazy(() => import("./account-cookies"));
+const sentCookies = lazy(() => import("./sent-cookies"));
 
 /** R10: who sends a cookie chooses its name, and what is in it says whose it is. */
 export const dropRenamedAccounts: BeforeHook = {
   matcher: ({ headers, context: { options } }) =>
     Boolean(options.account?.storeAccountCookie && headers?.has("cookie")),
 
-  handler: silentHook(async (ctx) => (await accountCookies()).dropRenamed(ctx)),
+  handler: silentHook(async (ctx) => (await sentCookies()).dropRenamed(ctx)),
 };
 
 /** R5: takes back what drops the cookie of a session that is good elsewhere. */
@@ -45,14 +45,13 @@ async function keepCookies(ctx: HookEndpointContext) {
   const { context, headers: effective, request } = ctx;
   const headers = context.responseHeaders;
   if (!headers) return;
-  const used = parseCookies(effective?.get("cookie") ?? "");
-  const given = (context as Noted)[SENT] ?? request?.headers;
-  const sent = parseCookies(given?.get("cookie") ?? "");
+  const used = valuesIn(effective);
+  const sent = valuesIn((context as Noted)[SENT] ?? request?.headers);
   const isElsewhere = (name: string) => {
+    const values = used(name);
     // A bearer token stood in for the cookie: nothing was found out about the cookie.
-    if (sent.has(name) && sent.get(name) !== used.get(name)) return true;
-    const [token = ""] = (used.get(name) ?? "").split(".");
-    return notes().elsewhere.has(token);
+    if (sent(name).length > 0 && sent(name).join() !== values.join()) return true;
+    return values.some((value) => notes().elsewhere.has(value.split(".")[0] ?? ""));
   };
   const { sessionToken, ...companions } = context.authCookies;
   const goWithSession = Object.values(companions).map(({ name }) => name);
@@ -65,3 +64,11 @@ async function keepCookies(ctx: HookEndpointContext) {
   headers.delete("set-cookie");
   for (const line of kept) headers.append("set-cookie", line);
 }
+
+/** What is sent under a name, which may be more than one thing. */
+const valuesIn = (headers: Headers | undefined) => {
+  const cookies = (headers?.get("cookie") ?? "")
+    .split(";")
+    .flatMap((text) => [...parseCookies(text)]);
+  return (name: string) => cookies.flatMap(([sent, value]) => (sent === name ? [value] : []));
+};

@@ -1,8 +1,8 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
-import { dropCookies } from "../border/account-cookies";
 import { borderOf } from "../border/border";
+import { keepOnly, sentCookies } from "../border/sent-cookies";
 import { CALLBACK_PATH, isManagement } from "../constants";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
@@ -30,13 +30,15 @@ export async function refuseForeignAddresses(
     ? NOTHING
     : await carriedBy(ctx);
   const sent = [...base, ...origin, ...written];
-  for (const { url } of [...sent, ...asked, ...(popup ? [popup] : [])]) {
+  if (popup) keepPopup(ctx, popup);
+  const urls = [...sent, ...asked].map(({ url }) => url);
+  for (const url of popup?.url ? [...urls, popup.url] : urls) {
     if (url.host !== own) await askForCarriedHost(ctx, options, url);
   }
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
   const border = borderOf(ctx.context);
   if (border) await settle(border.readSession);
-  if (popup && isForeign(popup.url)) dropCookies(ctx, (name) => name === popup.name);
+  if (popup?.url && isForeign(popup.url)) keepPopup(ctx, { name: popup.name });
   // Management runs in no tenant, and may be at the host of one.
   const isAnywhere = getTenantId() === null && ctx.path !== CALLBACK_PATH;
   const here = isAnywhere ? await resolvedTenantId(ctx, options) : undefined;
@@ -76,6 +78,15 @@ const carriedBy = async (ctx: HookEndpointContext) => ({
   asked: addressesIn(ctx.query),
   popup: ctx.path === CALLBACK_PATH ? await popupOpener(ctx) : undefined,
 });
+
+/** Of what a popup's cookie says, only what was read here counts. */
+function keepPopup(
+  ctx: HookEndpointContext,
+  { name, url }: { name: string; url?: URL | undefined },
+) {
+  const value = url && sentCookies(ctx).get(name);
+  keepOnly(ctx, (sent) => sent === name, new Map(value ? [[name, value]] : []));
+}
 
 /**
  * Where links lead to and providers send people back, if better-auth takes it from the request. It

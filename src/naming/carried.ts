@@ -23,11 +23,10 @@ export function originOf({ request, context, path }: HookEndpointContext): Addre
  */
 export async function popupOpener(ctx: HookEndpointContext) {
   const { name } = ctx.context.createAuthCookie("oauth_popup");
-  const isSent = ctx.headers?.get("cookie")?.includes(name);
+  if (!ctx.headers?.get("cookie")?.includes(name)) return undefined;
   const given = { headers: ctx.headers, context: ctx.context };
-  const marker = isSent ? await readPopup(given) : undefined;
-  const url = marker ? parse(originIn(marker)) : undefined;
-  return url && { url, name };
+  const marker = await readPopup(given);
+  return { url: marker ? parse(originIn(marker)) : undefined, name };
 }
 
 /** As better-auth's plugin reads it: whatever is read in another way could say something else. */

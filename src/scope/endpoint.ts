@@ -33,9 +33,17 @@ export function takeOut({ headers, context }: Call, change: Change): void {
   if (headers) change(headers);
 }
 
-/** Does it again with the headers that a hook has handed back. */
-export function takeOutAgain({ context }: Call, headers: Headers): void {
-  for (const change of (context as Noted)[TAKEN_OUT] ?? []) change(headers);
+/**
+ * Does it again once a hook has run: it may have written into the headers of the call, or hand
+ * headers back, which are answered as they may count. Those may be somebody's that nobody can change.
+ */
+export function takeOutAgain({ headers, context }: Call, handedBack?: Headers) {
+  const changes = (context as Noted)[TAKEN_OUT] ?? [];
+  if (headers) for (const change of changes) change(headers);
+  if (!handedBack || changes.length === 0) return handedBack;
+  const own = new Headers(handedBack);
+  for (const change of changes) change(own);
+  return own;
 }
 
 /**

@@ -242,7 +242,9 @@ it.each(COOKIES)(
     // Without a database better-auth keeps the account in a cookie, tied to no user.
     const account = { storeAccountCookie: true };
     const socialProviders = { gitlab: { ...GLOBAL, issuer: idp.issuer } };
-    const auth = createStateless({ sessionCookies }, { socialProviders, account });
+    let handBack = (_: { headers?: Headers; request?: Request }): object | undefined => undefined;
+    const hooks = { before: createAuthMiddleware(async (ctx) => handBack(ctx as never)) };
+    const auth = createStateless({ sessionCookies }, { socialProviders, account, hooks });
     const ids: string[] = [];
     for (const slug of ["acme", "globex"]) {
       const { id } = await auth.api.createTenant({ body: { name: slug, slug } });
@@ -289,6 +291,80 @@ it.each(COOKIES)(
         expect([path, answer?.status, answer?.code]).toEqual([path, 400, "ACCOUNT_NOT_FOUND"]);
       }
     }
+    // Sent twice, which better-auth's readers of cookies take for one or for the other.
+    const name = "better-auth.account_data";
+    const value = bearing.cookies.get(name);
+    const others = [...onPlatform.cookies].filter(([sent]) => !sent.includes("account_data"));
+    const session = others.map((cookie) => cookie.join("=")).join("; ");
+    for (const twice of [
+      `${name}=x; ${name}=${value}`,
+      `${name}=; ${name}=${value}`,
+      `${name}=\u00e9; ${name}.0=${value}`,
+      `\u00a0${name}=x; ${name}=${value}`,
+    ]) {
+      const headers = { authorization, cookie: `${twice}; ${session}` };
+      const answer = await bearing.post("/get-access-token", take, { headers });
+      expect([twice, answer.status, answer.code]).toEqual([twice, 400, "ACCOUNT_NOT_FOUND"]);
+    }
+    // What a hook writes into the headers, or hands back, is judged like what was sent.
+    for (const [how, hook] of Object.entries<typeof handBack>({
+      "in place": ({ headers, request }) =>
+        void headers?.set("cookie", `${request?.headers.get("cookie")}; more=1`),
+      "handed back": ({ request }) => ({ context: { headers: new Headers(request?.headers) } }),
+      "beside it": () => ({ context: { headers: new Headers({ "x-more": "1" }) } }),
+      fixed: () => ({ context: { headers: Response.redirect("http://localhost/").headers } }),
+    })) {
+      handBack = hook;
+      const answer = await onPlatform.post("/get-access-token", take);
+      expect([how, answer.status, answer.code]).toEqual([how, 400, "ACCOUNT_NOT_FOUND"]);
+      const { data } = await onPlatform.get<{ user: { email: string } } | null>("/get-session");
+      expect([how, data?.user.email]).toEqual([how, person.email]);
+    }
+  },
+);
+
+it("R10: of two accounts in one request, the tenant's own counts, whatever bearer() makes of them", async () => {
+  const idp = await startIdentityProvider();
+  const account = { storeAccountCookie: true };
+  const socialProviders = { gitlab: { ...GLOBAL, issuer: idp.issuer } };
+  const auth = createStateless({}, { socialProviders, account });
+  const people = [];
+  for (const slug of ["acme", "globex"]) {
+    const { id: tenantId } = await auth.api.createTenant({ body: { name: slug, slug } });
+    idp.addPerson(slug);
+    idp.registerClient(GLOBAL.clientId, GLOBAL.clientSecret);
+    const browser = new Browser(auth.handler, BASE_URL, { "x-tenant-id": tenantId });
+    const body = { provider: "gitlab", tenantId, callbackURL: "/welcome" };
+    const { data } = await browser.post<{ url: string }>("/tenant/sign-in/social", body);
+    const { headers } = await browser.get(await idp.authorize(data.url, slug));
+    const authorization = `Bearer ${headers.get("set-auth-token")}`;
+    const name = `better-auth.account_data_${inCookieName(tenantId)}`;
+    people.push({ browser, authorization, name, value: browser.cookies.get(name) });
+    browser.cookies.delete(name);
+  }
+  const [acme, globex] = people;
+  const tokenWith = async (more: string) => {
+    const cookie = `${globex?.name}=${globex?.value}${more}; ${globex?.browser.cookieHeader()}`;
+    const headers = { cookie, authorization: `${globex?.authorization}` };
+    const input = { useAccountCookie: true };
+    return (await globex?.browser.post("/get-access-token", input, { headers }))?.data.accessToken;
+  };
+  const own = await tokenWith("");
+  expect(own).toEqual(expect.any(String));
+  expect(await tokenWith(`; ${globex?.name}=${acme?.value}`)).toBe(own);
+});
+
+it.each(["/get-session", "/sign-out"])(
+  "R5: a session cookie that is sent twice stays where it is: %s",
+  async (path) => {
+    const name = "better-auth.session_token";
+    const world = await createWorld();
+    const jane = await world.as("jane", "acme");
+    const cookie = `${name}=${jane.cookies.get(name)}; ${name}=x`;
+    const method = path === "/sign-out" ? "POST" : "GET";
+    const body = method === "POST" ? {} : undefined;
+    const answer = await world.at("globex").send(path, { method, body, headers: { cookie } });
+    expect(answer.headers.getSetCookie().filter((line) => line.startsWith(name))).toEqual([]);
   },
 );
 

@@ -483,6 +483,18 @@ describe("R9: a popup of Globex's, with cookies of the whole domain", () => {
     const tossed: [string, string] = [name, `${one}; ${two.join("=")}`];
     await expectNoToken(world.at("acme"), "/tenant/sign-in/social", tossed);
   });
+
+  // bearer() writes the cookies anew, and reads the last of two, or the one that it understands.
+  it.each(["x", "", "\u00e9"])(
+    "hands it no token of Acme when one that is %j comes first, with a bearer token",
+    async (first) => {
+      const [name, value] = await markerOf();
+      const jane = await world.as("jane", "acme");
+      const victim = world.at("acme").fork({ authorization: `Bearer ${jane.token}` });
+      const tossed: [string, string] = [name, `${first}; ${name}=${value}`];
+      await expectNoToken(victim, "/sign-in/social", tossed);
+    },
+  );
 });
 
 const CLIENT_HOSTS: [name: string, hosts: Hosts][] = [

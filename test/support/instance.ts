@@ -199,7 +199,7 @@ function printable(value: unknown): string {
 /** Without a `database` better-auth keeps its rows in memory, and sessions in an encrypted cookie. */
 export const createStateless = (
   tenant: TenantAuthOptions = {},
-  more: Pick<BetterAuthOptions, "socialProviders" | "account"> = {},
+  more: Pick<BetterAuthOptions, "socialProviders" | "account" | "hooks"> = {},
 ) =>
   betterAuth({
     secret: "a test secret that is long enough for everybody",
