@@ -70,17 +70,18 @@ export function standIn<Path extends string, const Options extends EndpointOptio
 
 /**
  * A social provider that better-auth gets by calling a function, and what it reads without calling
- * it.
+ * it. That is asked of `properties` when it is read: a provider may have getters, of its class.
  *
  * Guarded by "a social provider may be a function, which is called when it is wanted".
  */
-export function lateProvider(
+export const lateProvider = (
   provide: () => Promise<Partial<OAuthProvider>>,
-  // A function has a name already, for good.
-  { name: _, ...properties }: Partial<OAuthProvider>,
-) {
-  return Object.assign(provide, properties) as unknown as OAuthProvider;
-}
+  properties: Partial<OAuthProvider>,
+) =>
+  new Proxy(provide as unknown as OAuthProvider, {
+    get: (own, key) => read(Reflect.has(properties, key) ? properties : own, key),
+    has: (own, key) => Reflect.has(properties, key) || Reflect.has(own, key),
+  });
 
 /**
  * A provider with something changed. Everything else is asked of the provider itself, which may be
@@ -88,13 +89,15 @@ export function lateProvider(
  */
 export const withChanges = (provider: OAuthProvider, changes: Partial<OAuthProvider>) =>
   new Proxy(changes as OAuthProvider, {
-    get: (own, key) => {
-      if (Object.hasOwn(own, key)) return Reflect.get(own, key);
-      const value = Reflect.get(provider, key);
-      return typeof value === "function" ? value.bind(provider) : value;
-    },
+    get: (own, key) => (Object.hasOwn(own, key) ? Reflect.get(own, key) : read(provider, key)),
     has: (own, key) => Object.hasOwn(own, key) || Reflect.has(provider, key),
   });
+
+/** Bound to whom it is of: instances of a class may have private members. */
+function read(provider: object, key: PropertyKey): unknown {
+  const value: unknown = Reflect.get(provider, key);
+  return typeof value === "function" ? value.bind(provider) : value;
+}
 
 /** Loads a part of the plugin when it is first needed. Kept, because Node takes its time to find it again. */
 export function lazy<Module>(load: () => Promise<Module>): () => Promise<Module> {

@@ -18,6 +18,7 @@ import {
 } from "better-auth/api";
 import { makeSignature } from "better-auth/crypto";
 import { getMigrations } from "better-auth/db/migration";
+import type { OAuthProvider } from "better-auth/oauth2";
 import {
   admin,
   deviceAuthorization,
@@ -28,6 +29,7 @@ import {
   siwe,
   twoFactor,
 } from "better-auth/plugins";
+import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { WAYS } from "../src/border/ways";
 import { tenantAuth } from "../src/index";
@@ -348,6 +350,34 @@ it("genericOAuth() reads its redirect URI whenever it needs it, from the config"
     expect(params.get("redirect_uri")).toBe(own ?? redirectURI);
   }
 });
+
+it.each(socialProviderList)(
+  "%s reads its redirect URI whenever it needs it, from its options",
+  async (id) => {
+    const pool = { domain: "x.example", region: "eu", userPoolId: "pool" };
+    const client = { clientId: "id", clientKey: "id", clientSecret: "secret" };
+    const options = { ...client, ...pool, redirectURI: "https://app.example/first" };
+    const make = Reflect.get(socialProviders, id) as (given: object) => OAuthProvider | undefined;
+    const provider = make(options);
+    // Zoom copies its options, and shows none: it is built anew for tenants.
+    expect(provider?.options).toBe(id === "zoom" ? undefined : options);
+    if (id === "zoom") return;
+    const redirectURI = "https://app.example/given";
+    const flow = { state: "s", codeVerifier: "v".repeat(43), redirectURI };
+    const sent = fakeNetwork(() => Response.json({}));
+    for (const own of ["https://app.example/second", undefined]) {
+      Object.assign(options, { redirectURI: own });
+      const url = await provider?.createAuthorizationURL(flow);
+      expect(url?.searchParams.get("redirect_uri")).toBe(own ?? redirectURI);
+      sent.length = 0;
+      await provider?.validateAuthorizationCode({ ...flow, code: "c" }).catch(() => undefined);
+      // WeChat does not send it along with the code.
+      const body = new URLSearchParams(sent[0]?.body);
+      const given = body.get("redirect_uri");
+      if (given !== null || id !== "wechat") expect(given).toBe(own ?? redirectURI);
+    }
+  },
+);
 
 it("secondary storage holds sessions, lists of sessions and one-time tokens in the known form", async () => {
   const { entries, storage } = mapStorage();

@@ -34,20 +34,34 @@ function lateOptions(id: string, configured: Configured): LateOptions {
 }
 
 /**
- * A provider of genericOAuth() sends people back to the `redirectURI` of its config, whatever it is
- * told. That is the platform's callback: inside a tenant there is none, and the tenants' is taken.
+ * A provider with a `redirectURI` in its options sends people back there, whatever it is told. That
+ * is the platform's callback: inside a tenant there is none, and the tenants' is taken. So nothing
+ * has to be built anew, and what a plugin has done to a provider holds in tenants as well.
  *
- * Guarded by "genericOAuth() reads its redirect URI whenever it needs it, from the config".
+ * Guarded by "%s reads its redirect URI whenever it needs it, from its options", and the same of
+ * genericOAuth().
  */
-export function lateRedirectURIs({ logger }: AuthContext, options: BetterAuthOptions): void {
+export function lateRedirectURIs(ctx: AuthContext, options: BetterAuthOptions): void {
+  const configured = { ...options.socialProviders } as Record<string, Configured>;
+  for (const { id, options: shown } of ctx.socialProviders) {
+    // Zoom shows none, and has a copy of its own. A plugin may show others than it goes by.
+    for (const given of shown ? [shown, configured[id]] : []) {
+      if (given && typeof given === "object") hasLateRedirectURI(given);
+    }
+  }
   for (const config of genericConfigs(options)) {
-    const { providerId, redirectURI } = config;
-    const late = () => (getTenantId() === null ? redirectURI : undefined);
-    if (!redirectURI || defineLate(config, "redirectURI", late)) continue;
-    logger.warn(
-      `The config of genericOAuth() for ${providerId} is frozen, and its redirectURI leads out of every tenant. Leave out the redirectURI, or do not freeze the config.`,
+    if (hasLateRedirectURI(config)) continue;
+    ctx.logger.warn(
+      `The config of genericOAuth() for ${config.providerId} is frozen, and its redirectURI leads out of every tenant. Leave out the redirectURI, or do not freeze the config.`,
     );
   }
+}
+
+/** Makes it so. False where the options are frozen. */
+function hasLateRedirectURI(options: { redirectURI?: string }): boolean {
+  const { redirectURI } = options;
+  const late = () => (getTenantId() === null ? redirectURI : undefined);
+  return !redirectURI || defineLate(options, "redirectURI", late);
 }
 
 interface GenericConfig {

@@ -97,11 +97,11 @@ export async function tenantProvider(
   return fromConfig(ctx, row, global, trustedHosts);
 }
 
-/** The global provider, sent back to the tenants' callback instead of its own redirect URI. */
+/** The global provider, with all that plugins have done to it, sent back to the tenants' callback. */
 async function fromGlobal(ctx: AuthContext, global: OAuthProvider): Promise<TenantProvider> {
   const { id } = global;
   const { redirectURI, ...options } = await configuredOptions(ctx, id, global);
-  // Only a redirect URI has to be built out of it. What a plugin has put there cannot be built.
+  // Inside a tenant there is none, see `lateRedirectURIs`; except for Zoom, and in frozen options.
   const provider =
     redirectURI && isConfigured(ctx, id)
       ? build(id, options)

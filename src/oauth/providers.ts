@@ -82,9 +82,14 @@ function lateTenantProvider(
     if (!border || (await settle(border.readSession)).tenantId === null) return global;
     return (await tenantProviders()).provide(endpoint.context, id, global, options);
   };
-  const provider = late(id, provide, {
+  return late(id, provide, {
     id,
-    options: global?.options,
+    // better-auth asks here whether an address that a provider has not verified has to be.
+    get options() {
+      const { context } = currentEndpoint() ?? {};
+      const required = context && borderOf(context)?.policy.requiresVerification();
+      return required ? { ...global?.options, requireEmailVerification: true } : global?.options;
+    },
     createEndSessionURL: async (data) => {
       const provider = await provide();
       const { context } = currentEndpoint() ?? {};
@@ -96,14 +101,6 @@ function lateTenantProvider(
         : { isSignIn: false };
       const given = isSignIn ? rest : data;
       return (await provider?.createEndSessionURL?.(given)) ?? null;
-    },
-  });
-  // better-auth asks here whether an address that a provider has not verified has to be.
-  return Object.defineProperty(provider, "options", {
-    get: () => {
-      const { context } = currentEndpoint() ?? {};
-      const required = context && borderOf(context)?.policy.requiresVerification();
-      return required ? { ...global?.options, requireEmailVerification: true } : global?.options;
     },
   });
 }

@@ -72,7 +72,7 @@ async function takersOf(context: AuthContext): Promise<Taker[]> {
     .map((provider) => ({
       id: provider.id,
       clients: clientsOf(context, provider.id),
-      readsIdTokenAlone: readsIdTokenAlone(context, provider),
+      readsIdTokenAlone: BY_ID_TOKEN.includes(provider.id) && readsAsMade(context, provider),
     }));
   // A process that started while the provider was away does not know what others do.
   const discovered = genericConfigs(context.options)
@@ -121,12 +121,11 @@ const known = (clients: unknown[]) => clients.flat().filter((client) => client !
  */
 export const BY_ID_TOKEN = ["apple", "cognito", "google", "line", "microsoft"];
 
-/** Whether an access token is no sign-in at this provider. */
-function readsIdTokenAlone(context: AuthContext, { id, options }: OAuthProvider): boolean {
-  // A plugin may have put another one in the place of better-auth's own, or beside it.
+/** Whether it is better-auth's own way to read who somebody is. */
+function readsAsMade(context: AuthContext, { id, options }: OAuthProvider): boolean {
+  // A plugin may have put another one beside better-auth's own.
   const isOnly = globalProviders(context).filter((known) => known.id === id).length === 1;
-  const isAsMade = isOnly && !options?.getUserInfo && !options?.verifyIdToken;
-  return BY_ID_TOKEN.includes(id) && isConfigured(context, id) && isAsMade;
+  return isOnly && isConfigured(context, id) && !options?.getUserInfo && !options?.verifyIdToken;
 }
 
 /** Whom a token is for, if it is one that says so. */
@@ -149,33 +148,53 @@ function claimsOf(token: unknown): { aud?: unknown; sub?: unknown } {
 export function aboutOnePerson(context: AuthContext, provider: OAuthProvider): OAuthProvider {
   const getUserInfo: OAuthProvider["getUserInfo"] = async (tokens) => {
     const found = await provider.getUserInfo(tokens);
-    const { sub } = claimsOf(tokens.idToken);
-    if (!found || !tokens.accessToken || sub === undefined) return found;
-    const profile = Object(found.data);
-    const isSame =
-      profile.sub === undefined
-        ? isSubject(await subjectOf(provider, { tokens, profile }), String(sub))
-        : String(profile.sub) === String(sub);
-    if (isSame) return found;
+    if (!found || !tokens.accessToken) return found;
+    // It takes an access token in the place of an id token, and looks whose client it is of.
+    if (provider.id === "facebook" && readsAsMade(context, provider)) return found;
+    if (await isOfOnePerson(provider, tokens, found)) return found;
     context.logger.error(`${provider.id}: the access token is not of the person in the id token`);
     return null;
   };
   return withChanges(provider, { getUserInfo });
 }
 
-type Known = Parameters<OAuthProvider["accountSubject"]>[0];
+type Found = Awaited<ReturnType<OAuthProvider["getUserInfo"]>>;
+type Given = Parameters<OAuthProvider["getUserInfo"]>[0];
 
-const subjectOf = async (provider: OAuthProvider, known: Known): Promise<unknown> => {
+/**
+ * Whom the access token is about, it has to say alone: whoever sees the id token as well may read
+ * the subject from there, and the address from the other one.
+ */
+async function isOfOnePerson(
+  provider: OAuthProvider,
+  { idToken, accessToken, ...rest }: Given,
+  found: Found,
+): Promise<boolean> {
+  const ask = (tokens: Given) => provider.getUserInfo(tokens).catch(() => null);
+  const alone = { ...rest, accessToken };
+  const { sub } = claimsOf(idToken);
+  const said = sub === undefined ? null : await ask(alone);
+  if (said) return isSubject(provider, alone, said.data, String(sub));
+  // Nothing to compare: then the access token must not have said anything before, either.
+  return spelled(await ask({ ...rest, idToken })) === spelled(found);
+}
+
+/** Without pictures: Microsoft's come by the access token. */
+const spelled = (found: Found) =>
+  JSON.stringify(found, (key, value) => (["image", "picture"].includes(key) ? undefined : value));
+
+/** Whether a profile is of this subject. Where nobody can say it, it is not. */
+async function isSubject(provider: OAuthProvider, tokens: Given, data: unknown, sub: string) {
+  const profile = Object(data);
+  if (profile.sub !== undefined) return String(profile.sub) === sub;
   try {
-    return await provider.accountSubject(known);
+    const subject = String(await provider.accountSubject({ tokens, profile }));
+    // A tenant's own provider may have its host in front of it.
+    return subject === sub || subject.endsWith(`#${sub}`);
   } catch {
-    return undefined;
+    return false;
   }
-};
-
-/** A tenant's own provider may have its host in front of the subject. */
-const isSubject = (subject: unknown, sub: string) =>
-  `${subject}` === sub || `${subject}`.endsWith(`#${sub}`);
+}
 
 const ofSharedClient = () =>
   new APIError("FORBIDDEN", {

@@ -1,5 +1,6 @@
-import type { BetterAuthOptions } from "better-auth";
+import type { AuthContext, BetterAuthOptions } from "better-auth";
 import { symmetricEncodeJWT, symmetricEncrypt } from "better-auth/crypto";
+import type { OAuthProvider } from "better-auth/oauth2";
 import { genericOAuth } from "better-auth/plugins";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
@@ -10,6 +11,7 @@ import { assertNamesTenant } from "../../src/oauth/trusted-addresses";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
 import { fakeNetwork, googleIdToken } from "../support/providers";
+import { createSocialWorld } from "../support/social";
 import {
   createWorld,
   expectRefused,
@@ -426,6 +428,49 @@ it.each<[what: string, slack: object | undefined, isPlugins: boolean, answer: un
   });
   const tenant = await own.oauthTenant();
   expect(outcome(await tenant.register({ ...CLIENT, providerId: "slack" }))).toEqual(answer);
+});
+
+/** Lets Bob in and nobody else. */
+const onlyBob = (provider: OAuthProvider): Pick<OAuthProvider, "getUserInfo"> => {
+  const ask = provider.getUserInfo.bind(provider);
+  return {
+    getUserInfo: async (tokens) => {
+      const found = await ask(tokens);
+      return found?.user.email === "bob@example.com" ? found : null;
+    },
+  };
+};
+
+describe.each<[how: string, change: (provider: OAuthProvider) => OAuthProvider]>([
+  ["put another in its place", (provider) => ({ ...provider, ...onlyBob(provider) })],
+  ["written into it", (provider) => Object.assign(provider, onlyBob(provider))],
+  [
+    "put one with options of its own there",
+    (provider) => ({ ...provider, ...onlyBob(provider), options: { ...provider.options } }),
+  ],
+  ["made a new one of it", (provider) => Object.assign(Object.create(provider), onlyBob(provider))],
+])("a plugin that has changed the application's provider: %s", (_, change) => {
+  const init = ({ socialProviders: all }: AuthContext) => ({
+    context: { socialProviders: all.map((one) => (one.id === "gitlab" ? change(one) : one)) },
+  });
+  const createChanged = (isFirst: boolean) =>
+    createSocialWorld({
+      gitlab: { redirectURI: `${BASE_URL}/callback/gitlab` },
+      plugins: [{ id: "changing", init }],
+      arrange: (ours, others) => (isFirst ? [ours, ...others] : [...others, ours]),
+    });
+
+  it.each([true, false])("counts in tenants as well, ours in front of it: %s", async (isFirst) => {
+    const changed = await createChanged(isFirst);
+    for (const place of ["platform", "acme"]) {
+      const who = async (name: string) => {
+        const browser = changed.at(place);
+        await changed.signInAtProvider(browser, place === "platform" ? null : place, {}, name);
+        return (await changed.whoIs(browser, place))?.email;
+      };
+      expect([await who("alice"), await who("bob")], place).toEqual([undefined, "bob@example.com"]);
+    }
+  });
 });
 
 describe("tokens that people have from a provider", () => {

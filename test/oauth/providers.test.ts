@@ -165,3 +165,44 @@ it.each(["frozen", "an instance of a class"])("a plugin's provider may be %s", a
     expect(await world.whoIs(browser, place)).toMatchObject({ tenantId: world.ids[place] });
   }
 });
+
+it("a plugin's provider may have getters, which say that addresses have to be verified", async () => {
+  class Corporation {
+    readonly #id = "corp";
+    get id() {
+      return this.#id;
+    }
+    get options() {
+      return { clientId: this.#id, requireEmailVerification: true };
+    }
+    get idToken() {
+      return { verify: async () => this.#id === "corp" };
+    }
+    accountSubject = () => "1";
+    createAuthorizationURL({ state, redirectURI }: { state: string; redirectURI: string }) {
+      const query = new URLSearchParams({ state, redirect_uri: redirectURI });
+      return new URL(`https://corp.example?${query}`);
+    }
+    validateAuthorizationCode = async () => ({ accessToken: "access" });
+    async getUserInfo() {
+      const user = { email: "corp@example.com", name: this.#id, emailVerified: false };
+      return { user, data: { sub: "1" } };
+    }
+  }
+  const provider = Object.freeze(new Corporation()) as unknown as OAuthProvider;
+  const init = ({ socialProviders: others }: AuthContext) => ({
+    context: { socialProviders: [provider, ...others] },
+  });
+  const world = await createWorld({ plugins: [{ id: "corporation", init }] });
+  for (const place of PLACES) {
+    const browser = world.at(place);
+    const body = { provider: "corp", callbackURL: "/in", errorCallbackURL: "/failed" };
+    const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
+    const { redirect_uri, state } = queryOf(data.url);
+    const { location } = await browser.get(`${redirect_uri}?code=1&state=${state}`);
+    expect(location, place).toMatch(/error=email_not_verified/);
+    const idToken = { token: "a.b.c" };
+    const answer = await browser.post("/sign-in/social", { provider: "corp", idToken });
+    expect([answer.status, answer.code], place).toEqual([403, "EMAIL_NOT_VERIFIED"]);
+  }
+});

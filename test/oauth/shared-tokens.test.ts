@@ -1,4 +1,4 @@
-import type { BetterAuthPlugin } from "better-auth";
+import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { type GenericOAuthConfig, genericOAuth, oneTap } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
@@ -11,6 +11,7 @@ import {
   publishedKeys,
   signToken,
 } from "../support/providers";
+import { createSocialWorld } from "../support/social";
 import { createWorld, queryOf, SUBDOMAINS, type World, type WorldOptions } from "../support/world";
 
 type Place = "acme" | "globex" | "platform";
@@ -382,6 +383,103 @@ it.each<[place: "platform" | "acme", told: string, profile?: object, more?: obje
     expect(await signIn("thief")).toEqual([401, "FAILED_TO_GET_USER_INFO", undefined]);
   },
 );
+
+type Said = { idToken?: string | undefined; accessToken?: string | undefined };
+
+const subOf = ({ idToken = "" }: Said): string =>
+  JSON.parse(Buffer.from(idToken.split(".")[1] ?? "", "base64url").toString()).sub;
+
+const whoAsks = { email: "alice@example.com", name: "Alice", emailVerified: true };
+
+/** Alice's address with her access token alone, the subject of whoever sends an id token. */
+const mixing = async (tokens: Said) => {
+  if (!tokens.accessToken) throw new Error("401");
+  return { ...whoAsks, id: subOf(tokens), sub: subOf(tokens) };
+};
+
+it.each<[place: "platform" | "acme", who: string, more: object]>([
+  [
+    "platform",
+    "accountSubject",
+    { accountSubject: ({ tokens }: { tokens: Said }) => subOf(tokens) },
+  ],
+  ["acme", "accountSubject", { accountSubject: ({ tokens }: { tokens: Said }) => subOf(tokens) }],
+  ["platform", "getUserInfo", { getUserInfo: mixing }],
+  ["acme", "getUserInfo", { getUserInfo: mixing }],
+])(
+  "takeover: at %s, an id token does not say whom an access token is about: %s",
+  async (place, _, more) => {
+    const { corp } = fakeCorporation(false, { sub: undefined, number: 7 });
+    const world = await createWorld({
+      plugins: [genericOAuth({ config: [{ ...corp, ...more }] })],
+    });
+    await world.signUp(place, "alice@example.com");
+    await world.database.query('update "user" set "emailVerified" = 1', []);
+    const thief = world.at(place);
+    const token = signToken({ iss: ISSUER, aud: "app", sub: "thief" });
+    const body = { provider: "corp", idToken: { token, accessToken: "alice's" } };
+    const { status, code } = await thief.post("/sign-in/social", body);
+    expect([status, code]).toEqual([401, "FAILED_TO_GET_USER_INFO"]);
+    expect(await world.whoIs(thief, place)).toBeNull();
+  },
+);
+
+it("control: an access token may come along where it is not asked who somebody is", async () => {
+  const { corp } = fakeCorporation();
+  const getUserInfo = async (tokens: Said) => ({
+    ...whoAsks,
+    id: subOf(tokens),
+    sub: subOf(tokens),
+  });
+  const world = await createWorld({
+    plugins: [genericOAuth({ config: [{ ...corp, getUserInfo }] })],
+  });
+  const token = signToken({ iss: ISSUER, aud: "app", sub: "alice" });
+  const body = { provider: "corp", idToken: { token, accessToken: "access" } };
+  expect((await world.at("acme").post("/sign-in/social", body)).status).toBe(200);
+});
+
+it("takeover: an access token counts with no id token that cannot be read", async () => {
+  const verifyIdToken = async (token: string) => token.startsWith("good.");
+  const world = await createSocialWorld({ gitlab: { verifyIdToken } });
+  await world.signInAtProvider(world.at("acme"), "acme");
+  const [account] = await world.rowsIn("acme", "account");
+  for (const token of ["good.opaque", "good.a.b.c.d"]) {
+    const idToken = { token, accessToken: account?.accessToken };
+    const answer = await world.at("acme").post("/sign-in/social", { provider: "gitlab", idToken });
+    expect([answer.status, answer.code]).toEqual([401, "FAILED_TO_GET_USER_INFO"]);
+  }
+});
+
+it("control: better-auth looks whose client Facebook's opaque tokens are of, and takes them", async () => {
+  const world = await createSharedWorld();
+  interceptFetch({
+    "https://graph.facebook.com/debug_token": () => ({
+      data: { is_valid: true, app_id: "at-facebook", user_id: "7" },
+    }),
+    "https://graph.facebook.com/me": () => ({ ...whoAsks, id: "7", picture: { data: {} } }),
+  });
+  const body = { provider: "facebook", idToken: { token: "opaque", accessToken: "opaque" } };
+  for (const place of ELSEWHERE) {
+    expect((await world.at(place).post("/sign-in/social", body)).status).toBe(200);
+  }
+});
+
+it("takeover: where a plugin has written getUserInfo anew, by access tokens, both are of one person", async () => {
+  const getUserInfo = async ({ accessToken }: Said) =>
+    accessToken ? { user: whoAsks, data: { sub: "google-alice" } } : null;
+  const init = ({ socialProviders: all }: AuthContext) => ({
+    context: { socialProviders: all.map((one) => ({ ...one, getUserInfo })) },
+  });
+  const auth = { socialProviders: { google: CLIENT } };
+  const world = await createSharedWorld({ auth, plugins: [{ id: "changing", init }] });
+  const by = async (sub: string) => {
+    const idToken = { token: googleIdToken({ sub, aud: CLIENT.clientId }), accessToken: "alice's" };
+    return (await world.at("globex").post("/sign-in/social", { provider: "google", idToken }))
+      .status;
+  };
+  expect([await by("thief"), await by("google-alice")]).toEqual([401, 200]);
+});
 
 it("takeover: id tokens of an app of Apple's stay, and those of One Tap's client", async () => {
   const { asked, files } = fakeCorporation();
