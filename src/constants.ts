@@ -27,6 +27,9 @@ const ALSO_SIGN_IN = [
   "/passkey/verify-authentication",
   "/phone-number/verify",
   "/email-otp/send-verification-otp",
+  "/device/code",
+  "/device/approve",
+  "/device/token",
 ];
 
 export const VERIFY_EMAIL = "/verify-email";

@@ -60,8 +60,11 @@ async function admitUser(
   // Nor a wallet or phone, which would be a way in once the address is verified by its owner. As for
   // an address that is taken, in whose place better-auth makes up another one.
   const isProven = emailVerified || opening?.data?.emailVerified === true;
-  if (policy.emailDomains && !isProven && PROVES_NO_ADDRESS.includes(String(way))) {
-    throw refused("EMAIL_DOMAIN_NOT_ALLOWED");
+  if (policy.emailDomains && !isProven) {
+    if (PROVES_NO_ADDRESS.includes(String(way))) throw refused("EMAIL_DOMAIN_NOT_ALLOWED");
+    // better-auth makes the session in the same transaction, and without it there is no user. Where
+    // there are no transactions the user would stay, and the invitation would be used up.
+    if (way === "sso") throw notVerified();
   }
   if (policy.signUp === "invited" && !opening) throw refused("INVITATION_REQUIRED");
   return opening;

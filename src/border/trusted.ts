@@ -1,4 +1,4 @@
-import type { AuthContext } from "better-auth";
+import type { AuthContext, HookEndpointContext } from "better-auth";
 import { notes } from "../scope/scope";
 import type { Opening, Row } from "./border";
 
@@ -19,10 +19,20 @@ export type Opener = (
  */
 export const OPENER = Symbol.for("better-auth-tenant:opener");
 
-export function openerOf({ options }: AuthContext): Opener | undefined {
-  const plugins: { id: string; [OPENER]?: Opener }[] = options.plugins ?? [];
-  return plugins.find((plugin) => plugin[OPENER])?.[OPENER];
-}
+/** On the same plugin. */
+export const INVITER = Symbol.for("better-auth-tenant:inviter");
+
+/** The tenant that somebody accepts an invitation of: the token names it. */
+export type Inviter = (ctx: HookEndpointContext) => Promise<string | undefined>;
+
+type Inviting = { id: string; [OPENER]?: Opener; [INVITER]?: Inviter };
+
+const invitingPlugin = ({ options }: AuthContext): Inviting | undefined =>
+  options.plugins?.find((plugin: Inviting) => plugin[OPENER]);
+
+export const openerOf = (ctx: AuthContext) => invitingPlugin(ctx)?.[OPENER];
+
+export const inviterOf = (ctx: AuthContext) => invitingPlugin(ctx)?.[INVITER];
 
 /**
  * Code of the server's own: a job in `runInTenant`, or a call of `auth.api` with neither request nor

@@ -69,12 +69,25 @@ export function waysOf(endpoint: Endpoint | undefined): ReturnType<typeof wayOf>
   return isSecondStep && !endpoint?.context.session ? FIRST_STEPS : [wayOf(endpoint)];
 }
 
+/** What the application has set up a plugin with. */
+const optionsOf = ({ context: { options } }: Endpoint, plugin: string): Record<string, unknown> =>
+  options.plugins?.find(({ id }) => id === plugin)?.options ?? {};
+
+/** With a grant of another plugin, a code may be for a token of OAuth, which is no session. */
+const device = (endpoint: Endpoint): SignInMethod | undefined =>
+  optionsOf(endpoint, "device-authorization").grant ? undefined : "device";
+
 /** Where a way in begins that ends at one of the endpoints above. */
 const STARTS: Readonly<Record<string, Way>> = {
   // Asked where the flow gets its provider: what it is for is in its state.
   "/callback/:id": ({ params }) => social(params?.id),
   "/sign-in/magic-link": "magic-link",
   "/sign-in/sso": "sso",
+  // Asked before the account is linked, see `enterprise/sso-rows.ts`.
+  "/sso/callback/:providerId": "sso",
+  "/sso/saml2/sp/acs/:providerId": "sso",
+  "/device/code": device,
+  "/device/approve": device,
   "/email-otp/send-verification-otp": ({ body }) =>
     body?.type === "sign-in" ? "email-otp" : undefined,
   "/phone-number/verify": ({ body }) =>
@@ -94,9 +107,23 @@ export function startedWay(endpoint: Endpoint): SignInMethod | undefined {
   return way === CONTINUES ? undefined : way;
 }
 
-/** Whether an API key is about to change its user where only a session could go on afterwards. */
-export const cannotGoOn = (endpoint: Endpoint) =>
-  endpoint.path === "/two-factor/enable" && wayOf(endpoint) === undefined;
+/**
+ * Whether an API key is about to change its user where only a session could go on afterwards: where
+ * a second factor is switched on.
+ *
+ * Guarded by "R14: an API key switches no second factor on by %s".
+ */
+export function cannotGoOn(endpoint: Endpoint): boolean {
+  const { path, body, context } = endpoint;
+  const switchesOn =
+    path === "/two-factor/enable"
+      ? body?.method === "otp" || optionsOf(endpoint, "two-factor").skipVerificationOnEnable
+      : SWITCHES_ON.includes(path ?? "") && !context.session?.user.twoFactorEnabled;
+  return Boolean(switchesOn) && wayOf(endpoint) === undefined;
+}
+
+/** Not a backup code, which nobody has before. */
+const SWITCHES_ON = ["/two-factor/verify-totp", "/two-factor/verify-otp"];
 
 /** The way in that an endpoint is; undefined where nobody knows. */
 export function wayOf(endpoint: Endpoint | undefined): SignInMethod | typeof CONTINUES | undefined {

@@ -12,7 +12,7 @@ import { SCIM_USER } from "./scim-rows";
 import { type AskForHosts, hasRelayState, providersInUse } from "./sso-addresses";
 import { assertPlainDomains, plainDomains } from "./sso-domains";
 import { decryptConfigs, encryptConfigs, withoutSecrets } from "./sso-secrets";
-import { assertStartedHere } from "./sso-state";
+import { askPolicyOfFlow, assertStartedHere } from "./sso-state";
 
 type Call = { model: string; where?: Where[]; data?: Row; update?: Row; set?: Row };
 type Run = (call: Call) => Promise<unknown>;
@@ -41,7 +41,11 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
       ? async (changed) => exactly(call, await runAny(changed))
       : runAny;
     if (hasProviders && findsNothing(name, call)) return name === "findMany" ? [] : null;
-    if (PEOPLE.includes(border.confinedModel(call.model) ?? "")) await assertStartedHere();
+    const isAboutPeople = PEOPLE.includes(border.confinedModel(call.model) ?? "");
+    if (isAboutPeople) await assertStartedHere();
+    if ((isAboutPeople || isProvider(call.model)) && !/^(find|count)/.test(name)) {
+      await askPolicyOfFlow(border);
+    }
     if (border.confinedModel(call.model) === SCIM_USER) {
       const found =
         name === "delete"

@@ -87,6 +87,20 @@ export async function assertStartedHere(): Promise<void> {
   if (starter !== undefined && starter !== getTenantId()) throw stateMismatch();
 }
 
+/**
+ * Asked before anything is written where a flow ends. better-auth locks the row of the provider first,
+ * if it has one, and tells the page of the flow what is thrown from there. A session by a way that
+ * the policy does not allow any more would be refused as well, but after the account is linked.
+ *
+ * Guarded by "%s that the policy has come to forbid leaves nothing behind: %s".
+ */
+export async function askPolicyOfFlow({ policy }: Border): Promise<void> {
+  const endpoint = currentEndpoint();
+  if (endpoint && ENDS.includes(endpoint.path ?? "")) await policy.refuseEarly(endpoint);
+}
+
+const ENDS = [CALLBACK, "/sso/saml2/sp/acs/:providerId"];
+
 /** Puts the tenant into the address that a flow starts with, be it an answer or a redirect. */
 export function labelStartedFlow(border: Border): AfterHook {
   return {

@@ -1,6 +1,7 @@
 import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
 import { APIError, signUpEmail } from "better-auth/api";
 import { refusalOf } from "../border/late-policy";
+import type { Inviter } from "../border/trusted";
 import { SIGN_UP_PATH } from "../constants";
 import { type Answer, textOf } from "../framework";
 import { runMiddlewares } from "../naming/middlewares";
@@ -23,6 +24,10 @@ export interface OpenInvitation extends SignInMethods {
   role: string | null;
   expiresAt: Date;
 }
+
+/** The tenant of the link that somebody accepts. Whether it is still good is asked later. */
+export const inviterIn: Inviter = async ({ context, body }) =>
+  (await openLink(context, body?.token))?.tenantId;
 
 /** The invitation of a link, for whoever has the link. It leads into its tenant by itself. */
 async function open(ctx: GenericEndpointContext, token: unknown): Promise<StoredInvitation> {

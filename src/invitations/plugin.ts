@@ -1,5 +1,5 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { OPENER } from "../border/trusted";
+import { INVITER, OPENER } from "../border/trusted";
 import { SIGN_UP_PATH } from "../constants";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 import { carryToken, findOpening } from "./opener";
@@ -8,6 +8,7 @@ import {
   ACCEPT_PATH,
   acceptInvitationEndpoint,
   createInvitationEndpoint,
+  findInviter,
   getInvitationEndpoint,
   guardAccepting,
   listInvitationsEndpoint,
@@ -25,7 +26,7 @@ declare module "@better-auth/core" {
 /** People are invited to tenants by e-mail, and come in by whichever way the tenant allows. */
 export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) => {
   const options = resolveInvitationOptions(invitationOptions);
-  const opener = { [OPENER]: findOpening };
+  const opener = { [OPENER]: findOpening, [INVITER]: findInviter };
   return {
     ...opener,
     id: "tenant-invitations",

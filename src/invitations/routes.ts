@@ -1,5 +1,6 @@
 import { createAuthEndpoint, signUpEmail } from "better-auth/api";
 import * as z from "zod";
+import type { Inviter } from "../border/trusted";
 import { type BeforeHook, lazy, silentHook, standIn } from "../framework";
 import { limit, offset, tenantId, text } from "../routes/input";
 import type { ResolvedInvitationOptions } from "./options";
@@ -121,6 +122,10 @@ export type AcceptInput = {
 };
 
 export const ACCEPT_PATH = "/tenant/invitation/accept";
+
+/** Whoever accepts has named no tenant: the page may be at any host. */
+export const findInviter: Inviter = async (ctx) =>
+  ctx.path === ACCEPT_PATH ? (await links()).inviterIn(ctx) : undefined;
 
 /** Not for calls of `auth.api`, which better-auth's own guards leave alone as well. */
 export const guardAccepting: BeforeHook = {

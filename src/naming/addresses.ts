@@ -3,6 +3,7 @@ import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
 import { keepOnly, sentCookies } from "../border/sent-cookies";
+import { inviterOf } from "../border/trusted";
 import { CALLBACK_PATH, isManagement } from "../constants";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
@@ -192,10 +193,13 @@ function isForeign({ host }: URL): boolean {
 
 /**
  * A manager may write down an address of the tenant that the call is about: a link leads there. Its
- * pages still must not call in a manager's name.
+ * pages still must not call in a manager's name. So may somebody who accepts an invitation: the
+ * sign-up itself runs in its tenant, and looks at the addresses again.
  */
 async function isTargets(ctx: HookEndpointContext, options: ResolvedOptions, { host }: URL) {
-  const target = isManagement(ctx.path) ? await claimedTenantId(ctx, options) : undefined;
+  if (!isManagement(ctx.path)) return false;
+  const inviter = await inviterOf(ctx.context)?.(ctx);
+  const target = inviter ?? (await claimedTenantId(ctx, options));
   return target !== undefined && notes().hosts.get(host) === target;
 }
 

@@ -1,8 +1,9 @@
 import { apiKey } from "@better-auth/api-key";
-import { emailOTP, magicLink, twoFactor } from "better-auth/plugins";
+import { deviceAuthorization, emailOTP, magicLink, twoFactor } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { WAYS } from "../../src/border/ways";
 import type { SignInMethod, TenantPolicy } from "../../src/index";
+import { totpFrom } from "../../src/testing/totp";
 import { PASSWORD } from "../support/instance";
 import { combine, sample } from "../support/matrix";
 import { createWorld, expectRefused, outcome } from "../support/world";
@@ -151,28 +152,102 @@ it.each<[code: string, policy: TenantPolicy]>([
 
 const GOOGLE = { socialProviders: { google: { clientId: "id", clientSecret: "secret" } } };
 
-it("R14: an API key is no session that could be continued", async () => {
+/** Jane, and a machine with a key of hers, in a tenant where no session can be made for it. */
+async function withKey(twoFactorOptions: Parameters<typeof twoFactor>[0]) {
   const world = await createWorld({
     plugins: [
       apiKey({ enableSessionForAPIKeys: true, rateLimit: { enabled: false } }),
-      twoFactor({ skipVerificationOnEnable: true }),
+      twoFactor(twoFactorOptions),
     ],
     auth: GOOGLE,
     tenant: { scopedModels: ["apikey"] },
   });
   const jane = await world.as("jane", "acme");
   const { data } = await jane.post<{ key: string }>("/api-key/create", { name: "key" });
-  await world.change("acme", { policy: { methods: ["social:google"] } });
+  const close = () => world.change("acme", { policy: { methods: ["social:google"] } });
   const machine = world.browser({ ...world.naming("acme"), "x-api-key": data.key });
+  const everything = async () => ({ ...(await world.everything()), apikey: [] });
+  return { world, jane, machine, close, everything };
+}
+
+it("R14: an API key is no session that could be continued", async () => {
+  const { world, jane, machine, close, everything } = await withKey({
+    skipVerificationOnEnable: true,
+  });
+  await close();
   expect(await world.whoIs(machine)).toMatchObject({ id: jane.id });
-  const everything = await world.everything();
+  const before = await everything();
   const newPassword = "another good password";
   const body = { currentPassword: PASSWORD, newPassword, revokeOtherSessions: true };
   // Before anything is begun that could not be ended.
   expectRefused(await machine.post("/change-password", body), 401, "UNAUTHORIZED");
   const renewed = await machine.post("/two-factor/enable", { password: PASSWORD });
   expectRefused(renewed, 403, "SIGN_IN_METHOD_NOT_ALLOWED");
-  expect({ ...(await world.everything()), apikey: [] }).toEqual({ ...everything, apikey: [] });
+  expect(await everything()).toEqual(before);
+});
+
+describe("R14: a second factor and an API key", () => {
+  const otpOptions = { sendOTP: ({ otp }: { otp: string }) => void sent.push(otp) };
+  const sent: string[] = [];
+  type Enabled = { totpURI: string; backupCodes: string[] };
+
+  it.each(["enable", "verify-totp", "verify-otp"])(
+    "R14: an API key switches no second factor on by %s",
+    async (name) => {
+      const { jane, machine, close, everything } = await withKey({ otpOptions });
+      const { data } = await jane.post<Enabled>("/two-factor/enable", { password: PASSWORD });
+      await machine.post("/two-factor/send-otp");
+      const code = name === "verify-otp" ? sent.at(-1) : await totpFrom(data.totpURI);
+      const body = name === "enable" ? { password: PASSWORD, method: "otp" } : { code };
+      await close();
+      const before = await everything();
+      const answer = await machine.post(`/two-factor/${name}`, body);
+      expectRefused(answer, 403, "SIGN_IN_METHOD_NOT_ALLOWED");
+      expect(await everything()).toEqual(before);
+    },
+  );
+
+  it("an API key does what makes no session", async () => {
+    const { world, jane, machine, close } = await withKey({ otpOptions });
+    await close();
+    const body = { password: PASSWORD };
+    const { status, data } = await machine.post<Enabled>("/two-factor/enable", body);
+    expect(status).toBe(200);
+    await world.database.query('update "user" set "twoFactorEnabled" = 1 where id = ?', [jane.id]);
+    await machine.post("/two-factor/send-otp");
+    for (const [name, code] of [
+      ["verify-otp", sent.at(-1)],
+      ["verify-totp", await totpFrom(data.totpURI)],
+      ["verify-backup-code", data.backupCodes[0]],
+    ]) {
+      const answer = await machine.post(`/two-factor/${name}`, { code });
+      expect([name, ...outcome(answer)]).toEqual([name, 200, undefined]);
+    }
+  });
+});
+
+it("R14: a device is refused before anybody approves it, and its code is good afterwards", async () => {
+  const { as, at, change } = await createWorld({
+    plugins: [deviceAuthorization({ interval: "1s" })],
+    tenant: { scopedModels: ["deviceCode"] },
+  });
+  const jane = await as("jane", "acme");
+  type Codes = { device_code: string; user_code: string };
+  const start = () => at("acme").post<Codes>("/device/code", { client_id: "tv" });
+  const { device_code, user_code } = (await start()).data;
+  await jane.get("/device", { query: { user_code } });
+  const approve = () => jane.post("/device/approve", { userCode: user_code });
+  const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
+  const redeem = () =>
+    at("acme").post("/device/token", { grant_type, device_code, client_id: "tv" });
+  await change("acme", { policy: { methods: ["password"] } });
+  for (const refused of [await start(), await approve(), await redeem()]) {
+    expectRefused(refused, 403, "SIGN_IN_METHOD_NOT_ALLOWED");
+  }
+  await change("acme", { policy: { methods: ["password", "device"] } });
+  for (const { status } of [await start(), await approve(), await redeem()]) {
+    expect(status).toBe(200);
+  }
 });
 
 it("R14: a way that is not allowed is refused where it begins: nothing is mailed, and no password looked at", async () => {

@@ -1,9 +1,12 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { bySubdomain, type ResolveTenant, type ResolveTenantContext } from "../../src/index";
+import { INVITATION_HEADER } from "../../src/invitations/index";
 import { createSamlProvider } from "../../src/testing/saml";
 import type { Browser } from "../support/browser";
+import { createDatabase } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
+import { invitationsWithMailbox, tokenIn } from "../support/inviting";
 import type { Where } from "../support/world";
 import {
   ADA,
@@ -20,7 +23,7 @@ import {
 } from "./world";
 
 /** A provider that the application has for everybody: no row says whose it is. */
-const everybodys: SSOWorldOptions["sso"] = (provider) => {
+const everybodys: Extract<SSOWorldOptions["sso"], (...given: never[]) => unknown> = (provider) => {
   const { oidcConfig, issuer } = oidc(provider, "everybodys");
   provider.addPerson("bob");
   const config = { ...oidcConfig, issuer, discoveryEndpoint: `${issuer}/none` };
@@ -215,6 +218,78 @@ it("a tenant that is suspended lets nobody in by its provider", async () => {
   await world.change(id, { status: "suspended" });
   expect((await browser.get(back.href)).status).toBe(403);
   expect(await world.whoIs(browser)).toBe(null);
+});
+
+describe("R14: without transactions", () => {
+  const updateUserInfoOnLink = true;
+  const without = async (options: SSOWorldOptions = {}) => {
+    const database = await createDatabase("sqlite");
+    onTestFinished(() => database.close());
+    database.option.transaction = false;
+    return createSSOWorld({
+      auth: { account: { storeAccountCookie: true, accountLinking: { updateUserInfoOnLink } } },
+      ...options,
+      database,
+    });
+  };
+  const people = (own: SSOWorld) =>
+    Promise.all(["user", "account", "session"].map((table) => own.rowsIn("acme", table)));
+
+  it.each([
+    ["OIDC", "linked"],
+    ["OIDC", "unknown to the provider"],
+    ["OIDC of everybody's", "linked"],
+    ["SAML", "linked"],
+    ["SAML", "unknown to the provider"],
+  ])("%s that the policy has come to forbid leaves nothing behind: %s", async (by, who) => {
+    const idp = await createSamlProvider("https://acme.idp.example");
+    const own = await without({
+      sso: (provider) => ({ ...everybodys(provider), domainVerification: { enabled: true } }),
+    });
+    const providerId = by === "OIDC of everybody's" ? "everybodys" : "acme-idp";
+    const isSaml = by === "SAML";
+    await own.register("acme", isSaml ? samlRegistration("acme-idp", idp) : "acme-idp");
+    await own.database.query('update "ssoProvider" set "domainVerified" = 1', []);
+    const underWay = async () => {
+      if (!isSaml) {
+        const { browser, back } = await own.underWay("acme", providerId);
+        return () => browser.get(back.href);
+      }
+      const { browser, form } = await samlUnderWay(own, "acme", providerId, idp);
+      return () => post(browser, acsOf(providerId), form);
+    };
+    if (who === "linked") expect((await (await underWay())()).location).toBe("/welcome");
+    else await own.signUp("acme", ADA);
+    await own.database.query('update "user" set "emailVerified" = 1', []);
+    own.provider.addPerson("ada", { email: ADA, name: "Another Name" });
+    const comeBack = await underWay();
+    await own.change("acme", { policy: { methods: ["password"] } });
+    const before = await people(own);
+    const answer = await comeBack();
+    expect(answer.location).toContain("/failed?error=SIGN_IN_METHOD_NOT_ALLOWED");
+    expect(await people(own)).toEqual(before);
+    // Of a provider without a row, better-auth writes the cookie first.
+    const cookies = answer.headers
+      .getSetCookie()
+      .filter((cookie) => /account_data=\w/.test(cookie));
+    if (providerId !== "everybodys") expect(cookies).toEqual([]);
+  });
+
+  it("an address that nobody has verified uses no invitation up", async () => {
+    const { plugin } = invitationsWithMailbox();
+    const own = await without({ plugins: [plugin] });
+    await own.register("acme", "acme-okta");
+    await own.change("acme", { policy: { signUp: "invited", emailDomains: ["acme.example"] } });
+    const body = { tenantId: own.ids.acme, email: ADA, send: false };
+    const operator = await own.operator();
+    const { data } = await operator.post<{ url: string }>("/tenant/invitation/create", body);
+    const browser = own.browser({ [INVITATION_HEADER]: tokenIn(data.url) });
+    const { back } = await own.underWay("acme", "acme-okta", browser);
+    const { location } = await browser.get(back.href);
+    expect(location).toContain("/failed?error=EMAIL_NOT_VERIFIED");
+    expect(await own.rowsIn("acme", "tenantInvitation")).toMatchObject([{ status: "pending" }]);
+    expect((await own.rowsIn("acme", "user")).map(({ email }) => email)).not.toContain(ADA);
+  });
 });
 
 describe("R9: a provider whose endpoints are at several hosts", async () => {

@@ -337,6 +337,35 @@ it("R9: a link leads to the platform or to its tenant's own host, with one token
   }
 });
 
+it("R9: whoever accepts goes on at the platform or at the host of the invitation's tenant, from any page", async () => {
+  const app = await createInviting({
+    hosts: SUBDOMAINS,
+    auth: { trustedOrigins: ["http://*.example.com"] },
+    tenant: { tenantRoles: { admin: ["invitation:*"] } },
+  });
+  const accept = async (place: string, callbackURL: string, more: object = {}) => {
+    const { token } = await app.invite("acme", `${crypto.randomUUID()}@example.com`);
+    return outcome(await app.accept(token, { callbackURL, ...more }, app.at(place)));
+  };
+  for (const place of ["acme", "platform"]) {
+    expect(await accept(place, "http://acme.example.com/in")).toEqual([200, undefined]);
+    const foreign = await accept(place, "http://globex.example.com/in");
+    expect(foreign).toEqual([403, "INVALID_CALLBACK_URL"]);
+  }
+  const { token } = await app.invite("globex");
+  // The token of another tenant brings nobody there, whatever else is said.
+  const named = { tenantId: app.ids.globex };
+  expect((await accept("platform", "http://globex.example.com/in", named))[0]).not.toBe(200);
+  const more = { token, tenantId: app.ids.acme };
+  expect((await accept("platform", "http://acme.example.com/in", more))[0]).not.toBe(200);
+  // Nor does it say where the links of a manager may lead.
+  await app.setPolicy("acme", null);
+  const admin = await app.as("admin", "acme");
+  const link = { email: INVITED, redirectTo: "http://globex.example.com/join", token };
+  const created = await admin.post("/tenant/invitation/create", link);
+  expect(outcome(created)).toEqual([403, "INVALID_REDIRECT_URL"]);
+});
+
 it("R9: one that is sent again leads to no host that is another tenant's by now", async () => {
   const app = await createInviting({ hosts: SUBDOMAINS });
   const operator = await app.operator();
