@@ -31,7 +31,7 @@ export async function refuseForeignAddresses(
     ? NOTHING
     : await carriedBy(ctx);
   const sent = [...base, ...origin, ...written];
-  if (popup) keepPopup(ctx, popup);
+  if (popup) keepPopup(ctx, popup.name, popup.isRead);
   const urls = [...sent, ...asked].map(({ url }) => url);
   for (const url of popup?.url ? [...urls, popup.url] : urls) {
     if (url.host !== own) await askForCarriedHost(ctx, options, url);
@@ -39,7 +39,7 @@ export async function refuseForeignAddresses(
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
   const border = borderOf(ctx.context);
   if (border) await settle(border.readSession);
-  if (popup?.url && isForeign(popup.url)) keepPopup(ctx, { name: popup.name });
+  if (popup?.url && isForeign(popup.url)) keepPopup(ctx, popup.name, false);
   // Management runs in no tenant, and may be at the host of one.
   const isAnywhere = getTenantId() === null && ctx.path !== CALLBACK_PATH;
   const here = isAnywhere ? await resolvedTenantId(ctx, options) : undefined;
@@ -81,11 +81,8 @@ const carriedBy = async (ctx: HookEndpointContext) => ({
 });
 
 /** Of what a popup's cookie says, only what was read here counts. */
-function keepPopup(
-  ctx: HookEndpointContext,
-  { name, url }: { name: string; url?: URL | undefined },
-) {
-  const value = url && sentCookies(ctx).get(name);
+function keepPopup(ctx: HookEndpointContext, name: string, counts: boolean): void {
+  const value = counts ? sentCookies(ctx).get(name) : undefined;
   keepOnly(ctx, (sent) => sent === name, new Map(value ? [[name, value]] : []));
 }
 

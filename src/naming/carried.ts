@@ -26,7 +26,7 @@ export async function popupOpener(ctx: HookEndpointContext) {
   if (!ctx.headers?.get("cookie")?.includes(name)) return undefined;
   const given = { headers: ctx.headers, context: ctx.context };
   const marker = await readPopup(given);
-  return { url: marker ? parse(originIn(marker)) : undefined, name };
+  return { name, isRead: Boolean(marker), url: marker ? parse(originIn(marker)) : undefined };
 }
 
 /** As better-auth's plugin reads it: whatever is read in another way could say something else. */

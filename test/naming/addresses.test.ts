@@ -437,7 +437,10 @@ describe("R9: a popup of Globex's, with cookies of the whole domain", () => {
   const world = shareSocialWorld({
     hosts: SUBDOMAINS,
     plugins: [bearer(), oauthPopup()],
-    auth: { advanced: { disableOriginCheck: false, crossSubDomainCookies } },
+    auth: {
+      advanced: { disableOriginCheck: false, crossSubDomainCookies },
+      trustedOrigins: ["capacitor://localhost"],
+    },
   });
   const open = (browser: Browser, popupNonce: string) => {
     const popup = { provider: "gitlab", popupOrigin: `http://${GLOBEX}`, callbackURL: "/in" };
@@ -483,6 +486,20 @@ describe("R9: a popup of Globex's, with cookies of the whole domain", () => {
     const tossed: [string, string] = [name, `${one}; ${two.join("=")}`];
     await expectNoToken(world.at("acme"), "/tenant/sign-in/social", tossed);
   });
+
+  it.each([`http://${SUBDOMAINS.names.acme}`, "capacitor://localhost"])(
+    "hands a page of Acme's, and an app, their own: %s",
+    async (popupOrigin) => {
+      const browser = world.at("acme");
+      const query = { provider: "gitlab", popupOrigin, popupNonce: "n", callbackURL: "/in" };
+      const { location } = await browser.get("/oauth-popup/start", { query });
+      const answer = await browser.get(await world.idp.authorize(String(location), "alice"));
+      expect([answer.status, JSON.stringify(answer.data)]).toEqual([
+        200,
+        expect.stringContaining(popupOrigin),
+      ]);
+    },
+  );
 
   // bearer() writes the cookies anew, and reads the last of two, or the one that it understands.
   it.each(["x", "", "\u00e9"])(
