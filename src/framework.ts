@@ -70,18 +70,31 @@ export function standIn<Path extends string, const Options extends EndpointOptio
 
 /**
  * A social provider that better-auth gets by calling a function, and what it reads without calling
- * it. That is asked of `properties` when it is read: a provider may have getters, of its class.
+ * it. A provider may be an instance of a class, and have that from there.
  *
  * Guarded by "a social provider may be a function, which is called when it is wanted".
  */
-export const lateProvider = (
+export function lateProvider(
   provide: () => Promise<Partial<OAuthProvider>>,
-  properties: Partial<OAuthProvider>,
-) =>
-  new Proxy(provide as unknown as OAuthProvider, {
-    get: (own, key) => read(Reflect.has(properties, key) ? properties : own, key),
-    has: (own, key) => Reflect.has(properties, key) || Reflect.has(own, key),
-  });
+  given: Partial<OAuthProvider>,
+) {
+  // A function has a name already, for good.
+  const { name: _, ...properties } = given;
+  const provider = Object.assign(provide, properties) as unknown as OAuthProvider;
+  for (const key of inheritedKeys(given)) {
+    if (Object.hasOwn(provider, key)) continue;
+    const get = () => read(given, key);
+    Object.defineProperty(provider, key, { get, configurable: true, enumerable: true });
+  }
+  return provider;
+}
+
+/** What an instance has from its classes. */
+function inheritedKeys(instance: object): string[] {
+  const parent = Object.getPrototypeOf(instance);
+  if (parent === null || parent === Object.prototype) return [];
+  return [...Object.getOwnPropertyNames(parent), ...inheritedKeys(parent)];
+}
 
 /**
  * A provider with something changed. Everything else is asked of the provider itself, which may be

@@ -1,6 +1,6 @@
 import type { HookEndpointContext } from "better-auth";
 import { type AfterHook, type BeforeHook, lazy, silentHook } from "../framework";
-import { settledScope, takeOutAgain } from "../scope/endpoint";
+import { hasTakenOut, settledScope, takeOutAgain } from "../scope/endpoint";
 
 const body = lazy(() => import("../scope/body"));
 
@@ -21,19 +21,24 @@ export const answerInside: AfterHook = {
   ),
 };
 
+type Result = { response?: unknown } | undefined;
+
 /** What better-auth lets a hook change of the call that it runs before. */
 type HandedBack = { context?: { headers?: unknown } };
+
+async function withoutTakenOut(ctx: never, result: Result): Promise<Result> {
+  const { context } = (result?.response ?? {}) as HandedBack;
+  const handedBack = context?.headers instanceof Headers ? context.headers : undefined;
+  const headers = await takeOutAgain(ctx, handedBack);
+  return headers ? { ...result, response: { context: { ...context, headers } } } : result;
+}
 
 /** The same for a hook that answers in the place of an endpoint, or hands headers back. */
 export const answeringInside = (hook: BeforeHook) => ({
   matcher: (ctx: HookEndpointContext) => hook.matcher(ctx),
   handler: (async (ctx: never) => {
-    const result = (await hook.handler(ctx)) as { response?: unknown } | undefined;
-    const { context } = (result?.response ?? {}) as HandedBack;
-    const handedBack = context?.headers instanceof Headers ? context.headers : undefined;
-    const headers = takeOutAgain(ctx, handedBack);
-    if (headers !== handedBack)
-      return { ...result, response: { context: { ...context, headers } } };
+    const given = (await hook.handler(ctx)) as Result;
+    const result = hasTakenOut(ctx) ? await withoutTakenOut(ctx, given) : given;
     if (!isStream(result?.response)) return result;
     return { ...result, response: (await body()).readHere(result.response) };
   }) as BeforeHook["handler"],

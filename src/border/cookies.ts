@@ -29,13 +29,12 @@ export const keepCookiesOfElsewhere: AfterHook = {
   handler: silentHook(keepCookies),
 };
 
-/** Loaded with the first account in a cookie. */
+/** Loaded where there are accounts in cookies. */
 const sentCookies = lazy(() => import("./sent-cookies"));
 
 /** R10: who sends a cookie chooses its name, and what is in it says whose it is. */
 export const dropRenamedAccounts: BeforeHook = {
-  matcher: ({ headers, context: { options } }) =>
-    Boolean(options.account?.storeAccountCookie && headers?.has("cookie")),
+  matcher: ({ context: { options } }) => options.account?.storeAccountCookie === true,
 
   handler: silentHook(async (ctx) => (await sentCookies()).dropRenamed(ctx)),
 };
@@ -49,8 +48,9 @@ async function keepCookies(ctx: HookEndpointContext) {
   const sent = valuesIn((context as Noted)[SENT] ?? request?.headers);
   const isElsewhere = (name: string) => {
     const values = used(name);
+    const before = sent(name);
     // A bearer token stood in for the cookie: nothing was found out about the cookie.
-    if (sent(name).length > 0 && sent(name).join() !== values.join()) return true;
+    if (before.length > 0 && !values.some((value) => before.includes(value))) return true;
     return values.some((value) => notes().elsewhere.has(value.split(".")[0] ?? ""));
   };
   const { sessionToken, ...companions } = context.authCookies;

@@ -83,7 +83,7 @@ async function noteElsewhere(border: Border, endpoint: Endpoint): Promise<void> 
  * request names.
  */
 function admitDirectory(ctx: HookEndpointContext, owner: string | null): void {
-  if (owner !== getTenantId()) takeOut(ctx, (headers) => headers.delete("authorization"));
+  if (owner !== getTenantId()) void takeOut(ctx, (headers) => headers.delete("authorization"));
   else if (owner !== null) notes().directory = true;
 }
 

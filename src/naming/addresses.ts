@@ -2,7 +2,7 @@ import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
-import { keepOnly, sentCookies } from "../border/sent-cookies";
+import { cookiesIn, keepOnly } from "../border/sent-cookies";
 import { inviterOf } from "../border/trusted";
 import { CALLBACK_PATH, isManagement } from "../constants";
 import type { ResolvedOptions } from "../options";
@@ -82,8 +82,8 @@ const carriedBy = async (ctx: HookEndpointContext) => ({
 
 /** Of what a popup's cookie says, only what was read here counts. */
 function keepPopup(ctx: HookEndpointContext, name: string, counts: boolean): void {
-  const value = counts ? sentCookies(ctx).get(name) : undefined;
-  keepOnly(ctx, (sent) => sent === name, new Map(value ? [[name, value]] : []));
+  const value = counts ? cookiesIn(ctx.headers).get(name) : undefined;
+  void keepOnly(ctx, (sent) => sent === name, new Map(value ? [[name, value]] : []));
 }
 
 /**

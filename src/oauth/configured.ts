@@ -57,11 +57,12 @@ export function lateRedirectURIs(ctx: AuthContext, options: BetterAuthOptions): 
   }
 }
 
-/** Makes it so. False where the options are frozen. */
+/** Makes it so. False where the options are frozen. The application may have a getter of its own. */
 function hasLateRedirectURI(options: { redirectURI?: string }): boolean {
-  const { redirectURI } = options;
-  const late = () => (getTenantId() === null ? redirectURI : undefined);
-  return !redirectURI || defineLate(options, "redirectURI", late);
+  const { get, value } = Object.getOwnPropertyDescriptor(options, "redirectURI") ?? {};
+  const given = () => (get ? get.call(options) : value);
+  const late = () => (getTenantId() === null ? given() : undefined);
+  return !(get || value) || defineLate(options, "redirectURI", late);
 }
 
 interface GenericConfig {

@@ -82,14 +82,9 @@ function lateTenantProvider(
     if (!border || (await settle(border.readSession)).tenantId === null) return global;
     return (await tenantProviders()).provide(endpoint.context, id, global, options);
   };
-  return late(id, provide, {
+  const provider = late(id, provide, {
     id,
-    // better-auth asks here whether an address that a provider has not verified has to be.
-    get options() {
-      const { context } = currentEndpoint() ?? {};
-      const required = context && borderOf(context)?.policy.requiresVerification();
-      return required ? { ...global?.options, requireEmailVerification: true } : global?.options;
-    },
+    options: global?.options,
     createEndSessionURL: async (data) => {
       const provider = await provide();
       const { context } = currentEndpoint() ?? {};
@@ -101,6 +96,14 @@ function lateTenantProvider(
         : { isSignIn: false };
       const given = isSignIn ? rest : data;
       return (await provider?.createEndSessionURL?.(given)) ?? null;
+    },
+  });
+  // better-auth asks here whether an address that a provider has not verified has to be.
+  return Object.defineProperty(provider, "options", {
+    get: () => {
+      const { context } = currentEndpoint() ?? {};
+      const required = context && borderOf(context)?.policy.requiresVerification();
+      return required ? { ...global?.options, requireEmailVerification: true } : global?.options;
     },
   });
 }

@@ -143,58 +143,38 @@ function claimsOf(token: unknown): { aud?: unknown; sub?: unknown } {
 /**
  * A provider for a sign-in with an id token. Whoever sends one may send an access token of somebody
  * else along, from any client at the same identity provider, and some providers ask with that one
- * who it is. OpenID Connect wants the answer to be about the person of the id token.
+ * who somebody is. The same token in both places (Facebook's) is one person's anyway.
  */
 export function aboutOnePerson(context: AuthContext, provider: OAuthProvider): OAuthProvider {
   const getUserInfo: OAuthProvider["getUserInfo"] = async (tokens) => {
     const found = await provider.getUserInfo(tokens);
-    if (!found || !tokens.accessToken) return found;
-    // It takes an access token in the place of an id token, and looks whose client it is of.
-    if (provider.id === "facebook" && readsAsMade(context, provider)) return found;
-    if (await isOfOnePerson(provider, tokens, found)) return found;
+    const { idToken, accessToken, ...rest } = tokens;
+    if (!found || !accessToken || accessToken === idToken) return found;
+    const { sub } = claimsOf(idToken);
+    const profile = Object(found.data);
+    // Whoever sees the id token may read the subject from there: the question is whose the other is.
+    const known = { tokens: { ...rest, accessToken }, profile };
+    const subject = profile.sub ?? (await subjectOf(provider, known));
+    if (sub !== undefined && isSubject(subject, String(sub))) return found;
     context.logger.error(`${provider.id}: the access token is not of the person in the id token`);
     return null;
   };
   return withChanges(provider, { getUserInfo });
 }
 
-type Found = Awaited<ReturnType<OAuthProvider["getUserInfo"]>>;
-type Given = Parameters<OAuthProvider["getUserInfo"]>[0];
+type Known = Parameters<OAuthProvider["accountSubject"]>[0];
 
-/**
- * Whom the access token is about, it has to say alone: whoever sees the id token as well may read
- * the subject from there, and the address from the other one.
- */
-async function isOfOnePerson(
-  provider: OAuthProvider,
-  { idToken, accessToken, ...rest }: Given,
-  found: Found,
-): Promise<boolean> {
-  const ask = (tokens: Given) => provider.getUserInfo(tokens).catch(() => null);
-  const alone = { ...rest, accessToken };
-  const { sub } = claimsOf(idToken);
-  const said = sub === undefined ? null : await ask(alone);
-  if (said) return isSubject(provider, alone, said.data, String(sub));
-  // Nothing to compare: then the access token must not have said anything before, either.
-  return spelled(await ask({ ...rest, idToken })) === spelled(found);
-}
-
-/** Without pictures: Microsoft's come by the access token. */
-const spelled = (found: Found) =>
-  JSON.stringify(found, (key, value) => (["image", "picture"].includes(key) ? undefined : value));
-
-/** Whether a profile is of this subject. Where nobody can say it, it is not. */
-async function isSubject(provider: OAuthProvider, tokens: Given, data: unknown, sub: string) {
-  const profile = Object(data);
-  if (profile.sub !== undefined) return String(profile.sub) === sub;
+const subjectOf = async (provider: OAuthProvider, known: Known): Promise<unknown> => {
   try {
-    const subject = String(await provider.accountSubject({ tokens, profile }));
-    // A tenant's own provider may have its host in front of it.
-    return subject === sub || subject.endsWith(`#${sub}`);
+    return await provider.accountSubject(known);
   } catch {
-    return false;
+    return undefined;
   }
-}
+};
+
+/** A tenant's own provider may have its host in front of the subject. */
+const isSubject = (subject: unknown, sub: string) =>
+  `${subject}` === sub || `${subject}`.endsWith(`#${sub}`);
 
 const ofSharedClient = () =>
   new APIError("FORBIDDEN", {

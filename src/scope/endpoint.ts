@@ -19,32 +19,35 @@ export const SENT = Symbol.for("better-auth-tenant:sent");
 /** On the context of a call, what we have taken out of its headers. */
 const TAKEN_OUT = Symbol.for("better-auth-tenant:taken-out");
 
-type Change = (headers: Headers) => void;
+type Change = (headers: Headers) => void | Promise<void>;
 
 /** What is noted there: the headers of a call before the bearer plugin has written into them, too. */
 export type Noted = { [OUTERMOST]?: true; [SENT]?: Headers; [TAKEN_OUT]?: Change[] };
 
 type Call = { headers?: Headers | undefined; context: object };
 
-/** Takes something out of the headers of a call, also where a hook hands back those that were sent. */
-export function takeOut({ headers, context }: Call, change: Change): void {
+/** Takes something out of the headers of a call, whatever hooks make of them afterwards. */
+export function takeOut({ headers, context }: Call, change: Change): ReturnType<Change> {
   const noted: Noted = context;
   noted[TAKEN_OUT] = [...(noted[TAKEN_OUT] ?? []), change];
-  if (headers) change(headers);
+  return headers && change(headers);
 }
 
 /**
  * Does it again once a hook has run: it may have written into the headers of the call, or hand
  * headers back, which are answered as they may count. Those may be somebody's that nobody can change.
  */
-export function takeOutAgain({ headers, context }: Call, handedBack?: Headers) {
-  const changes = (context as Noted)[TAKEN_OUT] ?? [];
-  if (headers) for (const change of changes) change(headers);
-  if (!handedBack || changes.length === 0) return handedBack;
-  const own = new Headers(handedBack);
-  for (const change of changes) change(own);
+export async function takeOutAgain({ headers, context }: Call, handedBack?: Headers) {
+  const { [TAKEN_OUT]: changes = [] }: Noted = context;
+  const own = handedBack && new Headers(handedBack);
+  for (const change of changes) {
+    if (headers) await change(headers);
+    if (own) await change(own);
+  }
   return own;
 }
+
+export const hasTakenOut = ({ context }: Call) => TAKEN_OUT in context;
 
 /**
  * Remembers the endpoint that a request is about. Endpoints that its hooks and handlers call

@@ -473,6 +473,24 @@ describe.each<[how: string, change: (provider: OAuthProvider) => OAuthProvider]>
   });
 });
 
+it("a redirect URI may come from a getter of the application's", async () => {
+  let host = "first.example";
+  const google = {
+    ...CLIENT,
+    get redirectURI() {
+      return `https://${host}/api/auth/callback/google`;
+    },
+  };
+  const world = await createWorld({ auth: { socialProviders: { google } } });
+  host = "second.example";
+  const startedAt = async (place: "platform" | "acme") => {
+    const body = { provider: "google", callbackURL: "/in" };
+    const { data } = await world.at(place).post<{ url: string }>("/sign-in/social", body);
+    return new URL(String(queryOf(data.url).redirect_uri)).host;
+  };
+  expect([await startedAt("platform"), await startedAt("acme")]).toEqual([host, "localhost:3000"]);
+});
+
 describe("tokens that people have from a provider", () => {
   const alice = { id: 7, name: "Alice", email: "alice@example.com", state: "active" };
   const profile = { ...alice, username: "alice", locked: false, confirmed_at: "2020-01-01" };

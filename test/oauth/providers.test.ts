@@ -1,4 +1,5 @@
 import type { AuthContext } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { bearer, oneTap } from "better-auth/plugins";
 import { socialProviders } from "better-auth/social-providers";
@@ -193,7 +194,14 @@ it("a plugin's provider may have getters, which say that addresses have to be ve
   const init = ({ socialProviders: others }: AuthContext) => ({
     context: { socialProviders: [provider, ...others] },
   });
-  const world = await createWorld({ plugins: [{ id: "corporation", init }] });
+  // A hook may copy what it finds.
+  const copied: unknown[] = [];
+  const before = createAuthMiddleware(async ({ context, path }) => {
+    if (path !== "/callback/:id") return;
+    copied.push(...context.socialProviders.map((one) => ({ ...one }).id));
+  });
+  const plugins = [{ id: "corporation", init }];
+  const world = await createWorld({ plugins, auth: { hooks: { before } } });
   for (const place of PLACES) {
     const browser = world.at(place);
     const body = { provider: "corp", callbackURL: "/in", errorCallbackURL: "/failed" };
@@ -205,4 +213,6 @@ it("a plugin's provider may have getters, which say that addresses have to be ve
     const answer = await browser.post("/sign-in/social", { provider: "corp", idToken });
     expect([answer.status, answer.code], place).toEqual([403, "EMAIL_NOT_VERIFIED"]);
   }
+  expect(copied).toContain("corp");
+  expect(copied).not.toContain(undefined);
 });

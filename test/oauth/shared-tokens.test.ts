@@ -391,28 +391,13 @@ const subOf = ({ idToken = "" }: Said): string =>
 
 const whoAsks = { email: "alice@example.com", name: "Alice", emailVerified: true };
 
-/** Alice's address with her access token alone, the subject of whoever sends an id token. */
-const mixing = async (tokens: Said) => {
-  if (!tokens.accessToken) throw new Error("401");
-  return { ...whoAsks, id: subOf(tokens), sub: subOf(tokens) };
-};
-
-it.each<[place: "platform" | "acme", who: string, more: object]>([
-  [
-    "platform",
-    "accountSubject",
-    { accountSubject: ({ tokens }: { tokens: Said }) => subOf(tokens) },
-  ],
-  ["acme", "accountSubject", { accountSubject: ({ tokens }: { tokens: Said }) => subOf(tokens) }],
-  ["platform", "getUserInfo", { getUserInfo: mixing }],
-  ["acme", "getUserInfo", { getUserInfo: mixing }],
-])(
-  "takeover: at %s, an id token does not say whom an access token is about: %s",
-  async (place, _, more) => {
+it.each(["platform", "acme"] as const)(
+  "takeover: at %s, an id token does not say whom an access token is about",
+  async (place) => {
     const { corp } = fakeCorporation(false, { sub: undefined, number: 7 });
-    const world = await createWorld({
-      plugins: [genericOAuth({ config: [{ ...corp, ...more }] })],
-    });
+    const accountSubject = ({ tokens }: { tokens: Said }) => subOf(tokens);
+    const config = [{ ...corp, accountSubject }] as GenericOAuthConfig[];
+    const world = await createWorld({ plugins: [genericOAuth({ config })] });
     await world.signUp(place, "alice@example.com");
     await world.database.query('update "user" set "emailVerified" = 1', []);
     const thief = world.at(place);
@@ -451,7 +436,7 @@ it("takeover: an access token counts with no id token that cannot be read", asyn
   }
 });
 
-it("control: better-auth looks whose client Facebook's opaque tokens are of, and takes them", async () => {
+it("control: better-auth looks whose client Facebook's opaque tokens are of, and takes them, once", async () => {
   const world = await createSharedWorld();
   interceptFetch({
     "https://graph.facebook.com/debug_token": () => ({
@@ -462,6 +447,8 @@ it("control: better-auth looks whose client Facebook's opaque tokens are of, and
   const body = { provider: "facebook", idToken: { token: "opaque", accessToken: "opaque" } };
   for (const place of ELSEWHERE) {
     expect((await world.at(place).post("/sign-in/social", body)).status).toBe(200);
+    const two = { provider: "facebook", idToken: { token: "opaque", accessToken: "another" } };
+    expect((await world.at(place).post("/sign-in/social", two)).status).toBe(401);
   }
 });
 
