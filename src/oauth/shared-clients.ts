@@ -154,8 +154,11 @@ export function aboutOnePerson(context: AuthContext, provider: OAuthProvider): O
     const profile = Object(found.data);
     // Whoever sees the id token may read the subject from there: the question is whose the other is.
     const known = { tokens: { ...rest, accessToken }, profile };
-    const subject = profile.sub ?? (await subjectOf(provider, known));
-    if (sub !== undefined && isSubject(subject, String(sub))) return found;
+    const isSame =
+      profile.sub === undefined
+        ? isSubject(await subjectOf(provider, known), `${sub}`)
+        : `${profile.sub}` === `${sub}`;
+    if (isSame && sub !== undefined) return found;
     context.logger.error(`${provider.id}: the access token is not of the person in the id token`);
     return null;
   };
