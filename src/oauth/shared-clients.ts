@@ -72,7 +72,7 @@ async function takersOf(context: AuthContext): Promise<Taker[]> {
     .map((provider) => ({
       id: provider.id,
       clients: clientsOf(context, provider.id),
-      readsIdTokenAlone: BY_ID_TOKEN.includes(provider.id) && readsAsMade(context, provider),
+      readsIdTokenAlone: readsIdTokenAlone(context, provider),
     }));
   // A process that started while the provider was away does not know what others do.
   const discovered = genericConfigs(context.options)
@@ -121,11 +121,12 @@ const known = (clients: unknown[]) => clients.flat().filter((client) => client !
  */
 export const BY_ID_TOKEN = ["apple", "cognito", "google", "line", "microsoft"];
 
-/** Whether it is better-auth's own way to read who somebody is. */
-function readsAsMade(context: AuthContext, { id, options }: OAuthProvider): boolean {
+/** Whether an access token is no sign-in at this provider. */
+function readsIdTokenAlone(context: AuthContext, { id, options }: OAuthProvider): boolean {
   // A plugin may have put another one beside better-auth's own.
   const isOnly = globalProviders(context).filter((known) => known.id === id).length === 1;
-  return isOnly && isConfigured(context, id) && !options?.getUserInfo && !options?.verifyIdToken;
+  const isAsMade = isOnly && !options?.getUserInfo && !options?.verifyIdToken;
+  return BY_ID_TOKEN.includes(id) && isConfigured(context, id) && isAsMade;
 }
 
 /** Whom a token is for, if it is one that says so. */

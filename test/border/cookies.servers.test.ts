@@ -311,12 +311,6 @@ it.each(COOKIES)(
       "in place": ({ headers, request }) =>
         void headers?.set("cookie", `${request?.headers.get("cookie")}; more=1`),
       "handed back": ({ request }) => ({ context: { headers: new Headers(request?.headers) } }),
-      "from elsewhere": ({ headers, request }) => {
-        const { cookie = "", ...others } = Object.fromEntries(request?.headers ?? []);
-        for (const [header, text] of Object.entries(others)) headers?.set(header, text);
-        headers?.set("cookie", cookie);
-        return undefined;
-      },
       "beside it": () => ({ context: { headers: new Headers({ "x-more": "1" }) } }),
       fixed: () => ({ context: { headers: Response.redirect("http://localhost/").headers } }),
     })) {
@@ -326,6 +320,14 @@ it.each(COOKIES)(
       const { data } = await onPlatform.get<{ user: { email: string } } | null>("/get-session");
       expect([how, data?.user.email]).toEqual([how, person.email]);
     }
+    // Cookies that a hook brings from elsewhere, into a request that has none.
+    handBack = ({ headers }) => void headers?.set("cookie", headers.get("x-cookie") ?? "");
+    const brought = { "x-cookie": onPlatform.cookieHeader() };
+    const answer = await new Browser(auth.handler, BASE_URL, brought).post(
+      "/get-access-token",
+      take,
+    );
+    expect([answer.status, answer.code]).toEqual([400, "ACCOUNT_NOT_FOUND"]);
   },
 );
 
