@@ -1,8 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, BetterAuthOptions, GenericEndpointContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import { type Border, vouchForUser } from "./border/border";
-import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+import { tenantError } from "./errors";
 import { lazy } from "./framework";
 import { settledScope } from "./scope/endpoint";
 import { getTenantId, notes, type SessionRow } from "./scope/scope";
@@ -24,7 +23,7 @@ export function databaseHooks(
           if (!settledScope()?.tenantId) return;
           if (!(await (await deletion()).undoIfTenantIsGone(ctx, user.id))) return;
           endpoint?.responseHeaders?.delete("set-cookie");
-          throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+          throw tenantError("TENANT_NOT_FOUND");
         },
       },
     },
@@ -75,8 +74,8 @@ async function refusalAt(ctx: AuthContext, tenantId: string | null | undefined) 
   const tenant = await recentlySeen(ctx, tenantId);
   const { since } = tenantId === getTenantId() ? notes() : {};
   if (!tenant || tenant.since !== (since ?? tenant.since)) {
-    return APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+    return tenantError("TENANT_NOT_FOUND");
   }
   if (tenant.status === "active") return undefined;
-  return APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
+  return tenantError("TENANT_SUSPENDED");
 }

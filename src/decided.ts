@@ -1,12 +1,11 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { PLUGIN_ID } from "./constants";
-import { assertResolver } from "./naming/uncalled";
+import { byDomain, bySubdomain } from "./naming/by-host";
+import { bySlug } from "./naming/by-slug";
 import type { ResolvedOptions } from "./options";
 import { assertKeysConfined, whyKeysAreScoped } from "./packages/api-key";
 import { confinedModels, refuse } from "./schema";
 import { assertNamesAreFree } from "./taken-names";
-
-export { findKeyStorages, sessionsOfKeys } from "./packages/api-key";
 
 /**
  * Models of official plugins that need no decision, by plugin and model: somebody else's model of
@@ -46,6 +45,18 @@ export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void 
   if (Object.keys(options.tenantRoles).length && !ctx.tables.user?.fields.role) {
     refuse("tenantRoles: users have no role. Add better-auth's admin() to the plugins.");
   }
+}
+
+/** What to write where the function itself was written, which makes a resolver and is none. */
+const MAKERS = new Map<unknown, string>([
+  [bySlug, "bySlug()"],
+  [bySubdomain, 'bySubdomain({ baseDomain: "example.com" })'],
+  [byDomain, 'byDomain({ "login.acme.com": { slug: "acme" } })'],
+]);
+
+function assertResolver({ resolveTenantId }: ResolvedOptions) {
+  const call = MAKERS.get(resolveTenantId);
+  if (call) refuse(`resolveTenantId is a function that makes a resolver. Call it: ${call}`);
 }
 
 function assertModelsExist(

@@ -139,6 +139,15 @@ export function errorRedirect(
 export const textOf = (sent: unknown) =>
   typeof sent === "string" || typeof sent === "number" ? String(sent) : "";
 
+/** What a text is in JSON; undefined where it is none. */
+export function parseJSON(text: unknown): unknown {
+  try {
+    return typeof text === "string" ? JSON.parse(text) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Drizzle wraps the driver's error into one whose message has all the values in it. */
 export function rootCause(error: unknown): DatabaseError {
   const { cause } = error as { cause?: unknown };

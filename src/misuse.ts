@@ -1,7 +1,7 @@
 import { BetterAuthError } from "better-auth";
 
 /*
- * Errors for mistakes that hardly anybody makes, loaded when somebody does.
+ * Errors for mistakes that hardly anybody makes.
  */
 
 export const twoVersions = () =>

@@ -5,6 +5,7 @@ export async function* pagesOf<Stored extends { id?: string }>(
   adapter: Pick<DBTransactionAdapter, "findMany">,
   model: string,
   size: number,
+  select?: string[],
 ): AsyncGenerator<Stored[]> {
   let last: string | undefined;
   for (;;) {
@@ -13,6 +14,7 @@ export async function* pagesOf<Stored extends { id?: string }>(
       where: last === undefined ? [] : [{ field: "id", operator: "gt", value: last }],
       sortBy: { field: "id", direction: "asc" },
       limit: size,
+      ...(select && { select }),
     });
     if (rows.length) yield rows;
     if (rows.length < size) return;

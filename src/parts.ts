@@ -1,9 +1,7 @@
 import type { AuthContext } from "better-auth";
 import { PLUGIN_ID } from "./constants";
-import { databaseHooks } from "./database-hooks";
-import { cannotConfine, notStarted } from "./misuse";
+import { notStarted } from "./misuse";
 import type { ResolvedOptions } from "./options";
-import { pluginsAtRunTime } from "./run-time";
 
 /** Loads what this application needs. The changes themselves cannot wait for it. */
 export async function loadParts(
@@ -30,9 +28,6 @@ export async function loadParts(
       isOpen ? import("./scope/back") : undefined,
     ]);
   return {
-    cannotConfine,
-    databaseHooks,
-    pluginsAtRunTime,
     ...storage,
     ...cachedSessions,
     ...addresses,

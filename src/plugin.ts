@@ -5,6 +5,7 @@ import { openSealedToken, sealRedirectedToken } from "./border/links";
 import { isStandIn, PLUGIN_ID } from "./constants";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { lazy, silentHook } from "./framework";
+import { notStarted } from "./misuse";
 import { askPolicy, enterNamedTenant } from "./naming/enter";
 import { requireTenantId } from "./naming/request";
 import { keepSharedTokens } from "./oauth/shared-tokens";
@@ -37,14 +38,13 @@ import { type InferredSchema, storedSchema } from "./schema";
 
 /** Loaded when better-auth starts: whoever only lists the plugin (a build, the CLI) needs none of it. */
 const start = lazy(() => import("./start"));
-const misuse = lazy(() => import("./misuse"));
 
 /**
  * On the plugin as it is listed, in whose place `start.ts` puts another one. Where something has
  * kept it from that, there is no border, and nobody gets an answer.
  */
 const refuse = async () => {
-  throw (await misuse()).notStarted();
+  throw notStarted();
 };
 
 declare module "@better-auth/core" {

@@ -229,22 +229,16 @@ export function runtimeSchema(
   for (const model of models) {
     if (!stored[model]) continue;
     const { email: _, accountId: __, tenantId, ...fields } = stored[model].fields;
-    runtime[model] = { fields: { ...fields, tenantId: withDefault(tenantId, currentTenant) } };
+    const column = {
+      ...(tenantId as DBFieldAttribute),
+      required: false,
+      get defaultValue() {
+        return currentTenant();
+      },
+    };
+    runtime[model] = { fields: { ...fields, tenantId: column } };
   }
   return runtime;
-}
-
-function withDefault(
-  column: DBFieldAttribute | undefined,
-  getDefault: () => string | null | undefined,
-): DBFieldAttribute {
-  return {
-    ...(column ?? tenantColumn),
-    required: false,
-    get defaultValue() {
-      return getDefault();
-    },
-  };
 }
 
 /** The part of the schema that types are inferred from. */

@@ -11,20 +11,27 @@ import {
   refusals,
   setBorder,
 } from "./border/border";
+import { latePolicyContext, latePolicyOptions } from "./border/late-policy";
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
+import { databaseHooks } from "./database-hooks";
+import { assertDecided } from "./decided";
 import type { OwnHooks } from "./framework";
+import { cannotConfine } from "./misuse";
 import { limitStandIns } from "./naming/stand-ins";
 import { lateProviderOptions, lateRedirectURIs } from "./oauth/configured";
 import { lateProviders } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
+import { findKeyStorages, sessionsOfKeys } from "./packages/api-key";
+import { loadParts } from "./parts";
 import { signIn } from "./routes/sign-in";
+import { pluginsAtRunTime } from "./run-time";
 import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
 import { instanceOf, markInstance, noteCallers } from "./scope/instance";
 import { prepareScopes } from "./scope/scope";
-import type { policyOf as PolicyFactory } from "./tenants/enforce";
+import { guardInternalAdapter, policyOf } from "./tenants/enforce";
 import {
   couldBeId,
   hasNumericIds,
@@ -47,18 +54,14 @@ export async function start(
   hooks: OwnHooks,
 ) {
   await prepareScopes();
-  const { assertDecided, findKeyStorages, sessionsOfKeys } = await import("./decided");
   await findKeyStorages(ctx.options.plugins);
-  const { policyOf, latePolicyOptions, latePolicyContext, guardInternalAdapter } = await import(
-    "./tenants/enforce"
-  );
-  const parts = await (await import("./parts")).loadParts(ctx, options);
+  const parts = await loadParts(ctx, options);
   if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {
     (await import("./border/mysql")).verifyInsertedRow(ctx.adapter);
   }
-  const border = createBorder(ctx, options, policyOf);
+  const border = createBorder(ctx, options);
   const confine = (own: typeof border) => {
-    if (!confineAdapter(ctx.adapter, own)) throw parts.cannotConfine();
+    if (!confineAdapter(ctx.adapter, own)) throw cannotConfine();
     markInstance(setBorder(ctx, own), instanceOf(ctx.adapter));
   };
   noteCallers(ctx);
@@ -71,7 +74,7 @@ export async function start(
   whenOptionsAreComplete(ctx, (complete) => {
     assertDecided(ctx, options);
     keepSignIn(complete);
-    const plugins = parts.pluginsAtRunTime(complete, runtime, allHooks).map(sessionsOfKeys);
+    const plugins = pluginsAtRunTime(complete, runtime, allHooks).map(sessionsOfKeys);
     if (!isConfined(ctx.adapter)) {
       const raw = rawAdapter(ctx.adapter as DBAdapter);
       confine({ ...border, raw: parts.sayingWhereFrom?.(raw) ?? raw });
@@ -91,8 +94,8 @@ export async function start(
     }
     if (parts.trustOwnAddresses) ctx.isTrustedOrigin = parts.trustOwnAddresses(ctx, options);
   });
-  const databaseHooks = parts.databaseHooks(border, confinedModels(options));
-  return { options: { [OURS]: true, databaseHooks } as Pick<BetterAuthOptions, "databaseHooks"> };
+  const changes = { [OURS]: true, databaseHooks: databaseHooks(border, confinedModels(options)) };
+  return { options: changes as Pick<BetterAuthOptions, "databaseHooks"> };
 }
 
 /** In the options that better-auth goes on with once our `init` is done, which no plugin sees. */
@@ -131,14 +134,11 @@ function change(
 ): void {
   sealPluginLinks(ctx, complete);
   lateRedirectURIs(ctx, complete);
-  const { hooks, rateLimit } = complete;
+  const { hooks } = complete;
   Object.assign(complete, sealLinks(ctx, complete), {
     plugins,
     hooks: { ...hooks, before: undefined, after: undefined },
     socialProviders: lateProviderOptions(complete),
-    ...(rateLimit && {
-      rateLimit: { ...rateLimit, customRules: limitStandIns(rateLimit.customRules) },
-    }),
   });
   ctx.rateLimit.customRules = limitStandIns(ctx.rateLimit.customRules);
   ctx.socialProviders = lateProviders(ctx.socialProviders, options);
@@ -184,11 +184,7 @@ function confinedNames({ tables, adapter }: AuthContext, options: ResolvedOption
   );
 }
 
-function createBorder(
-  ctx: AuthContext,
-  options: ResolvedOptions,
-  policyOf: typeof PolicyFactory,
-): Border & { raw: DBAdapter } {
+function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { raw: DBAdapter } {
   const confinedByName = confinedNames(ctx, options);
   const known = borderOf(ctx)?.raw as DBAdapter | undefined;
   const border: Border & { raw: DBAdapter } = {

@@ -1,12 +1,11 @@
 import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
+import { isServersOwn } from "../scope/endpoint";
 import { currentTransaction, notes } from "../scope/scope";
 import { settle } from "../scope/settle";
 import type { Border, Row } from "./border";
-import { isTrusted } from "./trusted";
 
 /*
  * A tenant that has administrators of its own keeps one: the last cannot be demoted, banned or
@@ -31,7 +30,7 @@ export async function keepAdmin<T>(
   const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
   const scope = await settle(border.readSession);
   const { tenantId } = scope;
-  if (tenantId === null || scope.reach !== "own" || isTrusted()) return run(adapter);
+  if (tenantId === null || scope.reach !== "own" || isServersOwn()) return run(adapter);
   const since = await border.tenantSince(tenantId, adapter);
   if (since === undefined) return run(adapter);
   const runChecked = async (adapter: DBTransactionAdapter) => {
@@ -109,11 +108,11 @@ export async function lockTenant(adapter: DBTransactionAdapter, tenantId: string
   const select = ["createdAt", "status"];
   const tenant = await adapter.findOne<Row>({ model: "tenant", where, select });
   if (!tenant || new Date(tenant.createdAt as Date).getTime() !== Number(since)) {
-    throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+    throw tenantError("TENANT_NOT_FOUND");
   }
   // Nobody holds the lock of a tenant that has been suspended a moment ago.
   if ((tenant.status ?? "active") === "active") return;
-  throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
+  throw tenantError("TENANT_SUSPENDED");
 }
 
 const turnsAt = new WeakMap<object, Map<string, Promise<unknown>>>();
@@ -155,7 +154,7 @@ async function assertOneIsLeft(
   };
   if (await someCanSignIn(admins.filter(({ id }) => !gone.has(id)))) return;
   if (!(await someCanSignIn(lost))) return;
-  throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.LAST_ADMIN);
+  throw tenantError("LAST_ADMIN");
 }
 
 /** The tenant's administrators who are not banned. */

@@ -2,15 +2,15 @@ import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { isSignIn, namesAddress, SIGN_UP_PATH } from "../constants";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { textOf } from "../framework";
 import type { TenantPolicy } from "../policy";
-import { adminTarget, currentEndpoint, type Endpoint } from "../scope/endpoint";
+import { adminTarget, currentEndpoint, type Endpoint, isServersOwn } from "../scope/endpoint";
 import { notes, type Settled } from "../scope/scope";
 import { type Opening, type Row, tenantClause } from "./border";
 import { toldToPage } from "./error-pages";
+import { invitingOf } from "./inviting";
 import { isAddressOf, refusalOf } from "./late-policy";
-import { isTrusted, openerOf } from "./trusted";
 import { allows, CONTINUES, cannotGoOn, startedWay, wayOfNewUser, waysOf } from "./ways";
 
 /*
@@ -18,9 +18,6 @@ import { allows, CONTINUES, cannotGoOn, startedWay, wayOfNewUser, waysOf } from 
  * asked where the row is made: by the database adapter, and by better-auth's hooks for sessions
  * that never reach it. Loaded by the first tenant that has a policy.
  */
-
-const refused = (code: keyof typeof TENANT_AUTH_ERROR_CODES) =>
-  APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES[code]);
 
 /** Ways by which somebody has a session at once, and which say nothing about an address. */
 const PROVES_NO_ADDRESS = ["siwe", "phone", "anonymous", "passkey"];
@@ -42,31 +39,31 @@ async function admitUser(
     throw APIError.from("BAD_REQUEST", BASE_ERROR_CODES.PASSWORD_TOO_SHORT);
   }
   const ctx = endpoint?.context;
-  const opener = ctx && openerOf(ctx)?.bind(null, ctx);
-  if (isTrusted() || adminTarget(endpoint) || notes().directory) {
-    return opener?.(user, "a carried one");
+  const openingFor = ctx && invitingOf(ctx)?.openingFor.bind(null, ctx);
+  if (isServersOwn() || adminTarget(endpoint) || notes().directory) {
+    return openingFor?.(user, "a carried one");
   }
   const way = wayOfNewUser(endpoint) ?? (endpoint && startedWay(endpoint));
   // Somebody who could not get a session must not leave a user behind. A way that is not known
   // makes users without sessions, unless it is called a sign-in.
   const isWay = way !== undefined || isSignIn(endpoint?.path);
   if (isWay && way !== CONTINUES && !allows(policy, way)) {
-    throw refused("SIGN_IN_METHOD_NOT_ALLOWED");
+    throw tenantError("SIGN_IN_METHOD_NOT_ALLOWED");
   }
   const refusal = refusalOf(policy, user.email);
-  if (refusal) throw refused(refusal);
+  if (refusal) throw tenantError(refusal);
   const emailVerified = user.emailVerified === true || isVouchedFor(user.email, way);
-  const opening = await opener?.({ ...user, emailVerified }, "any invitation");
+  const opening = await openingFor?.({ ...user, emailVerified }, "any invitation");
   // Nor a wallet or phone, which would be a way in once the address is verified by its owner. As for
   // an address that is taken, in whose place better-auth makes up another one.
   const isProven = emailVerified || opening?.data?.emailVerified === true;
   if (policy.emailDomains && !isProven) {
-    if (PROVES_NO_ADDRESS.includes(String(way))) throw refused("EMAIL_DOMAIN_NOT_ALLOWED");
+    if (PROVES_NO_ADDRESS.includes(String(way))) throw tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
     // better-auth makes the session in the same transaction, and without it there is no user. Where
     // there are no transactions the user would stay, and the invitation would be used up.
     if (way === "sso") throw notVerified();
   }
-  if (policy.signUp === "invited" && !opening) throw refused("INVITATION_REQUIRED");
+  if (policy.signUp === "invited" && !opening) throw tenantError("INVITATION_REQUIRED");
   return opening;
 }
 
@@ -81,13 +78,13 @@ export async function admitAddress(
   { email, emailVerified }: Row,
 ): Promise<void> {
   if (!emailDomains || notes().directory) return;
-  if (isTrusted() || adminTarget(currentEndpoint())) return;
+  if (isServersOwn() || adminTarget(currentEndpoint())) return;
   const isAllowed = isAddressOf(emailDomains, email);
   if (isAllowed && emailVerified) return;
   const user = await adapter.findOne<Row>({ model: "user", where });
   // A provider's profile is written as a whole, with the address that is there already.
   if (!user || user.email === email) return;
-  const error = isAllowed ? notVerified() : refused("EMAIL_DOMAIN_NOT_ALLOWED");
+  const error = isAllowed ? notVerified() : tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
   throw toldToPage(currentEndpoint(), error);
 }
 
@@ -99,17 +96,17 @@ export async function admitAddress(
  */
 export async function refuseEarly(policy: TenantPolicy, endpoint: Endpoint): Promise<void> {
   const way = startedWay(endpoint);
-  const isOwnCode = isTrusted();
+  const isOwnCode = isServersOwn();
   const makesUser = isOwnCode && endpoint.path === SIGN_UP_PATH;
   const isWay = way !== undefined || cannotGoOn(endpoint);
   if (isWay && !makesUser && !allows(policy, way)) {
-    throw toldToPage(endpoint, refused("SIGN_IN_METHOD_NOT_ALLOWED"));
+    throw toldToPage(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
   }
   if (isOwnCode || !namesAddress(endpoint.path)) return;
   const { email, newEmail } = endpoint.body ?? {};
   if (endpoint.path !== SIGN_UP_PATH) {
     const isRefused = policy.emailDomains && !isAddressOf(policy.emailDomains, newEmail);
-    if (isRefused) throw refused("EMAIL_DOMAIN_NOT_ALLOWED");
+    if (isRefused) throw tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
   } else if (typeof email === "string") {
     await admitUser(policy, { email: email.toLowerCase(), emailVerified: false }, endpoint);
   }
@@ -130,7 +127,7 @@ async function admitSession(
   const ways = waysOf(endpoint);
   if (!ways.includes(CONTINUES)) {
     const isAllowed = ways.some((way) => way !== CONTINUES && allows(policy, way));
-    if (!isAllowed) throw toldToPage(endpoint, refused("SIGN_IN_METHOD_NOT_ALLOWED"));
+    if (!isAllowed) throw toldToPage(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
     const isVerified = await hasVerifiedAddress(policy, adapter, scope, session, ways[0]);
     if (!isVerified) throw toldToPage(endpoint, notVerified());
   }

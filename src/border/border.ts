@@ -1,9 +1,8 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
-import { lazy } from "../framework";
+import { tenantError } from "../errors";
+import { lazy, parseJSON } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { PLATFORM } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
@@ -198,14 +197,8 @@ export async function belowBorder({ ctx, raw }: Border): Promise<DBTransactionAd
 }
 
 /** Whether a stored verification is the OAuth state that the callback came back with. */
-export function isState(value: unknown, state: string | undefined): boolean {
-  if (state === undefined || typeof value !== "string") return false;
-  try {
-    return (JSON.parse(value) as { oauthState?: unknown } | null)?.oauthState === state;
-  } catch {
-    return false;
-  }
-}
+export const isState = (value: unknown, state: string | undefined): boolean =>
+  state !== undefined && Object(parseJSON(value)).oauthState === state;
 
 type HasOptions = Pick<DBTransactionAdapter, "options">;
 
@@ -276,7 +269,7 @@ export async function vouchForUser(
   userId: unknown,
 ): Promise<string | null> {
   if (scope.tenantId !== null && (await isAnother(border, adapter, scope.tenantId))) {
-    throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+    throw tenantError("TENANT_NOT_FOUND");
   }
   if (userId === undefined || userId === null) return scope.tenantId;
   const known = notes().knownUsers.get(String(userId))?.tenantId;
@@ -284,7 +277,7 @@ export async function vouchForUser(
   const where = [{ field: "id", value: String(userId) }, ...tenantClause(scope)];
   const isId = border.couldBeId(String(userId));
   const user = isId ? await adapter.findOne<Row>({ model: "user", where }).catch(orNobody) : null;
-  if (!user) throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.USER_NOT_IN_TENANT);
+  if (!user) throw tenantError("USER_NOT_IN_TENANT");
   rememberUser(user);
   return user.tenantId ?? null;
 }

@@ -14,7 +14,7 @@ export type Call = {
 type Method = (call: Call) => Promise<unknown>;
 
 /** Loaded by the first tenant that might lose its administrator. */
-const administrators = lazy(() => import("./administrators"));
+export const administrators = lazy(() => import("./administrators"));
 
 /** Every method that can change a user, and those that take one away. */
 const CHANGES = ["update", "updateMany", "incrementOne"];
@@ -51,16 +51,6 @@ export async function keepAdmins(
     return method({ ...call, [SEEN]: true } as Call);
   };
   return keepAdmin(border, roles, change, run, transaction);
-}
-
-/** The same for a whole user: better-auth deletes sessions and accounts before the row. */
-export async function keepAdminsAccounts(
-  roles: string[],
-  border: Border,
-  userId: string,
-  deleteUser: () => Promise<void>,
-): Promise<void> {
-  return (await administrators()).keepAdminAround(border, roles, userId, deleteUser);
 }
 
 const takesAway = (update: Row | undefined) =>

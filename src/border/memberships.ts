@@ -1,7 +1,6 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
-import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import type { Border, Row } from "./border";
 
 /*
@@ -19,7 +18,7 @@ export async function keepTogether(raw: DBTransactionAdapter, member: Row): Prom
   const users = await findUsers(raw, [member, ...others]);
   // The platform has no tenant, however that is stored.
   if (new Set(users.map(({ tenantId }) => tenantId || null)).size < 2) return;
-  throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.USER_NOT_IN_TENANT);
+  throw tenantError("USER_NOT_IN_TENANT");
 }
 
 async function organizationOf(raw: DBTransactionAdapter, { teamId }: Row): Promise<unknown> {

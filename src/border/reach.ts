@@ -1,6 +1,5 @@
-import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { textOf } from "../framework";
 import {
   adminPlugin,
@@ -70,7 +69,7 @@ async function endsOwnSessions(
  */
 export async function requireVisitor(endpoint: Endpoint): Promise<void> {
   if (adminTarget(endpoint) && (await mayVisit(endpoint))) return;
-  const error = APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
+  const error = tenantError("TENANT_SUSPENDED");
   throw toldToPage(endpoint, error);
 }
 

@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { rootCause } from "../framework";
 import { getTenantId, type Settled } from "../scope/scope";
 import type { Row } from "./border";
@@ -57,14 +57,14 @@ export function explainRefusal(ctx: AuthContext, error: unknown): unknown {
   const { message = "", constraint, code } = rootCause(error);
   // The user was there a moment ago: somebody has deleted it, perhaps together with its tenant.
   if (getTenantId() !== null && (/foreign key/i.test(message) || code === "23503")) {
-    return APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.USER_NOT_IN_TENANT);
+    return tenantError("USER_NOT_IN_TENANT");
   }
   if (!/unique|duplicate/i.test(`${message} ${code}`) && code !== "23505") return error;
   // PostgreSQL names the index, MySQL ends its message with the name, SQLite with the columns.
   const [, index] = /(?:for key|constraint failed:)(.*)$/i.exec(message) ?? [];
   const violated = (constraint ?? index ?? "").trim();
   if (!/email/i.test(violated)) {
-    const taken = APIError.from("UNPROCESSABLE_ENTITY", TENANT_AUTH_ERROR_CODES.VALUE_TAKEN);
+    const taken = tenantError("VALUE_TAKEN");
     // The driver's own code stays: a plugin that draws again when a value is taken goes by it.
     return Object.assign(taken, { code });
   }

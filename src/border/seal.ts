@@ -1,9 +1,8 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import { makeSignature, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import * as z from "zod";
 import { VERIFY_EMAIL } from "../constants";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { currentScope, enter, getTenantId, namedScope, notes, settled } from "../scope/scope";
 import { borderOf } from "./border";
 
@@ -75,7 +74,7 @@ export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<
   const since = await borderOf(ctx)?.tenantSince(tenantId);
   // Without a seal, some tokens would be good on the platform.
   if (since === undefined) {
-    throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+    throw tenantError("TENANT_NOT_FOUND");
   }
   const sealed = await seal(ctx, { token, tenantId, since, path });
   return { ...(data as object), url: replaceToken(url, token, sealed), token: sealed };

@@ -1,3 +1,4 @@
+import { parseJSON } from "../framework";
 import type { SessionRow } from "../scope/scope";
 import type { Row } from "./border";
 
@@ -39,7 +40,7 @@ export const isPlain = (value: string) => open(value).value === value;
 /** Storages give back the text that was stored, the same in another layout, or what is in it. */
 export function open(stored: unknown): Opened {
   const text = typeof stored === "string" ? stored : undefined;
-  const parsed = text?.includes(LABEL) ? parse(text) : stored;
+  const parsed = text?.includes(LABEL) ? parseJSON(text) : stored;
   if (!isObject(parsed) || !Object.hasOwn(parsed, LABEL)) return { value: stored };
   const label = parsed[LABEL] as Label;
   return label?.tenantId === "" ? { value: parsed.value } : { label, value: parsed.value };
@@ -52,7 +53,7 @@ export function open(stored: unknown): Opened {
  */
 export function sessionIn(value: unknown): SessionValue | undefined {
   // More than once: a storage may parse what is written as text in a text.
-  if (typeof value === "string") return sessionIn(parse(value));
+  if (typeof value === "string") return sessionIn(parseJSON(value));
   if (!isObject(value) || value.session == null || !("user" in value)) return undefined;
   if (!isObject(value.session) && !isObject(value.user)) return undefined;
   const user = value.user == null ? undefined : Object(value.user);
@@ -69,17 +70,9 @@ export function admittedIn(
 }
 
 export function verificationIn(value: unknown): unknown {
-  const parsed = typeof value === "string" ? parse(value) : value;
+  const parsed = typeof value === "string" ? parseJSON(value) : value;
   return isObject(parsed) ? parsed.value : undefined;
 }
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null;
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -1,7 +1,6 @@
 import { BetterAuthError } from "better-auth";
-import { APIError } from "better-auth/api";
 import type { SecondaryStorage } from "better-auth/db";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
 import { notes, type Settled, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
@@ -199,7 +198,7 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
       const at = hasOwnEntry ? keyIn(scope, key) : key;
       const since = tenantId === null ? "" : await currentBorder().tenantSince(tenantId);
       if (since === undefined) {
-        throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+        throw tenantError("TENANT_NOT_FOUND");
       }
       const kept = session ? await admitted(scope, key, session, hasOwnEntry) : value;
       if (tenantId === null) return raw.set(at, isPlain(kept) ? kept : withLabel(kept), ttl);
@@ -243,7 +242,7 @@ async function admit(border: Border, scope: Settled, session: Row): Promise<void
   const { tenantId } = scope;
   const now = { tenantId, createdAt: new Date() };
   if (tenantId !== null && (await border.openSince(now, adapter)) === undefined) {
-    throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
+    throw tenantError("TENANT_SUSPENDED");
   }
   await vouchForUser(border, adapter, scope, session.userId);
   await border.policy.admitRow("session", scope, session, adapter);

@@ -1,6 +1,8 @@
 import { APIError } from "better-auth/api";
 import type { Where } from "better-auth/types";
 import type { Border, Row } from "../border/border";
+import { tenantError } from "../errors";
+import { parseJSON } from "../framework";
 import { isText } from "../tenants/find";
 
 /*
@@ -49,10 +51,7 @@ export function assertPlainId({ ctx }: Border, { providerId }: Row): void {
     ...sharedProviders(ctx),
   ];
   if (!reserved.some((name) => compare(name.trim(), id) === 0)) return;
-  throw new APIError("UNPROCESSABLE_ENTITY", {
-    code: "VALUE_TAKEN",
-    message: `The provider id "${id}" is reserved`,
-  });
+  throw tenantError("VALUE_TAKEN", `The provider id "${id}" is reserved`);
 }
 
 /** The application's own providers. */
@@ -68,10 +67,6 @@ export const sharedProviders = (ctx: Border["ctx"]): string[] =>
 
 /** Whether better-auth marks, by this value, a SAML assertion of one of these as seen. */
 export function isSharedMark(ctx: Border["ctx"], value: unknown): boolean {
-  try {
-    const { assertionId, providerId } = JSON.parse(String(value)) ?? {};
-    return assertionId !== undefined && sharedProviders(ctx).includes(providerId);
-  } catch {
-    return false;
-  }
+  const { assertionId, providerId } = Object(parseJSON(value));
+  return assertionId !== undefined && sharedProviders(ctx).includes(providerId);
 }

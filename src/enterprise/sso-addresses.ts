@@ -1,7 +1,7 @@
 import type { HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import type { Border, Row } from "../border/border";
-import { type BeforeHook, lazy, textOf } from "../framework";
+import { type BeforeHook, lazy, parseJSON, textOf } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
 import { defaultProviders } from "./exact";
@@ -31,14 +31,8 @@ export const hostsAskedFor =
 const contents = (row: unknown) =>
   typeof row === "object" && row ? Object.values(row).map(parsed) : [];
 
-function parsed(value: unknown): unknown {
-  if (typeof value !== "string" || !value.startsWith("{")) return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return undefined;
-  }
-}
+const parsed = (value: unknown) =>
+  typeof value === "string" && value.startsWith("{") ? parseJSON(value) : value;
 
 /**
  * The providers that better-auth goes on with. Of a list that is those for the domain of whoever

@@ -6,7 +6,7 @@ import {
   isAPIError,
 } from "better-auth/api";
 import type { Border } from "../border/border";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
 import { notAllowed, ownTenantOf, requireManager } from "../routes/management";
@@ -51,7 +51,7 @@ export function requireSSOManager(border: Border, options: ResolvedOptions): Bef
         // R5: the session of somebody who is not from here, and may manage nothing here, is none.
         if (!isAPIError(error) || error.status !== "FORBIDDEN") throw error;
         if (await getAuthoritativeSessionFromCtx(withoutSession(ctx))) throw error;
-        throw APIError.from("UNAUTHORIZED", TENANT_AUTH_ERROR_CODES.UNAUTHORIZED);
+        throw tenantError("UNAUTHORIZED");
       });
       if (manager.actor === "server" || !manager.actor.userId) return;
       const { userId } = manager.actor;

@@ -1,7 +1,7 @@
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import type { Where } from "better-auth/types";
 import { type Border, belowBorder, type Row } from "../border/border";
+import { tenantError } from "../errors";
 import { PLATFORM } from "../schema";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes } from "../scope/scope";
@@ -164,8 +164,8 @@ async function create(border: Border, call: Call, run: Run): Promise<Row> {
 async function refuseTakenId({ raw }: Border, { providerId }: Row): Promise<void> {
   const where = [{ field: "providerId", value: String(providerId) }];
   if (!(await raw.findOne({ model: SSO_PROVIDER, where }))) return;
-  throw new APIError("UNPROCESSABLE_ENTITY", {
-    code: "VALUE_TAKEN",
-    message: `The provider id "${providerId}" is taken. Ids are unique across all tenants: put the slug of the tenant in front, as in "acme-okta".`,
-  });
+  throw tenantError(
+    "VALUE_TAKEN",
+    `The provider id "${providerId}" is taken. Ids are unique across all tenants: put the slug of the tenant in front, as in "acme-okta".`,
+  );
 }

@@ -1,8 +1,8 @@
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import { parseEnvelope, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import type { Row } from "../border/border";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
+import { parseJSON } from "../framework";
 
 /** The columns that hold a config, as JSON. */
 const COLUMNS = ["oidcConfig", "samlConfig"];
@@ -39,20 +39,11 @@ async function changeSecrets(value: unknown, change: Change): Promise<unknown> {
 async function changeRow(row: Row, change: Change): Promise<Row> {
   const changed = { ...row };
   for (const column of COLUMNS) {
-    const config = parse(changed[column]);
-    if (config) changed[column] = JSON.stringify(await changeSecrets(config, change));
+    const config = parseJSON(changed[column]);
+    if (typeof config === "object" && config)
+      changed[column] = JSON.stringify(await changeSecrets(config, change));
   }
   return changed;
-}
-
-function parse(text: unknown): object | undefined {
-  if (typeof text !== "string") return undefined;
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return typeof parsed === "object" && parsed ? parsed : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 export const encryptConfigs = (ctx: AuthContext, row: Row): Promise<Row> =>
@@ -70,10 +61,7 @@ export const decryptConfigs = (ctx: AuthContext, row: Row, mayLack = false): Pro
         `A secret of the SSO provider ${row.providerId} cannot be decrypted. Is an old auth secret missing in \`secrets\`?`,
       );
       if (mayLack) return undefined;
-      throw APIError.from(
-        "INTERNAL_SERVER_ERROR",
-        TENANT_AUTH_ERROR_CODES.OAUTH_CREDENTIAL_DECRYPT_FAILED,
-      );
+      throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
     }
   });
 

@@ -1,7 +1,7 @@
 import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
 import { APIError, signUpEmail } from "better-auth/api";
+import type { Inviting } from "../border/inviting";
 import { refusalOf } from "../border/late-policy";
-import type { Inviter } from "../border/trusted";
 import { SIGN_UP_PATH } from "../constants";
 import { type Answer, textOf } from "../framework";
 import { runMiddlewares } from "../naming/middlewares";
@@ -12,7 +12,7 @@ import { asStandIn } from "../scope/endpoint";
 import { runInScope, settled } from "../scope/scope";
 import { recentlySeen } from "../tenants/find";
 import { INVITATION_HEADER } from "./constants";
-import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
+import { invitationError } from "./errors";
 import { openLink } from "./link";
 import { tenantOptions } from "./options";
 import type { StoredInvitation } from "./schema";
@@ -26,7 +26,7 @@ export interface OpenInvitation extends SignInMethods {
 }
 
 /** The tenant of the link that somebody accepts. Whether it is still good is asked later. */
-export const inviterIn: Inviter = async ({ context, body }) =>
+export const tenantOfLink: Inviting["acceptedTenant"] = async ({ context, body }) =>
   (await openLink(context, body?.token))?.tenantId;
 
 /** The invitation of a link, for whoever has the link. It leads into its tenant by itself. */
@@ -83,7 +83,7 @@ export async function acceptInvitation(ctx: GenericEndpointContext): Promise<Ans
   const { token, tenantId: _, email, ...body } = (ctx.body ?? {}) as Record<string, unknown>;
   const invitation = await open(ctx, token);
   if (email !== undefined && textOf(email).toLowerCase() !== invitation.email) {
-    throw APIError.from("FORBIDDEN", TENANT_INVITATION_ERROR_CODES.INVITATION_EMAIL_MISMATCH);
+    throw invitationError("INVITATION_EMAIL_MISMATCH");
   }
   const headers = new Headers(ctx.headers ?? ctx.request?.headers);
   headers.set(INVITATION_HEADER, String(token));

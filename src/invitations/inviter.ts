@@ -25,7 +25,7 @@ export async function mayStillGiveRole(
   const canGive = (giver: { tenantId: string | null; role?: string | null }) =>
     canGiveRole(ctx, options, namesIn(role ?? ""), giver);
   if (canGive({ tenantId, role: null })) return true;
-  const inviter = await findInviter(ctx, options, invitation);
+  const inviter = await whoInvited(ctx, options, invitation);
   if (!inviter || inviter.banned || (await isBarred(ctx, inviter))) return false;
   const home = inviter.tenantId ?? null;
   if (!canGive({ tenantId: home, role: inviter.role ?? null })) return false;
@@ -34,7 +34,7 @@ export async function mayStillGiveRole(
 }
 
 /** In the tenant, on the platform, or wherever the application lets somebody invite from. */
-async function findInviter(
+async function whoInvited(
   ctx: AuthContext,
   { canManageTenants }: ResolvedOptions,
   { tenantId, inviterId }: StoredInvitation,

@@ -1,7 +1,7 @@
 import { BASE_ERROR_CODES, type GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { refusalOf } from "../border/late-policy";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { leadsElsewhere } from "../naming/addresses";
 import { requireTenant } from "../naming/request";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
@@ -10,7 +10,7 @@ import { runInScope, settled } from "../scope/scope";
 import { emit, type TenantActor } from "../tenants/events";
 import type { Tenant } from "../tenants/find";
 import type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
-import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
+import { invitationError } from "./errors";
 import { linkOf } from "./link";
 import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
 import { requireGiver, requireRole } from "./roles";
@@ -42,7 +42,7 @@ export async function createInvitation(
   const tenant = await requireTenant(ctx, tenantId);
   const email = input.email.toLowerCase();
   assertAdmissible(tenant, email);
-  const inviter = await findInviter(ctx, actor);
+  const inviter = await callerAsInviter(ctx, actor);
   return runInScope(settled(tenantId), async () => {
     const pending = await store.findPending(ctx.context, email);
     const given = input.role === undefined ? (pending?.role ?? null) : input.role;
@@ -74,7 +74,7 @@ export async function resendInvitation(
   const { row, options, actor } = await requireInvitation(ctx, "invitation:resend", id);
   const tenant = await requireTenant(ctx, row.tenantId);
   assertAdmissible(tenant, row.email);
-  const inviter = await findInviter(ctx, actor);
+  const inviter = await callerAsInviter(ctx, actor);
   requireRole(ctx.context, options, row.role ?? null, inviter);
   return runInScope(settled(row.tenantId), async () => {
     await assertNoUser(ctx, row.email);
@@ -139,12 +139,12 @@ const NOBODYS = "-";
 /** Nobody is sent a link that the tenant's policy does not honour. */
 function assertAdmissible({ policy }: Tenant, email: string): void {
   const refusal = refusalOf(policy, email);
-  if (refusal) throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES[refusal]);
+  if (refusal) throw tenantError(refusal);
 }
 
 async function assertNoUser({ context }: GenericEndpointContext, email: string): Promise<void> {
   if (!(await context.internalAdapter.findUserByEmail(email))) return;
-  throw APIError.from("CONFLICT", TENANT_INVITATION_ERROR_CODES.USER_ALREADY_IN_TENANT);
+  throw invitationError("USER_ALREADY_IN_TENANT");
 }
 
 /** R9: the host of a stored page may be another tenant's by now, which must not get the token. */
@@ -162,7 +162,7 @@ async function assertOwnPage(
 
 type KnownInviter = Inviter & { role?: string | null };
 
-async function findInviter(
+async function callerAsInviter(
   { context }: GenericEndpointContext,
   actor: TenantActor,
 ): Promise<KnownInviter | null> {
@@ -171,7 +171,7 @@ async function findInviter(
   const user = await runInScope(settled(tenantId), () =>
     context.internalAdapter.findUserById(userId),
   );
-  if (!user) throw APIError.from("UNAUTHORIZED", TENANT_AUTH_ERROR_CODES.UNAUTHORIZED);
+  if (!user) throw tenantError("UNAUTHORIZED");
   const { name: given, email, role } = user as typeof user & { role?: string | null };
   // It goes into the headers of mails.
   const name = given.replace(/\p{Cc}+/gu, " ");

@@ -1,18 +1,18 @@
 import type { AuthContext } from "better-auth";
-import { APIError, addOAuthServerContext, getOAuthState } from "better-auth/api";
+import { addOAuthServerContext, getOAuthState } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import * as z from "zod";
 import { borderOf, type Row } from "../border/border";
-import type { Opener } from "../border/trusted";
+import type { Inviting } from "../border/inviting";
 import { SIGN_UP_PATH } from "../constants";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { type BeforeHook, silentHook, textOf } from "../framework";
 import type { Endpoint } from "../scope/endpoint";
 import { getTenantId, notes } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { emit } from "../tenants/events";
 import { INVITATION_HEADER } from "./constants";
-import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
+import { invitationError } from "./errors";
 import { openLink } from "./link";
 import { tenantOptions } from "./options";
 import type { StoredInvitation } from "./schema";
@@ -31,7 +31,7 @@ import {
  * request carries, or by an address that is known to be theirs. An address that nobody has verified
  * is a claim, and lets nobody in.
  */
-export const findOpening: Opener = async (ctx, user, counts) => {
+export const findOpening: Inviting["openingFor"] = async (ctx, user, counts) => {
   const email = String(user.email).toLowerCase();
   const carried = await carriedInvitation(ctx);
   if (carried) assertSameAddress(carried, email);
@@ -55,7 +55,7 @@ const writtenByToken = (row: StoredInvitation): Row => ({
 
 function assertSameAddress({ email }: StoredInvitation, given: unknown): void {
   if (textOf(given).toLowerCase() === email) return;
-  throw APIError.from("FORBIDDEN", TENANT_INVITATION_ERROR_CODES.INVITATION_EMAIL_MISMATCH);
+  throw invitationError("INVITATION_EMAIL_MISMATCH");
 }
 
 /** Runs in the transaction that makes the user, where there is one. */
@@ -116,7 +116,7 @@ export const carryToken: BeforeHook = {
     const scope = border && (await settle(border.readSession));
     // The header names no tenant: a request that names none would make a user of the platform.
     if (!scope?.tenantId) {
-      throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.TENANT_ID_REQUIRED);
+      throw tenantError("TENANT_ID_REQUIRED");
     }
     const invitation = await invitationOf(ctx.context, tokenIn(ctx as Endpoint) ?? "");
     const { id, tokenHash, email } = invitation;

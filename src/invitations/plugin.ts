@@ -1,14 +1,14 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { INVITER, OPENER } from "../border/trusted";
+import { INVITES, type Inviting } from "../border/inviting";
 import { SIGN_UP_PATH } from "../constants";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 import { carryToken, findOpening } from "./opener";
 import { resolveInvitationOptions, type TenantInvitationsOptions, tenantOptions } from "./options";
 import {
   ACCEPT_PATH,
+  acceptedTenant,
   acceptInvitationEndpoint,
   createInvitationEndpoint,
-  findInviter,
   getInvitationEndpoint,
   guardAccepting,
   listInvitationsEndpoint,
@@ -26,9 +26,9 @@ declare module "@better-auth/core" {
 /** People are invited to tenants by e-mail, and come in by whichever way the tenant allows. */
 export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) => {
   const options = resolveInvitationOptions(invitationOptions);
-  const opener = { [OPENER]: findOpening, [INVITER]: findInviter };
+  const inviting: Inviting = { openingFor: findOpening, acceptedTenant };
   return {
-    ...opener,
+    ...{ [INVITES]: inviting },
     id: "tenant-invitations",
     schema: invitationSchema(options.schema),
     init(ctx: AuthContext) {

@@ -1,8 +1,7 @@
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import type { ResolvedOptions } from "../options";
 import { adminPlugin } from "../scope/endpoint";
-import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
+import { invitationError } from "./errors";
 
 /** The options of better-auth's admin plugin that say what a role can do. */
 type AdminOptions = {
@@ -46,7 +45,7 @@ export function requireGiver(
   if (!canGiveRole(ctx, tenantOptions, namesIn(role), inviter)) throw notAllowed();
 }
 
-const notAllowed = () => APIError.from("FORBIDDEN", TENANT_INVITATION_ERROR_CODES.ROLE_NOT_ALLOWED);
+const notAllowed = () => invitationError("ROLE_NOT_ALLOWED");
 
 const adminOptions = (ctx: AuthContext) => (adminPlugin(ctx)?.options ?? {}) as AdminOptions;
 

@@ -1,6 +1,6 @@
 import { createAuthEndpoint, signUpEmail } from "better-auth/api";
 import * as z from "zod";
-import type { Inviter } from "../border/trusted";
+import type { Inviting } from "../border/inviting";
 import { type BeforeHook, lazy, silentHook, standIn } from "../framework";
 import { limit, offset, tenantId, text } from "../routes/input";
 import type { ResolvedInvitationOptions } from "./options";
@@ -124,8 +124,8 @@ export type AcceptInput = {
 export const ACCEPT_PATH = "/tenant/invitation/accept";
 
 /** Whoever accepts has named no tenant: the page may be at any host. */
-export const findInviter: Inviter = async (ctx) =>
-  ctx.path === ACCEPT_PATH ? (await links()).inviterIn(ctx) : undefined;
+export const acceptedTenant: Inviting["acceptedTenant"] = async (ctx) =>
+  ctx.path === ACCEPT_PATH ? (await links()).tenantOfLink(ctx) : undefined;
 
 /** Not for calls of `auth.api`, which better-auth's own guards leave alone as well. */
 export const guardAccepting: BeforeHook = {

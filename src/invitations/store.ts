@@ -1,13 +1,12 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import { constantTimeEqual } from "better-auth/crypto";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { belowBorder, borderOf, orNobody } from "../border/border";
 import { lazy } from "../framework";
 import { couldBeId } from "../tenants/find";
 import type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
-import { TENANT_INVITATION_ERROR_CODES as CODES } from "./error-codes";
+import { invitationError } from "./errors";
 import { createSecret, hashSecret, type OpenedLink } from "./link";
 import type { StoredInvitation } from "./schema";
 
@@ -22,7 +21,7 @@ const adapterOf = ({ adapter }: AuthContext) => getCurrentAdapter(adapter);
 /** How often an invitation is tried that somebody else accepts, revokes or makes meanwhile. */
 const TRIES = 3;
 
-export const notFound = () => APIError.from("NOT_FOUND", CODES.INVITATION_NOT_FOUND);
+export const notFound = () => invitationError("INVITATION_NOT_FOUND");
 
 const isExpired = ({ expiresAt }: StoredInvitation) => new Date(expiresAt) <= new Date();
 
@@ -96,14 +95,14 @@ export async function findByHash(
   const row = await (await adapterOf(ctx)).findOne<StoredInvitation>({ model, where });
   if (!row || !constantTimeEqual(row.tokenHash, tokenHash)) throw notFound();
   assertPending(row);
-  if (isExpired(row)) throw APIError.from("GONE", CODES.INVITATION_EXPIRED);
+  if (isExpired(row)) throw invitationError("INVITATION_EXPIRED");
   if (!(await mayStillGiveRole(ctx, row))) throw notFound();
   return row;
 }
 
 export function assertPending({ status }: StoredInvitation): void {
   if (status === "revoked") throw notFound();
-  if (status === "accepted") throw APIError.from("CONFLICT", CODES.INVITATION_ALREADY_ACCEPTED);
+  if (status === "accepted") throw invitationError("INVITATION_ALREADY_ACCEPTED");
 }
 
 /** What is said about an invitation whenever it is sent. */

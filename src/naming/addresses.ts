@@ -2,8 +2,8 @@ import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
+import { invitingOf } from "../border/inviting";
 import { cookiesIn, keepOnly } from "../border/sent-cookies";
-import { inviterOf } from "../border/trusted";
 import { CALLBACK_PATH, isManagement } from "../constants";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
@@ -195,8 +195,8 @@ function isForeign({ host }: URL): boolean {
  */
 async function isTargets(ctx: HookEndpointContext, options: ResolvedOptions, { host }: URL) {
   if (!isManagement(ctx.path)) return false;
-  const inviter = await inviterOf(ctx.context)?.(ctx);
-  const target = inviter ?? (await claimedTenantId(ctx, options));
+  const accepted = await invitingOf(ctx.context)?.acceptedTenant(ctx);
+  const target = accepted ?? (await claimedTenantId(ctx, options));
   return target !== undefined && notes().hosts.get(host) === target;
 }
 

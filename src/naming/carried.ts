@@ -1,6 +1,7 @@
 import type { HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
+import { parseJSON } from "../framework";
 
 /* The addresses that a request carries, and where a browser goes that follows one of them. */
 
@@ -26,21 +27,14 @@ export async function popupOpener(ctx: HookEndpointContext) {
   if (!ctx.headers?.get("cookie")?.includes(name)) return undefined;
   const given = { headers: ctx.headers, context: ctx.context };
   const marker = await readPopup(given);
-  return { name, isRead: Boolean(marker), url: marker ? parse(originIn(marker)) : undefined };
+  const { popupOrigin } = Object(parseJSON(marker));
+  return { name, isRead: Boolean(marker), url: parse(popupOrigin) };
 }
 
 /** As better-auth's plugin reads it: whatever is read in another way could say something else. */
 const readPopup = createAuthMiddleware((ctx) =>
   ctx.getSignedCookie(ctx.context.createAuthCookie("oauth_popup").name, ctx.context.secret),
 );
-
-function originIn(marker: string): unknown {
-  try {
-    return JSON.parse(marker).popupOrigin;
-  } catch {
-    return undefined;
-  }
-}
 
 const ERRORS: Record<string, Address["error"]> = {
   callbackURL: BASE_ERROR_CODES.INVALID_CALLBACK_URL,

@@ -1,5 +1,4 @@
 import type { HookEndpointContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import { borderOf } from "../border/border";
 import {
   CALLBACK_PATH,
@@ -11,7 +10,7 @@ import {
   resetsPassword,
   STANDS_FOR,
 } from "../constants";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { type BeforeHook, lazy, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
 import {
@@ -155,5 +154,5 @@ async function stayInScope(
 
 function assertSame({ tenantId }: Settled, claimed: string | undefined): void {
   if (claimed === undefined || claimed === tenantId) return;
-  throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_SCOPE_CONFLICT);
+  throw tenantError("TENANT_SCOPE_CONFLICT");
 }

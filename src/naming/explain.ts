@@ -1,8 +1,7 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BetterAuthError } from "better-auth";
-import { APIError } from "better-auth/api";
 import { PLUGIN_ID } from "../constants";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { resolveOptions } from "../options";
 import { cameTo } from "../scope/endpoint";
 import { findTenantById, findTenantBySlug, hasNumericIds } from "../tenants/find";
@@ -40,7 +39,7 @@ export async function noSuchId(ctx: HookEndpointContext, id: string) {
       `${pathOf(ctx)}: no tenant has the id ${quoted(id)}, but one has it as its slug (its id is ${tenant.id}). To name tenants by slug, set resolveTenantId: bySlug() in tenantAuth() and tenantSlug in tenantAuthClient().`,
     );
   }
-  return APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  return tenantError("TENANT_NOT_FOUND");
 }
 
 /** 404 for a slug, or for the id that was taken for one. */
@@ -55,7 +54,7 @@ export async function noSuchSlug(ctx: HookEndpointContext, slug: string) {
       `${pathOf(ctx)}: no tenant has the slug ${quoted(id)}, but one has it as its id (its slug is ${tenant.slug}). Set tenantId in tenantAuthClient(), not tenantSlug.`,
     );
   }
-  return APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  return tenantError("TENANT_NOT_FOUND");
 }
 
 /** 400 where nothing names a tenant. Perhaps the client sends one that the server does not read. */
@@ -73,7 +72,7 @@ export async function notNamed(ctx: HookEndpointContext) {
       `${pathOf(ctx)}: no tenant is named. The header ${quoted(found.header)} has the slug of a tenant in it, which the server does not read: set resolveTenantId: bySlug(${given}) in tenantAuth().`,
     );
   }
-  return APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.TENANT_ID_REQUIRED);
+  return tenantError("TENANT_ID_REQUIRED");
 }
 
 /** Callers choose their headers, and each is looked up: a few are enough for a mistake. */

@@ -3,7 +3,7 @@ import { APIError, addOAuthServerContext, getOAuthState, isAPIError } from "bett
 import { constantTimeEqual, getCryptoKey } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { CALLBACK_PATH } from "../constants";
-import { errorRedirect, rootCause, withChanges } from "../framework";
+import { errorRedirect, parseJSON, rootCause, withChanges } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type StandIn } from "../scope/endpoint";
 import { enter, getTenantId, notes, type ReturnedState, settled } from "../scope/scope";
@@ -207,16 +207,8 @@ export async function isTenantsState(): Promise<boolean> {
 
 /** What a page adds to a state, as JSON, with a word that a tenant has started it. */
 export function asTenantsState(additionalData: string | undefined): string {
-  return JSON.stringify({ ...parsed(additionalData), [SERVER_CONTEXT_KEY]: true });
-}
-
-/** What cannot be read adds nothing, as in better-auth. */
-function parsed(text = "{}"): object {
-  try {
-    return Object(JSON.parse(text));
-  } catch {
-    return {};
-  }
+  // What cannot be read adds nothing, as in better-auth.
+  return JSON.stringify({ ...Object(parseJSON(additionalData)), [SERVER_CONTEXT_KEY]: true });
 }
 
 const startedFor = async () => (await getOAuthState())?.serverContext?.[SERVER_CONTEXT_KEY];

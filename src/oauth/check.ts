@@ -1,7 +1,7 @@
 import type { AuthContext } from "better-auth";
-import { APIError, isAPIError } from "better-auth/api";
+import { isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { type ErrorCode, tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
 import { type OAuthConfigInput, type StoredOAuthConfig, tryDecrypt } from "./config-store";
 import { globalProviders } from "./configured";
@@ -93,13 +93,11 @@ async function findOut(
 const hasCredentials = (input: Partial<ClientInput>): input is ClientInput =>
   input.clientId !== undefined && input.clientSecret !== undefined;
 
-const { OAUTH_CONFIG_NOT_FOUND } = TENANT_AUTH_ERROR_CODES;
-
 /** Before there is a config, a manager wants to know what to register at the provider. */
 const WITHOUT_CREDENTIALS: OAuthConfigFinding = {
   subject: "token",
   ok: false,
-  code: OAUTH_CONFIG_NOT_FOUND.code,
+  code: "OAUTH_CONFIG_NOT_FOUND" satisfies ErrorCode,
   message: "There is no client id and secret yet",
 };
 
@@ -218,7 +216,7 @@ function readOptions(
   { trustedProviderHosts }: ResolvedOptions,
 ): OwnOptions {
   if (!isBuiltIn(id)) {
-    throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.UNSUPPORTED_PROVIDER);
+    throw tenantError("UNSUPPORTED_PROVIDER");
   }
   assertRedirectURI(redirectURI);
   return parseOwnOptions(id, options, trustedProviderHosts);

@@ -1,8 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import { makeSignature, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { rootCause } from "../framework";
 import { despiteDeadlocks } from "../tenants/sweep";
 import { nameOf, type OAuthConfigKey, warnOfDefaultSecret } from "./log-lines";
@@ -45,10 +44,7 @@ export async function decrypt(
     ctx.logger.error(
       `${nameOf(stored)} cannot be decrypted. Add the auth secret that it was stored with to the option secrets, or register the config again.`,
     );
-    throw APIError.from(
-      "INTERNAL_SERVER_ERROR",
-      TENANT_AUTH_ERROR_CODES.OAUTH_CREDENTIAL_DECRYPT_FAILED,
-    );
+    throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
   }
 }
 
@@ -194,7 +190,7 @@ export async function withoutDriverErrors<T>(
   } catch (error) {
     const { name, code } = rootCause(error);
     ctx.logger.error(`${nameOf(key)} could not be saved: ${code ?? name}`);
-    throw APIError.from("INTERNAL_SERVER_ERROR", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_SAVED);
+    throw tenantError("OAUTH_CONFIG_NOT_SAVED");
   }
 }
 

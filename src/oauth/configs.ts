@@ -1,6 +1,5 @@
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
 import { emit, type TenantActor, type TenantChange } from "../tenants/events";
 import { tenantExists } from "../tenants/find";
@@ -55,7 +54,7 @@ export function manage(
       // Deleted in the meantime: not every database keeps a config from outliving its tenant.
       if (!(await tenantExists(ctx, tenantId))) {
         await removeOAuthConfig(ctx, tenantId, providerId);
-        throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+        throw tenantError("TENANT_NOT_FOUND");
       }
       if ("error" in saved) throw saved.error;
       await tell({ type: "oauth-config:registered", providerId });
@@ -80,8 +79,7 @@ export function manage(
         await tell({ type: "oauth-config:changed", providerId, changed });
         return toOutput(ctx, saved);
       }
-      const { OAUTH_CONFIG_NOT_SAVED } = TENANT_AUTH_ERROR_CODES;
-      throw APIError.from("INTERNAL_SERVER_ERROR", OAUTH_CONFIG_NOT_SAVED);
+      throw tenantError("OAUTH_CONFIG_NOT_SAVED");
     },
 
     /** What is given, or else what is stored. Without either, it tells what to register. */
@@ -123,4 +121,4 @@ async function toOutput(ctx: AuthContext, row: StoredOAuthConfig): Promise<Tenan
   };
 }
 
-const notFound = () => APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_FOUND);
+const notFound = () => tenantError("OAUTH_CONFIG_NOT_FOUND");

@@ -1,7 +1,6 @@
-import { APIError } from "better-auth/api";
 import type { ProviderOptions } from "better-auth/oauth2";
 import * as z from "zod";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { additionalClientIds, entryOf, type ProviderEntry, shared } from "./provider-table";
 import { isTrustedAddress, isTrustedHost } from "./trusted-addresses";
 
@@ -39,10 +38,9 @@ function assertTrusted(
   for (const [key, own] of Object.entries(named)) {
     const value = options[key];
     if (value === undefined || isTrusted(String(value), own)) continue;
-    const { code, message } = TENANT_AUTH_ERROR_CODES.UNTRUSTED_PROVIDER_HOST;
     const [origin = ""] = /^https:\/\/[^/]+/i.exec(String(value)) ?? [];
-    const reason = isTrusted(origin, own) ? "Leave out the path" : message;
-    throw APIError.from("BAD_REQUEST", { code, message: `options.${key}: ${reason}` });
+    const reason = isTrusted(origin, own) ? "Leave out the path" : "Untrusted provider host";
+    throw tenantError("UNTRUSTED_PROVIDER_HOST", `options.${key}: ${reason}`);
   }
 }
 
@@ -54,10 +52,7 @@ function describe(issue: z.core.$ZodIssue): string {
   return `${named}: ${unknown ? "this provider takes no such option" : issue.message}`;
 }
 
-export function invalid(message: string) {
-  const { code } = TENANT_AUTH_ERROR_CODES.INVALID_PROVIDER_OPTIONS;
-  return APIError.from("BAD_REQUEST", { code, message });
-}
+export const invalid = (message: string) => tenantError("INVALID_PROVIDER_OPTIONS", message);
 
 /** What better-auth's provider is built from: the tenant's client, on the application's terms. */
 export function mergeOptions(

@@ -1,9 +1,9 @@
 import type { AuthContext } from "better-auth";
-import { APIError, getOAuthState, isAPIError } from "better-auth/api";
+import { type APIError, getOAuthState, isAPIError } from "better-auth/api";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { boundedMap, errorRedirect, withChanges } from "../framework";
 import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
@@ -51,7 +51,7 @@ export function build(id: string, options: ProviderOptions, tenantId?: string): 
   const create: unknown = isBuiltIn(id) ? Reflect.get(socialProviders, id) : undefined;
   const provider = (create as Create | undefined)?.(options);
   // A config of a provider that this version of better-auth does not have any more.
-  if (!provider) throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.PROVIDER_NOT_FOUND);
+  if (!provider) throw tenantError("PROVIDER_NOT_FOUND");
   // better-auth reads from here whether people may sign up; Zoom's provider does not say.
   provider.options ??= options;
   // Both as better-auth does it for the global ones, or for providers with a callback of their own.
@@ -161,7 +161,7 @@ export async function fromClient(
 ): Promise<OAuthProvider> {
   // Nobody knows whose the ids are that it gives out, nor where people's tokens are from.
   if (await isOfPlugin(ctx, id)) {
-    throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.UNSUPPORTED_PROVIDER);
+    throw tenantError("UNSUPPORTED_PROVIDER");
   }
   const client = { clientId, clientSecret, redirectURI: redirectURI ?? undefined };
   const configured = await configuredOptions(ctx, id, global);
@@ -226,7 +226,7 @@ export async function provide(
   const tenant = await recentlySeen(context, tenantId);
   // A callback gets here, and flows that the server's own code starts.
   if (tenant && tenant.status !== "active") {
-    throw APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_SUSPENDED);
+    throw tenantError("TENANT_SUSPENDED");
   }
   const rows = await configsOf(context, tenantId);
   const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);

@@ -1,13 +1,11 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import { parseEnvelope } from "better-auth/crypto";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { borderOf, type Rotated } from "../border/border";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { pagesOf } from "../pages";
 import {
-  type Confidential,
   type Encrypted,
   MODEL,
   type StoredOAuthConfig,
@@ -15,15 +13,19 @@ import {
   tryDecrypt,
   withoutDriverErrors,
 } from "./config-store";
+import type { OAuthConfigKey } from "./log-lines";
 
 const BATCH = 100;
+const TRIES = 10;
 
-/** All rows of a table, one by one. */
-export async function* rowsOf<Stored extends { id?: string }>(
-  adapter: Pick<DBTransactionAdapter, "findMany">,
-  model: string,
-): AsyncGenerator<Stored> {
-  for await (const rows of pagesOf<Stored>(adapter, model, BATCH)) yield* rows;
+type StoredSecrets = OAuthConfigKey & { id: string };
+
+/** Where secrets are stored, and how a row of them is encrypted anew. */
+interface Secrets<Row extends StoredSecrets> {
+  adapter: DBTransactionAdapter;
+  model: string;
+  columns: (keyof Row & string)[];
+  anew(row: Row): Promise<Partial<Row> | Exclude<keyof Rotated, "rotated">>;
 }
 
 /**
@@ -32,28 +34,51 @@ export async function* rowsOf<Stored extends { id?: string }>(
  * side by side.
  */
 export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
-  const others = await borderOf(ctx)?.identityProviders?.rotateSecrets();
-  const touched = others ?? { rotated: 0, upToDate: 0, unreadable: 0 };
-  for await (const row of rowsOf<StoredOAuthConfig>(ctx.adapter, MODEL)) {
-    touched[await rotate(ctx, row)]++;
+  const touched = await borderOf(ctx)?.identityProviders?.rotateSecrets();
+  const secrets: Secrets<StoredOAuthConfig> = {
+    adapter: await getCurrentAdapter(ctx.adapter),
+    model: MODEL,
+    columns: ["clientId", "clientSecret", "options"],
+    async anew(row) {
+      const clear = await tryDecrypt(ctx, row);
+      if (!clear) return "unreadable";
+      return isUpToDate(ctx, row) ? "upToDate" : toRow(ctx, clear);
+    },
+  };
+  return rotateAll(ctx, secrets, touched);
+}
+
+export async function rotateAll<Row extends StoredSecrets>(
+  ctx: AuthContext,
+  secrets: Secrets<Row>,
+  touched: Rotated = { rotated: 0, upToDate: 0, unreadable: 0 },
+): Promise<Rotated> {
+  for await (const rows of pagesOf<Row>(secrets.adapter, secrets.model, BATCH)) {
+    for (const row of rows) touched[await rotate(ctx, row, secrets)]++;
   }
   return touched;
 }
 
-async function rotate(ctx: AuthContext, row: StoredOAuthConfig) {
-  const adapter = await getCurrentAdapter(ctx.adapter);
-  let current: StoredOAuthConfig | null = row;
-  for (let tries = 0; current && tries < 10; tries++) {
-    const clear = await tryDecrypt(ctx, current);
-    if (!clear) return "unreadable";
-    if (isUpToDate(ctx, current)) return "upToDate";
-    if (await replaceCipher(ctx, current, clear)) return "rotated";
+async function rotate<Row extends StoredSecrets>(
+  ctx: AuthContext,
+  found: Row,
+  { adapter, model, columns, anew }: Secrets<Row>,
+): Promise<keyof Rotated> {
+  const where = [{ field: "id", value: found.id }];
+  let row: Row | null = found;
+  for (let tries = 0; row && tries < TRIES; tries++) {
+    const update = await anew(row);
+    if (typeof update === "string") return update;
+    const asItWas = columns.map((field) => ({ field, value: (row?.[field] ?? null) as string }));
+    const count = await withoutDriverErrors(ctx, found, () =>
+      adapter.updateMany({ model, where: [...where, ...asItWas], update }),
+    );
+    if (count > 0) return "rotated";
     // Changed in between: that may have been a part of it only.
-    const where = [{ field: "id", value: row.id }];
-    current = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
+    row = await adapter.findOne<Row>({ model, where });
   }
-  if (!current) return "upToDate";
-  throw APIError.from("INTERNAL_SERVER_ERROR", TENANT_AUTH_ERROR_CODES.OAUTH_CONFIG_NOT_SAVED);
+  if (!row) return "upToDate";
+  throw tenantError("OAUTH_CONFIG_NOT_SAVED");
 }
 
 /** Whether all of it was encrypted with the newest of the framework's secrets. */
@@ -62,18 +87,4 @@ function isUpToDate({ secretConfig }: AuthContext, stored: Encrypted): boolean {
   return [stored.clientId, stored.clientSecret, stored.options].every(
     (cipher) => !cipher || parseEnvelope(cipher)?.version === newest,
   );
-}
-
-async function replaceCipher(ctx: AuthContext, row: StoredOAuthConfig, clear: Confidential) {
-  const update = await toRow(ctx, clear);
-  const where = [
-    { field: "id", value: row.id },
-    { field: "clientId", value: row.clientId },
-    { field: "clientSecret", value: row.clientSecret },
-    { field: "options", value: row.options ?? null },
-  ];
-  const count = await withoutDriverErrors(ctx, row, () =>
-    ctx.adapter.updateMany({ model: MODEL, where, update }),
-  );
-  return count > 0;
 }

@@ -1,7 +1,7 @@
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
-import { withChanges } from "../framework";
+import { parseJSON, withChanges } from "../framework";
 import { fromText } from "../naming/oauth-state";
 import type { Endpoint } from "../scope/endpoint";
 import { configuredOptions, genericConfigs, globalProviders, isConfigured } from "./configured";
@@ -133,12 +133,8 @@ function readsIdTokenAlone(context: AuthContext, { id, options }: OAuthProvider)
 const audienceOf = (token: unknown) => known([claimsOf(token).aud]);
 
 function claimsOf(token: unknown): { aud?: unknown; sub?: unknown } {
-  try {
-    const [, payload = ""] = String(token).split(".");
-    return Object(JSON.parse(fromText(payload) ?? ""));
-  } catch {
-    return {};
-  }
+  const [, payload = ""] = String(token).split(".");
+  return Object(parseJSON(fromText(payload)));
 }
 
 /**

@@ -1,6 +1,6 @@
 import { createAuthMiddleware, isAPIError } from "better-auth/api";
-import { isTrusted } from "../border/trusted";
 import { type AfterHook, lazy } from "../framework";
+import { isServersOwn } from "../scope/endpoint";
 import { getTenantId } from "../scope/scope";
 import type { Tokens } from "./shared-clients";
 
@@ -21,7 +21,7 @@ export const keepSharedTokens: AfterHook = {
   matcher: ({ path, context: { returned } }) =>
     HANDS_OUT.includes(path ?? "") &&
     getTenantId() !== null &&
-    !isTrusted() &&
+    !isServersOwn() &&
     typeof returned === "object" &&
     !isAPIError(returned),
 

@@ -1,8 +1,8 @@
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import { getAccountCookie } from "better-auth/cookies";
 import { symmetricDecrypt } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
+import { tenantError } from "../errors";
 import { withChanges } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
@@ -64,7 +64,7 @@ async function decrypted({ options, secretConfig }: AuthContext, token: string):
 }
 
 const movedAway = () =>
-  new APIError("NOT_FOUND", {
-    code: "PROVIDER_NOT_FOUND",
-    message: "This account is from another host than the provider has now. Link it again.",
-  });
+  tenantError(
+    "PROVIDER_NOT_FOUND",
+    "This account is from another host than the provider has now. Link it again.",
+  );

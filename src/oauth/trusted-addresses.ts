@@ -1,5 +1,4 @@
-import { APIError } from "better-auth/api";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 
 const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])(:|$)/;
 
@@ -41,7 +40,7 @@ function isSpelledOut(address: string, host: string): boolean {
 /** An absolute https URL (http on loopback only) without a fragment, credentials or tricks. */
 export function assertRedirectURI(uri: string | null | undefined): void {
   if (uri !== undefined && uri !== null && !isRedirectURI(uri)) {
-    throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.INVALID_REDIRECT_URI);
+    throw tenantError("INVALID_REDIRECT_URI");
   }
 }
 
@@ -53,10 +52,9 @@ export function assertNamesTenant(uri: string | null | undefined, tenantId: stri
   if (!uri) return;
   const [named, ...more] = tenantsIn(uri);
   if (named === tenantId && more.length === 0) return;
-  const { code } = TENANT_AUTH_ERROR_CODES.INVALID_REDIRECT_URI;
   const parameter = `tenant=${encodeURIComponent(tenantId)}`;
   const message = `This provider is not at its public host: add ${parameter} to the query of the redirect URI`;
-  throw APIError.from("BAD_REQUEST", { code, message });
+  throw tenantError("INVALID_REDIRECT_URI", message);
 }
 
 function isRedirectURI(uri: string): boolean {

@@ -1,6 +1,6 @@
 import type { HookEndpointContext } from "better-auth";
-import { APIError, createAuthMiddleware } from "better-auth/api";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { createAuthMiddleware } from "better-auth/api";
+import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
 import { tenantOfAnswer } from "../naming/request";
 import type { ResolvedOptions } from "../options";
@@ -45,8 +45,8 @@ async function assertCallLeadsTo(
   const call = { ...ctx, path, headers, request };
   const answer = await tenantOfAnswer(ctx, await runAsResolver(() => resolveTenantId(call)));
   if (answer === undefined || answer === tenantId) return;
-  throw new APIError("CONFLICT", {
-    ...TENANT_AUTH_ERROR_CODES.TENANT_SCOPE_CONFLICT,
-    message: `The sign-in would start at ${new URL(baseURL).host}, which is no host of this tenant. Set baseURL: { allowedHosts: [...] } with the hosts of your tenants.`,
-  });
+  throw tenantError(
+    "TENANT_SCOPE_CONFLICT",
+    `The sign-in would start at ${new URL(baseURL).host}, which is no host of this tenant. Set baseURL: { allowedHosts: [...] } with the hosts of your tenants.`,
+  );
 }

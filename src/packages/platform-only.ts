@@ -1,8 +1,8 @@
 import type { BetterAuthPlugin } from "better-auth";
-import { APIError, createAuthMiddleware } from "better-auth/api";
+import { createAuthMiddleware } from "better-auth/api";
 import type { Border } from "../border/border";
 import { PLATFORM_ONLY } from "../decided";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
 import { isOutermost } from "../scope/endpoint";
 import { currentScope, enter, settled } from "../scope/scope";
@@ -21,10 +21,10 @@ export const platformOnlyPlugins = ({ ctx: { options } }: Border): BetterAuthPlu
   (options.plugins ?? []).filter(({ id }) => PLATFORM_ONLY.includes(id));
 
 const platformOnly = (id: string) =>
-  new APIError("FORBIDDEN", {
-    ...TENANT_AUTH_ERROR_CODES.PLATFORM_ONLY,
-    message: `${id} works on the platform only. Leave the tenant out of this request.`,
-  });
+  tenantError(
+    "PLATFORM_ONLY",
+    `${id} works on the platform only. Leave the tenant out of this request.`,
+  );
 
 /**
  * The endpoints run on the platform, where a session of a tenant is no session (R5). So does a

@@ -1,7 +1,7 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
-import { APIError, createAuthMiddleware } from "better-auth/api";
+import { createAuthMiddleware } from "better-auth/api";
 import type { Border, Row } from "../border/border";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
 import { statusOf } from "../naming/request";
 import { isOutermost } from "../scope/endpoint";
@@ -59,7 +59,7 @@ export function enterByEvent(border: Border): BeforeHook {
   };
 }
 
-const conflict = () => APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_SCOPE_CONFLICT);
+const conflict = () => tenantError("TENANT_SCOPE_CONFLICT");
 
 /** The object of an event that Stripe has signed; the endpoint itself refuses all others. */
 async function readEvent(ctx: HookEndpointContext): Promise<Row | undefined> {
@@ -143,7 +143,7 @@ async function refuseCustomerOfElsewhere(border: Border, customer: string): Prom
   for (const model of WITH_CUSTOMER) {
     const rows = await rowsWith(border, model, "stripeCustomerId", customer);
     if (rows.every((row) => (row.tenantId ?? null) === tenantId)) continue;
-    throw APIError.from("UNPROCESSABLE_ENTITY", TENANT_AUTH_ERROR_CODES.VALUE_TAKEN);
+    throw tenantError("VALUE_TAKEN");
   }
 }
 

@@ -57,6 +57,13 @@ export const metadata = jsonObject
 /** Looked at closely by those who load `routes/policy-input.ts`. */
 export const policy = jsonObject as unknown as z.ZodType<TenantPolicy, TenantPolicy>;
 
+export const createBody = z.object({
+  name: tenantName,
+  slug: tenantSlug,
+  metadata: metadata.nullish(),
+  policy: policy.nullish(),
+});
+
 /** What may be changed of a tenant. */
 export const updateBody = z.object({
   tenantId: tenantId.optional(),
@@ -68,6 +75,16 @@ export const updateBody = z.object({
   }),
   policy: policy.nullish().meta({ description: "Replaces the policy; null clears it" }),
   endSessions: z.boolean().optional().meta({ description: "Ends all sessions of the tenant" }),
+});
+
+const NINETY_DAYS = 90 * 24 * 60 * 60;
+
+export const deleteBody = z.object({
+  tenantId,
+  dryRun: z.boolean().optional().meta({ description: "Only counts what would be deleted" }),
+  after: z.int().nonnegative().max(NINETY_DAYS).optional().meta({
+    description: "Seconds until it may be deleted; suspended until then, and can be taken back",
+  }),
 });
 
 function isObject(value: unknown): boolean {

@@ -1,9 +1,9 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
-import { APIError, getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
+import { getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
 import { borderOf } from "../border/border";
 import { carriesAnother } from "../border/reach";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import {
   claimedBySlug,
   claimedNames,
@@ -47,7 +47,7 @@ async function managerOf(
     if (allowed !== true) throw notAllowed();
     return actorOf(session);
   }
-  if (!session) throw APIError.from("UNAUTHORIZED", TENANT_AUTH_ERROR_CODES.UNAUTHORIZED);
+  if (!session) throw tenantError("UNAUTHORIZED");
   const caller = { ...session, user: await asStored(ctx, session) };
   if (caller.session.tenantId || !isOperator(caller.user, options)) {
     // Whatever the request names, be it by its host, a header or the query, has to be theirs.
@@ -173,7 +173,7 @@ const rolesOf = ({ role }: TenantSession["user"]) =>
   (role ?? "").split(",").map((name) => name.trim());
 
 export function notAllowed() {
-  return APIError.from("FORBIDDEN", TENANT_AUTH_ERROR_CODES.TENANT_MANAGEMENT_NOT_ALLOWED);
+  return tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
 }
 
 /** The target of a management call, which may be managed from a host of no tenant. */
@@ -204,5 +204,5 @@ export async function assertTarget(
   const { body, query } = claimedNames(ctx, options, true);
   const targets = [target, nameTenant({ body }), nameTenant({ query })];
   if (targets.every((named) => named === undefined || named === resolved)) return;
-  throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_SCOPE_CONFLICT);
+  throw tenantError("TENANT_SCOPE_CONFLICT");
 }

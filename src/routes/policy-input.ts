@@ -5,7 +5,7 @@ import * as z from "zod";
 import { borderOf } from "../border/border";
 import { DOMAIN, isAddressOf } from "../border/late-policy";
 import { allows } from "../border/ways";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import { listOAuthConfigs } from "../oauth/config-store";
 import { globalProviders } from "../oauth/configured";
 import { offeredProviders } from "../oauth/provider";
@@ -85,20 +85,6 @@ function warnUnlessVerifiable({ options, logger }: AuthContext): void {
   );
 }
 
-/** The policy to store; undefined where there is none to change. */
-export async function readPolicy(
-  ctx: AuthContext,
-  actor: TenantActor,
-  tenantId: string,
-  input: unknown,
-  options: ResolvedOptions,
-): Promise<TenantPolicy | null | undefined> {
-  if (input === undefined) return undefined;
-  const policy = await parsePolicy(ctx, tenantId, input);
-  await assertWayBack(ctx, actor, tenantId, policy, options);
-  return policy;
-}
-
 const invalid = (path: string, message: string) =>
   new APIError("BAD_REQUEST", { code: "VALIDATION_ERROR", message: `[body.${path}] ${message}` });
 
@@ -144,14 +130,14 @@ const byOneTap = ({ options: { plugins } }: AuthContext) =>
  * A tenant's own administrator must be able to sign in again under the policy that they set: with
  * an account, a passkey or an address that fits it.
  */
-async function assertWayBack(
+export async function assertWayBack(
   ctx: AuthContext,
   actor: TenantActor,
   tenantId: string,
-  policy: TenantPolicy | null,
+  policy: TenantPolicy,
   options: ResolvedOptions,
 ): Promise<void> {
-  if (!policy || actor === "server" || !actor.userId || actor.tenantId !== tenantId) return;
+  if (actor === "server" || !actor.userId || actor.tenantId !== tenantId) return;
   const { userId } = actor;
   const hasOne = await runInScope(settled(tenantId), async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
@@ -161,7 +147,7 @@ async function assertWayBack(
     const isVerified = user.emailVerified || !isAddressOf(policy.emailDomains ?? [], user.email);
     return isVerified && (!policy.methods || (await hasWay(ctx, tenantId, user, policy, options)));
   });
-  if (!hasOne) throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.POLICY_LOCKS_OUT);
+  if (!hasOne) throw tenantError("POLICY_LOCKS_OUT");
 }
 
 interface Person {

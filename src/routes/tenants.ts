@@ -1,51 +1,16 @@
 import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
 import { lazy } from "../framework";
-import { requireTenant } from "../naming/request";
 import type { ResolvedOptions } from "../options";
-import {
-  listQuery,
-  metadata,
-  policy as policyInput,
-  TENANT_SORTS,
-  tenantId,
-  tenantName,
-  tenantSlug,
-  updateBody,
-} from "./input";
-import type { assertTarget as AssertTarget, requireManager as RequireManager } from "./management";
+import { createBody, deleteBody, listQuery, TENANT_SORTS, updateBody } from "./input";
 
-/** Loaded by the first manager who comes: servers that only sign people in start without it. */
-const store = lazy(() => import("../tenants/store"));
-const management = lazy(() => import("./management"));
-
-const policies = lazy(() => import("./policy-input"));
-
-const requireManager = async (...call: Parameters<typeof RequireManager>) =>
-  (await management()).requireManager(...call);
-const assertTarget = async (...call: Parameters<typeof AssertTarget>) =>
-  (await management()).assertTarget(...call);
-
-const createBody = z.object({
-  name: tenantName,
-  slug: tenantSlug,
-  metadata: metadata.nullish(),
-  policy: policyInput.nullish(),
-});
+const manage = lazy(() => import("./manage-tenants"));
 
 export const createTenantEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
     "/tenant/create",
     { method: "POST", body: createBody, metadata: { openapi: { description: "Create a tenant" } } },
-    async (ctx) => {
-      const actor = await requireManager(ctx, options, "tenant:create");
-      const { createTenant } = await store();
-      const { metadata = null, policy: given = null, ...tenant } = ctx.body;
-      const policy = given && (await (await policies()).parsePolicy(ctx.context, undefined, given));
-      return ctx.json(
-        await createTenant(ctx.context, options, actor, { ...tenant, metadata, policy }),
-      );
-    },
+    async (ctx) => ctx.json(await (await manage()).addTenant(ctx, options, ctx.body)),
   );
 
 const getQuery = z.object({
@@ -61,10 +26,7 @@ export const getTenantEndpoint = (options: ResolvedOptions) =>
       query: getQuery,
       metadata: { openapi: { description: "Get a tenant by its id or by its slug" } },
     },
-    async (ctx) => {
-      const { readTenant } = await import("./read-tenants");
-      return ctx.json(await readTenant(ctx, options, ctx.query));
-    },
+    async (ctx) => ctx.json(await (await manage()).readTenant(ctx, options, ctx.query)),
   );
 
 export const listTenantsEndpoint = (options: ResolvedOptions) =>
@@ -86,31 +48,15 @@ export const listTenantsEndpoint = (options: ResolvedOptions) =>
         },
       },
     },
-    async (ctx) => {
-      const { readTenants } = await import("./read-tenants");
-      return ctx.json(await readTenants(ctx, options, ctx.query));
-    },
+    async (ctx) => ctx.json(await (await manage()).readTenants(ctx, options, ctx.query)),
   );
 
 export const updateTenantEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
     "/tenant/update",
     { method: "POST", body: updateBody, metadata: { openapi: { description: "Update a tenant" } } },
-    async (ctx) => {
-      const { updateTenant } = await import("./update-tenant");
-      return ctx.json(await updateTenant(ctx, options, ctx.body));
-    },
+    async (ctx) => ctx.json(await (await manage()).updateTenant(ctx, options, ctx.body)),
   );
-
-const NINETY_DAYS = 90 * 24 * 60 * 60;
-
-const deleteBody = z.object({
-  tenantId,
-  dryRun: z.boolean().optional().meta({ description: "Only counts what would be deleted" }),
-  after: z.int().nonnegative().max(NINETY_DAYS).optional().meta({
-    description: "Seconds until it may be deleted; suspended until then, and can be taken back",
-  }),
-});
 
 export const deleteTenantEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
@@ -122,14 +68,7 @@ export const deleteTenantEndpoint = (options: ResolvedOptions) =>
         openapi: { description: "Delete a tenant with its users, sessions and OAuth configs" },
       },
     },
-    async (ctx) => {
-      const { tenantId } = ctx.body;
-      const actor = await requireManager(ctx, options, "tenant:delete", tenantId);
-      await assertTarget(ctx, options, tenantId || undefined);
-      const tenant = await requireTenant(ctx, tenantId || undefined);
-      const { removeTenant } = await import("../tenants/status");
-      return ctx.json(await removeTenant(ctx.context, options, actor, tenant, ctx.body));
-    },
+    async (ctx) => ctx.json(await (await manage()).deleteTenant(ctx, options, ctx.body)),
   );
 
 /** For the server's own code alone: it has no path. */

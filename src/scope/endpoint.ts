@@ -70,6 +70,12 @@ export function noteEndpoint(
   noted[OUTERMOST] = true;
 }
 
+/**
+ * Code of the server's own: a job in `runInTenant`, or a call of `auth.api` with neither request nor
+ * headers. What a request calls through `auth.api` is that request's.
+ */
+export const isServersOwn = (): boolean => !notes().isVisited;
+
 export const isOutermost = ({ context }: { context: object }) => OUTERMOST in context;
 
 export const currentEndpoint = (): Endpoint | undefined => tryGetCurrentAuthEndpointContext();

@@ -4,6 +4,7 @@ import {
   runWithRequestState,
 } from "@better-auth/core/context";
 import { lazy } from "../framework";
+import { noAsyncLocalStorage, notATenantId, twoVersions } from "../misuse";
 import type { TenantPolicy } from "../policy";
 import { running } from "./instance";
 
@@ -150,8 +151,6 @@ interface Known {
   notes?: Notes;
 }
 
-const misuse = lazy(() => import("../misuse"));
-
 const VERSION = 2;
 const SHARED = Symbol.for("better-auth-tenant");
 const holder = globalThis as { [SHARED]?: Shared };
@@ -160,9 +159,9 @@ const shared: Shared = holder[SHARED];
 
 /** better-auth's request state is read through several awaits; the storage behind it is not. */
 export async function prepareScopes(): Promise<void> {
-  if (shared.version !== VERSION) throw (await misuse()).twoVersions();
+  if (shared.version !== VERSION) throw twoVersions();
   const storage = await getRequestStateAsyncLocalStorage();
-  if (!keepsRequestsApart(storage)) throw (await misuse()).noAsyncLocalStorage();
+  if (!keepsRequestsApart(storage)) throw noAsyncLocalStorage();
   shared.storage = storage;
   shared.adapters = await getCurrentDBAdapterAsyncLocalStorage();
 }
@@ -284,7 +283,7 @@ export function runAsResolver<T>(resolve: () => T): T {
  */
 export async function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Promise<T> {
   if (typeof tenantId !== "string" || tenantId === "") {
-    throw (await misuse()).notATenantId(tenantId);
+    throw notATenantId(tenantId);
   }
   return runInScope(settled(tenantId), fn, shared.everyone);
 }

@@ -2,24 +2,22 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { type AdapterMethod, type Border, type PolicyOf, vouchForUser } from "../border/border";
+import { invitingOf } from "../border/inviting";
 import {
+  administrators,
   type Call,
   changeOf,
   keepAdmins,
-  keepAdminsAccounts,
   mayTakeAdmin,
 } from "../border/keep-admin";
 import { requiresVerification } from "../border/late-policy";
-import { isTrusted, openerOf } from "../border/trusted";
 import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint, runAsOwn, settledScope } from "../scope/endpoint";
+import { currentEndpoint, isServersOwn, runAsOwn, settledScope } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 import { settle } from "../scope/settle";
 import { recentlySeen, rememberedPolicy } from "./find";
 import type { Reservation } from "./reservations";
-
-export { latePolicyContext, latePolicyOptions } from "../border/late-policy";
 
 /** Loaded by the first tenant that has a policy. */
 const admission = lazy(() => import("../border/admission"));
@@ -73,7 +71,7 @@ export function policyOf(
       if (!scope.tenantId || (model !== "user" && model !== "session")) return undefined;
       const policy = (await recentlySeen(ctx, scope.tenantId, adapter))?.policy;
       // Where everybody may come, an invitation still says in which role.
-      if (!policy && (model !== "user" || !openerOf(currentEndpoint()?.context ?? ctx)))
+      if (!policy && (model !== "user" || !invitingOf(currentEndpoint()?.context ?? ctx)))
         return undefined;
       return (await admission()).admitRow(policy ?? {}, model, scope, row, adapter);
     },
@@ -193,8 +191,8 @@ function guardSteps(
   // better-auth deletes sessions and accounts first: the last administrator keeps those, too.
   const roles = Object.keys(options.tenantRoles);
   if (!roles.length) return;
-  internalAdapter.deleteUser = (userId) =>
-    keepAdminsAccounts(roles, border, userId, () => deleteUser(userId));
+  internalAdapter.deleteUser = async (userId) =>
+    (await administrators()).keepAdminAround(border, roles, userId, () => deleteUser(userId));
 }
 
 /**
@@ -208,7 +206,7 @@ function takeNoIds(
 ): void {
   const { createUser, createOAuthUser, createAccount, linkAccount } = internalAdapter;
   const withoutId = <Row extends object>(row: Row): Row => {
-    if (!("id" in row) || isTrusted()) return row;
+    if (!("id" in row) || isServersOwn()) return row;
     logger.warn(
       "The id of a new row that a request has given is ignored. databaseHooks may choose one.",
     );

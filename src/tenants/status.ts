@@ -1,9 +1,9 @@
 import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import type { Where } from "better-auth/types";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
+import { pagesOf } from "../pages";
 import { notes, runInScope, settled } from "../scope/scope";
 import { countRows, deleteTenant } from "./delete";
 import { emit, type TenantActor, type TenantChange } from "./events";
@@ -103,9 +103,7 @@ async function move(ctx: AuthContext, tenant: Tenant, target: Target) {
     }
     before = await findTenantById(ctx, tenant.id);
   }
-  throw before
-    ? APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_DELETING)
-    : APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+  throw before ? tenantError("TENANT_DELETING") : tenantError("TENANT_NOT_FOUND");
 }
 
 const asItIs = ({ id, status }: Tenant, now: Date): Where[] => [
@@ -118,7 +116,7 @@ const asItIs = ({ id, status }: Tenant, now: Date): Where[] => [
 /** A deletion whose time has come cannot be taken back: it may be under way. */
 export function assertNotDue({ status, deleteAt }: Tenant): void {
   if (status !== "deleting" || (deleteAt && deleteAt > new Date())) return;
-  throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_DELETING);
+  throw tenantError("TENANT_DELETING");
 }
 
 /** What follows from another status. Done again where it is there already: it may have failed. */
@@ -170,17 +168,8 @@ async function endSessions(
 
 async function forgetAll(ctx: AuthContext): Promise<void> {
   const adapter = await getCurrentAdapter(ctx.adapter);
-  for (let last: string | undefined; ; ) {
-    const users: { id: string }[] = await adapter.findMany({
-      model: "user",
-      where: last === undefined ? [] : [{ field: "id", operator: "gt", value: last }],
-      sortBy: { field: "id", direction: "asc" },
-      select: ["id"],
-      limit: PAGE,
-    });
+  for await (const users of pagesOf<{ id: string }>(adapter, "user", PAGE, ["id"])) {
     const ids = users.map(({ id }) => id);
     await forgetSideBySide(ctx, ids, forgetSessions);
-    if (ids.length < PAGE) return;
-    last = ids.at(-1);
   }
 }

@@ -1,8 +1,7 @@
 import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
 import { confinedModels } from "../schema";
 import { runInScope, settled } from "../scope/scope";
@@ -20,7 +19,7 @@ export async function createTenant(
 ): Promise<Tenant> {
   assertSlug(input.slug, options.reservedSlugs);
   const tenant = await insertTenant(ctx, input);
-  if (!tenant) throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_ALREADY_EXISTS);
+  if (!tenant) throw tenantError("TENANT_ALREADY_EXISTS");
   // A number may have been another tenant's, of which a process that was killed has left something.
   if (hasNumericIds(ctx)) {
     const models = confinedModels(options);
@@ -64,10 +63,10 @@ async function changeFields(
   }
   const changed = await updateTenant(ctx, tenant.id, changes);
   if (changed === "taken") {
-    throw APIError.from("CONFLICT", TENANT_AUTH_ERROR_CODES.TENANT_ALREADY_EXISTS);
+    throw tenantError("TENANT_ALREADY_EXISTS");
   }
   if (changed === "gone") {
-    throw APIError.from("NOT_FOUND", TENANT_AUTH_ERROR_CODES.TENANT_NOT_FOUND);
+    throw tenantError("TENANT_NOT_FOUND");
   }
   return changed;
 }
@@ -148,9 +147,9 @@ const SLUG = /^[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/;
 const LOOKED_FOR = ["autoconfig", "autodiscover", "mta-sts", "wpad"];
 
 function assertSlug(slug: string, reserved: readonly string[]): void {
-  if (!SLUG.test(slug)) throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.INVALID_SLUG);
+  if (!SLUG.test(slug)) throw tenantError("INVALID_SLUG");
   if (reserved.includes(slug) || LOOKED_FOR.includes(slug)) {
-    throw APIError.from("BAD_REQUEST", TENANT_AUTH_ERROR_CODES.SLUG_RESERVED);
+    throw tenantError("SLUG_RESERVED");
   }
 }
 

@@ -3,8 +3,8 @@ import type { GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { emailOTP, jwt, magicLink, siwe } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { INVITES, type Inviting } from "../../src/border/inviting";
 import { isAddressOf } from "../../src/border/late-policy";
-import { OPENER, type Opener } from "../../src/border/trusted";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { PASSWORD } from "../support/instance";
 import { combine, ORDERS, sample } from "../support/matrix";
@@ -83,14 +83,18 @@ describe("R13: who becomes a user", () => {
     expect(await world.rowsIn("acme", "user")).toHaveLength(6);
   });
 
-  it('those for whom an opener speaks, where the policy says "invited"', async () => {
+  it('those for whom a plugin that invites speaks, where the policy says "invited"', async () => {
     const accepted: unknown[] = [];
-    const opener: Opener = async (_, { email }) =>
+    const openingFor: Inviting["openingFor"] = async (_, { email }) =>
       email === "invited@example.com"
         ? { data: { name: "Guest" }, accept: async (user: object) => void accepted.push(user) }
         : undefined;
     const { at, as, change, rowsIn } = await createWorld({
-      arrange: (ours, others) => [ours, ...others, { id: "invites", [OPENER]: opener } as never],
+      arrange: (ours, others) => [
+        ours,
+        ...others,
+        { id: "invites", [INVITES]: { openingFor } } as never,
+      ],
     });
     const { email: taken } = await as("jane", "acme");
     const signUp = (email: string) => at("acme").post("/sign-up/email", person(email));

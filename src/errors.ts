@@ -1,0 +1,48 @@
+import { APIError } from "better-auth/api";
+import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+
+export type ErrorCode = keyof typeof TENANT_AUTH_ERROR_CODES;
+type Status = Parameters<typeof APIError.from>[0];
+
+/**
+ * Errors by their codes, each answered with its status, and in words that say more where somebody
+ * has them. The statuses are not with the codes: browsers load those.
+ */
+export const errorsWith =
+  <Code extends string>(
+    codes: Record<Code, { message: string }>,
+    status: Readonly<Record<Code, Status>>,
+  ) =>
+  (code: Code, message = codes[code].message) =>
+    APIError.from(status[code], { code, message });
+
+export const tenantError = errorsWith(TENANT_AUTH_ERROR_CODES, {
+  TENANT_NOT_FOUND: "NOT_FOUND",
+  TENANT_SUSPENDED: "FORBIDDEN",
+  TENANT_DELETING: "CONFLICT",
+  TENANT_ID_REQUIRED: "BAD_REQUEST",
+  TENANT_ID_OR_SLUG_REQUIRED: "BAD_REQUEST",
+  TENANT_ALREADY_EXISTS: "CONFLICT",
+  INVALID_SLUG: "BAD_REQUEST",
+  SLUG_RESERVED: "BAD_REQUEST",
+  UNAUTHORIZED: "UNAUTHORIZED",
+  TENANT_MANAGEMENT_NOT_ALLOWED: "FORBIDDEN",
+  UNSUPPORTED_PROVIDER: "BAD_REQUEST",
+  INVALID_PROVIDER_OPTIONS: "BAD_REQUEST",
+  UNTRUSTED_PROVIDER_HOST: "BAD_REQUEST",
+  PROVIDER_NOT_FOUND: "NOT_FOUND",
+  INVALID_REDIRECT_URI: "BAD_REQUEST",
+  OAUTH_CONFIG_NOT_FOUND: "NOT_FOUND",
+  OAUTH_CONFIG_NOT_SAVED: "INTERNAL_SERVER_ERROR",
+  OAUTH_CREDENTIAL_DECRYPT_FAILED: "INTERNAL_SERVER_ERROR",
+  USER_NOT_IN_TENANT: "FORBIDDEN",
+  VALUE_TAKEN: "UNPROCESSABLE_ENTITY",
+  SIGN_UP_CLOSED: "FORBIDDEN",
+  INVITATION_REQUIRED: "FORBIDDEN",
+  EMAIL_DOMAIN_NOT_ALLOWED: "FORBIDDEN",
+  SIGN_IN_METHOD_NOT_ALLOWED: "FORBIDDEN",
+  POLICY_LOCKS_OUT: "CONFLICT",
+  LAST_ADMIN: "CONFLICT",
+  PLATFORM_ONLY: "FORBIDDEN",
+  TENANT_SCOPE_CONFLICT: "CONFLICT",
+});
