@@ -24,6 +24,8 @@ export interface OwnHooks {
   before: BeforeHook[];
   /** When everything that could name the tenant has done so. */
   afterNaming: BeforeHook[];
+  /** Behind the hooks of all others. */
+  beforeEndpoint: BeforeHook[];
   afterEndpoint: AfterHook[];
   afterPlugins: AfterHook[];
 }
@@ -41,7 +43,7 @@ export function silentHook(run: (ctx: HookEndpointContext) => Promise<unknown> |
 }
 
 /** Where a hook had nothing to do, nobody waits for it. */
-const NOTHING = Promise.resolve({ response: undefined });
+export const NOTHING = Promise.resolve({ response: undefined });
 
 /** What better-auth expects of an endpoint when it asks for everything. */
 export type Answer<Response> = {

@@ -1,6 +1,11 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { answerInside } from "./border/answers";
-import { closeEndpoint, dropRenamedAccounts, keepCookiesOfElsewhere } from "./border/cookies";
+import {
+  closeEndpoint,
+  dropRenamedAccounts,
+  keepCookiesOfElsewhere,
+  openEndpoint,
+} from "./border/cookies";
 import { openSealedToken, sealRedirectedToken } from "./border/links";
 import { isStandIn, PLUGIN_ID } from "./constants";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
@@ -63,6 +68,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
   const hooks = {
     before: [enterNamedTenant(options), dropRenamedAccounts, openSealedToken(requireTenantId)],
     afterNaming: [askPolicy],
+    beforeEndpoint: [openEndpoint],
     // What better-auth has done to the cookies is looked at first, what plugins have done last.
     afterEndpoint: [closeEndpoint, keepCookiesOfElsewhere, keepSharedTokens],
     afterPlugins: [answerWithSession, keepCookiesOfElsewhere, sealRedirectedToken, answerInside],

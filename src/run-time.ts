@@ -2,7 +2,7 @@ import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "b
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { answeringInside } from "./border/answers";
 import { PLUGIN_ID } from "./constants";
-import type { BeforeHook, OwnHooks } from "./framework";
+import { type BeforeHook, NOTHING, type OwnHooks, silentHook } from "./framework";
 import { goOnAtEndpoint, innerPath } from "./naming/stand-ins";
 import { cameTo } from "./scope/endpoint";
 
@@ -17,7 +17,7 @@ import { cameTo } from "./scope/endpoint";
 export function pluginsAtRunTime(
   { plugins = [], hooks }: BetterAuthOptions,
   schema: BetterAuthPluginDBSchema,
-  { before, afterNaming, afterEndpoint, afterPlugins }: OwnHooks,
+  { before, afterNaming, beforeEndpoint, afterEndpoint, afterPlugins }: OwnHooks,
 ): BetterAuthPlugin[] {
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
   const always = (handler: BeforeHook["handler"] | undefined) =>
@@ -33,7 +33,7 @@ export function pluginsAtRunTime(
   return [
     {
       id: `${PLUGIN_ID}-first`,
-      hooks: { before: [...before, ...afterNaming], after: afterEndpoint },
+      hooks: { before: [...before, ...afterNaming].map(saidAgain), after: afterEndpoint },
       onRequest: goOnAtEndpoint,
     },
     {
@@ -52,8 +52,41 @@ export function pluginsAtRunTime(
       onResponse: explainFailure as unknown as BetterAuthPlugin["onResponse"],
     },
     ...others.filter(isLast),
+    { id: `${PLUGIN_ID}-endpoint`, hooks: { before: [...beforeEndpoint, sayAgain] } },
   ];
 }
+
+/** What our hooks have handed back, by the context of the call. */
+const handedBack = new WeakMap<object, object>();
+
+/**
+ * better-auth goes on with what hooks hand back, and of two the later one counts. Many hand back the
+ * whole call as they were given it, and that is without what ours have changed. So ours say it
+ * again, behind all others; and a hook for the path that a request came to does not hand that back.
+ *
+ * Guarded by "of what two hooks hand back the later counts, and neither sees the other's".
+ */
+const saidAgain = (hook: BeforeHook): BeforeHook => ({
+  matcher: (ctx) => hook.matcher(ctx),
+  handler: ((ctx: HookEndpointContext) => {
+    const running = hook.handler(ctx as never) as Promise<HookAnswer>;
+    if (running === NOTHING) return running;
+    return running.then((answer) => {
+      const changes = answer?.response?.context;
+      if (changes) handedBack.set(ctx.context, { ...handedBack.get(ctx.context), ...changes });
+      return answer;
+    });
+  }) as unknown as BeforeHook["handler"],
+});
+
+type HookAnswer = { response?: { context?: object } } | undefined;
+
+const sayAgain: BeforeHook = {
+  matcher: (ctx) => handedBack.has(ctx.context) || cameTo(ctx) !== undefined,
+  handler: silentHook(async ({ context, path }) => ({
+    context: { ...handedBack.get(context), path },
+  })),
+};
 
 /** Integrations that read the cookies of an answer in a hook, and have to stand last for that. */
 const HANDS_COOKIES_OVER = /-cookies(-|$)/;

@@ -225,6 +225,19 @@ it("a dispatch keeps what a hook has marked the context with, whatever other hoo
   expect(seen).toEqual([true]);
 });
 
+it("of what two hooks hand back the later counts, and neither sees the other's", async () => {
+  const seen: unknown[] = [];
+  const say = (name: string) =>
+    hookOn("/sign-up/email", async ({ body }) => {
+      seen.push(body.name);
+      return { context: { body: { name } } };
+    });
+  const hooks = { before: [say("First"), say("Second")] };
+  const { browser } = await plain({ plugins: [{ id: "two", hooks }] });
+  const { data } = await browser.post<{ user: object }>("/sign-up/email", somebody());
+  expect([seen, data.user]).toMatchObject([["S", "S"], { name: "Second" }]);
+});
+
 it("an endpoint may be a plain function with a path and options", async () => {
   const run = async (ctx: { body: unknown }) => ({
     response: { got: ctx.body },

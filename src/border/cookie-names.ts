@@ -49,25 +49,26 @@ function nameMadeCookies(ctx: AuthContext): void {
  */
 export const ACCOUNT_COOKIE = "accountData";
 
-/** The name of a late cookie without a tenant. */
-export const plainName = (cookie: Cookies[string & keyof Cookies]) =>
-  PLAIN_NAMES.get(cookie) ?? cookie.name;
-
-const PLAIN_NAMES = new WeakMap<object, string>();
+/** The name of a late cookie without a tenant, also of one that somebody has cloned. */
+export const plainName = (cookie: Cookies[string & keyof Cookies] & { plainName?: string }) =>
+  cookie.plainName ?? cookie.name;
 
 const LATE = new WeakSet<object>();
 
 function lateNames(cookies: Cookies, isLate: (key: string) => boolean): Cookies {
   if (LATE.has(cookies)) return cookies;
-  const entries = Object.entries(cookies).map(([key, { name, attributes }]) => {
+  const entries = Object.entries(cookies).map(([key, given]) => {
+    const { name, attributes } = given;
     const cookie = {
+      plainName: name,
       attributes,
       get name() {
         return isLate(key) ? name + suffix(name) : name;
       },
     };
-    PLAIN_NAMES.set(cookie, name);
-    return [key, cookie];
+    // Not a plain object: better-auth copies those that are in a context which a hook hands back,
+    // and would have the name of the moment.
+    return [key, Object.setPrototypeOf(cookie, given)];
   });
   const late = Object.fromEntries(entries) as Cookies;
   LATE.add(late);

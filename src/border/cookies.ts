@@ -5,14 +5,25 @@ import { adminTarget, type Endpoint, type Noted, SENT, settledScope } from "../s
 import { enter, notes, settled } from "../scope/scope";
 
 /**
- * Runs right after the endpoint. What an operator may reach ends with it: hooks of others have no
- * business elsewhere.
+ * What an operator may reach begins and ends with the endpoint: hooks of others have no business
+ * elsewhere. One that asks for the session first asks for the endpoint as well.
  */
+export const openEndpoint: BeforeHook = {
+  matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
+
+  handler: silentHook(() => {
+    const note = notes();
+    note.isOpen = true;
+    if (note.granted) enter(note.granted);
+    return undefined;
+  }),
+};
+
 export const closeEndpoint: AfterHook = {
   matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
 
   handler: silentHook(async () => {
-    notes().isClosed = true;
+    notes().isOpen = false;
     const scope = settledScope();
     if (scope) enter(settled(scope.tenantId));
   }),
@@ -34,7 +45,7 @@ const sentCookies = lazy(() => import("./sent-cookies"));
 
 /** R10: who sends a cookie chooses its name, and what is in it says whose it is. */
 export const dropRenamedAccounts: BeforeHook = {
-  matcher: ({ context: { options } }) => options.account?.storeAccountCookie === true,
+  matcher: ({ context: { options } }) => Boolean(options.account?.storeAccountCookie),
 
   handler: silentHook(async (ctx) => (await sentCookies()).dropRenamed(ctx)),
 };

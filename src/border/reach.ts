@@ -31,7 +31,7 @@ export async function scopeOfAdmin(
 ): Promise<Settled | undefined> {
   const endpoint = currentEndpoint();
   const target = adminTarget(endpoint);
-  if (!endpoint || !target || notes().isClosed) return scope;
+  if (!endpoint || !target || notes().isOpen === false) return scope;
   if (!carries(endpoint, session.token)) return scope;
   if (await carriesAnother(border, endpoint, session, adapter)) return undefined;
   const isOwn = session.tenantId || scope.reach !== "own" || session.impersonatedBy;
@@ -42,9 +42,17 @@ export async function scopeOfAdmin(
     const isOwnEnd = await endsOwnSessions(border, endpoint, session, adapter);
     return enter(isOwnEnd ? settled(null) : settled(scope.tenantId, "visits"));
   }
-  if (target === "everybody") return enter(settled(null, "all"));
+  if (target === "everybody") return grant(scope, settled(null, "all"));
   const tenantId = await tenantOfTarget(border, endpoint, target, adapter);
-  return tenantId ? enter(settled(tenantId, "visits")) : scope;
+  return tenantId ? grant(scope, settled(tenantId, "visits")) : scope;
+}
+
+/** For the endpoint alone: until it runs, its hooks are where the request is. */
+function grant(scope: Settled, wider: Settled): Settled {
+  const note = notes();
+  if (note.isOpen) return enter(wider);
+  note.granted = wider;
+  return scope;
 }
 
 /**

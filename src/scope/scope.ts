@@ -78,8 +78,10 @@ export interface Notes {
   decidedByResolver?: boolean;
   /** The session of the operator who visits a tenant: good in it, and no other of the platform. */
   visitor?: { token: string; userId: string };
-  /** True once the endpoint is done: nobody is a visitor in the hooks after it. */
-  isClosed?: boolean;
+  /** True while an admin endpoint itself runs, and false once it is done: nobody visits after it. */
+  isOpen?: boolean;
+  /** What that endpoint may reach, where a hook before it has asked for the session. */
+  granted?: Settled;
   /** What the tenants that it has looked at have decided; null where nothing. */
   policies?: Map<string, TenantPolicy | null>;
   /** When the tenant of the request was created: its number may be given again meanwhile. */

@@ -5,6 +5,7 @@ import {
   createAuthEndpoint,
   createAuthMiddleware,
   dispatchAuthEndpoint,
+  getAccessToken,
   getSessionFromCtx,
   signInEmail,
 } from "better-auth/api";
@@ -29,6 +30,9 @@ import {
 } from "../support/world";
 
 const COOKIES = ["shared", "per-tenant"] as const;
+
+/** As better-auth teaches to change a call. */
+const handBack = createAuthMiddleware(async (ctx) => ({ context: { ...ctx, body: ctx.body } }));
 
 it("R5: a dead bearer token at Globex does not take the cookie of Acme along", async () => {
   const world = await createWorld({ plugins: [bearer()] });
@@ -301,10 +305,16 @@ it.each(COOKIES)(
       `${name}=; ${name}=${value}`,
       `${name}=\u00e9; ${name}.0=${value}`,
       `\u00a0${name}=x; ${name}=${value}`,
+      // In pieces, the first of which one reader drops.
+      `${name}.0=\\; ${name}.1=${value}`,
+      `${name}.0=\u00e9; ${name}.1=${value}`,
+      `\u00a0${name}.0=x; ${name}.1=${value}`,
     ]) {
-      const headers = { authorization, cookie: `${twice}; ${session}` };
-      const answer = await bearing.post("/get-access-token", take, { headers });
-      expect([twice, answer.status, answer.code]).toEqual([twice, 400, "ACCOUNT_NOT_FOUND"]);
+      const headers = { cookie: `${twice}; ${session}` };
+      for (const visitor of [bearing, onPlatform]) {
+        const answer = await visitor.post("/get-access-token", take, { headers });
+        expect([twice, answer.status, answer.code]).toEqual([twice, 400, "ACCOUNT_NOT_FOUND"]);
+      }
     }
     // What a hook writes into the headers, or hands back, is judged like what was sent.
     for (const [how, hook] of Object.entries<typeof handBack>({
@@ -361,6 +371,42 @@ it("R10: of two accounts in one request, none is another tenant's, whatever bear
   expect(own).toEqual(expect.any(String));
   expect(await tokenWith(`; ${globex?.name}=${acme?.value}`)).toBeUndefined();
 });
+
+it.each<[string, Partial<Parameters<typeof createStateless>[1] & object>]>([
+  ["a hook that hands the whole call back", { hooks: { before: handBack } }],
+  ["an option that is nearly true", { account: { storeAccountCookie: "true" as never } }],
+])(
+  "R10: an account of the platform in the browser of somebody at Acme is not theirs: %s",
+  async (_, more) => {
+    const idp = await startIdentityProvider();
+    idp.registerClient(GLOBAL.clientId, GLOBAL.clientSecret);
+    const socialProviders = { gitlab: { ...GLOBAL, issuer: idp.issuer } };
+    const auth = createStateless({}, { socialProviders, ...more });
+    const { id: tenantId } = await auth.api.createTenant({ body: { name: "Acme", slug: "acme" } });
+    const browser = new Browser(auth.handler, BASE_URL);
+    const take = async (visitor = browser) => {
+      const input = { useAccountCookie: true };
+      const { status, data } = await visitor.post("/get-access-token", input);
+      return [status, data.accessToken];
+    };
+    const signIn = async (person: string, path: string) => {
+      idp.addPerson(person);
+      const body = { provider: "gitlab", callbackURL: "/welcome", tenantId };
+      const { data } = await browser.post<{ url: string }>(path, body);
+      await browser.get(await idp.authorize(data.url, person));
+      return take();
+    };
+    const alices = await signIn("alice", "/sign-in/social");
+    const onPlatform = browser.fork();
+    const bobs = await signIn("bob", "/tenant/sign-in/social");
+    expect([alices[0], bobs[0], bobs[1] === alices[1]]).toEqual([200, 200, false]);
+    // Nor is Bob's good on the platform, under the name that it would have there.
+    const [, value = ""] =
+      [...browser.cookies].find(([sent]) => sent.includes("account_data_")) ?? [];
+    onPlatform.cookies.set("better-auth.account_data", value);
+    expect(await take(onPlatform)).toEqual([400, undefined]);
+  },
+);
 
 it("an account in cookies may have a name that others begin with", async () => {
   const cookies = {
@@ -434,8 +480,28 @@ const cloning: BetterAuthPlugin = {
       for (const line of headers.getSetCookie()) ctx.setHeader("set-cookie", line);
       return ctx.json({ status: true });
     }),
+    tokenByClone: createAuthEndpoint("/token/clone", { method: "POST" }, async (ctx) => {
+      const authCookies = structuredClone(ctx.context.authCookies);
+      const context = { ...ctx.context, authCookies };
+      const input = { ...ctx, context, body: { useAccountCookie: true }, asResponse: false };
+      return ctx.json((await dispatchAuthEndpoint(getAccessToken as never, input)) as object);
+    }),
   },
 };
+
+it("an account in a cookie is found where a plugin clones the cookies", async () => {
+  const idp = await startIdentityProvider();
+  idp.registerClient(GLOBAL.clientId, GLOBAL.clientSecret);
+  idp.addPerson("alice");
+  const socialProviders = { gitlab: { ...GLOBAL, issuer: idp.issuer } };
+  const auth = { socialProviders, account: { storeAccountCookie: true } };
+  const { at } = await createWorld({ auth, plugins: [cloning] });
+  const browser = at("acme");
+  const body = { provider: "gitlab", callbackURL: "/welcome" };
+  const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
+  await browser.get(await idp.authorize(data.url, "alice"));
+  expect((await browser.post("/token/clone")).status).toBe(200);
+});
 
 describe.each(COOKIES)("%s session cookies", (sessionCookies) => {
   const asked: (string | undefined)[] = [];

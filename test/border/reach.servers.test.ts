@@ -387,6 +387,26 @@ it("R3: an after hook finds the platform's user by e-mail, for an operator too",
   expect(seen).toEqual([1, { in: null, user: expect.objectContaining({ tenantId: null }) }]);
 });
 
+it("R3: a before hook that asks who is there sees and changes the platform's, for an operator too", async () => {
+  const seen: unknown[] = [];
+  const before = createAuthMiddleware(async (ctx) => {
+    if (!ctx.path?.startsWith("/admin/")) return;
+    await getSessionFromCtx(ctx);
+    const { adapter } = ctx.context;
+    const update = { image: "seen" };
+    seen.push(await adapter.updateMany({ model: "user", where: byEmail, update }));
+  });
+  const world = await createWorld({ auth: { hooks: { before } } });
+  const operator = await world.operator();
+  const { acme } = await world.janes();
+  expect((await operator.get<{ total: number }>("/admin/list-users")).data.total).toBe(4);
+  const body = { userId: acme.id, data: { name: "Changed" } };
+  expect((await operator.post("/admin/update-user", body)).status).toBe(200);
+  const [row] = await world.rowsIn("acme", "user");
+  expect(row).toMatchObject({ name: "Changed", image: null });
+  expect(seen).toEqual([1, 1]);
+});
+
 it("R5: what a database hook asks while an operator acts at Acme, nobody asks", async () => {
   const seen: unknown[] = [];
   const before = async (_: unknown, ctx: { path?: string; headers?: Headers } | null) => {
