@@ -1,4 +1,5 @@
 import { BetterAuthError } from "better-auth";
+import { isAPIError } from "better-auth/api";
 import type { SecondaryStorage } from "better-auth/db";
 import { tenantError } from "../errors";
 import { currentEndpoint, settledScope } from "../scope/endpoint";
@@ -32,6 +33,8 @@ import { belowBorders, isBelow, METHODS, type Methods, replaceMethods } from "./
 
 /** What is kept of somebody's sessions, under their id; the second by newer better-auth. */
 const OF_USER = /^(?:active-sessions|revoked-sessions-before)-(.+)/s;
+
+const ENDED = /^revoked-sessions-before-(.+)/s;
 
 /** Keys that are never a session's token. Any other may be one, and is looked up as one first. */
 const OF_OTHERS = /^(?:verification:|api-key:)/;
@@ -194,6 +197,7 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
       if (session && !sessionTokens.has(key)) await locate(key);
       const scope = await scopeOf(key);
       const { tenantId } = scope;
+      if (!(await isAboutSomebody(currentBorder(), scope, key))) return;
       const { hasOwnEntry = !sessionTokens.has(key) } = sessionTokens.get(key) ?? {};
       const at = hasOwnEntry ? keyIn(scope, key) : key;
       const since = tenantId === null ? "" : await currentBorder().tenantSince(tenantId);
@@ -234,6 +238,20 @@ async function storedSession(
   if (!session) return undefined;
   const { tenantId = null, since } = opened.label ?? {};
   return { session: { ...session, tenantId }, since };
+}
+
+/** Newer better-auth marks whomever an administrator names, be there such a user here or not. */
+async function isAboutSomebody(border: Border, scope: Settled, key: string): Promise<boolean> {
+  const [, userId] = ENDED.exec(key) ?? [];
+  if (userId === undefined) return true;
+  const vouching = vouchForUser(border, await belowBorder(border), scope, userId);
+  return vouching.then(
+    () => true,
+    (error) => {
+      if (isAPIError(error)) return false;
+      throw error;
+    },
+  );
 }
 
 /** What every session that is made here is asked for: its tenant, its user, and the policy. */

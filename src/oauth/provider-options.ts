@@ -133,6 +133,7 @@ const GOES_WITH_THE_CLIENT = [
   "configId",
   "redirectURI",
   "refreshAccessToken",
+  "tokenEndpointAuth",
   "tokenEndpointAuthMethod",
   "verifyIdToken",
 ];

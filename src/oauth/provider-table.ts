@@ -16,13 +16,16 @@ type OwnKey<Id extends ProviderId> = Exclude<KeyOf<OptionsOf<Id>>, keyof Provide
 /** How an option is checked; null leaves it to the application. */
 type Rule<Value> = z.ZodType<Value> | null;
 
+/** Options that newer versions of better-auth have, and the oldest that we work with has not. */
+type Newer = { tokenEndpointAuth?: null };
+
 /** What a provider takes from a tenant, beyond a client id and a secret. */
 interface Entry<Id extends ProviderId> {
   /**
    * Every option that better-auth's provider has beyond the shared ones. One that acts or speaks
    * for the application's client goes into `GOES_WITH_THE_CLIENT` (provider-options.ts) as well.
    */
-  options: { [Key in OwnKey<Id>]-?: Rule<ValueOf<OptionsOf<Id>, Key>> };
+  options: { [Key in OwnKey<Id>]-?: Rule<ValueOf<OptionsOf<Id>, Key>> } & Newer;
   /**
    * Options that are an address, with the hosts that are the provider's own, and `/*` where the
    * address has a path there.
@@ -105,7 +108,10 @@ const providerTable = {
   },
   atlassian: PLAIN,
   cloudflare: {
-    options: { tokenEndpointAuthMethod: oneOf("client_secret_basic", "client_secret_post") },
+    options: {
+      tokenEndpointAuth: null,
+      tokenEndpointAuthMethod: oneOf("client_secret_basic", "client_secret_post"),
+    },
   },
   cognito: {
     options: {
@@ -240,7 +246,11 @@ const providerTable = {
     hasCertainIssuer: true,
   },
   twitter: PLAIN,
-  vercel: { options: {}, issuer: "https://vercel.com", hasCertainIssuer: true },
+  vercel: {
+    options: { tokenEndpointAuth: null },
+    issuer: "https://vercel.com",
+    hasCertainIssuer: true,
+  },
   vk: { options: { scheme: oneOf("light", "dark") } },
   wechat: { options: { platformType: oneOf("WebsiteApp"), lang: oneOf("cn", "en") } },
   zoom: { options: { pkce: null } },

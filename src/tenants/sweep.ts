@@ -210,6 +210,8 @@ export async function forgetSomeKeys(
 
 const forgetUser: Forget = async (storage, id) => {
   await forgetSessions(storage, id);
+  // In newer better-auth, when they were ended: nobody is left whose could be from before that.
+  await storage.delete(`revoked-sessions-before-${id}`);
   await forgetKeys(storage, id);
 };
 

@@ -35,7 +35,7 @@ export async function standInForProviders() {
     if (/token/.test(pathname)) {
       const iss = /google/.test(hostname) ? "https://accounts.google.com" : url.origin;
       const id_token = await key.sign({ iss, aud, sub, email, name: sub, ...verified });
-      return Response.json({ access_token: code, token_type: "Bearer", id_token });
+      return Response.json({ access_token: code || "refreshed", token_type: "Bearer", id_token });
     }
     if (/\/emails$/.test(pathname))
       return Response.json([{ email, primary: true, verified: true }]);

@@ -5,7 +5,7 @@ import { admin, bearer, deviceAuthorization, emailOTP } from "better-auth/plugin
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
 import { runInScope, settled } from "../../src/scope/scope";
-import { createInstance } from "../support/instance";
+import { createInstance, PASSWORD } from "../support/instance";
 import { sample } from "../support/matrix";
 import { createSocialWorld } from "../support/social";
 import { createStorage, mapStorage, STORAGE_KINDS, STORAGES, STORES } from "../support/stores";
@@ -418,6 +418,24 @@ describe("R10: a name in the storage", () => {
     await operator.post("/admin/impersonate-user", { userId: jane.id });
     await world.at("acme", operator).post("/admin/stop-impersonating");
     expect(seen).toEqual([null, "of platform", "of platform", "of platform"]);
+  });
+
+  it("under which somebody's sessions have ended is kept for people of the tenant, and goes with them", async () => {
+    const { id } = await world.createTenant();
+    const there = world.at("acme").fork({ "x-tenant-id": id });
+    const body = { name: "J", email: "j@example.com", password: PASSWORD };
+    const { data } = await there.post<{ user: { id: string } }>("/sign-up/email", body);
+    const jane = await world.as("jane", "acme");
+    // As better-auth 1.7.18 keeps it, for whomever an administrator names.
+    for (const userId of [data.user.id, jane.id, "nobody"]) {
+      const mark = `revoked-sessions-before-${userId}`;
+      await runInScope(settled(id), async () => world.context.secondaryStorage?.set(mark, "now"));
+    }
+    const marks = () =>
+      [...entries.keys()].filter((key) => key.includes("revoked-sessions-before"));
+    expect(marks()).toEqual([expect.stringMatching(`${id}:.*${data.user.id}$`)]);
+    await world.api.deleteTenant({ body: { tenantId: id } });
+    expect(marks()).toEqual([]);
   });
 
   it("under which an operator's sessions are listed is emptied by no hook that leaves them alive", async () => {
