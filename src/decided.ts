@@ -19,9 +19,15 @@ const NEED_NO_DECISION = ["two-factor.twoFactor", "jwt.jwks"];
 /** Plugins, by id, that work on the platform and in no tenant. mcp() is oauth-provider as well. */
 export const PLATFORM_ONLY = ["oauth-provider", "oauth-proxy"];
 
-/** better-auth's own models, which are always confined, and ours, which the border leaves alone. */
-const CORE_MODELS = confinedModels({ scopedModels: [] });
-const OWN_MODELS = ["tenant", "tenantOauthConfig"];
+/** Our models, and the plugin of ours that brings each. */
+const OWN_MODELS: Readonly<Record<string, string>> = {
+  tenant: PLUGIN_ID,
+  tenantOauthConfig: PLUGIN_ID,
+  tenantInvitation: "tenant-invitations",
+};
+
+/** Those, and better-auth's own, which are always confined. */
+const DECIDED = [...confinedModels({ scopedModels: [] }), ...Object.keys(OWN_MODELS)];
 
 /**
  * Refuses to start while it is open whether the rows of some model belong to tenants (R11), while a
@@ -33,6 +39,7 @@ export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void 
   const others = plugins.filter(({ id }) => id !== PLUGIN_ID);
   if (plugins.length - others.length > 1) refuse("it is installed more than once. Leave one.");
   assertResolver(options);
+  assertOwnModels(plugins, others);
   assertModelsExist(others, options, "scopedModels");
   assertModelsExist(others, options, "sharedModels");
   assertModelsDecided(ctx, others, options);
@@ -59,13 +66,36 @@ function assertResolver({ resolveTenantId }: ResolvedOptions) {
   if (call) refuse(`resolveTenantId is a function that makes a resolver. Call it: ${call}`);
 }
 
+/**
+ * better-auth makes one model of two with the same name. A plugin may add fields to ours. One that
+ * has a field of ours means another model: who writes into it would make tenants, and who lists it
+ * would see them all.
+ */
+function assertOwnModels(plugins: BetterAuthPlugin[], others: BetterAuthPlugin[]) {
+  const isAnother = (id: string, model: string, fields: object) => {
+    const owner = Object.hasOwn(OWN_MODELS, model) ? OWN_MODELS[model] : id;
+    if (owner === id) return false;
+    const ours = plugins.find((plugin) => plugin.id === owner)?.schema?.[model]?.fields;
+    return !ours || Object.keys(fields).some((field) => Object.hasOwn(ours, field));
+  };
+  for (const { id, schema } of others) {
+    const models = Object.entries(schema ?? {});
+    const [taken] = models.find(([model, { fields }]) => isAnother(id, model, fields)) ?? [];
+    if (!taken) continue;
+    refuse(
+      `the plugin ${id} has a model "${taken}", as one of ours is called, and both would be one table.`,
+      "Give it another name in that plugin.",
+    );
+  }
+}
+
 function assertModelsExist(
   others: BetterAuthPlugin[],
   options: ResolvedOptions,
   option: "scopedModels" | "sharedModels",
 ) {
   for (const model of options[option]) {
-    if ([...CORE_MODELS, ...OWN_MODELS].includes(model)) {
+    if (DECIDED.includes(model)) {
       refuse(`${option}: "${model}" needs no decision. Leave it out.`);
     }
     const owner = others.find(({ schema }) => schema?.[model]);
@@ -84,7 +114,7 @@ function assertModelsDecided(
   options: ResolvedOptions,
 ) {
   const { scopedModels, sharedModels } = options;
-  const known = [...CORE_MODELS, ...OWN_MODELS, ...scopedModels, ...sharedModels];
+  const known = [...DECIDED, ...scopedModels, ...sharedModels];
   const models = new Set<string>();
   const owners: string[] = [];
   for (const { id, schema } of others) {

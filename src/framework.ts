@@ -72,47 +72,80 @@ export function standIn<Path extends string, const Options extends EndpointOptio
 
 /**
  * A social provider that better-auth gets by calling a function, and what it reads without calling
- * it. A provider may be an instance of a class, and have that from there.
+ * it.
  *
  * Guarded by "a social provider may be a function, which is called when it is wanted".
  */
 export function lateProvider(
   provide: () => Promise<Partial<OAuthProvider>>,
   given: Partial<OAuthProvider>,
-) {
-  // A function has a name already, for good.
-  const { name: _, ...properties } = given;
-  const provider = Object.assign(provide, properties) as unknown as OAuthProvider;
-  for (const key of inheritedKeys(given)) {
-    if (Object.hasOwn(provider, key)) continue;
-    const get = () => read(given, key);
-    Object.defineProperty(provider, key, { get, configurable: true, enumerable: true });
-  }
-  return provider;
+): OAuthProvider {
+  // A function has a name and a length of its own, which would stand in for the provider's.
+  for (const key of Reflect.ownKeys(provide)) Reflect.deleteProperty(provide, key);
+  return withChanges(given as OAuthProvider, provide as Partial<OAuthProvider>);
 }
 
-/** What an instance has from its classes. */
+/** A provider as better-auth gets it: functions are called. */
+export const resolved = async (
+  given: OAuthProvider | (() => Promise<OAuthProvider>),
+): Promise<OAuthProvider> => (typeof given === "function" ? given() : given);
+
+/**
+ * Somebody's object with something changed. Everything else is asked of the object itself, whenever
+ * it is wanted: it may be frozen, have getters, or be an instance of a class. What it has from its
+ * class is shown as its own, so that a copy has that as well.
+ */
+export const withChanges = <T extends object>(given: T, changes: Partial<T>): T =>
+  new Proxy(changes as T, {
+    get: (own, key) =>
+      Object.hasOwn(own, key) || !(key in given) ? Reflect.get(own, key) : read(given, key),
+    set: (own, key, value) => Reflect.set(own, key, value),
+    has: (own, key) => Object.hasOwn(own, key) || Reflect.has(given, key),
+    ownKeys: (own) => [...new Set([...Reflect.ownKeys(own), ...keysOf(given)])],
+    getOwnPropertyDescriptor: (own, key) => {
+      if (Object.hasOwn(own, key) || !keysOf(given).includes(String(key))) {
+        return Reflect.getOwnPropertyDescriptor(own, key);
+      }
+      const value = read(given, key);
+      return { value, writable: true, enumerable: true, configurable: true };
+    },
+  });
+
+/** What a copy of an object should have: also what it has from its classes. */
+const keysOf = (given: object): string[] => [...Object.keys(given), ...inheritedKeys(given)];
+
 function inheritedKeys(instance: object): string[] {
   const parent = Object.getPrototypeOf(instance);
-  if (parent === null || parent === Object.prototype) return [];
-  return [...Object.getOwnPropertyNames(parent), ...inheritedKeys(parent)];
+  if ([null, Object.prototype, Function.prototype].includes(parent)) return [];
+  const keys = Object.getOwnPropertyNames(parent).filter((key) => key !== "constructor");
+  return [...keys, ...inheritedKeys(parent)];
+}
+
+/** Bound to whom it is of: instances of a class may have private members. */
+export function read(given: object, key: PropertyKey): unknown {
+  const value: unknown = Reflect.get(given, key);
+  return typeof value === "function" ? value.bind(given) : value;
 }
 
 /**
- * A provider with something changed. Everything else is asked of the provider itself, which may be
- * frozen, or an instance of a class.
+ * A copy of somebody's options, which reads each of them when it is wanted: they may be frozen, or
+ * have getters, own or from a class. What is written to it is its own.
  */
-export const withChanges = (provider: OAuthProvider, changes: Partial<OAuthProvider>) =>
-  new Proxy(changes as OAuthProvider, {
-    get: (own, key) => (Object.hasOwn(own, key) ? Reflect.get(own, key) : read(provider, key)),
-    has: (own, key) => Object.hasOwn(own, key) || Reflect.has(provider, key),
-  });
-
-/** Bound to whom it is of: instances of a class may have private members. */
-function read(provider: object, key: PropertyKey): unknown {
-  const value: unknown = Reflect.get(provider, key);
-  return typeof value === "function" ? value.bind(provider) : value;
+export function readThrough<T extends object>(given: T): T {
+  const copy: T = Object.create(given);
+  for (const name of keysOf(given)) defineLate(copy, name, () => Reflect.get(given, name));
+  return copy;
 }
+
+/** In place. Whoever writes to it has a plain property again. False where the object is frozen. */
+export function defineLate(late: object, name: string, get: () => unknown): boolean {
+  const set = function (this: object, value: unknown) {
+    Object.defineProperty(this, name, { value, writable: true, ...VISIBLE });
+  };
+  return Reflect.defineProperty(late, name, { get, set, ...VISIBLE });
+}
+
+const VISIBLE = { enumerable: true, configurable: true };
 
 /** Loads a part of the plugin when it is first needed. Kept, because Node takes its time to find it again. */
 export function lazy<Module>(load: () => Promise<Module>): () => Promise<Module> {

@@ -2,17 +2,17 @@ import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "b
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { answeringInside } from "./border/answers";
 import { PLUGIN_ID } from "./constants";
-import { type BeforeHook, NOTHING, type OwnHooks, silentHook } from "./framework";
+import { type BeforeHook, NOTHING, type OwnHooks, silentHook, withChanges } from "./framework";
 import { goOnAtEndpoint, innerPath } from "./naming/stand-ins";
 import { cameTo } from "./scope/endpoint";
 
 /**
  * The plugins in the order their hooks run in. Ours come first, so that every other hook runs
  * inside the scope, and last, so that what others do to an answer comes before the last word on
- * it. Only a plugin that hands cookies over to a framework comes after that. The application's own
- * hooks, which better-auth would run before all plugins', come behind our first. The plugin itself
- * stays where it is: the order of schemas is the order of keys in answers. `auth.options`, which
- * migrations and the CLI read, stays as it is.
+ * it. Only a plugin that hands cookies over to a framework comes after that, with its hooks for
+ * answers. The application's own hooks, which better-auth would run before all plugins', come behind
+ * our first. The plugin itself stays where it is: the order of schemas is the order of keys in
+ * answers. `auth.options`, which migrations and the CLI read, stays as it is.
  */
 export function pluginsAtRunTime(
   { plugins = [], hooks }: BetterAuthOptions,
@@ -30,6 +30,7 @@ export function pluginsAtRunTime(
       : guardingStandIns(plugin, limit),
   );
   const isLast = ({ id }: BetterAuthPlugin) => HANDS_COOKIES_OVER.test(id);
+  const lastOnes = others.filter(isLast);
   return [
     {
       id: `${PLUGIN_ID}-first`,
@@ -46,13 +47,21 @@ export function pluginsAtRunTime(
     ...others.filter((plugin) => !isLast(plugin)),
     {
       id: `${PLUGIN_ID}-last`,
-      hooks: { after: afterPlugins },
+      hooks: {
+        before: [
+          ...lastOnes.flatMap((plugin) => plugin.hooks?.before ?? []),
+          ...beforeEndpoint,
+          sayAgain,
+        ],
+        after: afterPlugins,
+      },
       rateLimit: ownLimits.map(limit),
       // Nobody waits for it.
       onResponse: explainFailure as unknown as BetterAuthPlugin["onResponse"],
     },
-    ...others.filter(isLast),
-    { id: `${PLUGIN_ID}-endpoint`, hooks: { before: [...beforeEndpoint, sayAgain] } },
+    ...lastOnes.map((plugin) =>
+      changedPlugin(plugin, { hooks: { after: plugin.hooks?.after ?? [] } }),
+    ),
   ];
 }
 
@@ -127,6 +136,12 @@ const alsoWhereItCame = (hook: Hook, runsForBoth = false): Hook => ({
 const beforeBoth = (hook: Hook, runsForBoth?: boolean): Hook[] =>
   [alsoWhereItCame(hook, runsForBoth), hook].map(answeringInside);
 
+/** Most are plain objects, and are read for each request. An instance of a class has its methods there. */
+const changedPlugin = (plugin: BetterAuthPlugin, changes: Partial<BetterAuthPlugin>) =>
+  Object.getPrototypeOf(plugin) === Object.prototype
+    ? { ...plugin, ...changes }
+    : withChanges(plugin, changes);
+
 /** A plugin whose limits and hooks count for our endpoints as for those that they stand for. */
 function guardingStandIns(
   plugin: BetterAuthPlugin,
@@ -135,8 +150,7 @@ function guardingStandIns(
   const { hooks, rateLimit } = plugin;
   if (!hooks && !rateLimit) return plugin;
   const { before, after } = hooks ?? {};
-  return {
-    ...plugin,
+  return changedPlugin(plugin, {
     ...(rateLimit && { rateLimit: rateLimit.map(limit) }),
     ...(hooks && {
       hooks: {
@@ -144,7 +158,7 @@ function guardingStandIns(
         ...(after && { after: after.flatMap((hook) => [hook, alsoWhereItCame(hook as Hook)]) }),
       },
     }),
-  };
+  });
 }
 
 type Limit = NonNullable<BetterAuthPlugin["rateLimit"]>[number];

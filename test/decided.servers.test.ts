@@ -14,6 +14,7 @@ import {
   type InstanceOptions,
   PASSWORD,
 } from "./support/instance";
+import { invitationsWithMailbox } from "./support/inviting";
 import { createWorld, type WorldOptions } from "./support/world";
 
 /** What the start is refused with, and the options that it says to set, as if they were pasted. */
@@ -153,6 +154,28 @@ describe("R11: models of other plugins", () => {
       expect(said.scopedModels).toEqual([model]);
     }
   });
+});
+
+it.each([
+  ["tenant", "name"],
+  ["tenantOauthConfig", "clientSecret"],
+  ["tenantInvitation", "email"],
+])(
+  "takeover: a model of another plugin that is called %s, as ours is, is refused",
+  async (model, field) => {
+    const { plugin: invitations } = invitationsWithMailbox();
+    const plugins = [invitations, withField(model, field)];
+    for (const tenant of [{}, { scopedModels: [model] }, { sharedModels: [model] }]) {
+      const { message } = await refusal({ plugins, tenant });
+      expect(message).toContain(`the plugin crm has a model "${model}"`);
+    }
+  },
+);
+
+it("a plugin may add fields to a model of ours, where there is one", async () => {
+  const more = unknownPlugin("x", "tenantInvitation");
+  await expectToWork({ plugins: [invitationsWithMailbox().plugin, more] });
+  expect((await refusal({ plugins: [more] })).message).toContain('a model "tenantInvitation"');
 });
 
 describe("R11: mistakes in the decisions", () => {

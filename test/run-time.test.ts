@@ -2,7 +2,7 @@ import type { BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { twoFactor } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { BASE_URL, PASSWORD } from "./support/instance";
+import { BASE_URL, createInstance, PASSWORD } from "./support/instance";
 import { createWorld, EMAIL, type WorldOptions } from "./support/world";
 
 /** A plugin with an endpoint that answers this. */
@@ -28,6 +28,53 @@ it("what nobody expected is answered with a code, unless a plugin makes its own 
     const { at } = await createWorld({ plugins: [...plugins] });
     expect(await at("acme").get("/answer")).toMatchObject({ status: 500, data });
   }
+});
+
+it("a plugin may be an instance of a class, with a guard for every request", async () => {
+  class Guard {
+    readonly #closed = "/closed";
+    id = "guard";
+    hooks = { before: [{ matcher: () => false, handler: createAuthMiddleware(async () => {}) }] };
+    async onRequest({ url }: Request) {
+      const response = new Response(null, { status: 451 });
+      return url.endsWith(this.#closed) ? { response } : undefined;
+    }
+  }
+  const { at } = await createWorld({ plugins: [new Guard() as BetterAuthPlugin] });
+  expect([(await at("acme").get("/closed")).status, (await at("acme").get("/ok")).status]).toEqual([
+    451, 200,
+  ]);
+});
+
+it("options may be instances of classes, and say something else at run time", async () => {
+  class People {
+    get changeEmail() {
+      return { enabled: true };
+    }
+    get additionalFields() {
+      return { plan: { type: "string", required: false } as const };
+    }
+  }
+  const mails: string[] = [];
+  let sendOnSignUp = false;
+  const emailVerification = {
+    get sendOnSignUp() {
+      return sendOnSignUp;
+    },
+    sendVerificationEmail: async ({ user }: { user: { email: string } }) =>
+      void mails.push(user.email),
+  };
+  const { createTenant, browser } = await createInstance({
+    auth: { user: new People(), emailVerification },
+  });
+  const { id: tenantId } = await createTenant();
+  for (const email of ["first@example.com", "second@example.com"]) {
+    const body = { name: "S", email, password: PASSWORD, plan: "pro", tenantId };
+    const { data } = await browser().post("/tenant/sign-up/email", body);
+    expect(data).toMatchObject({ user: { email, plan: "pro" } });
+    sendOnSignUp = true;
+  }
+  expect(mails).toEqual(["second@example.com"]);
 });
 
 type IsFor = (path?: string) => boolean;

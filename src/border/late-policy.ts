@@ -1,5 +1,5 @@
 import type { AuthContext, BetterAuthOptions } from "better-auth";
-import { textOf } from "../framework";
+import { defineLate, readThrough, textOf } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
@@ -44,25 +44,15 @@ export function requiresVerification(policy: TenantPolicy | null | undefined): b
 /** Whether the request has shown that the address it signs up with is its own. */
 const isProven = () => writtenByInvitation().emailVerified === true;
 
-/** A copy with getters in the place of properties. Whoever writes to one gets a plain one again. */
+/** The same with getters in the place of some properties. */
 function withLate<T extends object>(
   given: T,
   getters: { [Name in keyof T & string]?: () => unknown },
 ): T {
-  const late = Object.assign(Object.create(given) as object, given) as T;
+  const late = readThrough(given);
   for (const [name, get] of Object.entries(getters)) defineLate(late, name, get as () => unknown);
   return late;
 }
-
-/** In place. False where the object is frozen. */
-export function defineLate(late: object, name: string, get: () => unknown): boolean {
-  const set = function (this: object, value: unknown) {
-    Object.defineProperty(this, name, { value, writable: true, ...VISIBLE });
-  };
-  return Reflect.defineProperty(late, name, { get, set, ...VISIBLE });
-}
-
-const VISIBLE = { enumerable: true, configurable: true };
 
 /** What of `user`, `emailAndPassword` and `emailVerification` a policy changes. */
 export function latePolicyOptions(
@@ -72,14 +62,13 @@ export function latePolicyOptions(
   const changes = user?.changeEmail;
   return {
     ...(changes && {
-      user: {
-        ...user,
+      user: Object.assign(readThrough(user), {
         changeEmail: withLate(changes, {
           // An address of a domain says who somebody is.
           updateEmailWithoutVerification: () =>
             changes.updateEmailWithoutVerification && !policy.now()?.emailDomains,
         }),
-      },
+      }),
     }),
     ...(password && {
       emailAndPassword: withLate(password, {

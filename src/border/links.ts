@@ -1,7 +1,7 @@
 import type { AuthContext, BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { VERIFY_EMAIL } from "../constants";
-import { type AfterHook, type BeforeHook, lazy } from "../framework";
+import { type AfterHook, type BeforeHook, lazy, readThrough } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 import type { Place, RequireTenant } from "./seal";
@@ -16,11 +16,10 @@ export function sealLinks(
     ...(emailVerification && { emailVerification: withSealedLinks(ctx, emailVerification) }),
     ...(emailAndPassword && { emailAndPassword: withSealedLinks(ctx, emailAndPassword) }),
     ...(user && {
-      user: {
-        ...user,
+      user: Object.assign(readThrough(user), {
         ...(user.changeEmail && { changeEmail: withSealedLinks(ctx, user.changeEmail) }),
         ...(user.deleteUser && { deleteUser: withSealedLinks(ctx, user.deleteUser) }),
-      },
+      }),
     }),
   };
 }
@@ -28,7 +27,7 @@ export function sealLinks(
 /** The same in the options of plugins, which keep the object that they were given. */
 export function sealPluginLinks(ctx: AuthContext, { plugins = [] }: BetterAuthOptions): void {
   for (const { options } of plugins) {
-    if (options) Object.assign(options, withSealedLinks(ctx, options));
+    if (options) Object.assign(options, sealingSenders(ctx, options));
   }
 }
 
@@ -36,14 +35,15 @@ type Sender = (this: unknown, data: unknown, ...rest: unknown[]) => unknown;
 /** On a sealing sender: the application's own, which the isolation kit stands in for. */
 export const SEALING = Symbol.for("better-auth-tenant:seals");
 
-function withSealedLinks<Options extends object>(ctx: AuthContext, options: Options): Options {
+const withSealedLinks = <Options extends object>(ctx: AuthContext, options: Options): Options =>
+  Object.assign(readThrough(options), sealingSenders(ctx, options));
+
+function sealingSenders(ctx: AuthContext, options: object): Record<string, Sender> {
   const senders = namesIn(options)
     .map((name) => [name, (options as Record<string, unknown>)[name]] as const)
     .filter((entry): entry is [string, Sender] => typeof entry[1] === "function")
     .map(([name, send]) => [name, sealingSender(ctx, send)]);
-  if (!senders.length) return options;
-  // Whatever else the options have, own or inherited, is read through.
-  return Object.assign(Object.create(options), { ...options }, Object.fromEntries(senders));
+  return Object.fromEntries(senders);
 }
 
 /** Senders may be methods of a class. */

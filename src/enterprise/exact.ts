@@ -46,7 +46,8 @@ export function assertPlainId({ ctx }: Border, { providerId }: Row): void {
     });
   }
   const reserved = [
-    ...ctx.socialProviders.map((provider) => provider.id),
+    // A function may show none.
+    ...ctx.socialProviders.flatMap(({ id }) => id ?? []),
     ...ctx.trustedProviders,
     ...sharedProviders(ctx),
   ];

@@ -1,5 +1,5 @@
 import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
-import { APIError, signUpEmail } from "better-auth/api";
+import { APIError } from "better-auth/api";
 import type { Inviting } from "../border/inviting";
 import { refusalOf } from "../border/late-policy";
 import { SIGN_UP_PATH } from "../constants";
@@ -73,8 +73,6 @@ export async function guardLikeSignUp(ctx: HookEndpointContext): Promise<Respons
   return runMiddlewares({ ...ctx, context: asStandIn(ctx.context, { path: SIGN_UP_PATH }) });
 }
 
-const signUp = signUpEmail();
-
 /**
  * Signs up whoever has the link, with the address of the invitation: better-auth's own sign-up,
  * inside the tenant, with the token along. The invitation is accepted where the user is made.
@@ -88,7 +86,7 @@ export async function acceptInvitation(ctx: GenericEndpointContext): Promise<Ans
   const headers = new Headers(ctx.headers ?? ctx.request?.headers);
   headers.set(INVITATION_HEADER, String(token));
   try {
-    return await runEndpoint<SignUpAnswer>(ctx, signUp, {
+    return await runEndpoint<SignUpAnswer>(ctx, "signUpEmail", {
       body: { ...body, email: invitation.email },
       headers,
       context: asStandIn(ctx.context, { tenantId: invitation.tenantId }),

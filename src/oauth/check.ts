@@ -4,7 +4,7 @@ import type { OAuthProvider } from "better-auth/oauth2";
 import { type ErrorCode, tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
 import { type OAuthConfigInput, type StoredOAuthConfig, tryDecrypt } from "./config-store";
-import { globalProviders } from "./configured";
+import { byId, globalProviders } from "./configured";
 import type { OAuthConfigKey } from "./log-lines";
 import { callbackPath, fromClient, isBuiltIn, type TenantClient } from "./provider";
 import {
@@ -203,7 +203,7 @@ export async function readClient(
   const { clientId, clientSecret, scopes = null, redirectURI = null, options = null } = input;
   const own = readOptions(id, input, tenantOptions);
   const client = { clientId, clientSecret, scopes, redirectURI, options: options && own };
-  const global = globalProviders(ctx).find((provider) => provider.id === id);
+  const global = byId(await globalProviders(ctx)).get(id);
   const provider = await fromClient(ctx, key, client, own, global);
   const callback = redirectURIOf(ctx, key, redirectURI, own);
   const authorization = await authorizationURL(provider, callback);

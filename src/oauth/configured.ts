@@ -2,7 +2,7 @@ import type { AuthContext, BetterAuthOptions } from "better-auth";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
-import { defineLate } from "../border/late-policy";
+import { defineLate, resolved } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId } from "../scope/scope";
 import { settle } from "../scope/settle";
@@ -41,14 +41,15 @@ function lateOptions(id: string, configured: Configured): LateOptions {
  * Guarded by "%s reads its redirect URI whenever it needs it, from its options", and the same of
  * genericOAuth().
  */
-export function lateRedirectURIs(ctx: AuthContext, options: BetterAuthOptions): void {
-  const configured = { ...options.socialProviders } as Record<string, Configured>;
-  for (const { id, options: shown } of ctx.socialProviders) {
-    // Zoom shows none, and has a copy of its own. A plugin may show others than it goes by.
-    for (const given of shown ? [shown, configured[id]] : []) {
-      if (given && typeof given === "object") hasLateRedirectURI(given);
-    }
+export function lateRedirectURI(ctx: AuthContext, { id, options }: OAuthProvider): void {
+  // Zoom shows none, and has a copy of its own. A plugin may show others than it goes by.
+  for (const given of options ? [options, configuredBy(ctx, id)] : []) {
+    if (given && typeof given === "object") hasLateRedirectURI(given);
   }
+}
+
+/** The same for providers of genericOAuth(), which do not show what they go by. */
+export function lateGenericRedirectURIs(ctx: AuthContext, options: BetterAuthOptions): void {
   for (const config of genericConfigs(options)) {
     if (hasLateRedirectURI(config)) continue;
     ctx.logger.warn(
@@ -57,12 +58,25 @@ export function lateRedirectURIs(ctx: AuthContext, options: BetterAuthOptions): 
   }
 }
 
-/** Makes it so. False where the options are frozen. The application may have a getter of its own. */
+/**
+ * Makes it so, once for all instances that share the options. False where they are frozen. The
+ * application may have a getter of its own, or one in a class.
+ */
 function hasLateRedirectURI(options: { redirectURI?: string }): boolean {
-  const { get, value } = Object.getOwnPropertyDescriptor(options, "redirectURI") ?? {};
+  const { get, value } = descriptorOf(options, "redirectURI") ?? {};
+  if (!(get || value) || (get && IS_LATE in get)) return true;
   const given = () => (get ? get.call(options) : value);
   const late = () => (getTenantId() === null ? given() : undefined);
-  return !(get || value) || defineLate(options, "redirectURI", late);
+  return defineLate(options, "redirectURI", Object.assign(late, { [IS_LATE]: true }));
+}
+
+const IS_LATE = Symbol.for("better-auth-tenant:late-redirect-uri");
+
+/** Of the object itself, or of the first class that has one. */
+function descriptorOf(given: object | null, key: string): PropertyDescriptor | undefined {
+  if (given === null) return undefined;
+  const own = Object.getOwnPropertyDescriptor(given, key);
+  return own ?? descriptorOf(Object.getPrototypeOf(given), key);
 }
 
 interface GenericConfig {
@@ -103,8 +117,10 @@ function configuredBy(ctx: AuthContext, id: string): Configured {
 export const GLOBALS = Symbol.for("better-auth-tenant:global-providers");
 
 /** The providers that the application has configured, whatever scope asks. */
-export const globalProviders = ({ socialProviders }: AuthContext): OAuthProvider[] =>
-  (socialProviders as { [GLOBALS]?: OAuthProvider[] })[GLOBALS] ?? socialProviders;
+export const globalProviders = ({ socialProviders }: AuthContext): Promise<OAuthProvider[]> => {
+  const globals = (socialProviders as { [GLOBALS]?: OAuthProvider[] })[GLOBALS] ?? socialProviders;
+  return Promise.all(globals.map(resolved));
+};
 
 /** Of two providers with one name, better-auth takes the first. */
 export function byId(providers: OAuthProvider[]): Map<string, OAuthProvider> {

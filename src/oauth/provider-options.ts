@@ -1,6 +1,7 @@
 import type { ProviderOptions } from "better-auth/oauth2";
 import * as z from "zod";
 import { tenantError } from "../errors";
+import { defineLate, read } from "../framework";
 import { additionalClientIds, entryOf, type ProviderEntry, shared } from "./provider-table";
 import { isTrustedAddress, isTrustedHost } from "./trusted-addresses";
 
@@ -54,12 +55,15 @@ function describe(issue: z.core.$ZodIssue): string {
 
 export const invalid = (message: string) => tenantError("INVALID_PROVIDER_OPTIONS", message);
 
-/** What better-auth's provider is built from: the tenant's client, on the application's terms. */
+/**
+ * What better-auth's provider is built from: the tenant's client, on the application's terms. Those
+ * are read late: they may come from a class, and change at run time.
+ */
 export function mergeOptions(
   id: string,
   client: { clientId: string; clientSecret: string; redirectURI?: string | undefined },
   own: OwnOptions,
-  global: ProviderOptions,
+  global: () => ProviderOptions,
 ): ProviderOptions {
   const { options: possible, clientId: kind } = entryOf(id);
   const location = locationOf(id);
@@ -69,14 +73,14 @@ export function mergeOptions(
     : [];
   const dropped = [...GOES_WITH_THE_CLIENT, ...elsewhere];
   // An option that better-auth adds tomorrow may be a credential: what is not known stays behind.
-  const known = { ...shared, ...possible };
-  const behaviour = Object.entries(global).filter(
-    ([key]) => Object.hasOwn(known, key) && !dropped.includes(key),
-  );
+  const known = Object.keys({ ...shared, ...possible });
+  const behaviour = known.filter((key) => key in global() && !dropped.includes(key));
+  const merged: ProviderOptions = {};
+  for (const key of behaviour) defineLate(merged, key, () => read(global(), key));
   const { clientId, ...rest } = client;
   const ids = additionalClientIds.length ? [clientId, ...additionalClientIds] : clientId;
   const name = kind === "key" ? { clientKey: clientId } : { clientId: ids };
-  return { ...Object.fromEntries(behaviour), ...options, ...rest, ...name };
+  return Object.assign(merged, options, rest, name);
 }
 
 /** Where a provider with these options describes itself, if it does. */

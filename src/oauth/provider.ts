@@ -19,7 +19,13 @@ import {
   oldestFirst,
   type StoredOAuthConfig,
 } from "./config-store";
-import { byId, configuredOptions, globalProviders, isConfigured } from "./configured";
+import {
+  byId,
+  configuredOptions,
+  globalProviders,
+  isConfigured,
+  lateRedirectURI,
+} from "./configured";
 import { explainingRefusals, type OAuthConfigKey } from "./log-lines";
 import {
   authorityOf,
@@ -100,11 +106,12 @@ export async function tenantProvider(
 /** The global provider, with all that plugins have done to it, sent back to the tenants' callback. */
 async function fromGlobal(ctx: AuthContext, global: OAuthProvider): Promise<TenantProvider> {
   const { id } = global;
-  const { redirectURI, ...options } = await configuredOptions(ctx, id, global);
-  // Inside a tenant there is none, see `lateRedirectURIs`; except for Zoom, and in frozen options.
+  lateRedirectURI(ctx, global);
+  const options = await configuredOptions(ctx, id, global);
+  // Inside a tenant there is no redirect URI any more; except for Zoom, and in frozen options.
   const provider =
-    redirectURI && isConfigured(ctx, id)
-      ? build(id, options)
+    options.redirectURI && isConfigured(ctx, id)
+      ? build(id, withChanges(options, { redirectURI: undefined }))
       : withChanges(global, { callbackPath: callbackPath(id) });
   return { provider, credentials: "global" };
 }
@@ -113,7 +120,7 @@ async function fromGlobal(ctx: AuthContext, global: OAuthProvider): Promise<Tena
 export async function offeredProviders(ctx: AuthContext, tenantId: string, trustedHosts: string[]) {
   const rows = (await listOAuthConfigs(ctx, tenantId)).filter(({ enabled }) => enabled);
   const own = new Map(rows.toSorted(oldestFirst).map((row) => [row.providerId, row]));
-  const globals = byId(globalProviders(ctx));
+  const globals = byId(await globalProviders(ctx));
   const ids = [...new Set([...globals.keys(), ...own.keys()])];
   // A config that cannot be used is not offered, and the global one does not stand in for it.
   const built = await Promise.all(
@@ -165,7 +172,7 @@ export async function fromClient(
   }
   const client = { clientId, clientSecret, redirectURI: redirectURI ?? undefined };
   const configured = await configuredOptions(ctx, id, global);
-  const options = mergeOptions(id, client, own, configured);
+  const options = mergeOptions(id, client, own, () => global?.options ?? configured);
   if (scopes) options.scope = scopes;
   const broughtHost = isAtForeignHost(id, own);
   if (broughtHost) assertNamesTenant(redirectURI, tenantId);
@@ -186,7 +193,7 @@ export async function fromClient(
 
 /** Whether a plugin has brought a provider of this name, alone or beside the application's own. */
 async function isOfPlugin(ctx: AuthContext, id: string): Promise<boolean> {
-  const named = globalProviders(ctx).filter((provider) => provider.id === id);
+  const named = (await globalProviders(ctx)).filter((provider) => provider.id === id);
   const options = (await configuredOptions(ctx, id, undefined)) as { enabled?: boolean };
   const isAsConfigured = isConfigured(ctx, id) && options.enabled !== false;
   return named.length > Number(isAsConfigured);
@@ -211,9 +218,10 @@ function withSubjectsOf(authority: string, provider: OAuthProvider): OAuthProvid
 const prefixes = new WeakMap<OAuthProvider, string>();
 
 // Decrypted and built once for as long as the row says the same, whoever writes it and wherever;
-// for each provider of an instance, because what is built depends on its global provider.
-const builtFor = new WeakMap<object, Map<string, TenantProvider>>();
-const keepBuilt = boundedMap<TenantProvider>(1000);
+// and for the same global provider, on which it depends: a plugin may put another in its place.
+type Built = TenantProvider & { global: OAuthProvider | undefined };
+const builtFor = new WeakMap<object, Map<string, Built>>();
+const keepBuilt = boundedMap<Built>(1000);
 
 /** A provider as the tenant of the running request has it: for a flow that starts or comes back. */
 export async function provide(
@@ -231,13 +239,16 @@ export async function provide(
   const rows = await configsOf(context, tenantId);
   const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
   const instance = keeperOf(context);
-  const built = builtFor.get(instance) ?? new Map<string, TenantProvider>();
+  const built = builtFor.get(instance) ?? new Map<string, Built>();
   builtFor.set(instance, built);
   const key = JSON.stringify([id, row ?? null]);
+  const kept = built.get(key);
   const found =
-    built.get(key) ?? (await tenantProvider(context, row, global, trustedProviderHosts));
+    kept && kept.global === global
+      ? kept
+      : await tenantProvider(context, row, global, trustedProviderHosts);
   if (!found) return undefined;
-  keepBuilt(built, key, found);
+  keepBuilt(built, key, { ...found, global });
   const { provider, credentials } = found;
   const binding = { tenantId, since: tenant?.since, providerId: id, credentials };
   const { returned } = notes();

@@ -3,13 +3,13 @@ import type { OAuthProvider } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
 import { CALLBACK_PATH } from "../constants";
-import { lateProvider, lazy } from "../framework";
+import { lateProvider, lazy, resolved, withChanges } from "../framework";
 import { oauthState } from "../naming/stand-ins";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type Endpoint } from "../scope/endpoint";
 import { currentScope, getTenantId } from "../scope/scope";
 import { settle } from "../scope/settle";
-import { byId, GLOBALS } from "./configured";
+import { GLOBALS } from "./configured";
 import { sharedClients } from "./shared-tokens";
 
 /**
@@ -19,29 +19,33 @@ import { sharedClients } from "./shared-tokens";
  * request runs they are functions too, and the scope is settled when the first one is called.
  */
 export function lateProviders(globals: OAuthProvider[], options: ResolvedOptions): OAuthProvider[] {
-  const lists = createLists(globals, options);
-  const onPlatform = globals.map(refusingTenantStates);
-  const withIdToken = globals.map((global) => lateProvider(() => forIdTokens(global), global));
+  const inTenants = listInTenants(globals, options);
+  const onPlatform = oncePerObject(refusingTenantStates);
+  const withIdToken = oncePerObject((global: OAuthProvider) =>
+    lateProvider(async () => forIdTokens(await resolved(global)), global),
+  );
   const current = (): OAuthProvider[] => {
     const scope = currentScope();
     const endpoint = currentEndpoint();
     if (scope.kind === "settled" && scope.tenantId === null) {
-      if (endpoint?.path === CALLBACK_PATH) return onPlatform;
-      return endpoint?.body?.idToken ? withIdToken : globals;
+      if (endpoint?.path === CALLBACK_PATH) return globals.map(onPlatform);
+      return endpoint?.body?.idToken ? globals.map(withIdToken) : globals;
     }
     // Outside of requests there is nobody who could settle it: that is the platform.
     if (scope.kind === "pending" && !endpoint) return globals;
-    const wanted = endpoint && wantedIds(endpoint).find((id) => lists.has(id));
-    return lists.get(wanted ?? NONE) ?? [];
+    return inTenants(endpoint ? wantedIds(endpoint) : []);
   };
-  return new Proxy(globals, {
+  // Not around the list itself, which may be frozen and could show nothing else then.
+  return new Proxy([] as OAuthProvider[], {
     get: (_, key) => {
       if (key === GLOBALS) return globals;
-      const list = current();
+      const list = CHANGES_A_LIST.test(String(key)) ? globals : current();
       const value = Reflect.get(list, key);
       // Bound to one list: the scope may be settled while better-auth goes through it.
-      return typeof value === "function" ? value.bind(list) : value;
+      const isMethod = typeof value === "function" && !Object.hasOwn(list, key);
+      return isMethod ? value.bind(list) : value;
     },
+    set: (_, key, value) => Reflect.set(globals, key, value),
     has: (_, key) => Reflect.has(current(), key),
   });
 }
@@ -53,19 +57,41 @@ async function forIdTokens(provider: OAuthProvider): Promise<OAuthProvider> {
   return (await sharedClients()).aboutOnePerson(context, provider);
 }
 
-const NONE = "";
+/** A provider that somebody adds at run time, in whichever scope, is the application's. */
+const CHANGES_A_LIST = /^(pop|push|reverse|shift|sort|splice|unshift)$/;
 
-/** better-auth asks one provider after the other: a list for each that it could be looking for. */
-function createLists(configured: OAuthProvider[], options: ResolvedOptions) {
-  const globals = byId(configured);
-  const ids = [...new Set([...globals.keys(), ...socialProviderList])];
-  const providers = ids.map((id) => lateTenantProvider(id, globals.get(id), options));
-  return new Map(
-    [NONE, ...ids].map((wanted) => {
-      const first = ({ id }: OAuthProvider) => Number(id === wanted);
-      return [wanted, providers.toSorted((a, b) => first(b) - first(a))];
-    }),
+/** What is made of an object, made when it is first needed. */
+function oncePerObject<Key extends object, Made>(make: (key: Key) => Made): (key: Key) => Made {
+  const known = new WeakMap<Key, Made>();
+  return (key) => {
+    const made = known.get(key) ?? make(key);
+    known.set(key, made);
+    return made;
+  };
+}
+
+/**
+ * The application's providers, and all others that a tenant could have a config for. better-auth asks
+ * one after the other: first come those that it could be looking for. A function may show no id.
+ */
+function listInTenants(globals: OAuthProvider[], options: ResolvedOptions) {
+  const others = socialProviderList.map((id) => ({
+    id,
+    late: lateTenantProvider(id, undefined, options),
+  }));
+  const lateGlobal = oncePerObject((global: OAuthProvider) =>
+    lateTenantProvider(global.id, global, options),
   );
+  return (wanted: string[]): OAuthProvider[] => {
+    const own = globals.map((global) => ({ id: global.id, late: lateGlobal(global) }));
+    const taken = own.map(({ id }) => id);
+    const all = [...own, ...others.filter(({ id }) => !taken.includes(id))];
+    const isFirst = ({ id }: Partial<OAuthProvider>) => id === undefined || wanted.includes(id);
+    const first = all.filter(isFirst);
+    return [...first, ...all.filter((provider) => !first.includes(provider))].map(
+      ({ late }) => late,
+    );
+  };
 }
 
 /** Loaded with the first social sign-in in a tenant. */
@@ -79,12 +105,25 @@ function lateTenantProvider(
   const provide = async () => {
     const endpoint = currentEndpoint();
     const border = endpoint && borderOf(endpoint.context);
-    if (!border || (await settle(border.readSession)).tenantId === null) return global;
-    return (await tenantProviders()).provide(endpoint.context, id, global, options);
+    const isInTenant = border && (await settle(border.readSession)).tenantId !== null;
+    const provider = global && (await resolved(global));
+    if (!isInTenant) return provider;
+    return (await tenantProviders()).provide(
+      endpoint.context,
+      provider?.id ?? id,
+      provider,
+      options,
+    );
   };
-  const provider = late(id, provide, {
+  return late(id, provide, {
     id,
-    options: global?.options,
+    // better-auth asks here whether an address that a provider has not verified has to be.
+    get options() {
+      const { context } = currentEndpoint() ?? {};
+      const required = context && borderOf(context)?.policy.requiresVerification();
+      const given = global?.options;
+      return required ? withChanges(given ?? {}, { requireEmailVerification: true }) : given;
+    },
     createEndSessionURL: async (data) => {
       const provider = await provide();
       const { context } = currentEndpoint() ?? {};
@@ -96,14 +135,6 @@ function lateTenantProvider(
         : { isSignIn: false };
       const given = isSignIn ? rest : data;
       return (await provider?.createEndSessionURL?.(given)) ?? null;
-    },
-  });
-  // better-auth asks here whether an address that a provider has not verified has to be.
-  return Object.defineProperty(provider, "options", {
-    get: () => {
-      const { context } = currentEndpoint() ?? {};
-      const required = context && borderOf(context)?.policy.requiresVerification();
-      return required ? { ...global?.options, requireEmailVerification: true } : global?.options;
     },
   });
 }
@@ -137,6 +168,7 @@ function late(
 function unusable(id: string, error: unknown): OAuthProvider {
   if (!isAPIError(error)) throw error;
   return new Proxy({} as OAuthProvider, {
+    has: () => true,
     get: (_, key) => {
       if (key === "id") return id;
       if (key === "then") return undefined;
@@ -152,7 +184,7 @@ function unusable(id: string, error: unknown): OAuthProvider {
 function refusingTenantStates(provider: OAuthProvider): OAuthProvider {
   const provide = async () => {
     const { isTenantsState, redirectFromCallback, stateMismatch } = await oauthState();
-    return (await isTenantsState()) ? redirectFromCallback(stateMismatch()) : provider;
+    return (await isTenantsState()) ? redirectFromCallback(stateMismatch()) : resolved(provider);
   };
   return lateProvider(provide, provider);
 }

@@ -37,9 +37,10 @@ export async function withoutShared(endpoint: Endpoint, tokens: Tokens): Promise
 
 /** What tokens of a provider of this name are good for, elsewhere. */
 export async function asSignIn(context: AuthContext, id: string, tokens: Tokens) {
-  const own = [...clientsOf(context, id), ...audienceOf(tokens.idToken)];
+  const globals = await globalProviders(context);
+  const own = [...clientsOf(context, globals, id), ...audienceOf(tokens.idToken)];
   const askedFor = audienceOf(tokens.accessToken);
-  const takers = (await takersOf(context)).map((taker) => ({
+  const takers = (await takersOf(context, globals)).map((taker) => ({
     ...taker,
     isHere: taker.id === id || isOneOf(taker, own),
     // Nobody knows what a provider of a plugin takes that does not say whose client it has.
@@ -66,20 +67,18 @@ interface Taker {
   readsIdTokenAlone: boolean;
 }
 
-async function takersOf(context: AuthContext): Promise<Taker[]> {
-  const loaded = globalProviders(context)
-    .filter(takesIdTokens)
-    .map((provider) => ({
-      id: provider.id,
-      clients: clientsOf(context, provider.id),
-      readsIdTokenAlone: readsIdTokenAlone(context, provider),
-    }));
+async function takersOf(context: AuthContext, globals: OAuthProvider[]): Promise<Taker[]> {
+  const loaded = globals.filter(takesIdTokens).map((provider) => ({
+    id: provider.id,
+    clients: clientsOf(context, globals, provider.id),
+    readsIdTokenAlone: readsIdTokenAlone(context, globals, provider),
+  }));
   // A process that started while the provider was away does not know what others do.
   const discovered = genericConfigs(context.options)
     .filter(({ discoveryUrl }) => discoveryUrl)
     .map(({ providerId: id }) => ({
       id,
-      clients: clientsOf(context, id),
+      clients: clientsOf(context, globals, id),
       readsIdTokenAlone: false,
     }));
   return [...loaded, ...discovered, ...(await oneTapOf(context))];
@@ -99,8 +98,8 @@ async function oneTapOf(context: AuthContext): Promise<Taker[]> {
 }
 
 /** The application's clients at the providers of this name. Some have one that is for apps. */
-function clientsOf(context: AuthContext, id: string): unknown[] {
-  const providers = globalProviders(context).filter((provider) => provider.id === id);
+function clientsOf(context: AuthContext, globals: OAuthProvider[], id: string): unknown[] {
+  const providers = globals.filter((provider) => provider.id === id);
   const generic = genericConfigs(context.options).filter(({ providerId }) => providerId === id);
   return known([
     ...generic.map(({ clientId }) => clientId),
@@ -122,9 +121,13 @@ const known = (clients: unknown[]) => clients.flat().filter((client) => client !
 export const BY_ID_TOKEN = ["apple", "cognito", "google", "line", "microsoft"];
 
 /** Whether an access token is no sign-in at this provider. */
-function readsIdTokenAlone(context: AuthContext, { id, options }: OAuthProvider): boolean {
+function readsIdTokenAlone(
+  context: AuthContext,
+  globals: OAuthProvider[],
+  { id, options }: OAuthProvider,
+): boolean {
   // A plugin may have put another one beside better-auth's own.
-  const isOnly = globalProviders(context).filter((known) => known.id === id).length === 1;
+  const isOnly = globals.filter((known) => known.id === id).length === 1;
   const isAsMade = isOnly && !options?.getUserInfo && !options?.verifyIdToken;
   return BY_ID_TOKEN.includes(id) && isConfigured(context, id) && isAsMade;
 }

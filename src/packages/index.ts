@@ -19,8 +19,7 @@ export function confinePackages(
   options: ResolvedOptions,
   hooks: OwnHooks,
 ): OwnHooks {
-  const stripe = stripeOptions(border.ctx);
-  if (stripe) guardCustomers(border, stripe);
+  if (stripeOptions(border.ctx)) guardCustomers(border);
   for (const plugin of border.ctx.options.plugins ?? []) {
     if (plugin.id === "oauth-proxy") leaveTenantsAlone(plugin);
   }

@@ -68,11 +68,14 @@ const signUp = signUpEmail();
 export const signIn = signInEmail();
 const social = signInSocial();
 
-/** Runs better-auth's own endpoint for the tenant that the call names, or that it is made in. */
+/** better-auth's own endpoints, by their names in `auth.api`. */
+const ENDPOINTS = { signUpEmail: signUp, signInEmail: signIn, signInSocial: social, callbackOAuth };
+
+/** Runs better-auth's endpoint for the tenant that the call names, or that it is made in. */
 const runFor =
-  <Response>(endpoint: Parameters<typeof runEndpoint>[1]) =>
+  <Response>(name: keyof typeof ENDPOINTS) =>
   (ctx: GenericEndpointContext) =>
-    runEndpoint<Response>(ctx, endpoint, {
+    runEndpoint<Response>(ctx, name, {
       body: { ...ctx.body },
       context: asStandIn(ctx.context, { tenantId: getTenantId() }),
     });
@@ -91,7 +94,7 @@ export const signUpEmailTenant = standIn(
       },
     },
   },
-  runFor<SignUpAnswer>(signUp),
+  runFor<SignUpAnswer>("signUpEmail"),
 );
 
 export const signInEmailTenant = standIn(
@@ -102,7 +105,7 @@ export const signInEmailTenant = standIn(
     body: signIn.options.body.extend({ tenantId: tenantId.optional() }),
     metadata: { openapi: { description: "Sign in with e-mail and password under a tenant" } },
   },
-  runFor<SignInAnswer>(signIn),
+  runFor<SignInAnswer>("signInEmail"),
 );
 
 export type ProviderName = SocialProviderList[number] | (string & {});
@@ -118,7 +121,7 @@ export const signInSocialTenant = standIn(
     }),
     metadata: { openapi: { description: "Start social sign-in for a tenant" } },
   },
-  runFor<SocialAnswer>(social),
+  runFor<SocialAnswer>("signInSocial"),
 );
 
 const WITH_SESSION = ["/sign-up/email", "/sign-in/email"];
@@ -170,20 +173,30 @@ export const callbackTenantOAuth = standIn(
     const params = new URLSearchParams(ctx.query);
     const { takeLabel } = await oauthState();
     const context = asStandIn(ctx.context, { callback: takeLabel(params) });
-    return runEndpoint<never>(ctx, callbackOAuth, { query: Object.fromEntries(params), context });
+    return runEndpoint<never>(ctx, "callbackOAuth", {
+      query: Object.fromEntries(params),
+      context,
+    });
   },
 );
 
 type Endpoint = Parameters<typeof dispatchAuthEndpoint>[0];
 
-/** Runs one of better-auth's own endpoints, with all of its hooks, in a request of its own. */
+/**
+ * Runs one of better-auth's endpoints, with all of its hooks, in a request of its own. A plugin may
+ * have put its own in the place of it (a sign-in that asks a directory): of those with one name,
+ * better-auth takes the last, over HTTP as well as in `auth.api`.
+ */
 export async function runEndpoint<Response>(
   ctx: GenericEndpointContext,
-  endpoint: Endpoint,
+  name: keyof typeof ENDPOINTS,
   input: Partial<Pick<GenericEndpointContext, "body" | "query" | "headers">> & {
     context: AuthContext;
   },
 ): Promise<Answer<Response>> {
+  const { plugins = [] } = ctx.context.options;
+  const brought = plugins.findLast(({ endpoints }) => endpoints?.[name])?.endpoints?.[name];
+  const endpoint: Endpoint = brought ?? ENDPOINTS[name];
   const everything = { asResponse: false, returnHeaders: true, returnStatus: true };
   const { isVisited = false } = notes();
   const answer = await runInScope({ kind: "pending" }, () => {

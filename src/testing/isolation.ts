@@ -85,6 +85,7 @@ export async function checkIsolation(
       ...(await idleCredentials(world, world.sides.a)),
       ...(await idleCredentials(world, world.sides.platform)),
     ];
+    if (found.counts.attempts > 0) assertReached(world);
     const routes = await tryRoutes(world);
     return createReport({
       ...found,
@@ -99,6 +100,14 @@ async function assertNoTenants({ raw }: Subject): Promise<void> {
   if ((await raw.count({ model: "tenant" })) === 0) return;
   throw new Error(
     "checkIsolation(): this database has tenants. Use a test database, or set `allowExistingTenants: true` if nobody else uses this one",
+  );
+}
+
+/** Where nothing answers, nothing leaks, and nothing is proved. */
+function assertReached({ isReached, subject: { origin, basePath } }: World): void {
+  if (isReached) return;
+  throw new Error(
+    `checkIsolation(): every request was answered with 404. Is this where the instance answers: ${origin}${basePath}? See \`baseURL\` and \`basePath\` in its options`,
   );
 }
 

@@ -87,13 +87,15 @@ export async function send(world: World, attempt: Try): Promise<Sent> {
   const answer = await read(await world.subject.handler(new Request(url, init)));
   const said = [safeDecode(url), spoken(new Headers(request.headers)), request.body].join("\n");
   const told = `${spoken(answer.headers)}\n${answer.text}`;
+  const code = /"code":"(\w+)"/.exec(answer.text)?.[1];
+  world.isReached ||= answer.status !== 404 || code !== undefined;
   return {
     request,
     // Who sends a cached session knows what is in it, and may get it back.
     known: `${said}\n${decoded(said)}`,
     told: `${told}\n${decoded(told)}`,
     status: answer.status,
-    code: /"code":"(\w+)"/.exec(answer.text)?.[1],
+    code,
     location: answer.location,
     body: answer.text,
   };

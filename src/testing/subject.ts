@@ -39,7 +39,6 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
     throw new Error(`${caller}: tenantAuth() is not among the plugins of this instance`);
   }
   const tenantOptions = resolveOptions(ours.options as ResolvedOptions | undefined);
-  const { pathname, origin } = addressOf(ctx);
   return {
     handler: (request) => auth.handler(request),
     api: auth.api as Subject["api"],
@@ -51,16 +50,17 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
     confined: confinedModels(tenantOptions).filter((model) => ctx.tables[model]),
     // Keys that sign for everybody, and counters of requests, belong to nobody.
     shared: [...tenantOptions.sharedModels, "jwks", "rateLimit", "oauthClientAssertion"],
-    basePath: pathname,
-    origin,
+    ...addressOf(ctx),
   };
 }
 
 /** Where the instance answers; an address that goes by the request may be any that it allows. */
 function addressOf({ baseURL, options }: AuthContext) {
-  const { pathname, origin } = new URL(URL.canParse(baseURL) ? baseURL : fallbackOf(options));
-  const basePath = options.basePath ?? "/api/auth";
-  return { origin, pathname: pathname.length > 1 ? pathname.replace(/\/$/, "") : basePath };
+  const isFixed = URL.canParse(baseURL);
+  const { pathname, origin } = new URL(isFixed ? baseURL : fallbackOf(options));
+  const isWhole = isFixed || pathname !== "/";
+  const basePath = isWhole ? pathname : (options.basePath ?? "/api/auth");
+  return { origin, basePath: basePath.replace(/\/$/, "") };
 }
 
 function fallbackOf({ baseURL }: AuthContext["options"]): string {

@@ -24,6 +24,8 @@ export interface World {
   /** What nobody was answered when it was last asked. */
   outcomes: Map<string, string>;
   untried: Untried[];
+  /** Whether some request has come to an endpoint. */
+  isReached: boolean;
   perTenantCookies: boolean;
   /** Whether a plugin is installed. */
   has(pluginId: string): boolean;
@@ -103,6 +105,7 @@ async function furnish(
     watch,
     outcomes: new Map(),
     untried,
+    isReached: false,
     perTenantCookies: subject.tenantOptions.sessionCookies === "per-tenant",
     has: (pluginId) => subject.plugins.some(({ id }) => id === pluginId),
   };

@@ -1,4 +1,4 @@
-import { createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
+import { createAuthEndpoint, createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
 import { symmetricEncrypt } from "better-auth/crypto";
 import { magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -75,6 +75,16 @@ it.each<[string, settings: object, policy: TenantPolicy, send: boolean]>([
   expect([made.status, made.data]).toEqual([200, { ...data, user }]);
   expect(Object.keys(made.data.user)).toEqual(Object.keys(data.user));
   expect(await app.users("acme")).toBe(1);
+});
+
+it("R12: a plugin's own sign-up is the one that accepts", async () => {
+  const signUpEmail = createAuthEndpoint("/sign-up/email", { method: "POST" }, async (ctx) => {
+    throw ctx.error("FORBIDDEN", { code: "NOT_APPROVED" });
+  });
+  const app = await createInviting({ plugins: [{ id: "approval", endpoints: { signUpEmail } }] });
+  const { token } = await app.invite("acme");
+  expect(outcome(await app.accept(token))).toEqual([403, "NOT_APPROVED"]);
+  expect([await app.users("acme"), await app.statusOf("acme")]).toEqual([0, ["pending"]]);
 });
 
 it("somebody who is signed in elsewhere accepts, also where a hook has read their session", async () => {

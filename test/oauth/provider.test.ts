@@ -10,13 +10,14 @@ import { isAtForeignHost } from "../../src/oauth/provider-options";
 import { assertNamesTenant } from "../../src/oauth/trusted-addresses";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
-import { fakeNetwork, googleIdToken } from "../support/providers";
+import { fakeGoogleAndGitHub, fakeNetwork, googleIdToken } from "../support/providers";
 import { createSocialWorld } from "../support/social";
 import {
   createWorld,
   expectRefused,
   type OAuthTenant,
   outcome,
+  PLACES,
   queryOf,
   shareMade,
   shareWorld,
@@ -449,6 +450,13 @@ describe.each<[how: string, change: (provider: OAuthProvider) => OAuthProvider]>
     (provider) => ({ ...provider, ...onlyBob(provider), options: { ...provider.options } }),
   ],
   ["made a new one of it", (provider) => Object.assign(Object.create(provider), onlyBob(provider))],
+  [
+    "put a function there",
+    (provider) => {
+      const call = async () => ({ ...provider, ...onlyBob(provider) });
+      return Object.assign(call, { id: "gitlab" }) as unknown as OAuthProvider;
+    },
+  ],
 ])("a plugin that has changed the application's provider: %s", (_, change) => {
   const init = ({ socialProviders: all }: AuthContext) => ({
     context: { socialProviders: all.map((one) => (one.id === "gitlab" ? change(one) : one)) },
@@ -473,22 +481,86 @@ describe.each<[how: string, change: (provider: OAuthProvider) => OAuthProvider]>
   });
 });
 
-it("a redirect URI may come from a getter of the application's", async () => {
-  let host = "first.example";
-  const google = {
-    ...CLIENT,
-    get redirectURI() {
-      return `https://${host}/api/auth/callback/google`;
-    },
+it.each(["a getter of the application's", "a class"])(
+  "a redirect URI may come from %s",
+  async (what) => {
+    let host = "first.example";
+    const given = {
+      get redirectURI() {
+        return `https://${host}/api/auth/callback/google`;
+      },
+    };
+    const google = Object.assign(what === "a class" ? Object.create(given) : given, CLIENT);
+    const world = await createWorld({ auth: { socialProviders: { google } } });
+    host = "second.example";
+    const startedAt = async (place: "platform" | "acme") => {
+      const body = { provider: "google", callbackURL: "/in" };
+      const { data } = await world.at(place).post<{ url: string }>("/sign-in/social", body);
+      return new URL(String(queryOf(data.url).redirect_uri)).host;
+    };
+    expect([await startedAt("platform"), await startedAt("acme")]).toEqual([
+      host,
+      "localhost:3000",
+    ]);
+  },
+);
+
+it("options that instances share have their redirect URI made late once", async () => {
+  const redirectURI = "https://app.example/back";
+  const google = { ...CLIENT, redirectURI };
+  const corp = { ...google, providerId: "corp", authorizationUrl: "https://corp.example" };
+  const startInstance = async () => {
+    const plugins = [genericOAuth({ config: [corp] })];
+    const world = await createWorld({ auth: { socialProviders: { google } }, plugins });
+    await world.at("acme").post("/sign-in/social", { provider: "google" });
+    return [google, corp].map((one) => Object.getOwnPropertyDescriptor(one, "redirectURI")?.get);
   };
-  const world = await createWorld({ auth: { socialProviders: { google } } });
-  host = "second.example";
-  const startedAt = async (place: "platform" | "acme") => {
-    const body = { provider: "google", callbackURL: "/in" };
-    const { data } = await world.at(place).post<{ url: string }>("/sign-in/social", body);
-    return new URL(String(queryOf(data.url).redirect_uri)).host;
-  };
-  expect([await startedAt("platform"), await startedAt("acme")]).toEqual([host, "localhost:3000"]);
+  const getters = await startInstance();
+  expect(getters).toEqual([expect.any(Function), expect.any(Function)]);
+  expect(await startInstance()).toEqual(getters);
+});
+
+class Terms {
+  clientId = "global";
+  clientSecret = "global-secret";
+  redirectURI = `${BASE_URL}/callback/google`;
+  readonly #now: { closed: boolean };
+  constructor(now: { closed: boolean }) {
+    this.#now = now;
+  }
+  get disableSignUp() {
+    return this.#now.closed;
+  }
+}
+
+it.each<[how: string, make: (now: { closed: boolean }) => object]>([
+  [
+    "by a getter",
+    (now) => ({
+      clientId: "global",
+      clientSecret: "global-secret",
+      get disableSignUp() {
+        return now.closed;
+      },
+    }),
+  ],
+  ["by a class", (now) => new Terms(now)],
+  ["by a class, frozen", (now) => Object.freeze(new Terms(now))],
+])("whether people may sign up the application says at run time: %s", async (_, make) => {
+  fakeGoogleAndGitHub();
+  const now = { closed: true };
+  const own = await createWorld({ auth: { socialProviders: { google: make(now) as never } } });
+  const config = { ...CLIENT, tenantId: String(own.ids.acme), providerId: "google" };
+  await own.api.registerTenantOAuthConfig({ body: config });
+  for (const closed of [true, false]) {
+    now.closed = closed;
+    for (const place of PLACES) {
+      const token = googleIdToken({ aud: place === "acme" ? CLIENT.clientId : "global" });
+      const body = { provider: "google", idToken: { token } };
+      const { status } = await own.at(place).post("/sign-in/social", body);
+      expect([place, closed, status]).toEqual([place, closed, closed ? 401 : 200]);
+    }
+  }
 });
 
 describe("tokens that people have from a provider", () => {

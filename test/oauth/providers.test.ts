@@ -4,8 +4,10 @@ import type { OAuthProvider } from "better-auth/oauth2";
 import { bearer, oneTap } from "better-auth/plugins";
 import { socialProviders } from "better-auth/social-providers";
 import { describe, expect, it } from "vitest";
+import { getTenantId } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
+import { BASE_URL } from "../support/instance";
 import { fakeGoogleAndGitHub } from "../support/providers";
 import { createSocialWorld, GLOBAL, queryOf, shareSocialWorld } from "../support/social";
 import { createWorld, type Person, PLACES } from "../support/world";
@@ -132,15 +134,25 @@ describe("configs that cannot be read", () => {
   });
 });
 
-it.each(["frozen", "an instance of a class"])("a plugin's provider may be %s", async (what) => {
+it.each([
+  "frozen",
+  "an instance of a class",
+  "a function",
+  "a function that shows no id",
+  "added at run time",
+  "added by a hook",
+])("a plugin's provider may be %s", async (what) => {
   const idp = await startIdentityProvider();
   idp.registerClient("client", "secret");
   idp.addPerson("alice");
-  const client = { clientId: "client", clientSecret: "secret", issuer: idp.issuer };
+  // Wherever it is from, in tenants people come back to the tenants' callback.
+  const redirectURI = `${BASE_URL}/callback/corp`;
+  const client = { clientId: "client", clientSecret: "secret", issuer: idp.issuer, redirectURI };
   const gitlab: OAuthProvider = socialProviders.gitlab(client) as never;
   class Corporation {
     id = "corp";
     name = "Corporation";
+    options = gitlab.options;
     accountSubject = gitlab.accountSubject;
     readonly #gitlab = gitlab;
     createAuthorizationURL(flow: never) {
@@ -153,18 +165,98 @@ it.each(["frozen", "an instance of a class"])("a plugin's provider may be %s", a
       return this.#gitlab.getUserInfo(tokens);
     }
   }
-  const provider = what === "frozen" ? Object.freeze({ ...gitlab, id: "corp" }) : new Corporation();
+  const corporation = new Corporation() as unknown as OAuthProvider;
+  const call = async () => corporation;
+  const shown: Record<string, unknown> = {
+    frozen: Object.freeze({ ...gitlab, id: "corp" }),
+    "a function": Object.assign(call, { id: "corp" }),
+    "a function that shows no id": call,
+  };
+  const provider = (shown[what] ?? corporation) as OAuthProvider;
+  const isLater = what.startsWith("added");
   const init = ({ socialProviders: others }: AuthContext) => ({
-    context: { socialProviders: [provider as OAuthProvider, ...others] },
+    context: { socialProviders: isLater ? others : [provider, ...others] },
   });
-  const world = await createWorld({ plugins: [{ id: "corporation", init }] });
+  const before = createAuthMiddleware(async ({ context, path }) => {
+    const isThere = context.socialProviders.some(({ id }) => id === "corp");
+    if (isLater && path === "/sign-in/social" && !isThere) context.socialProviders.push(provider);
+  });
+  const plugins = [{ id: "corporation", init }];
+  const world = await createWorld({ plugins, auth: { hooks: { before } } });
+  if (what === "added at run time") (await world.auth.$context).socialProviders.push(provider);
   for (const place of PLACES) {
     const browser = world.at(place);
     const body = { provider: "corp", callbackURL: "/in", errorCallbackURL: "/failed" };
     const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
     expect((await browser.get(await idp.authorize(data.url, "alice"))).location).toBe("/in");
     expect(await world.whoIs(browser, place)).toMatchObject({ tenantId: world.ids[place] });
+    const tenantId = world.ids[place];
+    if (!tenantId) continue;
+    const methods = await browser.get("/tenant/sign-in-methods", { query: { tenantId } });
+    const offered = { id: "corp", name: what === "frozen" ? "Gitlab" : "Corporation" };
+    expect(methods.data.providers).toEqual([offered]);
   }
+});
+
+it("a function may give each tenant another provider", async () => {
+  const call = async () => socialProviders.gitlab({ ...GLOBAL, clientId: `of ${getTenantId()}` });
+  const init = () => ({ context: { socialProviders: [call as never] } });
+  const world = await createWorld({ plugins: [{ id: "by-tenant", init }] });
+  for (const place of [...PLACES, ...PLACES]) {
+    const body = { provider: "gitlab", callbackURL: "/in" };
+    const { data } = await world.at(place).post<{ url: string }>("/sign-in/social", body);
+    expect(queryOf(data.url).client_id).toBe(`of ${world.ids[place]}`);
+  }
+});
+
+it("a plugin's provider may say something else at run time", async () => {
+  const said = { requireEmailVerification: false, disableSignUp: false };
+  const late = (one: OAuthProvider): OAuthProvider => ({
+    ...one,
+    get options() {
+      return { ...one.options, ...said };
+    },
+  });
+  const init = ({ socialProviders: all }: AuthContext) => ({
+    context: { socialProviders: all.map(late) },
+  });
+  const world = await createSocialWorld({ plugins: [{ id: "late", init }] });
+  world.idp.addPerson("carol", { email_verified: false });
+  await world.configure("globex");
+  for (const [name, change, location] of [
+    ["alice", {}, /^.welcome$/],
+    ["carol", { requireEmailVerification: true }, /error=email_not_verified/],
+    ["bob", { disableSignUp: true }, /error=signup_disabled/],
+  ] as const) {
+    Object.assign(said, change);
+    for (const place of PLACES) {
+      const answer = await world.signInAtProvider(world.at(place), place, {}, name);
+      expect(answer.location, place).toMatch(location);
+    }
+  }
+});
+
+it("a provider may be copied, and written to, also in a frozen list", async () => {
+  const names: unknown[] = [];
+  const before = createAuthMiddleware(async ({ context, path }) => {
+    if (path !== "/sign-in/social") return;
+    const found: unknown = context.socialProviders[0];
+    const one = (typeof found === "function" ? await found() : found) as OAuthProvider;
+    for (const name of ["First", "Second"]) one.name = name;
+    const copy = { ...one };
+    names.push([copy.name, "toString" in copy, Object.hasOwn(one, "toString")]);
+    context.socialProviders = [copy];
+  });
+  const init = ({ socialProviders: all }: AuthContext) => {
+    Object.freeze(all);
+  };
+  const plugins = [{ id: "freezing", init }];
+  const world = await createSocialWorld({ plugins, auth: { hooks: { before } } });
+  for (const place of PLACES) {
+    const answer = await world.signInAtProvider(world.at(place), place);
+    expect(answer.location, place).toBe("/welcome");
+  }
+  expect(names).toEqual(PLACES.map(() => ["Second", true, false]));
 });
 
 it("a plugin's provider may have getters, which say that addresses have to be verified", async () => {

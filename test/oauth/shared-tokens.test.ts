@@ -304,6 +304,14 @@ const unheardOf = (...config: GenericOAuthConfig[]) => ({
   id: "unheard-of",
 });
 
+/** Puts functions in the place of all providers. */
+const FUNCTIONS = {
+  id: "functions",
+  init: ({ socialProviders: all }: AuthContext) => ({
+    context: { socialProviders: all.map((one) => async () => one) },
+  }),
+};
+
 it.each<[where: string, isAway: boolean, plugins: (known: Corporation) => unknown[]]>([
   [
     "in a second genericOAuth()",
@@ -321,6 +329,7 @@ it.each<[where: string, isAway: boolean, plugins: (known: Corporation) => unknow
     false,
     ({ corp, files }) => [genericOAuth({ config: [corp] }), unheardOf(files)],
   ],
+  ["and both are functions", false, ({ corp, files }) => [unheardOf(corp, files), FUNCTIONS]],
   [
     "at a provider that was away",
     true,

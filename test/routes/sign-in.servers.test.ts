@@ -1,6 +1,8 @@
-import { APIError, createAuthMiddleware } from "better-auth/api";
+import type { BetterAuthPlugin } from "better-auth";
+import { APIError, createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { multiSession, twoFactor } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
+import { getTenantId } from "../../src/index";
 import { databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
 import { createWorld, outcome, type SessionAnswer, shareWorld } from "../support/world";
@@ -137,6 +139,36 @@ describe("options of the application", () => {
     const called = await world.api.signInEmailTenant({ body });
     expect([called, called.session ?? null]).toMatchObject([{ twoFactorRedirect: true }, null]);
     expect(await world.rows("session")).toBe(sessions);
+  });
+});
+
+describe("R12: an endpoint that a plugin has in the place of better-auth's", () => {
+  const PATHS = {
+    signUpEmail: "/sign-up/email",
+    signInEmail: "/sign-in/email",
+    signInSocial: "/sign-in/social",
+  };
+  /** Over HTTP better-auth takes the last of those with its own name, and none with another. */
+  const bringing = (id: string, naming = (name: string) => name): BetterAuthPlugin => ({
+    id,
+    endpoints: Object.fromEntries(
+      Object.entries(PATHS).map(([name, path]) => [
+        naming(name),
+        createAuthEndpoint(path, { method: "POST" }, async (ctx) =>
+          ctx.json({ by: id, tenantId: getTenantId() }),
+        ),
+      ]),
+    ),
+  });
+  const plugins = [bringing("first"), bringing("last"), bringing("unnamed", (name) => `${name}2`)];
+  const world = shareWorld({ plugins });
+
+  it.each(Object.entries(PATHS))("%s runs in auth.api as over HTTP", async (name, path) => {
+    const { acme: tenantId } = world.ids;
+    const { data } = await world.browser().post(`/tenant${path}`, { tenantId });
+    expect(data).toMatchObject({ by: "last", tenantId });
+    const api = world.api as unknown as Record<string, (call: object) => Promise<unknown>>;
+    expect(await api[`${name}Tenant`]?.({ body: { tenantId } })).toEqual(data);
   });
 });
 

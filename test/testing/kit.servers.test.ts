@@ -70,6 +70,20 @@ describe("checkIsolation", () => {
     await expect(checkIsolation(auth)).rejects.toThrow("tenantAuth() is not among the plugins");
   });
 
+  it("finds an instance at the root of its host", async () => {
+    const { auth } = await createInstance({ auth: { basePath: "/" } });
+    const report = await checkIsolation(auth, few);
+    expect([report.leaks, report.untried]).toEqual([[], []]);
+  });
+
+  it("refuses to report on an instance that answers nothing", async () => {
+    const { auth, rows } = await ordinary();
+    const handler = async () => new Response("Not Found", { status: 404 });
+    const report = checkIsolation({ ...auth, handler }, few);
+    await expect(report).rejects.toThrow("answers: http://localhost:3000/api/auth?");
+    expect([await rows("tenant"), await rows("user")]).toEqual([0, 0]);
+  });
+
   it("says what could not be tried and what to give, and keeps everything if it is told to", async () => {
     const { auth, rows } = await ordinary();
     const report = await checkIsolation(auth, {
