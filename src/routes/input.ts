@@ -11,12 +11,12 @@ const UNSTORABLE_MESSAGE = "contains characters that cannot be stored";
 /** Text that every database stores and gives back as it is. */
 export const text = (max: number) => z.string().min(1).max(max).refine(isText, UNSTORABLE_MESSAGE);
 
-export const tenantName = text(255)
+const tenantName = text(255)
   // It goes into the headers of mails.
   .regex(/^\P{Cc}*[^\s\p{Cc}]\P{Cc}*$/u, "must not be blank, or contain control characters")
   .meta({ description: "Display name of the tenant" });
 
-export const tenantSlug = z
+const tenantSlug = z
   .string()
   .meta({ description: "Unique, URL-friendly name: 2 to 63 lowercase letters, digits, hyphens" });
 
@@ -47,7 +47,7 @@ export const listQuery = z.object({
 /** Any JSON object. Not z.record(): that one rebuilds the object, and loses a key on the way. */
 export const jsonObject = z.custom<Record<string, unknown>>(isObject, "expected an object");
 
-export const metadata = jsonObject
+const metadata = jsonObject
   .superRefine((value, issues) => {
     const problem = whyNotStorable(value);
     if (problem) issues.addIssue({ code: "custom", message: problem });
@@ -55,7 +55,7 @@ export const metadata = jsonObject
   .meta({ description: "Any JSON object, up to 64 KiB and 30 levels deep" });
 
 /** Looked at closely by those who load `routes/policy-input.ts`. */
-export const policy = jsonObject as unknown as z.ZodType<TenantPolicy, TenantPolicy>;
+const policy = jsonObject as unknown as z.ZodType<TenantPolicy, TenantPolicy>;
 
 export const createBody = z.object({
   name: tenantName,

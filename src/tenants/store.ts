@@ -166,7 +166,7 @@ export interface TenantListQuery {
   sort?: TenantSort | undefined;
 }
 
-export type TenantSort = "createdAt" | "-createdAt" | "name" | "-name" | "slug" | "-slug";
+type TenantSort = "createdAt" | "-createdAt" | "name" | "-name" | "slug" | "-slug";
 
 /** All tenants, oldest first, or the part of them that is asked for. */
 export async function listTenants(
