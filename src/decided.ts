@@ -40,6 +40,7 @@ export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void 
   if (plugins.length - others.length > 1) refuse("it is installed more than once. Leave one.");
   assertResolver(options);
   assertOwnModels(plugins, others);
+  assertOwnTables(ctx);
   assertModelsExist(others, options, "scopedModels");
   assertModelsExist(others, options, "sharedModels");
   assertModelsDecided(ctx, others, options);
@@ -85,6 +86,21 @@ function assertOwnModels(plugins: BetterAuthPlugin[], others: BetterAuthPlugin[]
     refuse(
       `the plugin ${id} has a model "${taken}", as one of ours is called, and both would be one table.`,
       "Give it another name in that plugin.",
+    );
+  }
+}
+
+/** The same by the name of the table: whoever shares such a model would share ours, or better-auth's. */
+function assertOwnTables({ tables }: AuthContext) {
+  const protectedTables = new Map(
+    DECIDED.flatMap((model) => (tables[model] ? [[tables[model].modelName, model]] : [])),
+  );
+  for (const [model, { modelName }] of Object.entries(tables)) {
+    const taken = protectedTables.get(modelName);
+    if (!taken || DECIDED.includes(model)) continue;
+    refuse(
+      `the model "${model}" has the table "${modelName}", which is the one of "${taken}".`,
+      "Give it a table of its own.",
     );
   }
 }

@@ -86,9 +86,9 @@ export function lateProvider(
 }
 
 /** A provider as better-auth gets it: functions are called. */
-export const resolved = async (
-  given: OAuthProvider | (() => Promise<OAuthProvider>),
-): Promise<OAuthProvider> => (typeof given === "function" ? given() : given);
+export const resolved = async <Given extends OAuthProvider | undefined>(
+  given: Given | (() => Promise<Given>),
+): Promise<Given> => (typeof given === "function" ? given() : given);
 
 /**
  * Somebody's object with something changed. Everything else is asked of the object itself, whenever

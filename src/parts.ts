@@ -15,7 +15,7 @@ export async function loadParts(
   const [storage, cachedSessions, addresses, cookieNames, enterprise, packages, trace, back] =
     await Promise.all([
       secondaryStorage || isOpen ? import("./border/storage") : undefined,
-      session?.cookieCache || isOpen ? import("./border/cached-sessions") : undefined,
+      session || isOpen ? import("./border/cached-sessions") : undefined,
       resolveTenantId ? import("./naming/addresses") : undefined,
       sessionCookies === "per-tenant" || account?.storeAccountCookie || isOpen
         ? import("./border/cookie-names")

@@ -20,7 +20,7 @@ import { assertDecided } from "./decided";
 import type { OwnHooks } from "./framework";
 import { cannotConfine } from "./misuse";
 import { limitStandIns } from "./naming/stand-ins";
-import { lateGenericRedirectURIs, lateProviderOptions } from "./oauth/configured";
+import { lateProviderOptions, lateRedirectURIs } from "./oauth/configured";
 import { lateProviders } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
 import { findKeyStorages, sessionsOfKeys } from "./packages/api-key";
@@ -133,13 +133,13 @@ function change(
   options: ResolvedOptions,
 ): void {
   sealPluginLinks(ctx, complete);
-  lateGenericRedirectURIs(ctx, complete);
   const { hooks } = complete;
   Object.assign(complete, sealLinks(ctx, complete), {
     plugins,
     hooks: { ...hooks, before: undefined, after: undefined },
     socialProviders: lateProviderOptions(complete),
   });
+  lateRedirectURIs(ctx, complete);
   ctx.rateLimit.customRules = limitStandIns(ctx.rateLimit.customRules);
   ctx.socialProviders = lateProviders(ctx.socialProviders, options);
 }
@@ -189,13 +189,6 @@ function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { ra
   const known = borderOf(ctx)?.raw as DBAdapter | undefined;
   const border: Border & { raw: DBAdapter } = {
     ctx,
-    kind: JSON.stringify([
-      [...confinedByName],
-      Object.values(ctx.tables).map(({ modelName }) => modelName),
-      ctx.options.plugins?.map(({ id }) => id),
-      Object.keys(options.tenantRoles),
-      options.resolveTenantId !== undefined,
-    ]),
     raw: known ?? rawAdapter(ctx.adapter as DBAdapter),
     confinedModel: (name: string) => confinedByName.get(name),
     tenantSince: async (...call: Parameters<Border["tenantSince"]>) =>

@@ -172,6 +172,18 @@ it.each([
   },
 );
 
+it.each(["session", "account"])(
+  "takeover: a model of another plugin with the table of %s is refused",
+  async (modelName) => {
+    const { schema } = unknownPlugin("crm", "login");
+    const plugins = [{ id: "crm", schema: { login: { ...schema?.login, modelName } } }] as never;
+    for (const tenant of [{ scopedModels: ["login"] }, { sharedModels: ["login"] }]) {
+      const { message } = await refusal({ plugins, tenant });
+      expect(message).toContain(`the model "login" has the table "${modelName}"`);
+    }
+  },
+);
+
 it("a plugin may add fields to a model of ours, where there is one", async () => {
   const more = unknownPlugin("x", "tenantInvitation");
   await expectToWork({ plugins: [invitationsWithMailbox().plugin, more] });

@@ -17,10 +17,6 @@ export type Row = Record<string, unknown> & { id?: string; tenantId?: string | n
 /** What the border of an instance is made of, and what it asks of the rest of the plugin. */
 export interface Border {
   ctx: AuthContext;
-  /** What it confines and looks at: one of the same kind adds nothing to it. */
-  kind: string;
-  /** All that its adapter has, one of each kind, the newest first: see `shareBorder`. */
-  all?: Border[];
   /** The database adapter as it was, past every transaction: ask `belowBorder` for the right one. */
   raw: DBTransactionAdapter;
   /** The confined model behind a model or table name; undefined for every other table. */
@@ -168,22 +164,17 @@ export const isConfined = (adapter: DBAdapter) =>
 
 /**
  * Instances that are made from one adapter object share its border: the newest is in charge, and
- * what was confined or looked at before it stays so. An application may make one for each request:
- * a border whose kind has come again is asked no more, and nobody holds on to it.
+ * what was confined or looked at before it stays so.
  */
 export function shareBorder(adapter: object, border: Border): void {
   const before = borderOf(adapter) as Border;
-  const all = before.all ?? [before];
-  all.splice(0, all.length, border, ...all.filter(({ kind }) => kind !== border.kind));
-  // Looked up each time. For one that is asked no more, that is the newest.
-  const older = () => all[all.indexOf(border) + 1];
   const { confinedModel, policy } = border;
-  border.confinedModel = (name) => confinedModel(name) ?? older()?.confinedModel(name);
+  border.confinedModel = (name) => confinedModel(name) ?? before.confinedModel(name);
   border.policy = {
     ...policy,
-    guard: (...call) => policy.guard(...call) ?? older()?.policy.guard(...call),
+    guard: (...call) => policy.guard(...call) ?? before.policy.guard(...call),
   };
-  setBorder(adapter, Object.assign(border, { all }));
+  setBorder(adapter, border);
 }
 
 /** On the adapter of a transaction: the one below the border. */

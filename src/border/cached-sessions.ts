@@ -1,9 +1,11 @@
 import type { BetterAuthOptions } from "better-auth";
+import { defineLate, readThrough } from "../framework";
 import { notes, type SessionRow } from "../scope/scope";
 import type { Border, Row } from "./border";
 import { mayUse } from "./sessions";
 
 type SessionOptions = NonNullable<BetterAuthOptions["session"]>;
+type CookieCache = NonNullable<SessionOptions["cookieCache"]>;
 
 /**
  * A cached session is read from a signed cookie and never reaches the border, but better-auth
@@ -14,10 +16,24 @@ export function labelCachedSessions(
   session: SessionOptions | undefined,
   border: Border,
 ): SessionOptions | undefined {
-  const cookieCache = session?.cookieCache;
-  if (!cookieCache?.enabled) return session;
-  const { version: given = "1" } = cookieCache;
-  const version = async (session: Row, user: Row) => {
+  if (!session) return session;
+  const known = new WeakMap<CookieCache, CookieCache>();
+  const labelled = (cookieCache: CookieCache) => {
+    const { version: given = "1" } = cookieCache;
+    const version = labelledVersion(given, border) as CookieCache["version"];
+    const made = known.get(cookieCache) ?? Object.assign(readThrough(cookieCache), { version });
+    known.set(cookieCache, made);
+    return made;
+  };
+  const late = readThrough(session);
+  // Caching may be switched on at run time.
+  defineLate(late, "cookieCache", () => session.cookieCache && labelled(session.cookieCache));
+  return late;
+}
+
+const labelledVersion =
+  (given: NonNullable<CookieCache["version"]>, border: Border) =>
+  async (session: Row, user: Row) => {
     const isHere = notes().reading || (await mayUse(border, session as SessionRow, user));
     // Something new each time: what is nobody's version must never match what was written.
     if (!isHere) return crypto.randomUUID();
@@ -26,5 +42,3 @@ export function labelCachedSessions(
     const since = await border.openSince(session as SessionRow);
     return since === undefined ? crypto.randomUUID() : `${own}@${session.tenantId}:${since}`;
   };
-  return { ...session, cookieCache: { ...cookieCache, version } } as SessionOptions;
-}

@@ -6,15 +6,15 @@ import { enter, notes, settled } from "../scope/scope";
 
 /**
  * What an operator may reach begins and ends with the endpoint: hooks of others have no business
- * elsewhere. One that asks for the session first asks for the endpoint as well.
+ * elsewhere. The endpoint asks for the session itself, whoever has asked before.
+ *
+ * Guarded by "R3: a before hook that asks who is there sees and changes the platform's".
  */
 export const openEndpoint: BeforeHook = {
   matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
 
   handler: silentHook(() => {
-    const note = notes();
-    note.isOpen = true;
-    if (note.granted) enter(note.granted);
+    notes().isOpen = true;
     return undefined;
   }),
 };

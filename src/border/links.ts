@@ -1,7 +1,7 @@
-import type { AuthContext, BetterAuthOptions } from "better-auth";
+import { type AuthContext, BetterAuthError, type BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { VERIFY_EMAIL } from "../constants";
-import { type AfterHook, type BeforeHook, lazy, readThrough } from "../framework";
+import { type AfterHook, type BeforeHook, lazy, withChanges } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 import type { Place, RequireTenant } from "./seal";
@@ -12,22 +12,47 @@ export function sealLinks(
   options: BetterAuthOptions,
 ): Partial<BetterAuthOptions> {
   const { emailVerification, emailAndPassword, user } = options;
+  const withSealedLinks = <Options extends object>(given: Options): Options =>
+    reading(given, (name, value) =>
+      isSender(name, value) ? sealingSender(ctx, value, given) : value,
+    );
+  const ofUser = (name: string, value: unknown) =>
+    GROUPS.includes(name) && value ? withSealedLinks(value) : value;
   return {
-    ...(emailVerification && { emailVerification: withSealedLinks(ctx, emailVerification) }),
-    ...(emailAndPassword && { emailAndPassword: withSealedLinks(ctx, emailAndPassword) }),
-    ...(user && {
-      user: Object.assign(readThrough(user), {
-        ...(user.changeEmail && { changeEmail: withSealedLinks(ctx, user.changeEmail) }),
-        ...(user.deleteUser && { deleteUser: withSealedLinks(ctx, user.deleteUser) }),
-      }),
-    }),
+    ...(emailVerification && { emailVerification: withSealedLinks(emailVerification) }),
+    ...(emailAndPassword && { emailAndPassword: withSealedLinks(emailAndPassword) }),
+    ...(user && { user: reading(user, ofUser) }),
   };
 }
 
+/** Where `user` has senders. */
+const GROUPS = ["changeEmail", "deleteUser"];
+
+/** Options of which some are shown as something else, whenever they are asked for: they may come late. */
+const reading = <Options extends object>(
+  options: Options,
+  show: (name: string, value: unknown) => unknown,
+): Options =>
+  new Proxy(withChanges(options, {}), {
+    get: (view, name) => {
+      const value: unknown = Reflect.get(options, name);
+      const shown = show(String(name), value);
+      return shown === value ? Reflect.get(view, name) : shown;
+    },
+  });
+
 /** The same in the options of plugins, which keep the object that they were given. */
 export function sealPluginLinks(ctx: AuthContext, { plugins = [] }: BetterAuthOptions): void {
-  for (const { options } of plugins) {
-    if (options) Object.assign(options, sealingSenders(ctx, options));
+  for (const { id, options = {} } of plugins) {
+    for (const name of namesIn(options)) {
+      const value: unknown = options[name];
+      if (!isSender(name, value)) continue;
+      const sealed = { value: sealingSender(ctx, value), writable: true, enumerable: true };
+      if (Reflect.defineProperty(options, name, { ...sealed, configurable: true })) continue;
+      throw new BetterAuthError(
+        `tenantAuth() cannot seal the links of ${id}, because its options are frozen. Give it a copy: { ...options }`,
+      );
+    }
   }
 }
 
@@ -35,35 +60,39 @@ type Sender = (this: unknown, data: unknown, ...rest: unknown[]) => unknown;
 /** On a sealing sender: the application's own, which the isolation kit stands in for. */
 export const SEALING = Symbol.for("better-auth-tenant:seals");
 
-const withSealedLinks = <Options extends object>(ctx: AuthContext, options: Options): Options =>
-  Object.assign(readThrough(options), sealingSenders(ctx, options));
-
-function sealingSenders(ctx: AuthContext, options: object): Record<string, Sender> {
-  const senders = namesIn(options)
-    .map((name) => [name, (options as Record<string, unknown>)[name]] as const)
-    .filter((entry): entry is [string, Sender] => typeof entry[1] === "function")
-    .map(([name, send]) => [name, sealingSender(ctx, send)]);
-  return Object.fromEntries(senders);
-}
+const isSender = (name: string, value: unknown): value is Sender =>
+  name.startsWith("send") && typeof value === "function";
 
 /** Senders may be methods of a class. */
 function namesIn(options: object | null): string[] {
   if (!options || options === Object.prototype) return [];
-  const own = Object.getOwnPropertyNames(options).filter((name) => name.startsWith("send"));
-  return [...new Set([...own, ...namesIn(Object.getPrototypeOf(options))])];
+  const names = Object.getOwnPropertyNames(options);
+  return [...new Set([...names, ...namesIn(Object.getPrototypeOf(options))])];
 }
 
-function sealingSender(ctx: AuthContext, send: Sender & { [SEALING]?: Sender }): Sender {
+/** One for each sender of an instance, called on whom it is of. */
+function sealingSender(
+  ctx: AuthContext,
+  send: Sender & { [SEALING]?: Sender },
+  owner?: object,
+): Sender {
   if (send[SEALING]) return send;
+  const known = sealingSenders.get(ctx) ?? new WeakMap<Sender, Sender>();
+  sealingSenders.set(ctx, known);
+  const made = known.get(send);
+  if (made) return made;
   async function sealAndSend(this: unknown, data: unknown, ...rest: unknown[]) {
     const { withSealedToken } = await sealing();
     // Instances may share a plugin. The link is sealed with the secret of the one that sends.
     const sealed = await withSealedToken(currentEndpoint()?.context ?? ctx, data);
-    return sender[SEALING].call(this, sealed, ...rest);
+    return sender[SEALING].call(owner ?? this, sealed, ...rest);
   }
   const sender = Object.assign(sealAndSend, { [SEALING]: send });
+  known.set(send, sender);
   return sender;
 }
+
+const sealingSenders = new WeakMap<AuthContext, WeakMap<Sender, Sender>>();
 
 const sealing = lazy(() => import("./seal"));
 

@@ -42,17 +42,11 @@ export async function scopeOfAdmin(
     const isOwnEnd = await endsOwnSessions(border, endpoint, session, adapter);
     return enter(isOwnEnd ? settled(null) : settled(scope.tenantId, "visits"));
   }
-  if (target === "everybody") return grant(scope, settled(null, "all"));
+  // Until the endpoint runs, its hooks are where the request is.
+  if (!notes().isOpen) return scope;
+  if (target === "everybody") return enter(settled(null, "all"));
   const tenantId = await tenantOfTarget(border, endpoint, target, adapter);
-  return tenantId ? grant(scope, settled(tenantId, "visits")) : scope;
-}
-
-/** For the endpoint alone: until it runs, its hooks are where the request is. */
-function grant(scope: Settled, wider: Settled): Settled {
-  const note = notes();
-  if (note.isOpen) return enter(wider);
-  note.granted = wider;
-  return scope;
+  return tenantId ? enter(settled(tenantId, "visits")) : scope;
 }
 
 /**

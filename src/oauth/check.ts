@@ -2,6 +2,7 @@ import type { AuthContext } from "better-auth";
 import { isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { type ErrorCode, tenantError } from "../errors";
+import { resolved } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { type OAuthConfigInput, type StoredOAuthConfig, tryDecrypt } from "./config-store";
 import { byId, globalProviders } from "./configured";
@@ -203,7 +204,7 @@ export async function readClient(
   const { clientId, clientSecret, scopes = null, redirectURI = null, options = null } = input;
   const own = readOptions(id, input, tenantOptions);
   const client = { clientId, clientSecret, scopes, redirectURI, options: options && own };
-  const global = byId(await globalProviders(ctx)).get(id);
+  const global = await resolved(byId(globalProviders(ctx)).get(id));
   const provider = await fromClient(ctx, key, client, own, global);
   const callback = redirectURIOf(ctx, key, redirectURI, own);
   const authorization = await authorizationURL(provider, callback);

@@ -48,8 +48,9 @@ export function lateRedirectURI(ctx: AuthContext, { id, options }: OAuthProvider
   }
 }
 
-/** The same for providers of genericOAuth(), which do not show what they go by. */
-export function lateGenericRedirectURIs(ctx: AuthContext, options: BetterAuthOptions): void {
+/** The same at start, and for providers of genericOAuth(), which do not show what they go by. */
+export function lateRedirectURIs(ctx: AuthContext, options: BetterAuthOptions): void {
+  for (const provider of globalProviders(ctx)) lateRedirectURI(ctx, provider);
   for (const config of genericConfigs(options)) {
     if (hasLateRedirectURI(config)) continue;
     ctx.logger.warn(
@@ -117,10 +118,14 @@ function configuredBy(ctx: AuthContext, id: string): Configured {
 export const GLOBALS = Symbol.for("better-auth-tenant:global-providers");
 
 /** The providers that the application has configured, whatever scope asks. */
-export const globalProviders = ({ socialProviders }: AuthContext): Promise<OAuthProvider[]> => {
-  const globals = (socialProviders as { [GLOBALS]?: OAuthProvider[] })[GLOBALS] ?? socialProviders;
-  return Promise.all(globals.map(resolved));
-};
+export const globalProviders = ({ socialProviders }: AuthContext): OAuthProvider[] =>
+  (socialProviders as { [GLOBALS]?: OAuthProvider[] })[GLOBALS] ?? socialProviders;
+
+/** The same where all of them matter, as better-auth gets them. One that fails stays a function. */
+export const resolvedProviders = (ctx: AuthContext): Promise<OAuthProvider[]> =>
+  Promise.all(
+    globalProviders(ctx).map(async (given) => (await resolved(given).catch(() => given)) ?? given),
+  );
 
 /** Of two providers with one name, better-auth takes the first. */
 export function byId(providers: OAuthProvider[]): Map<string, OAuthProvider> {

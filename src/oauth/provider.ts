@@ -4,7 +4,7 @@ import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
 import { tenantError } from "../errors";
-import { boundedMap, errorRedirect, withChanges } from "../framework";
+import { boundedMap, errorRedirect, resolved, withChanges } from "../framework";
 import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
@@ -120,13 +120,18 @@ async function fromGlobal(ctx: AuthContext, global: OAuthProvider): Promise<Tena
 export async function offeredProviders(ctx: AuthContext, tenantId: string, trustedHosts: string[]) {
   const rows = (await listOAuthConfigs(ctx, tenantId)).filter(({ enabled }) => enabled);
   const own = new Map(rows.toSorted(oldestFirst).map((row) => [row.providerId, row]));
-  const globals = byId(await globalProviders(ctx));
+  const globals = byId(globalProviders(ctx));
   const ids = [...new Set([...globals.keys(), ...own.keys()])];
   // A config that cannot be used is not offered, and the global one does not stand in for it.
   const built = await Promise.all(
-    ids.map((id) =>
-      tenantProvider(ctx, own.get(id), globals.get(id), trustedHosts).catch(() => undefined),
-    ),
+    ids.map(async (id) => {
+      try {
+        const global = await resolved(globals.get(id));
+        return await tenantProvider(ctx, own.get(id), global, trustedHosts);
+      } catch {
+        return undefined;
+      }
+    }),
   );
   return built.flatMap((found) =>
     found ? [{ id: found.provider.id, name: found.provider.name }] : [],
@@ -193,7 +198,7 @@ export async function fromClient(
 
 /** Whether a plugin has brought a provider of this name, alone or beside the application's own. */
 async function isOfPlugin(ctx: AuthContext, id: string): Promise<boolean> {
-  const named = (await globalProviders(ctx)).filter((provider) => provider.id === id);
+  const named = globalProviders(ctx).filter((provider) => provider.id === id);
   const options = (await configuredOptions(ctx, id, undefined)) as { enabled?: boolean };
   const isAsConfigured = isConfigured(ctx, id) && options.enabled !== false;
   return named.length > Number(isAsConfigured);
@@ -241,7 +246,8 @@ export async function provide(
   const instance = keeperOf(context);
   const built = builtFor.get(instance) ?? new Map<string, Built>();
   builtFor.set(instance, built);
-  const key = JSON.stringify([id, row ?? null]);
+  // What the application says may be another thing in each tenant.
+  const key = JSON.stringify([id, row ?? tenantId]);
   const kept = built.get(key);
   const found =
     kept && kept.global === global

@@ -47,6 +47,11 @@ export function lateProviders(globals: OAuthProvider[], options: ResolvedOptions
     },
     set: (_, key, value) => Reflect.set(globals, key, value),
     has: (_, key) => Reflect.has(current(), key),
+    ownKeys: () => Reflect.ownKeys(current()),
+    getOwnPropertyDescriptor: (_, key) => {
+      const found = Reflect.getOwnPropertyDescriptor(current(), key);
+      return found && { ...found, writable: true, configurable: key !== "length" };
+    },
   });
 }
 
@@ -72,7 +77,7 @@ function oncePerObject<Key extends object, Made>(make: (key: Key) => Made): (key
 
 /**
  * The application's providers, and all others that a tenant could have a config for. better-auth asks
- * one after the other: first come those that it could be looking for. A function may show no id.
+ * one after the other: first come those that it could be looking for.
  */
 function listInTenants(globals: OAuthProvider[], options: ResolvedOptions) {
   const others = socialProviderList.map((id) => ({
@@ -86,8 +91,7 @@ function listInTenants(globals: OAuthProvider[], options: ResolvedOptions) {
     const own = globals.map((global) => ({ id: global.id, late: lateGlobal(global) }));
     const taken = own.map(({ id }) => id);
     const all = [...own, ...others.filter(({ id }) => !taken.includes(id))];
-    const isFirst = ({ id }: Partial<OAuthProvider>) => id === undefined || wanted.includes(id);
-    const first = all.filter(isFirst);
+    const first = all.filter(({ id }) => wanted.includes(id));
     return [...first, ...all.filter((provider) => !first.includes(provider))].map(
       ({ late }) => late,
     );

@@ -4,7 +4,7 @@ import type { OAuthProvider } from "better-auth/oauth2";
 import { parseJSON, withChanges } from "../framework";
 import { fromText } from "../naming/oauth-state";
 import type { Endpoint } from "../scope/endpoint";
-import { configuredOptions, genericConfigs, globalProviders, isConfigured } from "./configured";
+import { configuredOptions, genericConfigs, isConfigured, resolvedProviders } from "./configured";
 import { accountsInHand } from "./stored-tokens";
 
 /*
@@ -37,7 +37,7 @@ export async function withoutShared(endpoint: Endpoint, tokens: Tokens): Promise
 
 /** What tokens of a provider of this name are good for, elsewhere. */
 export async function asSignIn(context: AuthContext, id: string, tokens: Tokens) {
-  const globals = await globalProviders(context);
+  const globals = await resolvedProviders(context);
   const own = [...clientsOf(context, globals, id), ...audienceOf(tokens.idToken)];
   const askedFor = audienceOf(tokens.accessToken);
   const takers = (await takersOf(context, globals)).map((taker) => ({

@@ -19,7 +19,8 @@ export function confinePackages(
   options: ResolvedOptions,
   hooks: OwnHooks,
 ): OwnHooks {
-  if (stripeOptions(border.ctx)) guardCustomers(border);
+  const stripe = stripeOptions(border.ctx);
+  if (stripe) guardCustomers(border, stripe);
   for (const plugin of border.ctx.options.plugins ?? []) {
     if (plugin.id === "oauth-proxy") leaveTenantsAlone(plugin);
   }

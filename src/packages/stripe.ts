@@ -4,7 +4,7 @@ import type { Border, Row } from "../border/border";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
 import { statusOf } from "../naming/request";
-import { currentEndpoint, isOutermost } from "../scope/endpoint";
+import { isOutermost } from "../scope/endpoint";
 import { enter, getTenantId, namedScope, settled } from "../scope/scope";
 import { settle } from "../scope/settle";
 
@@ -115,13 +115,10 @@ type Call = { model: string; data?: Row; update?: Row; set?: Row };
  * Whoever has the id of a customer sees that customer's invoices. better-auth lets people write the
  * id of theirs, so one that somebody elsewhere has is refused.
  */
-export function guardCustomers(border: Border): void {
+export function guardCustomers(border: Border, options: StripeOptions): void {
   const { guard } = border.policy;
   border.policy.guard = async (name, call: Call, run, raw, transaction) => {
-    if (name === "create" && border.confinedModel(call.model) === "user") {
-      // Instances that share an adapter share this guard, and may each have a client.
-      confineSearch(stripeOptions(currentEndpoint()?.context ?? border.ctx) ?? {});
-    }
+    if (name === "create" && border.confinedModel(call.model) === "user") confineSearch(options);
     const { stripeCustomerId } = call.data ?? call.update ?? call.set ?? {};
     const value = text(stripeCustomerId);
     if (value && hasCustomers(border, call.model)) {

@@ -119,8 +119,7 @@ async function missingWay(
 async function providersOf(ctx: AuthContext, tenantId: string | undefined): Promise<Set<string>> {
   const configs = tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
   const own = configs.filter(({ enabled }) => enabled).map(({ providerId }) => providerId);
-  const globals = await globalProviders(ctx);
-  return new Set([...globals.map(({ id }) => id), ...own, ...byOneTap(ctx)]);
+  return new Set([...globalProviders(ctx).map(({ id }) => id), ...own, ...byOneTap(ctx)]);
 }
 
 /** One Tap is Google, and may have a client of its own. */

@@ -17,7 +17,7 @@ import { type AfterHook, type Answer, redirect, silentHook, standIn } from "../f
 import { namedTenantId, requireTenant } from "../naming/request";
 import { oauthState } from "../naming/stand-ins";
 import type { ResolvedOptions, TenantSession } from "../options";
-import { asStandIn, standInOf } from "../scope/endpoint";
+import { asStandIn, isOutermost, standInOf } from "../scope/endpoint";
 import { getTenantId, notes, runInScope } from "../scope/scope";
 import { tenantId } from "./input";
 
@@ -195,7 +195,9 @@ export async function runEndpoint<Response>(
   },
 ): Promise<Answer<Response>> {
   const { plugins = [] } = ctx.context.options;
-  const brought = plugins.findLast(({ endpoints }) => endpoints?.[name])?.endpoints?.[name];
+  const bringing = plugins.findLast(({ endpoints }) => endpoints?.[name]);
+  // Its own may ask us in turn, for the tenant that it has found.
+  const brought = isOutermost(ctx) ? bringing?.endpoints?.[name] : undefined;
   const endpoint: Endpoint = brought ?? ENDPOINTS[name];
   const everything = { asResponse: false, returnHeaders: true, returnStatus: true };
   const { isVisited = false } = notes();

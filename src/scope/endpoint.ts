@@ -65,7 +65,8 @@ export function noteEndpoint(
   const known = notes();
   if (resolving) known.resolving = resolving;
   if (headers || request) known.isVisited = true;
-  if (known.endpoint) return;
+  // A call that is made with the context of another has its mark as well.
+  if (known.endpoint) return void delete noted[OUTERMOST];
   known.endpoint = endpoint;
   noted[OUTERMOST] = true;
 }

@@ -80,8 +80,6 @@ export interface Notes {
   visitor?: { token: string; userId: string };
   /** True while an admin endpoint itself runs, and false once it is done: nobody visits after it. */
   isOpen?: boolean;
-  /** What that endpoint may reach, where a hook before it has asked for the session. */
-  granted?: Settled;
   /** What the tenants that it has looked at have decided; null where nothing. */
   policies?: Map<string, TenantPolicy | null>;
   /** When the tenant of the request was created: its number may be given again meanwhile. */

@@ -107,7 +107,7 @@ async function assertNoTenants({ raw }: Subject): Promise<void> {
 function assertReached({ isReached, subject: { origin, basePath } }: World): void {
   if (isReached) return;
   throw new Error(
-    `checkIsolation(): every request was answered with 404. Is this where the instance answers: ${origin}${basePath}? See \`baseURL\` and \`basePath\` in its options`,
+    `checkIsolation(): no request was answered by an endpoint. Is this where the instance answers: ${origin}${basePath}? See \`baseURL\` and \`basePath\` in its options`,
   );
 }
 

@@ -88,7 +88,8 @@ export async function send(world: World, attempt: Try): Promise<Sent> {
   const said = [safeDecode(url), spoken(new Headers(request.headers)), request.body].join("\n");
   const told = `${spoken(answer.headers)}\n${answer.text}`;
   const code = /"code":"(\w+)"/.exec(answer.text)?.[1];
-  world.isReached ||= answer.status !== 404 || code !== undefined;
+  const isJSON = answer.headers.get("content-type")?.includes("json");
+  world.isReached ||= answer.status < 300 && isJSON === true;
   return {
     request,
     // Who sends a cached session knows what is in it, and may get it back.

@@ -320,3 +320,69 @@ describe("a link that was mailed, and is refused when somebody follows it, tells
     expect(await follow(link)).toEqual(IN);
   });
 });
+
+/** Senders that better-auth alone takes: they come after the start, or are of an instance of a class. */
+const LATER: [string, (send: Send) => [options: object, come: () => void]][] = [
+  [
+    "by a getter",
+    (send) => [
+      {
+        get sendVerificationEmail() {
+          return later && send;
+        },
+      },
+      () => {
+        later = true;
+      },
+    ],
+  ],
+  [
+    "assigned",
+    (send) => {
+      const options = { sendVerificationEmail: undefined as unknown };
+      return [
+        options,
+        () => {
+          options.sendVerificationEmail = send;
+        },
+      ];
+    },
+  ],
+  [
+    "of a class",
+    (send) => [
+      new (class {
+        readonly #send = send;
+        sendVerificationEmail(mail: unknown) {
+          return this.#send(mail);
+        }
+      })(),
+      () => {},
+    ],
+  ],
+];
+type Send = (mail: unknown) => Promise<void>;
+let later = false;
+
+it.each(LATER)("R6: a sender that comes later is given sealed links: %s", async (_, make) => {
+  later = false;
+  const mails: { token: string }[] = [];
+  const [emailVerification, come] = make(async (mail) => void mails.push(mail as never));
+  const user = { changeEmail: { enabled: true } };
+  const instance = await createInstance({ auth: { emailVerification, user } });
+  const { id } = await instance.createTenant();
+  const jane = await instance.signUp(null, EMAIL);
+  const mallory = await instance.signUp(id, EMAIL);
+  come();
+  const asked = await mallory.browser.post("/change-email", { newEmail: "m@evil.example" });
+  expect([asked.status, mails.length]).toEqual([200, 1]);
+  await instance.browser().get("/verify-email", { query: { token: `${mails[0]?.token}` } });
+  const { data } = await jane.browser.get<{ user: object }>("/get-session");
+  expect(data.user).toMatchObject({ email: EMAIL });
+});
+
+it("options of a plugin that nobody can change are refused in words", async () => {
+  const options = Object.freeze({ sendMagicLink: async () => {} });
+  const start = createInstance({ plugins: [magicLink(options)] });
+  await expect(start).rejects.toThrow("cannot seal the links of magic-link");
+});

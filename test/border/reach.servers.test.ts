@@ -2,6 +2,7 @@ import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import {
   createAuthEndpoint,
   createAuthMiddleware,
+  dispatchAuthEndpoint,
   getSessionFromCtx,
   sessionMiddleware,
 } from "better-auth/api";
@@ -11,6 +12,7 @@ import { adminAc, defaultStatements } from "better-auth/plugins/admin/access";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { getTenantId, runInTenant } from "../../src/index";
 import type { Browser } from "../support/browser";
+import { PASSWORD } from "../support/instance";
 import { combine } from "../support/matrix";
 import { createStorage, type Store } from "../support/stores";
 import {
@@ -405,6 +407,35 @@ it("R3: a before hook that asks who is there sees and changes the platform's, fo
   const [row] = await world.rowsIn("acme", "user");
   expect(row).toMatchObject({ name: "Changed", image: null });
   expect(seen).toEqual([1, 1]);
+});
+
+it("R3: an operator's hook may ask for the session and say another user, or call an admin endpoint itself", async () => {
+  let victim = "";
+  const nested: unknown[] = [];
+  const { listUserSessions } = admin().endpoints;
+  const before = createAuthMiddleware(async (ctx) => {
+    if (!["/admin/update-user", "/admin/create-user"].includes(ctx.path ?? "")) return;
+    await getSessionFromCtx(ctx);
+    if (ctx.path === "/admin/update-user") {
+      return { context: { body: { ...ctx.body, userId: victim } } };
+    }
+    const input = { ...ctx, body: { userId: victim }, asResponse: false };
+    nested.push(
+      await dispatchAuthEndpoint(listUserSessions as never, input).catch(() => "refused"),
+    );
+    return undefined;
+  });
+  const world = await createWorld({ auth: { hooks: { before } } });
+  const operator = await world.operator();
+  const { acme, globex } = await world.janes();
+  victim = globex.id;
+  const body = { userId: acme.id, data: { name: "Changed" } };
+  expect((await operator.post("/admin/update-user", body)).status).toBe(200);
+  expect((await world.rowsIn("globex", "user"))[0]).toMatchObject({ name: "Changed" });
+  // What its hook has called elsewhere takes the call nowhere.
+  const person = { name: "O", email: "o@example.com", password: PASSWORD, role: "admin" };
+  const { data } = await operator.post<{ user: object }>("/admin/create-user", person);
+  expect([data.user, nested.length]).toMatchObject([{ tenantId: null }, 1]);
 });
 
 it("R5: what a database hook asks while an operator acts at Acme, nobody asks", async () => {

@@ -403,3 +403,20 @@ describe.each(OUTLIVING.slice(0, 2))(
     });
   },
 );
+
+it("R5, R10: a cache of sessions that is switched on at run time keeps them apart", async () => {
+  let enabled = false;
+  const cookieCache = {
+    get enabled() {
+      return enabled;
+    },
+  };
+  const world = await createWorld({ auth: { session: { cookieCache } } });
+  enabled = true;
+  const jane = await world.signUp("acme");
+  expect([...jane.cookies.keys()]).toContain("better-auth.session_data");
+  expect(await world.whoIs(jane, "acme")).toMatchObject({ id: jane.id });
+  expect(await world.whoIs(jane, "globex")).toBe(null);
+  await world.change("acme", { status: "suspended" });
+  expect(await world.whoIs(jane, "acme")).toBe(null);
+});

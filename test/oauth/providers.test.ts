@@ -209,6 +209,66 @@ it("a function may give each tenant another provider", async () => {
   }
 });
 
+it("what a provider shows may be another thing in each tenant, also with a redirect URI", async () => {
+  const byTenant = (one: OAuthProvider): OAuthProvider => {
+    const options = () => ({ ...one.options, clientId: `of ${getTenantId()}` });
+    const now = () => socialProviders.gitlab(options() as never) as OAuthProvider;
+    return {
+      ...one,
+      get options() {
+        return { ...options(), redirectURI: `${BASE_URL}/callback/gitlab` };
+      },
+      createAuthorizationURL: (flow) => now().createAuthorizationURL(flow),
+    };
+  };
+  const init = ({ socialProviders: all }: AuthContext) => ({
+    context: { socialProviders: all.map(byTenant) },
+  });
+  const world = await createSocialWorld({ plugins: [{ id: "by-tenant", init }] });
+  for (const place of PLACES) {
+    const { data } = await world.start(world.at(place), place);
+    expect(queryOf(data.url).client_id, place).toBe(`of ${world.ids[place]}`);
+  }
+});
+
+it.each<[string, () => Promise<never>]>([
+  ["fails", () => Promise.reject(new Error("the vault is away"))],
+  ["gives nothing", async () => undefined as never],
+])("a function behind it that %s takes no other provider along", async (_, call) => {
+  const init = ({ socialProviders: all }: AuthContext) => ({
+    context: { socialProviders: [...all, call as never] },
+  });
+  const world = await createSocialWorld({ plugins: [{ id: "fails", init }] });
+  await world.configure("acme");
+  for (const place of PLACES) {
+    const answer = await world.signInAtProvider(world.at(place), place);
+    expect(answer.location, place).toBe("/welcome");
+    const tenantId = world.ids[place];
+    if (!tenantId) continue;
+    const offered = await world.at(place).get("/tenant/sign-in-methods", { query: { tenantId } });
+    expect(offered.data.providers).toEqual([{ id: "gitlab", name: "Gitlab" }]);
+  }
+});
+
+it("what a plugin does to a provider holds in tenants, also if its options are frozen later", async () => {
+  const refuse = (one: OAuthProvider) => Object.assign(one, { getUserInfo: async () => null });
+  const init = ({ socialProviders: all }: AuthContext) => ({
+    context: { socialProviders: all.map(refuse) },
+  });
+  const redirectURI = `${BASE_URL}/callback/gitlab`;
+  const world = await createSocialWorld({
+    plugins: [{ id: "guard", init }],
+    gitlab: { redirectURI },
+  });
+  const { socialProviders: all } = await world.auth.$context;
+  expect(Object.keys(all)).toEqual(["0"]);
+  Object.freeze(all[0]?.options);
+  for (const place of PLACES) {
+    const { location } = await world.signInAtProvider(world.at(place), place);
+    expect(queryOf(`${location}`).error, place).toBe("unable_to_get_user_info");
+  }
+});
+
 it("a plugin's provider may say something else at run time", async () => {
   const said = { requireEmailVerification: false, disableSignUp: false };
   const late = (one: OAuthProvider): OAuthProvider => ({

@@ -5,7 +5,14 @@ import { describe, expect, it } from "vitest";
 import { getTenantId } from "../../src/index";
 import { databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
-import { createWorld, outcome, type SessionAnswer, shareWorld } from "../support/world";
+import {
+  createWorld,
+  EMAIL,
+  outcome,
+  type SessionAnswer,
+  shareWorld,
+  type World,
+} from "../support/world";
 
 /*
  * A tenant's sign-in is better-auth's own under another path (test/naming/stand-ins). Here is what
@@ -169,6 +176,24 @@ describe("R12: an endpoint that a plugin has in the place of better-auth's", () 
     expect(data).toMatchObject({ by: "last", tenantId });
     const api = world.api as unknown as Record<string, (call: object) => Promise<unknown>>;
     expect(await api[`${name}Tenant`]?.({ body: { tenantId } })).toEqual(data);
+  });
+
+  it("may ask ours in turn, for the tenant that it has found", async () => {
+    const finding: BetterAuthPlugin = {
+      id: "finding",
+      endpoints: {
+        signInEmail: createAuthEndpoint("/sign-in/email", { method: "POST" }, async (ctx) => {
+          const body = { email: EMAIL, password: PASSWORD, tenantId: finder.ids.acme };
+          return ctx.json(await finder.api.signInEmailTenant({ body }));
+        }),
+      },
+    };
+    const finder: World = await createWorld({ plugins: [finding] });
+    const { id } = await finder.signUp("acme", EMAIL);
+    const signedIn = { user: { id, tenantId: finder.ids.acme } };
+    expect((await finder.at("platform").post("/sign-in/email", {})).data).toMatchObject(signedIn);
+    const body = { email: EMAIL, password: PASSWORD, tenantId: finder.ids.acme };
+    expect(await finder.api.signInEmailTenant({ body })).toMatchObject(signedIn);
   });
 });
 

@@ -76,10 +76,14 @@ describe("checkIsolation", () => {
     expect([report.leaks, report.untried]).toEqual([[], []]);
   });
 
-  it("refuses to report on an instance that answers nothing", async () => {
+  it.each<[string, () => Response]>([
+    ["nothing", () => new Response("Not Found", { status: 404 })],
+    ["that it is elsewhere", () => Response.redirect("http://localhost:3000/", 308)],
+    ["that nobody is there", () => Response.json({ code: "UNAUTHORIZED" }, { status: 401 })],
+    ["a page", () => new Response("<html/>", { headers: { "content-type": "text/html" } })],
+  ])("refuses to report on an instance that answers %s", async (_, answer) => {
     const { auth, rows } = await ordinary();
-    const handler = async () => new Response("Not Found", { status: 404 });
-    const report = checkIsolation({ ...auth, handler }, few);
+    const report = checkIsolation({ ...auth, handler: async () => answer() }, few);
     await expect(report).rejects.toThrow("answers: http://localhost:3000/api/auth?");
     expect([await rows("tenant"), await rows("user")]).toEqual([0, 0]);
   });
