@@ -12,10 +12,14 @@ export function sealLinks(
   options: BetterAuthOptions,
 ): Partial<BetterAuthOptions> {
   const { emailVerification, emailAndPassword, user } = options;
+  const known = new WeakMap<Sender, Sender>();
   const withSealedLinks = <Options extends object>(given: Options): Options =>
-    reading(given, (name, value) =>
-      isSender(name, value) ? sealingSender(ctx, value, given) : value,
-    );
+    reading(given, (name, value) => {
+      if (!isSender(name, value)) return value;
+      const sealing = known.get(value) ?? sealingSender(ctx, value, given);
+      known.set(value, sealing);
+      return sealing;
+    });
   const ofUser = (name: string, value: unknown) =>
     GROUPS.includes(name) && value ? withSealedLinks(value) : value;
   return {
@@ -70,17 +74,13 @@ function namesIn(options: object | null): string[] {
   return [...new Set([...names, ...namesIn(Object.getPrototypeOf(options))])];
 }
 
-/** One for each sender of an instance, called on whom it is of. */
+/** Called on whom it is of, where that is known. */
 function sealingSender(
   ctx: AuthContext,
   send: Sender & { [SEALING]?: Sender },
   owner?: object,
 ): Sender {
   if (send[SEALING]) return send;
-  const known = sealingSenders.get(ctx) ?? new WeakMap<Sender, Sender>();
-  sealingSenders.set(ctx, known);
-  const made = known.get(send);
-  if (made) return made;
   async function sealAndSend(this: unknown, data: unknown, ...rest: unknown[]) {
     const { withSealedToken } = await sealing();
     // Instances may share a plugin. The link is sealed with the secret of the one that sends.
@@ -88,11 +88,8 @@ function sealingSender(
     return sender[SEALING].call(owner ?? this, sealed, ...rest);
   }
   const sender = Object.assign(sealAndSend, { [SEALING]: send });
-  known.set(send, sender);
   return sender;
 }
-
-const sealingSenders = new WeakMap<AuthContext, WeakMap<Sender, Sender>>();
 
 const sealing = lazy(() => import("./seal"));
 

@@ -6,7 +6,7 @@ import type { Outbox } from "./outbox";
 import type { Address } from "./places";
 import { createProgress } from "./progress";
 import { createReport, type IsolationReport } from "./report";
-import type { Try } from "./requests";
+import { isJSON, type Try } from "./requests";
 import { type Route, tryRoutes } from "./routes";
 import type { Row } from "./rows";
 import { type AuthInstance, openSubject, type Subject } from "./subject";
@@ -85,7 +85,7 @@ export async function checkIsolation(
       ...(await idleCredentials(world, world.sides.a)),
       ...(await idleCredentials(world, world.sides.platform)),
     ];
-    if (found.counts.attempts > 0) assertReached(world);
+    if (found.counts.attempts > 0) await assertReached(world);
     const routes = await tryRoutes(world);
     return createReport({
       ...found,
@@ -104,8 +104,14 @@ async function assertNoTenants({ raw }: Subject): Promise<void> {
 }
 
 /** Where nothing answers, nothing leaks, and nothing is proved. */
-function assertReached({ isReached, subject: { origin, basePath } }: World): void {
+async function assertReached({ isReached, subject }: World): Promise<void> {
   if (isReached) return;
+  const { origin, basePath, handler } = subject;
+  // Who tries few endpoints may have tried none that answers without a redirect.
+  for (const path of ["/ok", "/get-session"]) {
+    const { ok, headers } = await handler(new Request(`${origin}${basePath}${path}`));
+    if (ok && isJSON(headers)) return;
+  }
   throw new Error(
     `checkIsolation(): no request was answered by an endpoint. Is this where the instance answers: ${origin}${basePath}? See \`baseURL\` and \`basePath\` in its options`,
   );

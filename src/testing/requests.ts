@@ -80,6 +80,8 @@ export interface Sent {
 /** Whether a request did what it is for; who follows a link is told of an error in the address. */
 export const works = ({ status, location }: Sent) => status < 400 && !location?.includes("error=");
 
+export const isJSON = (headers: Headers) => headers.get("content-type")?.includes("json") === true;
+
 export async function send(world: World, attempt: Try): Promise<Sent> {
   await attempt.oneTime?.refresh?.();
   const request = requestFor(world, attempt);
@@ -88,8 +90,7 @@ export async function send(world: World, attempt: Try): Promise<Sent> {
   const said = [safeDecode(url), spoken(new Headers(request.headers)), request.body].join("\n");
   const told = `${spoken(answer.headers)}\n${answer.text}`;
   const code = /"code":"(\w+)"/.exec(answer.text)?.[1];
-  const isJSON = answer.headers.get("content-type")?.includes("json");
-  world.isReached ||= answer.status < 300 && isJSON === true;
+  world.isReached ||= answer.status < 300 && isJSON(answer.headers);
   return {
     request,
     // Who sends a cached session knows what is in it, and may get it back.
