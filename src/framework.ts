@@ -147,6 +147,18 @@ export function defineLate(late: object, name: string, get: () => unknown): bool
 
 const VISIBLE = { enumerable: true, configurable: true };
 
+/** What is made of an object, made when it is first needed. */
+export function oncePerObject<Key extends object, Made>(
+  make: (key: Key) => Made,
+): (key: Key) => Made {
+  const known = new WeakMap<Key, Made>();
+  return (key) => {
+    const made = known.get(key) ?? make(key);
+    known.set(key, made);
+    return made;
+  };
+}
+
 /** Loads a part of the plugin when it is first needed. Kept, because Node takes its time to find it again. */
 export function lazy<Module>(load: () => Promise<Module>): () => Promise<Module> {
   let loaded: Promise<Module> | undefined;

@@ -1,5 +1,5 @@
 import type { BetterAuthOptions } from "better-auth";
-import { defineLate, readThrough } from "../framework";
+import { defineLate, oncePerObject, readThrough } from "../framework";
 import { notes, type SessionRow } from "../scope/scope";
 import type { Border, Row } from "./border";
 import { mayUse } from "./sessions";
@@ -17,14 +17,11 @@ export function labelCachedSessions(
   border: Border,
 ): SessionOptions | undefined {
   if (!session) return session;
-  const known = new WeakMap<CookieCache, CookieCache>();
-  const labelled = (cookieCache: CookieCache) => {
+  const labelled = oncePerObject((cookieCache: CookieCache) => {
     const { version: given = "1" } = cookieCache;
     const version = labelledVersion(given, border) as CookieCache["version"];
-    const made = known.get(cookieCache) ?? Object.assign(readThrough(cookieCache), { version });
-    known.set(cookieCache, made);
-    return made;
-  };
+    return Object.assign(readThrough(cookieCache), { version });
+  });
   const late = readThrough(session);
   // Caching may be switched on at run time.
   defineLate(late, "cookieCache", () => session.cookieCache && labelled(session.cookieCache));

@@ -1,7 +1,7 @@
 import { type AuthContext, BetterAuthError, type BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { VERIFY_EMAIL } from "../constants";
-import { type AfterHook, type BeforeHook, lazy, withChanges } from "../framework";
+import { type AfterHook, type BeforeHook, lazy, oncePerObject, withChanges } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 import type { Place, RequireTenant } from "./seal";
@@ -12,14 +12,10 @@ export function sealLinks(
   options: BetterAuthOptions,
 ): Partial<BetterAuthOptions> {
   const { emailVerification, emailAndPassword, user } = options;
-  const known = new WeakMap<Sender, Sender>();
-  const withSealedLinks = <Options extends object>(given: Options): Options =>
-    reading(given, (name, value) => {
-      if (!isSender(name, value)) return value;
-      const sealing = known.get(value) ?? sealingSender(ctx, value, given);
-      known.set(value, sealing);
-      return sealing;
-    });
+  const withSealedLinks = oncePerObject(<Options extends object>(given: Options): Options => {
+    const sealing = oncePerObject((send: Sender) => sealingSender(ctx, send, given));
+    return reading(given, (name, value) => (isSender(name, value) ? sealing(value) : value));
+  });
   const ofUser = (name: string, value: unknown) =>
     GROUPS.includes(name) && value ? withSealedLinks(value) : value;
   return {

@@ -73,9 +73,7 @@ export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<
   if (path === undefined) return data;
   const since = await borderOf(ctx)?.tenantSince(tenantId);
   // Without a seal, some tokens would be good on the platform.
-  if (since === undefined) {
-    throw tenantError("TENANT_NOT_FOUND");
-  }
+  if (since === undefined) throw tenantError("TENANT_NOT_FOUND");
   const sealed = await seal(ctx, { token, tenantId, since, path });
   return { ...(data as object), url: replaceToken(url, token, sealed), token: sealed };
 }

@@ -79,10 +79,11 @@ export const keepOnly = (
 ) => takeOut(ctx, (headers) => leave(headers, isJudged, counting));
 
 function leave(headers: Headers, isJudged: IsJudged, counting: ReadonlyMap<string, string>): void {
-  if (!headers.has("cookie")) return;
+  const cookies = headers.get("cookie");
+  if (cookies === null) return;
   const left = new Map(counting);
-  const kept = textsIn(headers).flatMap((text) => {
-    const name = nameIn(text);
+  const kept = cookies.split(";").flatMap((text) => {
+    const [[name] = [""]] = parseCookies(text);
     if (!isJudged(name)) return text;
     const value = left.get(name);
     left.delete(name);
@@ -90,7 +91,3 @@ function leave(headers: Headers, isJudged: IsJudged, counting: ReadonlyMap<strin
   });
   headers.set("cookie", kept.join(";"));
 }
-
-const textsIn = (headers: Headers) => (headers.get("cookie") ?? "").split(";");
-
-const nameIn = (text: string) => [...parseCookies(text).keys()][0] ?? "";

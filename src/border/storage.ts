@@ -201,9 +201,7 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
       const { hasOwnEntry = !sessionTokens.has(key) } = sessionTokens.get(key) ?? {};
       const at = hasOwnEntry ? keyIn(scope, key) : key;
       const since = tenantId === null ? "" : await currentBorder().tenantSince(tenantId);
-      if (since === undefined) {
-        throw tenantError("TENANT_NOT_FOUND");
-      }
+      if (since === undefined) throw tenantError("TENANT_NOT_FOUND");
       const kept = session ? await admitted(scope, key, session, hasOwnEntry) : value;
       if (tenantId === null) return raw.set(at, isPlain(kept) ? kept : withLabel(kept), ttl);
       return raw.set(at, withLabel(kept, { tenantId, since, session: Boolean(session) }), ttl);

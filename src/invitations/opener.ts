@@ -115,9 +115,7 @@ export const carryToken: BeforeHook = {
     const border = borderOf(ctx.context);
     const scope = border && (await settle(border.readSession));
     // The header names no tenant: a request that names none would make a user of the platform.
-    if (!scope?.tenantId) {
-      throw tenantError("TENANT_ID_REQUIRED");
-    }
+    if (!scope?.tenantId) throw tenantError("TENANT_ID_REQUIRED");
     const invitation = await invitationOf(ctx.context, tokenIn(ctx as Endpoint) ?? "");
     const { id, tokenHash, email } = invitation;
     await addOAuthServerContext({ [STATE_KEY]: { id, tokenHash } });

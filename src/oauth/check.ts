@@ -216,9 +216,7 @@ function readOptions(
   { redirectURI = null, options = null }: Partial<ClientInput>,
   { trustedProviderHosts }: ResolvedOptions,
 ): OwnOptions {
-  if (!isBuiltIn(id)) {
-    throw tenantError("UNSUPPORTED_PROVIDER");
-  }
+  if (!isBuiltIn(id)) throw tenantError("UNSUPPORTED_PROVIDER");
   assertRedirectURI(redirectURI);
   return parseOwnOptions(id, options, trustedProviderHosts);
 }

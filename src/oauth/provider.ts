@@ -172,9 +172,7 @@ export async function fromClient(
   global: OAuthProvider | undefined,
 ): Promise<OAuthProvider> {
   // Nobody knows whose the ids are that it gives out, nor where people's tokens are from.
-  if (await isOfPlugin(ctx, id)) {
-    throw tenantError("UNSUPPORTED_PROVIDER");
-  }
+  if (await isOfPlugin(ctx, id)) throw tenantError("UNSUPPORTED_PROVIDER");
   const client = { clientId, clientSecret, redirectURI: redirectURI ?? undefined };
   const configured = await configuredOptions(ctx, id, global);
   const options = mergeOptions(id, client, own, () => global?.options ?? configured);
@@ -238,9 +236,7 @@ export async function provide(
   const tenantId = getTenantId() ?? "";
   const tenant = await recentlySeen(context, tenantId);
   // A callback gets here, and flows that the server's own code starts.
-  if (tenant && tenant.status !== "active") {
-    throw tenantError("TENANT_SUSPENDED");
-  }
+  if (tenant && tenant.status !== "active") throw tenantError("TENANT_SUSPENDED");
   const rows = await configsOf(context, tenantId);
   const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
   const instance = keeperOf(context);

@@ -3,7 +3,7 @@ import type { OAuthProvider } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
 import { CALLBACK_PATH } from "../constants";
-import { lateProvider, lazy, resolved, withChanges } from "../framework";
+import { lateProvider, lazy, oncePerObject, resolved, withChanges } from "../framework";
 import { oauthState } from "../naming/stand-ins";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type Endpoint } from "../scope/endpoint";
@@ -64,16 +64,6 @@ async function forIdTokens(provider: OAuthProvider): Promise<OAuthProvider> {
 
 /** A provider that somebody adds at run time, in whichever scope, is the application's. */
 const CHANGES_A_LIST = /^(pop|push|reverse|shift|sort|splice|unshift)$/;
-
-/** What is made of an object, made when it is first needed. */
-function oncePerObject<Key extends object, Made>(make: (key: Key) => Made): (key: Key) => Made {
-  const known = new WeakMap<Key, Made>();
-  return (key) => {
-    const made = known.get(key) ?? make(key);
-    known.set(key, made);
-    return made;
-  };
-}
 
 /**
  * The application's providers, and all others that a tenant could have a config for. better-auth asks

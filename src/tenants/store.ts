@@ -62,12 +62,8 @@ async function changeFields(
     assertSlug(changes.slug, reservedSlugs);
   }
   const changed = await updateTenant(ctx, tenant.id, changes);
-  if (changed === "taken") {
-    throw tenantError("TENANT_ALREADY_EXISTS");
-  }
-  if (changed === "gone") {
-    throw tenantError("TENANT_NOT_FOUND");
-  }
+  if (changed === "taken") throw tenantError("TENANT_ALREADY_EXISTS");
+  if (changed === "gone") throw tenantError("TENANT_NOT_FOUND");
   return changed;
 }
 
@@ -148,9 +144,7 @@ const LOOKED_FOR = ["autoconfig", "autodiscover", "mta-sts", "wpad"];
 
 function assertSlug(slug: string, reserved: readonly string[]): void {
   if (!SLUG.test(slug)) throw tenantError("INVALID_SLUG");
-  if (reserved.includes(slug) || LOOKED_FOR.includes(slug)) {
-    throw tenantError("SLUG_RESERVED");
-  }
+  if (reserved.includes(slug) || LOOKED_FOR.includes(slug)) throw tenantError("SLUG_RESERVED");
 }
 
 interface Order {
