@@ -68,6 +68,9 @@ export function pluginsAtRunTime(
 /** What our hooks have handed back, by the context of the call. */
 const handedBack = new WeakMap<object, object>();
 
+const remember = (context: object, changes: object) =>
+  handedBack.set(context, { ...handedBack.get(context), ...changes });
+
 /**
  * better-auth goes on with what hooks hand back, and of two the later one counts. Many hand back the
  * whole call as they were given it, and that is without what ours have changed. So ours say it
@@ -82,7 +85,7 @@ const saidAgain = (hook: BeforeHook): BeforeHook => ({
     if (running === NOTHING) return running;
     return running.then((answer) => {
       const changes = answer?.response?.context;
-      if (changes) handedBack.set(ctx.context, { ...handedBack.get(ctx.context), ...changes });
+      if (changes) remember(ctx.context, changes);
       return answer;
     });
   }) as unknown as BeforeHook["handler"],
@@ -91,10 +94,8 @@ const saidAgain = (hook: BeforeHook): BeforeHook => ({
 type HookAnswer = { response?: { context?: object } } | undefined;
 
 const sayAgain: BeforeHook = {
-  matcher: (ctx) => handedBack.has(ctx.context) || cameTo(ctx) !== undefined,
-  handler: silentHook(async ({ context, path }) => ({
-    context: { ...handedBack.get(context), path },
-  })),
+  matcher: ({ context }) => handedBack.has(context),
+  handler: silentHook(async ({ context }) => ({ context: handedBack.get(context) })),
 };
 
 /** Integrations that read the cookies of an answer in a hook, and have to stand last for that. */
@@ -128,8 +129,10 @@ const alsoWhereItCame = (hook: Hook, runsForBoth = false): Hook => ({
     if (path === undefined || (!runsForBoth && hook.matcher(ctx))) return false;
     return hook.matcher({ ...ctx, path });
   },
-  handler: ((ctx: HookEndpointContext) =>
-    hook.handler({ ...ctx, path: cameTo(ctx) } as never)) as Hook["handler"],
+  handler: ((ctx: HookEndpointContext) => {
+    remember(ctx.context, { path: ctx.path });
+    return hook.handler({ ...ctx, path: cameTo(ctx) } as never);
+  }) as Hook["handler"],
 });
 
 /** A hook before an endpoint, for both paths. What it answers itself is the answer. */
