@@ -40,7 +40,7 @@ export function assertDecided(ctx: AuthContext, options: ResolvedOptions): void 
   if (plugins.length - others.length > 1) refuse("it is installed more than once. Leave one.");
   assertResolver(options);
   assertOwnModels(plugins, others);
-  assertOwnTables(ctx);
+  assertOwnTables(ctx, options);
   assertModelsExist(others, options, "scopedModels");
   assertModelsExist(others, options, "sharedModels");
   assertModelsDecided(ctx, others, options);
@@ -90,14 +90,20 @@ function assertOwnModels(plugins: BetterAuthPlugin[], others: BetterAuthPlugin[]
   }
 }
 
-/** The same by the name of the table: whoever shares such a model would share ours, or better-auth's. */
-function assertOwnTables({ tables }: AuthContext) {
-  const protectedTables = new Map(
-    DECIDED.flatMap((model) => (tables[model] ? [[tables[model].modelName, model]] : [])),
+/** The same by the name of the table: whoever shares a model would share another one with it. */
+function assertOwnTables({ tables }: AuthContext, { scopedModels, sharedModels }: ResolvedOptions) {
+  const isAlike = (one: string, other: string) =>
+    [scopedModels, sharedModels].some((models) => models.includes(one) && models.includes(other));
+  const models = Object.keys(tables);
+  const others = models.filter(
+    (model) => !DECIDED.includes(model) && !scopedModels.includes(model),
   );
-  for (const [model, { modelName }] of Object.entries(tables)) {
-    const taken = protectedTables.get(modelName);
-    if (!taken || DECIDED.includes(model)) continue;
+  for (const model of [...others, ...scopedModels]) {
+    const { modelName } = tables[model] ?? {};
+    const isTaken = (other: string) =>
+      other !== model && tables[other]?.modelName === modelName && !isAlike(model, other);
+    const taken = modelName && models.find(isTaken);
+    if (!taken) continue;
     refuse(
       `the model "${model}" has the table "${modelName}", which is the one of "${taken}".`,
       "Give it a table of its own.",

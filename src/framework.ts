@@ -128,22 +128,57 @@ export function read(given: object, key: PropertyKey): unknown {
 }
 
 /**
- * A copy of somebody's options, which reads each of them when it is wanted: they may be frozen, or
- * have getters, own or from a class. What is written to it is its own.
+ * Somebody's options, some of them shown as something else. Each is read when it is wanted, and what
+ * is written goes to them: they may have getters, own or from a class, and change at run time.
  */
-export function readThrough<T extends object>(given: T): T {
-  const copy: T = Object.create(given);
-  for (const name of keysOf(given)) defineLate(copy, name, () => Reflect.get(given, name));
-  return copy;
+export function readThrough<T extends object>(
+  given: T,
+  shown: { [Name in keyof T & string]?: () => unknown } = {},
+): T {
+  const view: T = Object.create(given);
+  const getters: Record<string, (() => unknown) | undefined> = shown;
+  for (const name of new Set([...keysOf(given), ...Object.keys(shown)])) {
+    const get = getters[name] ?? (() => Reflect.get(given, name));
+    defineLate(view, name, get, (value) => {
+      (given as Record<string, unknown>)[name] = value;
+    });
+  }
+  return view;
 }
 
-/** In place. Whoever writes to it has a plain property again. False where the object is frozen. */
-export function defineLate(late: object, name: string, get: () => unknown): boolean {
-  const set = function (this: object, value: unknown) {
-    Object.defineProperty(this, name, { value, writable: true, ...VISIBLE });
-  };
-  return Reflect.defineProperty(late, name, { get, set, ...VISIBLE });
+/**
+ * Shows a property of somebody's object as something else, in place, and so what is written there
+ * later: to the object, or to a copy of it. False where the object is frozen.
+ */
+export function showAs(object: object, name: string, show: (given: unknown) => unknown): boolean {
+  const { get, value } = descriptorOf(object, name) ?? {};
+  const shown = () => show(get ? get.call(object) : value);
+  return defineLate(object, name, Object.assign(shown, { [SHOWN]: true }), function (next) {
+    Object.defineProperty(this, name, { value: next, writable: true, ...VISIBLE });
+    showAs(this, name, show);
+  });
 }
+
+/** Whether that was done already: instances may share what they are made of. */
+export const isShown = (object: object, name: string) =>
+  SHOWN in (descriptorOf(object, name)?.get ?? {});
+
+const SHOWN = Symbol.for("better-auth-tenant:shown");
+
+/** Of the object itself, or of the first class that has one. */
+export function descriptorOf(given: object | null, key: string): PropertyDescriptor | undefined {
+  if (given === null) return undefined;
+  const own = Object.getOwnPropertyDescriptor(given, key);
+  return own ?? descriptorOf(Object.getPrototypeOf(given), key);
+}
+
+/** In place. False where the object is frozen. */
+export const defineLate = (
+  late: object,
+  name: string,
+  get: () => unknown,
+  set: (this: object, value: unknown) => void,
+): boolean => Reflect.defineProperty(late, name, { get, set, ...VISIBLE });
 
 const VISIBLE = { enumerable: true, configurable: true };
 

@@ -5,31 +5,28 @@ import type { ResolvedOptions } from "./options";
 
 /** Loads what this application needs. The changes themselves cannot wait for it. */
 export async function loadParts(
-  { options: { secondaryStorage, plugins, account, session }, logger }: AuthContext,
+  { options: { secondaryStorage, plugins, account }, logger }: AuthContext,
   { resolveTenantId, sessionCookies }: ResolvedOptions,
 ) {
   if (!plugins?.some(({ id }) => id === PLUGIN_ID)) throw notStarted();
   // Another plugin may bring what is not there yet.
   const isOpen = plugins?.some(({ id, init }) => id !== PLUGIN_ID && init);
   const has = (ids: string) => plugins?.some(({ id }) => ids.split(" ").includes(id));
-  const [storage, cachedSessions, addresses, cookieNames, enterprise, packages, trace, back] =
-    await Promise.all([
-      secondaryStorage || isOpen ? import("./border/storage") : undefined,
-      session || isOpen ? import("./border/cached-sessions") : undefined,
-      resolveTenantId ? import("./naming/addresses") : undefined,
-      sessionCookies === "per-tenant" || account?.storeAccountCookie || isOpen
-        ? import("./border/cookie-names")
-        : undefined,
-      has("sso scim") ? import("./enterprise") : undefined,
-      has("expo electron stripe oauth-provider oauth-proxy oauth-popup")
-        ? import("./packages")
-        : undefined,
-      logger.level === "debug" ? import("./naming/trace") : undefined,
-      isOpen ? import("./scope/back") : undefined,
-    ]);
+  const [storage, addresses, cookieNames, enterprise, packages, trace, back] = await Promise.all([
+    secondaryStorage || isOpen ? import("./border/storage") : undefined,
+    resolveTenantId ? import("./naming/addresses") : undefined,
+    sessionCookies === "per-tenant" || account?.storeAccountCookie || isOpen
+      ? import("./border/cookie-names")
+      : undefined,
+    has("sso scim") ? import("./enterprise") : undefined,
+    has("expo electron stripe oauth-provider oauth-proxy oauth-popup")
+      ? import("./packages")
+      : undefined,
+    logger.level === "debug" ? import("./naming/trace") : undefined,
+    isOpen ? import("./scope/back") : undefined,
+  ]);
   return {
     ...storage,
-    ...cachedSessions,
     ...addresses,
     ...cookieNames,
     ...enterprise,

@@ -2,7 +2,16 @@ import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "b
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { answeringInside } from "./border/answers";
 import { PLUGIN_ID } from "./constants";
-import { type BeforeHook, NOTHING, type OwnHooks, silentHook, withChanges } from "./framework";
+import {
+  type BeforeHook,
+  defineLate,
+  NOTHING,
+  type OwnHooks,
+  oncePerObject,
+  readThrough,
+  silentHook,
+  withChanges,
+} from "./framework";
 import { goOnAtEndpoint, innerPath } from "./naming/stand-ins";
 import { cameTo } from "./scope/endpoint";
 
@@ -15,13 +24,12 @@ import { cameTo } from "./scope/endpoint";
  * answers. `auth.options`, which migrations and the CLI read, stays as it is.
  */
 export function pluginsAtRunTime(
-  { plugins = [], hooks }: BetterAuthOptions,
+  plugins: BetterAuthPlugin[],
+  applicationHooks: () => BetterAuthOptions["hooks"],
   schema: BetterAuthPluginDBSchema,
   { before, afterNaming, beforeEndpoint, afterEndpoint, afterPlugins }: OwnHooks,
 ): BetterAuthPlugin[] {
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
-  const always = (handler: BeforeHook["handler"] | undefined) =>
-    handler ? [{ matcher: () => true, handler }] : [];
   const ownLimits = ours?.rateLimit ?? [];
   const limit = limitStandInsAlike(plugins, ownLimits);
   const others = plugins.map((plugin) =>
@@ -39,9 +47,9 @@ export function pluginsAtRunTime(
     },
     {
       id: "application-hooks",
-      hooks: {
-        before: always(hooks?.before).flatMap((hook) => beforeBoth(hook, true)),
-        after: always(hooks?.after).flatMap((hook) => [hook, alsoWhereItCame(hook, true)]),
+      get hooks() {
+        const { before, after } = applicationHooks() ?? {};
+        return ofApplication({ before: runAlways(before), after: runAlways(after) });
       },
     },
     ...others.filter((plugin) => !isLast(plugin)),
@@ -60,9 +68,29 @@ export function pluginsAtRunTime(
       onResponse: explainFailure as unknown as BetterAuthPlugin["onResponse"],
     },
     ...lastOnes.map((plugin) =>
-      changedPlugin(plugin, { hooks: { after: plugin.hooks?.after ?? [] } }),
+      changedPlugin(plugin, { hooks: () => ({ after: plugin.hooks?.after ?? [] }) }),
     ),
   ];
+}
+
+/**
+ * The application's own hooks, which better-auth would run before all plugins', and does not see any
+ * more. They may come at run time.
+ */
+export function takeHooks(options: BetterAuthOptions): () => BetterAuthOptions["hooks"] {
+  type Given = NonNullable<BetterAuthOptions["hooks"]>;
+  let given = options.hooks;
+  const none = () => undefined;
+  const shown = oncePerObject((hooks: Given) => readThrough(hooks, { before: none, after: none }));
+  defineLate(
+    options,
+    "hooks",
+    () => given && shown(given),
+    (next) => {
+      given = next as Given;
+    },
+  );
+  return () => given;
 }
 
 /** What our hooks have handed back, by the context of the call. */
@@ -123,7 +151,7 @@ type Hook = NonNullable<Hooks["before"]>[number] & NonNullable<Hooks["after"]>[n
  * A hook for the path that a request came to runs as well, besides those for the path that it goes
  * on under. One that is for both runs once; the application's own, which sees the path, for each.
  */
-const alsoWhereItCame = (hook: Hook, runsForBoth = false): Hook => ({
+const alsoWhereItCame = (hook: Hook, runsForBoth: boolean): Hook => ({
   matcher: (ctx) => {
     const path = cameTo(ctx);
     if (path === undefined || (!runsForBoth && hook.matcher(ctx))) return false;
@@ -135,15 +163,36 @@ const alsoWhereItCame = (hook: Hook, runsForBoth = false): Hook => ({
   }) as Hook["handler"],
 });
 
-/** A hook before an endpoint, for both paths. What it answers itself is the answer. */
-const beforeBoth = (hook: Hook, runsForBoth?: boolean): Hook[] =>
-  [alsoWhereItCame(hook, runsForBoth), hook].map(answeringInside);
+/**
+ * Hooks for both paths, as they are at the moment: better-auth asks for them at every endpoint. What
+ * one before an endpoint answers itself is the answer.
+ */
+function forBothPaths(runsForBoth: boolean) {
+  const here = (hook: Hook) => alsoWhereItCame(hook, runsForBoth);
+  const both = oncePerObject((hook: Hook) => [here(hook), hook].map(answeringInside));
+  const bothAfter = oncePerObject((hook: Hook) => [hook, here(hook)]);
+  return ({ before = [], after = [] }: Hooks = {}): Hooks => ({
+    before: before.flatMap((hook) => both(hook as Hook)),
+    after: after.flatMap((hook) => bothAfter(hook as Hook)),
+  });
+}
+
+const ofPlugins = forBothPaths(false);
+const ofApplication = forBothPaths(true);
+const always = oncePerObject(
+  (handler: Hook["handler"]): Hook => ({ matcher: () => true, handler }),
+);
+
+const runAlways = (handler: BeforeHook["handler"] | undefined) =>
+  handler ? [always(handler as Hook["handler"])] : [];
 
 /** Most are plain objects, and are read for each request. An instance of a class has its methods there. */
-const changedPlugin = (plugin: BetterAuthPlugin, changes: Partial<BetterAuthPlugin>) =>
-  Object.getPrototypeOf(plugin) === Object.prototype
-    ? { ...plugin, ...changes }
-    : withChanges(plugin, changes);
+function changedPlugin(plugin: BetterAuthPlugin, shown: Shown): BetterAuthPlugin {
+  if (Object.getPrototypeOf(plugin) === Object.prototype) return readThrough(plugin, shown);
+  return withChanges(plugin, readThrough({}, shown));
+}
+
+type Shown = { hooks?: () => Hooks; rateLimit?: () => Limit[] };
 
 /** A plugin whose limits and hooks count for our endpoints as for those that they stand for. */
 function guardingStandIns(
@@ -152,15 +201,10 @@ function guardingStandIns(
 ): BetterAuthPlugin {
   const { hooks, rateLimit } = plugin;
   if (!hooks && !rateLimit) return plugin;
-  const { before, after } = hooks ?? {};
+  const limits = rateLimit?.map(limit);
   return changedPlugin(plugin, {
-    ...(rateLimit && { rateLimit: rateLimit.map(limit) }),
-    ...(hooks && {
-      hooks: {
-        ...(before && { before: before.flatMap((hook) => beforeBoth(hook as Hook)) }),
-        ...(after && { after: after.flatMap((hook) => [hook, alsoWhereItCame(hook as Hook)]) }),
-      },
-    }),
+    ...(limits && { rateLimit: () => limits }),
+    ...(hooks && { hooks: () => ofPlugins(plugin.hooks) }),
   });
 }
 

@@ -11,22 +11,23 @@ import {
   refusals,
   setBorder,
 } from "./border/border";
+import { labelCachedSessions } from "./border/cached-sessions";
 import { latePolicyContext, latePolicyOptions } from "./border/late-policy";
 import { sealLinks, sealPluginLinks } from "./border/links";
 import { readSession } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
 import { databaseHooks } from "./database-hooks";
 import { assertDecided } from "./decided";
-import type { OwnHooks } from "./framework";
+import { type OwnHooks, oncePerObject, showAs } from "./framework";
 import { cannotConfine } from "./misuse";
 import { limitStandIns } from "./naming/stand-ins";
-import { lateProviderOptions, lateRedirectURIs } from "./oauth/configured";
+import { globalProviders, lateProviderOptions, lateRedirectURIs } from "./oauth/configured";
 import { lateProviders } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
 import { findKeyStorages, sessionsOfKeys } from "./packages/api-key";
 import { loadParts } from "./parts";
 import { signIn } from "./routes/sign-in";
-import { pluginsAtRunTime } from "./run-time";
+import { pluginsAtRunTime, takeHooks } from "./run-time";
 import { confinedModels, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
 import { instanceOf, markInstance, noteCallers } from "./scope/instance";
@@ -74,14 +75,13 @@ export async function start(
   whenOptionsAreComplete(ctx, (complete) => {
     assertDecided(ctx, options);
     keepSignIn(complete);
-    const plugins = pluginsAtRunTime(complete, runtime, allHooks).map(sessionsOfKeys);
+    const given = takeHooks(complete);
+    const plugins = pluginsAtRunTime(complete.plugins ?? [], given, runtime, allHooks);
     if (!isConfined(ctx.adapter)) {
       const raw = rawAdapter(ctx.adapter as DBAdapter);
       confine({ ...border, raw: parts.sayingWhereFrom?.(raw) ?? raw });
     }
-    change(ctx, complete, plugins, options);
-    complete.session = parts.labelCachedSessions?.(complete.session, border) ?? complete.session;
-    Object.assign(complete, latePolicyOptions(border.policy, complete));
+    change(ctx, complete, plugins.map(sessionsOfKeys), options, border);
     latePolicyContext(ctx, border.policy);
     guardInternalAdapter(ctx, options, border);
     // A plugin may hold on to the one that it saw in its `init`, which runs no hooks of plugins:
@@ -131,17 +131,32 @@ function change(
   complete: BetterAuthOptions,
   plugins: BetterAuthPlugin[],
   options: ResolvedOptions,
+  border: Border,
 ): void {
   sealPluginLinks(ctx, complete);
-  const { hooks } = complete;
-  Object.assign(complete, sealLinks(ctx, complete), {
-    plugins,
-    hooks: { ...hooks, before: undefined, after: undefined },
-    socialProviders: lateProviderOptions(complete),
-  });
+  const { sealed, sealedUser } = sealLinks(ctx);
+  const late = latePolicyOptions(border.policy);
+  show(complete, "user", (given) => late.user(sealedUser(given)));
+  show(complete, "emailAndPassword", (given) => late.emailAndPassword(sealed(given)));
+  show(complete, "emailVerification", (given) => late.emailVerification(sealed(given)));
+  show(complete, "session", (given) => labelCachedSessions(given, border));
+  Object.assign(complete, { plugins, socialProviders: lateProviderOptions(complete) });
   lateRedirectURIs(ctx, complete);
   ctx.rateLimit.customRules = limitStandIns(ctx.rateLimit.customRules);
-  ctx.socialProviders = lateProviders(ctx.socialProviders, options);
+  show(ctx, "socialProviders", (given) => {
+    const globals = globalProviders({ socialProviders: given });
+    return lateProviders(globals, options);
+  });
+}
+
+/** Shows an option as something else, whoever gives it, now or at run time. */
+function show<Options extends object, Name extends keyof Options & string>(
+  options: Options,
+  name: Name,
+  as: (given: NonNullable<Options[Name]>) => Options[Name],
+): void {
+  const shown = oncePerObject(as as (given: object) => unknown);
+  showAs(options, name, (given) => given && shown(given));
 }
 
 /**

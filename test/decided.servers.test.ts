@@ -184,6 +184,19 @@ it.each(["session", "account"])(
   },
 );
 
+it("so is one with the table of a model that is decided in another way", async () => {
+  const [crm, notes] = [unknownPlugin("crm", "login"), unknownPlugin("notes", "note")];
+  const alias = { ...crm.schema?.login, modelName: "note" };
+  const plugins = [notes, { id: "crm", schema: { login: alias } }] as never;
+  for (const [scopedModels, sharedModels] of [
+    [["note"], ["login"]],
+    [["login"], ["note"]],
+  ]) {
+    const { message } = await refusal({ plugins, tenant: { scopedModels, sharedModels } });
+    expect(message).toContain('has the table "note", which is the one of');
+  }
+});
+
 it("a plugin may add fields to a model of ours, where there is one", async () => {
   const more = unknownPlugin("x", "tenantInvitation");
   await expectToWork({ plugins: [invitationsWithMailbox().plugin, more] });

@@ -108,9 +108,9 @@ test("the client of invitations is by itself, and under 1 kB", () => {
   expect(sizeOf(files)).toBeLessThan(1);
 });
 
-test("the server's entry is under 17 kB, and under 28 with what every start loads; the rest comes later", () => {
+test("the server's entry is under 17 kB, and under 29 with what every start loads; the rest comes later", () => {
   const entry = graphOf("./dist/index.js", "at start").files;
   expect(sizeOf(entry)).toBeLessThan(17);
   const started = graphOf("./dist/start.js", "at start").files;
-  expect(sizeOf([...new Set([...entry, ...started])])).toBeLessThan(28);
+  expect(sizeOf([...new Set([...entry, ...started])])).toBeLessThan(29);
 });

@@ -1,5 +1,5 @@
-import type { BetterAuthPlugin } from "better-auth";
-import { createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
+import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
+import { APIError, createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { twoFactor } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { BASE_URL, createInstance, PASSWORD } from "./support/instance";
@@ -75,6 +75,72 @@ it("options may be instances of classes, and say something else at run time", as
     sendOnSignUp = true;
   }
   expect(mails).toEqual(["second@example.com"]);
+});
+
+const refuse = createAuthMiddleware(async () => {
+  throw new APIError("FORBIDDEN");
+});
+const guard = { matcher: () => true, handler: refuse };
+const pass = { matcher: () => false, handler: refuse };
+
+/** Guards that better-auth alone asks as soon as they are there. */
+const GUARDS: [string, (plugin: BetterAuthPlugin, hooks: AppHooks, written: AppHooks) => void][] = [
+  ["in a plugin's list", ({ hooks }) => void hooks?.before?.push(guard)],
+  [
+    "in a plugin's new list",
+    (plugin) => void Object.assign(plugin, { hooks: { before: [guard] } }),
+  ],
+  [
+    "in a plugin's onRequest",
+    (plugin) => {
+      plugin.onRequest = async () => ({ response: new Response(null, { status: 403 }) });
+    },
+  ],
+  ["of the application", (_, hooks) => void Object.assign(hooks, { before: refuse })],
+  ["written to the context", (_, __, written) => void Object.assign(written, { before: refuse })],
+];
+type AppHooks = NonNullable<BetterAuthOptions["hooks"]>;
+
+it.each(GUARDS)("R12: a guard that comes at run time counts: %s", async (_, come) => {
+  const plugin: BetterAuthPlugin = { id: "late", hooks: { before: [pass] } };
+  const hooks: AppHooks = {};
+  const { auth, at } = await createWorld({ plugins: [plugin], auth: { hooks } });
+  come(plugin, hooks, (await auth.$context).options.hooks ?? {});
+  for (const path of ["/sign-in/email", "/tenant/sign-in/email"]) {
+    const body = { email: EMAIL, password: PASSWORD };
+    expect((await at("acme").post(path, body)).status, path).toBe(403);
+  }
+});
+
+it("a plugin's methods have what is written to the plugin", async () => {
+  const plugin = {
+    id: "closing",
+    closed: false,
+    hooks: { before: [pass] },
+    async onRequest() {
+      return this.closed ? { response: new Response(null, { status: 503 }) } : undefined;
+    },
+  };
+  const { at } = await createWorld({ plugins: [plugin] });
+  expect((await at("acme").get("/ok")).status).toBe(200);
+  plugin.closed = true;
+  expect((await at("acme").get("/ok")).status).toBe(503);
+});
+
+it("an address may be changed once that is switched on", async () => {
+  const changeEmail = { enabled: false };
+  const user = {
+    get changeEmail() {
+      return { ...changeEmail };
+    },
+  };
+  const instance = await createInstance({ auth: { user } });
+  const { id } = await instance.createTenant();
+  const jane = await instance.signUp(id, EMAIL);
+  const ask = () => jane.browser.post("/change-email", { newEmail: "new@example.com" });
+  expect((await ask()).code).toBe("CHANGE_EMAIL_DISABLED");
+  changeEmail.enabled = true;
+  expect((await ask()).code).not.toBe("CHANGE_EMAIL_DISABLED");
 });
 
 type IsFor = (path?: string) => boolean;

@@ -1,5 +1,5 @@
 import type { BetterAuthOptions } from "better-auth";
-import { defineLate, oncePerObject, readThrough } from "../framework";
+import { oncePerObject, readThrough } from "../framework";
 import { notes, type SessionRow } from "../scope/scope";
 import type { Border, Row } from "./border";
 import { mayUse } from "./sessions";
@@ -12,29 +12,24 @@ type CookieCache = NonNullable<SessionOptions["cookieCache"]>;
  * asks for its version first. The version of a tenant's session has the tenant in it (R10), and a
  * session that is not good here has one that nobody expects.
  */
-export function labelCachedSessions(
-  session: SessionOptions | undefined,
-  border: Border,
-): SessionOptions | undefined {
-  if (!session) return session;
+export function labelCachedSessions(session: SessionOptions, border: Border): SessionOptions {
   const labelled = oncePerObject((cookieCache: CookieCache) => {
-    const { version: given = "1" } = cookieCache;
-    const version = labelledVersion(given, border) as CookieCache["version"];
-    return Object.assign(readThrough(cookieCache), { version });
+    const version = labelledVersion(cookieCache, border);
+    return readThrough(cookieCache, { version: () => version });
   });
-  const late = readThrough(session);
-  // Caching may be switched on at run time.
-  defineLate(late, "cookieCache", () => session.cookieCache && labelled(session.cookieCache));
-  return late;
+  return readThrough(session, {
+    cookieCache: () => session.cookieCache && labelled(session.cookieCache),
+  });
 }
 
 const labelledVersion =
-  (given: NonNullable<CookieCache["version"]>, border: Border) =>
-  async (session: Row, user: Row) => {
+  (cookieCache: CookieCache, border: Border) => async (session: Row, user: Row) => {
     const isHere = notes().reading || (await mayUse(border, session as SessionRow, user));
     // Something new each time: what is nobody's version must never match what was written.
     if (!isHere) return crypto.randomUUID();
-    const own = typeof given === "function" ? await given(session as never, user as never) : given;
+    const { version = "1" } = cookieCache;
+    const own =
+      typeof version === "function" ? await version(session as never, user as never) : version;
     if (!session.tenantId) return own;
     const since = await border.openSince(session as SessionRow);
     return since === undefined ? crypto.randomUUID() : `${own}@${session.tenantId}:${since}`;

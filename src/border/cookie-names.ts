@@ -38,7 +38,8 @@ function nameMadeCookies(ctx: AuthContext): void {
   const { createAuthCookie } = ctx;
   ctx.createAuthCookie = (name, attributes) => {
     const cookie = createAuthCookie(name, attributes);
-    return OF_SIGN_IN.test(name) ? { ...cookie, name: cookie.name + suffix(cookie.name) } : cookie;
+    const sent = plainName(ctx.authCookies.sessionToken);
+    return OF_SIGN_IN.test(name) ? { ...cookie, name: cookie.name + suffix(sent) } : cookie;
   };
 }
 
@@ -59,11 +60,12 @@ function lateNames(cookies: Cookies, isLate: (key: string) => boolean): Cookies 
   if (LATE.has(cookies)) return cookies;
   const entries = Object.entries(cookies).map(([key, given]) => {
     const { name, attributes } = given;
+    const sent = isLate("sessionToken") ? plainName(cookies.sessionToken) : name;
     const cookie = {
       plainName: name,
       attributes,
       get name() {
-        return isLate(key) ? name + suffix(name) : name;
+        return isLate(key) ? name + suffix(sent) : name;
       },
     };
     // Not a plain object: better-auth copies those that are in a context which a hook hands back,
@@ -90,7 +92,8 @@ const inCookieName = (tenantId: string) =>
 export const suffixOf = (tenantId: string | null | undefined) =>
   tenantId ? `_${inCookieName(tenantId)}` : "";
 
-function suffix(name: string): string {
+/** What the scope of the moment adds to a name; for admin endpoints by the name of a cookie that is sent. */
+function suffix(sent: string): string {
   const scope = settledScope();
   // An operator comes to visit with the platform's cookie.
   if (!scope?.tenantId || scope.reach === "visits") return "";
@@ -98,5 +101,5 @@ function suffix(name: string): string {
   const endpoint = currentEndpoint();
   if (!adminTarget(endpoint)) return own;
   // Whether a tenant's own admin calls or an operator is about to visit shows in the cookies.
-  return endpoint?.headers?.get("cookie")?.includes(`${name}${own}=`) ? own : "";
+  return endpoint?.headers?.get("cookie")?.includes(`${sent}${own}=`) ? own : "";
 }

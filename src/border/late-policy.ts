@@ -1,5 +1,5 @@
 import type { AuthContext, BetterAuthOptions } from "better-auth";
-import { defineLate, readThrough, textOf } from "../framework";
+import { oncePerObject, readThrough, textOf } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
@@ -44,65 +44,53 @@ export function requiresVerification(policy: TenantPolicy | null | undefined): b
 /** Whether the request has shown that the address it signs up with is its own. */
 const isProven = () => writtenByInvitation().emailVerified === true;
 
-/** The same with getters in the place of some properties. */
-function withLate<T extends object>(
-  given: T,
-  getters: { [Name in keyof T & string]?: () => unknown },
-): T {
-  const late = readThrough(given);
-  for (const [name, get] of Object.entries(getters)) defineLate(late, name, get as () => unknown);
-  return late;
-}
+type Given<Name extends keyof BetterAuthOptions> = NonNullable<BetterAuthOptions[Name]>;
+type Changes = NonNullable<Given<"user">["changeEmail"]>;
 
 /** What of `user`, `emailAndPassword` and `emailVerification` a policy changes. */
-export function latePolicyOptions(
-  policy: PolicyOf,
-  { user, emailAndPassword: password, emailVerification: mails }: Partial<BetterAuthOptions>,
-): Partial<BetterAuthOptions> {
-  const changes = user?.changeEmail;
-  return {
-    ...(changes && {
-      user: Object.assign(readThrough(user), {
-        changeEmail: withLate(changes, {
-          // An address of a domain says who somebody is.
-          updateEmailWithoutVerification: () =>
-            changes.updateEmailWithoutVerification && !policy.now()?.emailDomains,
-        }),
+export const latePolicyOptions = (policy: PolicyOf) => ({
+  user: (user: Given<"user">) => {
+    const late = oncePerObject((changes: Changes) =>
+      readThrough(changes, {
+        // An address of a domain says who somebody is.
+        updateEmailWithoutVerification: () =>
+          changes.updateEmailWithoutVerification && !policy.now()?.emailDomains,
       }),
+    );
+    return readThrough(user, { changeEmail: () => user.changeEmail && late(user.changeEmail) });
+  },
+  emailAndPassword: (password: Given<"emailAndPassword">) =>
+    readThrough(password, {
+      requireEmailVerification: () =>
+        !isProven() && (password.requireEmailVerification || policy.requiresVerification()),
+      customSyntheticUser: () => withInvitation(password.customSyntheticUser ?? makeUpUser),
     }),
-    ...(password && {
-      emailAndPassword: withLate(password, {
-        requireEmailVerification: () =>
-          !isProven() && (password.requireEmailVerification || policy.requiresVerification()),
-        customSyntheticUser: () => withInvitation(password.customSyntheticUser ?? makeUpUser),
-      }),
+  emailVerification: (mails: Given<"emailVerification">) =>
+    readThrough(mails, {
+      // Nobody is asked to verify an address that is proven already.
+      sendOnSignUp: () => mails.sendOnSignUp && !isProven(),
+      autoSignInAfterVerification: () => {
+        if (!mails.autoSignInAfterVerification) return false;
+        // The address is verified in any case; a session by a way that is not allowed is an error.
+        const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
+        const { methods } = policy.now() ?? {};
+        return methods?.includes(isCode ? "email-otp" : "password") ?? true;
+      },
     }),
-    ...(mails && {
-      emailVerification: withLate(mails, {
-        // Nobody is asked to verify an address that is proven already.
-        sendOnSignUp: () => mails.sendOnSignUp && !isProven(),
-        autoSignInAfterVerification: () => {
-          if (!mails.autoSignInAfterVerification) return false;
-          // The address is verified in any case; a session by a way that is not allowed is an error.
-          const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
-          const { methods } = policy.now() ?? {};
-          return methods?.includes(isCode ? "email-otp" : "password") ?? true;
-        },
-      }),
-    }),
-  };
-}
+});
 
 /** How long sessions last, and how long passwords are. */
 export function latePolicyContext(ctx: AuthContext, policy: PolicyOf): void {
   const { sessionConfig, password } = ctx;
-  const { expiresIn } = sessionConfig;
-  const { minPasswordLength } = password.config;
-  ctx.sessionConfig = withLate(sessionConfig, {
-    expiresIn: () => Math.min(expiresIn, policy.now()?.session?.expiresIn ?? expiresIn),
+  ctx.sessionConfig = readThrough(sessionConfig, {
+    expiresIn: () => {
+      const { expiresIn } = sessionConfig;
+      return Math.min(expiresIn, policy.now()?.session?.expiresIn ?? expiresIn);
+    },
   });
-  const config = withLate(password.config, {
-    minPasswordLength: () => Math.max(minPasswordLength, policy.now()?.password?.minLength ?? 0),
+  const config = readThrough(password.config, {
+    minPasswordLength: () =>
+      Math.max(password.config.minPasswordLength, policy.now()?.password?.minLength ?? 0),
   });
   ctx.password = { ...password, config };
 }

@@ -1,28 +1,29 @@
 import { type AuthContext, BetterAuthError, type BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { VERIFY_EMAIL } from "../constants";
-import { type AfterHook, type BeforeHook, lazy, oncePerObject, withChanges } from "../framework";
+import {
+  type AfterHook,
+  type BeforeHook,
+  descriptorOf,
+  isShown,
+  lazy,
+  oncePerObject,
+  showAs,
+  withChanges,
+} from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 import type { Place, RequireTenant } from "./seal";
 
 /** Seals the token of every link that better-auth hands to a mail sender inside a tenant. */
-export function sealLinks(
-  ctx: AuthContext,
-  options: BetterAuthOptions,
-): Partial<BetterAuthOptions> {
-  const { emailVerification, emailAndPassword, user } = options;
-  const withSealedLinks = oncePerObject(<Options extends object>(given: Options): Options => {
+export function sealLinks(ctx: AuthContext) {
+  const sealed = oncePerObject(<Options extends object>(given: Options): Options => {
     const sealing = oncePerObject((send: Sender) => sealingSender(ctx, send, given));
     return reading(given, (name, value) => (isSender(name, value) ? sealing(value) : value));
   });
   const ofUser = (name: string, value: unknown) =>
-    GROUPS.includes(name) && value ? withSealedLinks(value) : value;
-  return {
-    ...(emailVerification && { emailVerification: withSealedLinks(emailVerification) }),
-    ...(emailAndPassword && { emailAndPassword: withSealedLinks(emailAndPassword) }),
-    ...(user && { user: reading(user, ofUser) }),
-  };
+    GROUPS.includes(name) && value ? sealed(value) : value;
+  return { sealed, sealedUser: <User extends object>(user: User) => reading(user, ofUser) };
 }
 
 /** Where `user` has senders. */
@@ -39,16 +40,19 @@ const reading = <Options extends object>(
       const shown = show(String(name), value);
       return shown === value ? Reflect.get(view, name) : shown;
     },
+    set: (_, name, value) => Reflect.set(options, name, value),
   });
 
 /** The same in the options of plugins, which keep the object that they were given. */
 export function sealPluginLinks(ctx: AuthContext, { plugins = [] }: BetterAuthOptions): void {
+  const sealing = oncePerObject((send: Sender) => sealingSender(ctx, send));
   for (const { id, options = {} } of plugins) {
     for (const name of namesIn(options)) {
-      const value: unknown = options[name];
-      if (!isSender(name, value)) continue;
-      const sealed = { value: sealingSender(ctx, value), writable: true, enumerable: true };
-      if (Reflect.defineProperty(options, name, { ...sealed, configurable: true })) continue;
+      // One with a getter may be there later.
+      const { get, value } = descriptorOf(options, name) ?? {};
+      const isOne = get ? isNameOfSender(name) : isSender(name, value);
+      const show = (given: unknown) => (isSender(name, given) ? sealing(given) : given);
+      if (!isOne || isShown(options, name) || showAs(options, name, show)) continue;
       throw new BetterAuthError(
         `tenantAuth() cannot seal the links of ${id}, because its options are frozen. Give it a copy: { ...options }`,
       );
@@ -60,8 +64,10 @@ type Sender = (this: unknown, data: unknown, ...rest: unknown[]) => unknown;
 /** On a sealing sender: the application's own, which the isolation kit stands in for. */
 export const SEALING = Symbol.for("better-auth-tenant:seals");
 
+const isNameOfSender = (name: string) => name.startsWith("send");
+
 const isSender = (name: string, value: unknown): value is Sender =>
-  name.startsWith("send") && typeof value === "function";
+  isNameOfSender(name) && typeof value === "function";
 
 /** Senders may be methods of a class. */
 function namesIn(options: object | null): string[] {

@@ -140,7 +140,9 @@ export async function openToken(
   // seal binds it to its tenant, and without a seal it is the platform's.
   const scope = currentScope();
   if (scope.kind === "pending") enter(settled(null));
-  else if (scope.tenantId !== null) return { context: { query: { token: "" } } };
+  else if (scope.tenantId !== null && typeof ctx.query?.token === "string") {
+    return { context: { query: { token: "" } } };
+  }
 }
 
 /** A link leads to its endpoint; what that one redirects to may send the token to its parent. */

@@ -1,6 +1,6 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
-import { APIError } from "better-auth/api";
+import { APIError, isAPIError } from "better-auth/api";
 import { borderOf } from "../border/border";
 import { invitingOf } from "../border/inviting";
 import { cookiesIn, keepOnly } from "../border/sent-cookies";
@@ -221,6 +221,8 @@ async function tenantOfHost(
     return (await tenantOfAnswer(ctx, answer)) || null;
   } catch (error) {
     const { name, message } = error as Error;
+    // Anybody can name a host of no tenant.
+    if (isAPIError(error)) return SOMEBODY_ELSE;
     ctx.context.logger.error(
       `resolveTenantId failed for ${address.host}, which is not trusted therefore: ${name}: ${message}`,
     );

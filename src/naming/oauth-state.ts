@@ -100,8 +100,9 @@ const bound = ({ tenantId, since, providerId, credentials }: Binding) => [
 
 /** Leaves better-auth's own state in the query of a callback, and returns what came with it. */
 export function takeLabel(query: URLSearchParams): NonNullable<StandIn["callback"]> {
-  const state = readState(query.get("state"));
-  const hasState = query.has("state");
+  const [sent = null, ...others] = query.getAll("state");
+  const state = others.length ? undefined : readState(sent);
+  const hasState = sent !== null;
   const [tenant, ...more] = query.getAll("tenant");
   if (state) query.set("state", state.state);
   query.delete("tenant");
@@ -126,7 +127,8 @@ export async function enterByState(
 /** better-auth refuses a state that it has not made, as it does everywhere, and its hooks see it. */
 export function refuseState({ query }: HookEndpointContext): void {
   enter(settled(null));
-  if (query) query.state = "-";
+  // What is no state at all is better-auth's to refuse.
+  if (typeof query?.state === "string") query.state = "-";
 }
 
 /** Lets the state be consumed if the browser holds it, which is known by the time the state is read. */

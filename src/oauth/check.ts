@@ -5,7 +5,7 @@ import { type ErrorCode, tenantError } from "../errors";
 import { resolved } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { type OAuthConfigInput, type StoredOAuthConfig, tryDecrypt } from "./config-store";
-import { byId, globalProviders } from "./configured";
+import { byId, resolvedProviders } from "./configured";
 import type { OAuthConfigKey } from "./log-lines";
 import { callbackPath, fromClient, isBuiltIn, type TenantClient } from "./provider";
 import {
@@ -204,7 +204,7 @@ export async function readClient(
   const { clientId, clientSecret, scopes = null, redirectURI = null, options = null } = input;
   const own = readOptions(id, input, tenantOptions);
   const client = { clientId, clientSecret, scopes, redirectURI, options: options && own };
-  const global = await resolved(byId(globalProviders(ctx)).get(id));
+  const global = await resolved(byId(await resolvedProviders(ctx)).get(id));
   const provider = await fromClient(ctx, key, client, own, global);
   const callback = redirectURIOf(ctx, key, redirectURI, own);
   const authorization = await authorizationURL(provider, callback);

@@ -2,7 +2,7 @@ import type { AuthContext, BetterAuthOptions } from "better-auth";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
-import { defineLate, resolved } from "../framework";
+import { descriptorOf, isShown, resolved, showAs } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId } from "../scope/scope";
 import { settle } from "../scope/settle";
@@ -65,19 +65,8 @@ export function lateRedirectURIs(ctx: AuthContext, options: BetterAuthOptions): 
  */
 function hasLateRedirectURI(options: { redirectURI?: string }): boolean {
   const { get, value } = descriptorOf(options, "redirectURI") ?? {};
-  if (!(get || value) || (get && IS_LATE in get)) return true;
-  const given = () => (get ? get.call(options) : value);
-  const late = () => (getTenantId() === null ? given() : undefined);
-  return defineLate(options, "redirectURI", Object.assign(late, { [IS_LATE]: true }));
-}
-
-const IS_LATE = Symbol.for("better-auth-tenant:late-redirect-uri");
-
-/** Of the object itself, or of the first class that has one. */
-function descriptorOf(given: object | null, key: string): PropertyDescriptor | undefined {
-  if (given === null) return undefined;
-  const own = Object.getOwnPropertyDescriptor(given, key);
-  return own ?? descriptorOf(Object.getPrototypeOf(given), key);
+  if (!(get || value) || isShown(options, "redirectURI")) return true;
+  return showAs(options, "redirectURI", (given) => (getTenantId() === null ? given : undefined));
 }
 
 interface GenericConfig {
@@ -118,7 +107,9 @@ function configuredBy(ctx: AuthContext, id: string): Configured {
 export const GLOBALS = Symbol.for("better-auth-tenant:global-providers");
 
 /** The providers that the application has configured, whatever scope asks. */
-export const globalProviders = ({ socialProviders }: AuthContext): OAuthProvider[] =>
+export const globalProviders = ({
+  socialProviders,
+}: Pick<AuthContext, "socialProviders">): OAuthProvider[] =>
   (socialProviders as { [GLOBALS]?: OAuthProvider[] })[GLOBALS] ?? socialProviders;
 
 /** The same where all of them matter, as better-auth gets them. One that fails stays a function. */
@@ -130,7 +121,8 @@ export const resolvedProviders = (ctx: AuthContext): Promise<OAuthProvider[]> =>
 /** Of two providers with one name, better-auth takes the first. */
 export function byId(providers: OAuthProvider[]): Map<string, OAuthProvider> {
   const found = new Map<string, OAuthProvider>();
-  for (const provider of providers) {
+  // A function that fails does not say its name.
+  for (const provider of providers.filter(({ id }) => id)) {
     if (!found.has(provider.id)) found.set(provider.id, provider);
   }
   return found;

@@ -1,7 +1,7 @@
 import type { ProviderOptions } from "better-auth/oauth2";
 import * as z from "zod";
 import { tenantError } from "../errors";
-import { defineLate, read } from "../framework";
+import { read } from "../framework";
 import { additionalClientIds, entryOf, type ProviderEntry, shared } from "./provider-table";
 import { isTrustedAddress, isTrustedHost } from "./trusted-addresses";
 
@@ -61,7 +61,10 @@ export const invalid = (message: string) => tenantError("INVALID_PROVIDER_OPTION
  */
 export function mergeOptions(
   id: string,
-  client: { clientId: string; clientSecret: string; redirectURI?: string | undefined },
+  client: Pick<ProviderOptions, "redirectURI" | "scope"> & {
+    clientId: string;
+    clientSecret: string;
+  },
   own: OwnOptions,
   global: () => ProviderOptions,
 ): ProviderOptions {
@@ -72,15 +75,20 @@ export function mergeOptions(
     ? [...location, "authorizationEndpoint"]
     : [];
   const dropped = [...GOES_WITH_THE_CLIENT, ...elsewhere];
-  // An option that better-auth adds tomorrow may be a credential: what is not known stays behind.
-  const known = Object.keys({ ...shared, ...possible });
-  const behaviour = known.filter((key) => key in global() && !dropped.includes(key));
-  const merged: ProviderOptions = {};
-  for (const key of behaviour) defineLate(merged, key, () => read(global(), key));
   const { clientId, ...rest } = client;
   const ids = additionalClientIds.length ? [clientId, ...additionalClientIds] : clientId;
   const name = kind === "key" ? { clientKey: clientId } : { clientId: ids };
-  return Object.assign(merged, options, rest, name);
+  const merged: ProviderOptions = { ...options, ...rest, ...name };
+  // An option that better-auth adds tomorrow may be a credential: what is not known stays behind.
+  for (const key of Object.keys({ ...shared, ...possible })) {
+    if (dropped.includes(key) || Object.hasOwn(merged, key)) continue;
+    // One that is not there may come later, and must not stand for better-auth's default until then.
+    const enumerable = key in global();
+    const get = () => read(global(), key);
+    const set = (value: unknown) => Object.defineProperty(merged, key, { value, writable: true });
+    Object.defineProperty(merged, key, { get, set, enumerable, configurable: true });
+  }
+  return merged;
 }
 
 /** Where a provider with these options describes itself, if it does. */

@@ -4,7 +4,7 @@ import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
 import { tenantError } from "../errors";
-import { boundedMap, errorRedirect, resolved, withChanges } from "../framework";
+import { boundedMap, errorRedirect, oncePerObject, resolved, withChanges } from "../framework";
 import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
@@ -22,9 +22,9 @@ import {
 import {
   byId,
   configuredOptions,
-  globalProviders,
   isConfigured,
   lateRedirectURI,
+  resolvedProviders,
 } from "./configured";
 import { explainingRefusals, type OAuthConfigKey } from "./log-lines";
 import {
@@ -92,15 +92,30 @@ export function arrivedAt(
   return provider.callbackPath === callbackPath(id, tenant);
 }
 
-/** The provider as the tenant has it: its own config if there is one, else the global provider. */
-export async function tenantProvider(
+// Decrypted and built once for as long as the row says the same, whoever writes it and wherever;
+// and for the same global provider, on which it depends: a plugin may put another in its place.
+type Built = TenantProvider & { global: OAuthProvider | undefined };
+const builtFor = oncePerObject((_instance: object) => new Map<string, Built>());
+const keepBuilt = boundedMap<Built>(1000);
+
+/**
+ * The provider as the tenant has it: its own config if there is one, else the global provider. That
+ * is not kept: it may be another thing in each tenant, and at any time.
+ */
+async function tenantProvider(
   ctx: AuthContext,
   row: StoredOAuthConfig | undefined,
   global: OAuthProvider | undefined,
   trustedHosts: string[],
 ): Promise<TenantProvider | undefined> {
   if (!row) return global && fromGlobal(ctx, global);
-  return fromConfig(ctx, row, global, trustedHosts);
+  const built = builtFor(keeperOf(ctx));
+  const key = JSON.stringify(row);
+  const kept = built.get(key);
+  const found =
+    kept && kept.global === global ? kept : await fromConfig(ctx, row, global, trustedHosts);
+  keepBuilt(built, key, { ...found, global });
+  return found;
 }
 
 /** The global provider, with all that plugins have done to it, sent back to the tenants' callback. */
@@ -120,7 +135,7 @@ async function fromGlobal(ctx: AuthContext, global: OAuthProvider): Promise<Tena
 export async function offeredProviders(ctx: AuthContext, tenantId: string, trustedHosts: string[]) {
   const rows = (await listOAuthConfigs(ctx, tenantId)).filter(({ enabled }) => enabled);
   const own = new Map(rows.toSorted(oldestFirst).map((row) => [row.providerId, row]));
-  const globals = byId(globalProviders(ctx));
+  const globals = byId(await resolvedProviders(ctx));
   const ids = [...new Set([...globals.keys(), ...own.keys()])];
   // A config that cannot be used is not offered, and the global one does not stand in for it.
   const built = await Promise.all(
@@ -173,10 +188,10 @@ export async function fromClient(
 ): Promise<OAuthProvider> {
   // Nobody knows whose the ids are that it gives out, nor where people's tokens are from.
   if (await isOfPlugin(ctx, id)) throw tenantError("UNSUPPORTED_PROVIDER");
-  const client = { clientId, clientSecret, redirectURI: redirectURI ?? undefined };
+  const scope = scopes ? { scope: scopes } : {};
+  const client = { clientId, clientSecret, redirectURI: redirectURI ?? undefined, ...scope };
   const configured = await configuredOptions(ctx, id, global);
   const options = mergeOptions(id, client, own, () => global?.options ?? configured);
-  if (scopes) options.scope = scopes;
   const broughtHost = isAtForeignHost(id, own);
   if (broughtHost) assertNamesTenant(redirectURI, tenantId);
   try {
@@ -196,7 +211,7 @@ export async function fromClient(
 
 /** Whether a plugin has brought a provider of this name, alone or beside the application's own. */
 async function isOfPlugin(ctx: AuthContext, id: string): Promise<boolean> {
-  const named = globalProviders(ctx).filter((provider) => provider.id === id);
+  const named = (await resolvedProviders(ctx)).filter((provider) => provider.id === id);
   const options = (await configuredOptions(ctx, id, undefined)) as { enabled?: boolean };
   const isAsConfigured = isConfigured(ctx, id) && options.enabled !== false;
   return named.length > Number(isAsConfigured);
@@ -220,12 +235,6 @@ function withSubjectsOf(authority: string, provider: OAuthProvider): OAuthProvid
 /** What is in front of the subjects of such a provider. */
 const prefixes = new WeakMap<OAuthProvider, string>();
 
-// Decrypted and built once for as long as the row says the same, whoever writes it and wherever;
-// and for the same global provider, on which it depends: a plugin may put another in its place.
-type Built = TenantProvider & { global: OAuthProvider | undefined };
-const builtFor = new WeakMap<object, Map<string, Built>>();
-const keepBuilt = boundedMap<Built>(1000);
-
 /** A provider as the tenant of the running request has it: for a flow that starts or comes back. */
 export async function provide(
   context: AuthContext,
@@ -239,18 +248,8 @@ export async function provide(
   if (tenant && tenant.status !== "active") throw tenantError("TENANT_SUSPENDED");
   const rows = await configsOf(context, tenantId);
   const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
-  const instance = keeperOf(context);
-  const built = builtFor.get(instance) ?? new Map<string, Built>();
-  builtFor.set(instance, built);
-  // What the application says may be another thing in each tenant.
-  const key = JSON.stringify([id, row ?? tenantId]);
-  const kept = built.get(key);
-  const found =
-    kept && kept.global === global
-      ? kept
-      : await tenantProvider(context, row, global, trustedProviderHosts);
+  const found = await tenantProvider(context, row, global, trustedProviderHosts);
   if (!found) return undefined;
-  keepBuilt(built, key, { ...found, global });
   const { provider, credentials } = found;
   const binding = { tenantId, since: tenant?.since, providerId: id, credentials };
   const { returned } = notes();

@@ -7,7 +7,7 @@ import { DOMAIN, isAddressOf } from "../border/late-policy";
 import { allows } from "../border/ways";
 import { tenantError } from "../errors";
 import { listOAuthConfigs } from "../oauth/config-store";
-import { globalProviders } from "../oauth/configured";
+import { resolvedProviders } from "../oauth/configured";
 import { offeredProviders } from "../oauth/provider";
 import type { ResolvedOptions } from "../options";
 import type { SignInMethod, TenantPolicy } from "../policy";
@@ -119,7 +119,8 @@ async function missingWay(
 async function providersOf(ctx: AuthContext, tenantId: string | undefined): Promise<Set<string>> {
   const configs = tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
   const own = configs.filter(({ enabled }) => enabled).map(({ providerId }) => providerId);
-  return new Set([...globalProviders(ctx).map(({ id }) => id), ...own, ...byOneTap(ctx)]);
+  const globals = await resolvedProviders(ctx);
+  return new Set([...globals.map(({ id }) => id), ...own, ...byOneTap(ctx)]);
 }
 
 /** One Tap is Google, and may have a client of its own. */

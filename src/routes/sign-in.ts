@@ -17,7 +17,8 @@ import { type AfterHook, type Answer, redirect, silentHook, standIn } from "../f
 import { namedTenantId, requireTenant } from "../naming/request";
 import { oauthState } from "../naming/stand-ins";
 import type { ResolvedOptions, TenantSession } from "../options";
-import { asStandIn, isOutermost, standInOf } from "../scope/endpoint";
+import { asStandIn, standInOf } from "../scope/endpoint";
+import { comesFrom } from "../scope/instance";
 import { getTenantId, notes, runInScope } from "../scope/scope";
 import { tenantId } from "./input";
 
@@ -196,9 +197,10 @@ export async function runEndpoint<Response>(
 ): Promise<Answer<Response>> {
   const { plugins = [] } = ctx.context.options;
   const bringing = plugins.findLast(({ endpoints }) => endpoints?.[name]);
+  const brought = bringing?.endpoints?.[name];
   // Its own may ask us in turn, for the tenant that it has found.
-  const brought = isOutermost(ctx) ? bringing?.endpoints?.[name] : undefined;
-  const endpoint: Endpoint = brought ?? ENDPOINTS[name];
+  const isAsking = brought && comesFrom(ctx.context, brought.path);
+  const endpoint: Endpoint = isAsking ? ENDPOINTS[name] : (brought ?? ENDPOINTS[name]);
   const everything = { asResponse: false, returnHeaders: true, returnStatus: true };
   const { isVisited = false } = notes();
   const answer = await runInScope({ kind: "pending" }, () => {

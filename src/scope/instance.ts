@@ -72,6 +72,14 @@ export function noteCall(context: object, isFirst: boolean, isAsking = false): v
   else marked[CALL] = isOwn ? { isAsked: isAsking } : undefined;
 }
 
+/** Whether a call comes out of an endpoint of the same instance with this path, be it by way of others. */
+export function comesFrom(context: object, path: string | undefined): boolean {
+  const caller = (context as Marked)[CALLER];
+  if (!caller) return false;
+  const isIt = caller.path === path && instanceOf(caller.context) === instanceOf(context);
+  return isIt || comesFrom(caller.context, path);
+}
+
 /** What the scope of the running endpoint is kept by. */
 export function running(): object | undefined {
   const context = tryGetCurrentAuthEndpointContext()?.context as Marked | undefined;

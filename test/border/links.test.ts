@@ -1,3 +1,4 @@
+import type { BetterAuthOptions } from "better-auth";
 import { magicLink, oneTimeToken } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
@@ -322,7 +323,10 @@ describe("a link that was mailed, and is refused when somebody follows it, tells
 });
 
 /** Senders that better-auth alone takes: they come after the start, or are of an instance of a class. */
-const LATER: [string, (send: Send) => [options: object, come: () => void]][] = [
+const LATER: [
+  string,
+  (send: Send) => [options: object | undefined, come: (written: BetterAuthOptions) => void],
+][] = [
   [
     "by a getter",
     (send) => [
@@ -349,6 +353,33 @@ const LATER: [string, (send: Send) => [options: object, come: () => void]][] = [
     },
   ],
   [
+    "written to the context",
+    (send) => [
+      { sendVerificationEmail: undefined },
+      ({ emailVerification = {} }) => {
+        emailVerification.sendVerificationEmail = send;
+      },
+    ],
+  ],
+  [
+    "written to the context, where there was none",
+    (send) => [
+      {},
+      ({ emailVerification = {} }) => {
+        emailVerification.sendVerificationEmail = send;
+      },
+    ],
+  ],
+  [
+    "written to the context with all options",
+    (send) => [
+      undefined,
+      (written) => {
+        written.emailVerification = { sendVerificationEmail: send };
+      },
+    ],
+  ],
+  [
     "of a class",
     (send) => [
       new (class {
@@ -369,17 +400,40 @@ it.each(LATER)("R6: a sender that comes later is given sealed links: %s", async 
   const mails: { token: string }[] = [];
   const [emailVerification, come] = make(async (mail) => void mails.push(mail as never));
   const user = { changeEmail: { enabled: true } };
-  const instance = await createInstance({ auth: { emailVerification, user } });
+  const instance = await createInstance({
+    auth: { ...(emailVerification && { emailVerification }), user },
+  });
   const { id } = await instance.createTenant();
   const jane = await instance.signUp(null, EMAIL);
   const mallory = await instance.signUp(id, EMAIL);
-  come();
+  come((await instance.auth.$context).options);
   const asked = await mallory.browser.post("/change-email", { newEmail: "m@evil.example" });
   expect([asked.status, mails.length]).toEqual([200, 1]);
   await instance.browser().get("/verify-email", { query: { token: `${mails[0]?.token}` } });
   const { data } = await jane.browser.get<{ user: object }>("/get-session");
   expect(data.user).toMatchObject({ email: EMAIL });
 });
+
+it.each(["magic link", undefined])(
+  "R6: a plugin's sender is asked for each time it sends, also if it was %s at first",
+  async (first) => {
+    const mails: string[][] = [];
+    let now = first;
+    const options = {
+      get sendMagicLink() {
+        const name = now;
+        return (name &&
+          (async ({ token }: { token: string }) => void mails.push([name, token]))) as never;
+      },
+    };
+    const instance = await createInstance({ plugins: [magicLink(options)] });
+    const { id } = await instance.createTenant();
+    now = "another";
+    const headers = { "x-tenant-id": id };
+    await instance.browser(headers).post("/sign-in/magic-link", { email: EMAIL });
+    expect(mails).toEqual([["another", expect.stringMatching(/^tenant~/)]]);
+  },
+);
 
 it("options of a plugin that nobody can change are refused in words", async () => {
   const options = Object.freeze({ sendMagicLink: async () => {} });

@@ -404,19 +404,55 @@ describe.each(OUTLIVING.slice(0, 2))(
   },
 );
 
-it("R5, R10: a cache of sessions that is switched on at run time keeps them apart", async () => {
-  let enabled = false;
+const SWITCHES: [string, (given: SessionOptions, written: BetterAuthOptions) => void][] = [
+  ["switched on", ({ cookieCache }) => void Object.assign(cookieCache ?? {}, { enabled: true })],
+  [
+    "written to the context",
+    (_, { session = {} }) => {
+      session.cookieCache = { enabled: true };
+    },
+  ],
+  [
+    "written to the context with all options",
+    (_, written) => {
+      written.session = { cookieCache: { enabled: true } };
+    },
+  ],
+  [
+    "given a version",
+    (_, { session }) =>
+      void Object.assign(session?.cookieCache ?? {}, { enabled: true, version: "7" }),
+  ],
+];
+type SessionOptions = NonNullable<BetterAuthOptions["session"]>;
+
+it.each(SWITCHES)(
+  "R5, R10: sessions stay apart in a cache that is %s at run time",
+  async (_, on) => {
+    const session: SessionOptions = { cookieCache: { enabled: false } };
+    const world = await createWorld({ auth: { session } });
+    on(session, (await world.auth.$context).options);
+    const jane = await world.signUp("acme");
+    expect([...jane.cookies.keys()]).toContain("better-auth.session_data");
+    expect(await world.whoIs(jane, "acme")).toMatchObject({ id: jane.id });
+    expect(await world.whoIs(jane, "globex")).toBe(null);
+    await world.change("acme", { status: "suspended" });
+    expect(await world.whoIs(jane, "acme")).toBe(null);
+  },
+);
+
+it("a cache may get another version at run time, and what was cached before is over", async () => {
+  let version = "1";
   const cookieCache = {
-    get enabled() {
-      return enabled;
+    enabled: true,
+    get version() {
+      return version;
     },
   };
   const world = await createWorld({ auth: { session: { cookieCache } } });
-  enabled = true;
   const jane = await world.signUp("acme");
-  expect([...jane.cookies.keys()]).toContain("better-auth.session_data");
+  await world.database.query(`delete from ${world.database.quote("session")}`);
   expect(await world.whoIs(jane, "acme")).toMatchObject({ id: jane.id });
-  expect(await world.whoIs(jane, "globex")).toBe(null);
-  await world.change("acme", { status: "suspended" });
+  version = "2";
   expect(await world.whoIs(jane, "acme")).toBe(null);
 });

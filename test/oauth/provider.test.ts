@@ -1,4 +1,4 @@
-import type { AuthContext, BetterAuthOptions } from "better-auth";
+import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { symmetricEncodeJWT, symmetricEncrypt } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { genericOAuth } from "better-auth/plugins";
@@ -415,17 +415,33 @@ describe("a provider that better-auth adds or drops", () => {
   });
 });
 
-it.each<[what: string, slack: object | undefined, isPlugins: boolean, answer: unknown[]]>([
-  ["of the application", CLIENT, false, [200, undefined]],
-  ["of nobody", undefined, false, [200, undefined]],
-  ["of a plugin", undefined, true, [400, "UNSUPPORTED_PROVIDER"]],
-  ["of both", CLIENT, true, [400, "UNSUPPORTED_PROVIDER"]],
-  ["switched off", { ...CLIENT, enabled: false }, true, [400, "UNSUPPORTED_PROVIDER"]],
-])("a tenant's client at a provider whose name is %s", async (_, slack, isPlugins, answer) => {
-  const config = [{ ...CLIENT, providerId: "slack", authorizationUrl: "https://idp.example/auth" }];
+const config = [{ ...CLIENT, providerId: "slack", authorizationUrl: "https://idp.example/auth" }];
+/** A function, which better-auth calls to see whose provider it is. */
+const provideSlack = async () => socialProviders.slack(CLIENT);
+const providing: BetterAuthPlugin = {
+  id: "providing",
+  init: ({ socialProviders: all }) => ({
+    context: { socialProviders: [...all, provideSlack as never] },
+  }),
+};
+
+it.each<[what: string, slack: object | undefined, plugins: BetterAuthPlugin[], answer: unknown[]]>([
+  ["of the application", CLIENT, [], [200, undefined]],
+  ["of nobody", undefined, [], [200, undefined]],
+  ["of a plugin", undefined, [genericOAuth({ config })], [400, "UNSUPPORTED_PROVIDER"]],
+  ["in a plugin's function", undefined, [providing], [400, "UNSUPPORTED_PROVIDER"]],
+  ["of both", CLIENT, [genericOAuth({ config })], [400, "UNSUPPORTED_PROVIDER"]],
+  ["of both, in a function", CLIENT, [providing], [400, "UNSUPPORTED_PROVIDER"]],
+  [
+    "switched off",
+    { ...CLIENT, enabled: false },
+    [genericOAuth({ config })],
+    [400, "UNSUPPORTED_PROVIDER"],
+  ],
+])("a tenant's client at a provider whose name is %s", async (_, slack, plugins, answer) => {
   const own = await createWorld({
     auth: { socialProviders: slack ? { slack: slack as typeof CLIENT } : {} },
-    plugins: isPlugins ? [genericOAuth({ config })] : [],
+    plugins,
   });
   const tenant = await own.oauthTenant();
   expect(outcome(await tenant.register({ ...CLIENT, providerId: "slack" }))).toEqual(answer);
@@ -505,6 +521,19 @@ it.each(["a getter of the application's", "a class"])(
   },
 );
 
+it.each(["was", "was not"])("a redirect URI may be written where there %s one", async (was) => {
+  const redirectURI = `${BASE_URL}/callback/gitlab`;
+  const world = await createSocialWorld({ gitlab: was === "was" ? { redirectURI } : {} });
+  const { socialProviders: configured } = world.auth.options as BetterAuthOptions;
+  for (const _ of ["before", "after"]) {
+    for (const place of PLACES) {
+      const { location } = await world.signInAtProvider(world.at(place), place);
+      expect(location, place).toBe("/welcome");
+    }
+    Object.assign(configured?.gitlab as object, { redirectURI });
+  }
+});
+
 it("options that instances share have their redirect URI made late once", async () => {
   const redirectURI = "https://app.example/back";
   const google = { ...CLIENT, redirectURI };
@@ -544,18 +573,28 @@ it.each<[how: string, make: (now: { closed: boolean }) => object]>([
       },
     }),
   ],
+  [
+    "by an option that was not there",
+    (now) => {
+      const options = { clientId: "global", clientSecret: "global-secret" };
+      const write = (closed: boolean) => closed && Object.assign(options, { disableSignUp: true });
+      Object.defineProperty(now, "closed", { set: write });
+      return options;
+    },
+  ],
   ["by a class", (now) => new Terms(now)],
   ["by a class, frozen", (now) => Object.freeze(new Terms(now))],
 ])("whether people may sign up the application says at run time: %s", async (_, make) => {
   fakeGoogleAndGitHub();
-  const now = { closed: true };
+  const now = { closed: false };
   const own = await createWorld({ auth: { socialProviders: { google: make(now) as never } } });
   const config = { ...CLIENT, tenantId: String(own.ids.acme), providerId: "google" };
   await own.api.registerTenantOAuthConfig({ body: config });
-  for (const closed of [true, false]) {
+  for (const closed of [false, true]) {
     now.closed = closed;
     for (const place of PLACES) {
-      const token = googleIdToken({ aud: place === "acme" ? CLIENT.clientId : "global" });
+      const aud = place === "acme" ? CLIENT.clientId : "global";
+      const token = googleIdToken({ aud, sub: `${closed}`, email: `${closed}@example.com` });
       const body = { provider: "google", idToken: { token } };
       const { status } = await own.at(place).post("/sign-in/social", body);
       expect([place, closed, status]).toEqual([place, closed, closed ? 401 : 200]);

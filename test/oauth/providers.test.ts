@@ -296,6 +296,37 @@ it("a plugin's provider may say something else at run time", async () => {
   }
 });
 
+it.each(["database", "cookie"] as const)(
+  "a list that is written to the context at run time is the application's, with states in the %s",
+  async (storeStateStrategy) => {
+    const world = await createSocialWorld({ auth: { account: { storeStateStrategy } } });
+    await world.configure("acme");
+    const ctx = await world.auth.$context;
+    ctx.socialProviders = [...ctx.socialProviders];
+    for (const place of PLACES) {
+      const browser = world.at(place);
+      const { data } = await world.start(browser, place);
+      const isOwn = queryOf(data.url).client_id !== GLOBAL.clientId;
+      expect([place, isOwn]).toEqual([place, place === "acme"]);
+      await world.signInAtProvider(browser, place);
+      expect(await world.whoIs(browser, place)).toMatchObject({ tenantId: world.ids[place] });
+    }
+  },
+);
+
+it("functions behind the list are offered, and a policy may name them", async () => {
+  const { github, slack } = socialProviders;
+  const init = () => ({
+    context: { socialProviders: [async () => github(GLOBAL), async () => slack(GLOBAL)] as never },
+  });
+  const world = await createSocialWorld({ plugins: [{ id: "functions", init }] });
+  const query = { tenantId: String(world.ids.acme) };
+  const { data } = await world.at("acme").get("/tenant/sign-in-methods", { query });
+  expect(data.providers).toMatchObject([{ id: "github" }, { id: "slack" }]);
+  const { policy } = await world.change("acme", { policy: { methods: ["social:slack"] } });
+  expect(policy).toEqual({ methods: ["social:slack"] });
+});
+
 it("a provider may be copied, and written to, also in a frozen list", async () => {
   const names: unknown[] = [];
   const before = createAuthMiddleware(async ({ context, path }) => {

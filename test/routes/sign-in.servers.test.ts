@@ -178,6 +178,27 @@ describe("R12: an endpoint that a plugin has in the place of better-auth's", () 
     expect(await api[`${name}Tenant`]?.({ body: { tenantId } })).toEqual(data);
   });
 
+  it.each(["an endpoint", "a hook"])(
+    "runs where %s of the application calls ours",
+    async (what) => {
+      const call = async (ctx: { json: (answer: object) => unknown }) => {
+        const body = { email: EMAIL, password: PASSWORD, tenantId: caller.ids.acme };
+        return ctx.json(await caller.api.signInEmailTenant({ body }));
+      };
+      const handle = what === "a hook" ? async () => ({}) : call;
+      const before = createAuthMiddleware(async (ctx) =>
+        ctx.path === "/login" ? call(ctx) : undefined,
+      );
+      const login = createAuthEndpoint("/login", { method: "POST" }, handle as typeof call);
+      const caller: World = await createWorld({
+        plugins: [bringing("directory"), { id: "calling", endpoints: { login } }],
+        ...(what === "a hook" && { auth: { hooks: { before } } }),
+      });
+      const { data } = await caller.at("acme").post("/login", {});
+      expect(data).toMatchObject({ by: "directory", tenantId: caller.ids.acme });
+    },
+  );
+
   it("may ask ours in turn, for the tenant that it has found", async () => {
     const finding: BetterAuthPlugin = {
       id: "finding",
