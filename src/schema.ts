@@ -205,7 +205,7 @@ function assertNames(schema: BetterAuthPluginDBSchema, names: Names) {
       : "";
     if (unknown !== undefined) {
       const path = ["schema", model, ...(unknown ? ["fields", unknown] : [])].join(".");
-      refuse(`${path}: nothing has this name`);
+      refuse(`${path}: nothing has this name, with the options as they are. Leave it out.`);
     }
     if (name?.modelName && !model.startsWith("tenant")) {
       refuse(`schema.${model}.modelName: set it in the options of better-auth`);
