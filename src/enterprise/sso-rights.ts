@@ -62,8 +62,13 @@ export function requireSSOManager(border: Border, options: ResolvedOptions): Bef
   };
 }
 
+/**
+ * For a session that is read anew. It is not refreshed: here it may be another tenant's, and the
+ * cookie would not go out.
+ */
 const withoutSession = (ctx: GenericEndpointContext): GenericEndpointContext => ({
   ...ctx,
+  query: { ...ctx.query, disableRefresh: true },
   context: { ...ctx.context, session: null },
 });
 

@@ -222,7 +222,7 @@ async function tenantOfHost(
   } catch (error) {
     const { name, message } = error as Error;
     // Anybody can name a host of no tenant.
-    if (isAPIError(error)) return SOMEBODY_ELSE;
+    if (isAPIError(error) && error.statusCode === 404) return SOMEBODY_ELSE;
     ctx.context.logger.error(
       `resolveTenantId failed for ${address.host}, which is not trusted therefore: ${name}: ${message}`,
     );

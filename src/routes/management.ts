@@ -139,7 +139,7 @@ async function sessionOfNamedTenant(ctx: GenericEndpointContext, options: Resolv
 
 async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
   if (!headers) return null;
-  const query = { disableCookieCache: true };
+  const query = { disableCookieCache: true, disableRefresh: ctx.query?.disableRefresh === true };
   const answer = { asResponse: false, returnHeaders: false, returnStatus: false } as const;
   return getSession()({ ...ctx, ...answer, headers, query, method: "GET" });
 }

@@ -25,6 +25,7 @@ import {
   inCookieName,
   PLACES,
   type Place,
+  type SessionAnswer,
   shareWorld,
   type World,
 } from "../support/world";
@@ -543,5 +544,48 @@ describe.each(COOKIES)("%s session cookies", (sessionCookies) => {
       own ? `${name}_${inCookieName(world.ids.acme)}` : name,
     ]);
     expect(await world.whoIs(tab)).toMatchObject({ id });
+  });
+});
+
+describe("per-tenant session cookies and the admin plugin", () => {
+  const world = shareWorld({
+    tenant: { sessionCookies: "per-tenant" },
+    auth: { session: { cookieCache: { enabled: true } } },
+  });
+  const ofAcme = (base: string) => `better-auth.${base}_${inCookieName(world.ids.acme)}`;
+  const namesIn = ({ headers }: { headers: Headers }) =>
+    new Set(headers.getSetCookie().map((line) => line.split("=")[0]));
+
+  it("Acme's admin acts as a user of Acme: all have its name, and the session keeps its limit", async () => {
+    const { id: userId } = await world.as("jane", "acme");
+    const admin = await world.as("admin", "acme");
+    const browser = world.at("acme", admin);
+    const acting = await browser.post<SessionAnswer>("/admin/impersonate-user", { userId });
+    const bases = ["session_token", "session_data", "dont_remember"];
+    // The admin plugin's own, which leads back.
+    const back = "better-auth.admin_session";
+    expect(namesIn(acting)).toEqual(new Set([...bases.map(ofAcme), back]));
+    expect([...browser.cookies.keys()]).toContain(ofAcme("dont_remember"));
+    const query = { disableCookieCache: "true" };
+    const { data } = await browser.get<SessionAnswer>("/get-session", { query });
+    const { expiresAt } = acting.data.session;
+    expect(data.session).toMatchObject({ userId, expiresAt });
+    expect((await browser.post("/admin/stop-impersonating")).status).toBe(200);
+    expect(await world.whoIs(browser)).toMatchObject({ id: admin.id });
+  });
+
+  it("an operator acts as a user of Acme where no tenant is named, and is nobody at Acme", async () => {
+    const { id: userId } = await world.as("jane", "acme");
+    const browser = world.at("acme", await world.operator());
+    expect((await browser.post("/admin/impersonate-user", { userId })).status).toBe(200);
+    expect(await world.whoIs(browser)).toBe(null);
+    expect(await world.whoIs(browser, "platform")).toMatchObject({ id: userId });
+  });
+
+  it("a cached session of Acme's admin that is made anew has its name", async () => {
+    const browser = world.at("acme", await world.as("admin", "acme"));
+    expect(browser.cookies.delete(ofAcme("session_data"))).toBe(true);
+    const answer = await browser.get("/admin/list-users");
+    expect([answer.status, namesIn(answer)]).toEqual([200, new Set([ofAcme("session_data")])]);
   });
 });

@@ -5,7 +5,7 @@ import { looksSealed } from "../../src/border/links";
 import { replaceToken, seal, unseal, withSealedToken } from "../../src/border/seal";
 import { runInTenant } from "../../src/index";
 import { createInstance, type InstanceOptions } from "../support/instance";
-import { EMAIL, shareWorld } from "../support/world";
+import { createWorld, EMAIL, expectRefused, shareWorld } from "../support/world";
 
 it.each([
   ["in the query", "http://x/a?token=t", "http://x/a?token=SEALED"],
@@ -83,6 +83,15 @@ describe("what a sender gets", () => {
     }
     expect(await unseal(context(), "tenant~0000")).toBeUndefined();
   });
+});
+
+it("without a token, or with two, /verify-email is refused by better-auth, at Acme as on the platform", async () => {
+  const { at } = await createWorld();
+  for (const query of ["", "?token=a&token=b"]) {
+    const answer = await at("acme").get(`/verify-email${query}`);
+    expectRefused(answer, 400, "VALIDATION_ERROR");
+    expect(answer.data).toEqual((await at("platform").get(`/verify-email${query}`)).data);
+  }
 });
 
 describe("secrets", () => {

@@ -132,6 +132,25 @@ it.each<[name: string, tenant: TenantAuthOptions]>([
   expect(await listed(admin)).toEqual([]);
 });
 
+it.each(["shared", "per-tenant"] as const)(
+  "R5: no call at Globex refreshes a session of Acme; at home one does, with its cookie: cookies %s",
+  async (sessionCookies) => {
+    const world = await createSSOWorld({ sso: DNS, tenant: { sessionCookies } });
+    const admin = await world.as("admin", "acme");
+    const { query, quote } = world.database;
+    // Two days after the sign-in.
+    const expiresAt = new Date(Date.now() + 5 * 86_400_000).toISOString();
+    await query(`update ${quote("session")} set ${quote("expiresAt")} = ?`, [expiresAt]);
+    await world.unchanged(async () => {
+      for (const call of calls(world, "acme-okta")) {
+        expect((await send(world.at("globex", admin), call)).status, call.path).toBe(401);
+      }
+    });
+    const { headers } = await admin.get("/sso/providers");
+    expect(headers.getSetCookie().join()).toMatch(/session_token[^=]*=[^;]+; Max-Age=604800/);
+  },
+);
+
 it("canManageTenants lets whom it wants, and nobody else", async () => {
   const asked: Pick<TenantManagementRequest, "action" | "tenantId">[] = [];
   const world = await createSSOWorld({

@@ -248,7 +248,7 @@ it.each<[name: string, hosts: Hosts, base: Base]>([
   }
 });
 
-it("R9: a host for which the resolver fails is trusted nowhere, and the log says why; pages are", async () => {
+it("R9: a host for which the resolver fails, or finds no tenant, is trusted nowhere, and the log says which; pages are", async () => {
   const resolveTenantId: Hosts["resolveTenantId"] = (ctx) => {
     const { hostname } = new URL(ctx.request?.url ?? baseURL);
     if (!/(^|\.)example\.com$/.test(hostname)) throw new Error("the table of hosts is away");
@@ -262,11 +262,16 @@ it("R9: a host for which the resolver fails is trusted nowhere, and the log says
     const jane = await world.as("jane", place);
     const ask = (redirectTo: string) =>
       jane.post("/request-password-reset", { email: jane.email, redirectTo });
-    world.logs.length = 0;
-    expectRefused(await ask("http://login.acme.com/page"), 403, "INVALID_REDIRECT_URL");
-    const said = `http://login.acme.com belongs to another tenant and is not trusted ${where}`;
-    const errors = world.logs.filter((line) => line.startsWith("error"));
-    expect(errors).toEqual([expect.stringContaining("hosts is away"), `error ${said}`]);
+    for (const [origin, failure] of [
+      ["http://login.acme.com", [expect.stringContaining("hosts is away")]],
+      ["http://nobody.example.com", []],
+    ] as const) {
+      world.logs.length = 0;
+      expectRefused(await ask(`${origin}/page`), 403, "INVALID_REDIRECT_URL");
+      const said = `${origin} belongs to another tenant and is not trusted ${where}`;
+      const errors = world.logs.filter((line) => line.startsWith("error"));
+      expect(errors).toEqual([...failure, `error ${said}`]);
+    }
     expect((await ask("/page")).status).toBe(200);
   }
 });

@@ -10,7 +10,7 @@ import { turnOf } from "../support/matrix";
 import { fakeGoogleAndGitHub } from "../support/providers";
 import { createSocialWorld, GLOBAL, STATE_STRATEGIES, shareSocialWorld } from "../support/social";
 import { mapStorage, type Store } from "../support/stores";
-import { createWorld, queryOf } from "../support/world";
+import { createWorld, expectRefused, queryOf } from "../support/world";
 
 const CALLBACK = "/tenant/callback/gitlab";
 const PLATFORMS_CALLBACK = "/callback/gitlab";
@@ -129,6 +129,16 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
       // Nor where two tenants are named beside it.
       const twice = await browser.get(`${url}&tenant=${id}&tenant=${id}`);
       await expectRefused(twice, "state_mismatch");
+      expect((await browser.get(url)).location).toBe("/welcome");
+    });
+
+    it("is refused by better-auth when it is one of two, and stays good", async () => {
+      const { browser, url } = await onHerWay();
+      const before = await signedIn();
+      for (const twice of [`${url}&state=b`, url.replace("state=", "state=b&state=")]) {
+        expectRefused(await browser.get(twice), 400, "VALIDATION_ERROR");
+      }
+      expect(await signedIn()).toEqual(before);
       expect((await browser.get(url)).location).toBe("/welcome");
     });
   });
