@@ -61,7 +61,7 @@ export function sealPluginLinks(ctx: AuthContext, { plugins = [] }: BetterAuthOp
 }
 
 type Sender = (this: unknown, data: unknown, ...rest: unknown[]) => unknown;
-/** On a sealing sender: the application's own, which the isolation kit stands in for. */
+/** On a sealing sender. The isolation kit stands in for it with one that seals as well. */
 export const SEALING = Symbol.for("better-auth-tenant:seals");
 
 const isNameOfSender = (name: string) => name.startsWith("send");
@@ -77,9 +77,9 @@ function namesIn(options: object | null): string[] {
 }
 
 /** Called on whom it is of, where that is known. */
-function sealingSender(
+export function sealingSender(
   ctx: AuthContext,
-  send: Sender & { [SEALING]?: Sender },
+  send: Sender & { [SEALING]?: true },
   owner?: object,
 ): Sender {
   if (send[SEALING]) return send;
@@ -87,10 +87,9 @@ function sealingSender(
     const { withSealedToken } = await sealing();
     // Instances may share a plugin. The link is sealed with the secret of the one that sends.
     const sealed = await withSealedToken(currentEndpoint()?.context ?? ctx, data);
-    return sender[SEALING].call(owner ?? this, sealed, ...rest);
+    return send.call(owner ?? this, sealed, ...rest);
   }
-  const sender = Object.assign(sealAndSend, { [SEALING]: send });
-  return sender;
+  return Object.assign(sealAndSend, { [SEALING]: true });
 }
 
 const sealing = lazy(() => import("./seal"));

@@ -1,4 +1,5 @@
 import type { AuthContext } from "better-auth";
+import { waitForBackground } from "./background";
 import { standInForDomains } from "./domains";
 import { standInForProviders } from "./network";
 import { catchMails, replace } from "./outbox";
@@ -6,7 +7,8 @@ import type { Subject } from "./subject";
 
 /**
  * What is different about the instance during a run: mails are caught, providers have a stand-in,
- * nothing is limited by rate, and passwords are hashed cheaply. All of it is undone at the end.
+ * nothing is limited by rate, passwords are hashed cheaply, and answers wait for what is done in the
+ * background. All of it is undone at the end.
  */
 export async function calm(subject: Subject) {
   const { ctx, plugins } = subject;
@@ -21,6 +23,7 @@ export async function calm(subject: Subject) {
     ...hashCheaply(ctx),
     ...plugins.filter(({ id }) => id === "siwe").map(acceptWallets),
     hurry(subject),
+    ...waitForBackground(subject),
     ...hush(subject),
   ];
   return {

@@ -17,7 +17,7 @@ function cookiesOf({ main: { browser, token } }: Side) {
 
 /** Everything that stands for somebody who is signed in at home. */
 export function carriersOf(world: World, side: Side): Carrier[] {
-  const { name, main, apiKey, oneTimes, sessions } = side;
+  const { name, apiKey, oneTimes, sessions } = side;
   const { all, session, cached } = cookiesOf(side);
   const everyCookie: Cookie[] = [...oneTimes.flatMap(({ cookies = [] }) => [...cookies]), ...all];
   return [
@@ -36,7 +36,7 @@ export function carriersOf(world: World, side: Side): Carrier[] {
           {
             name: "bearer token",
             side: name,
-            headers: { authorization: `Bearer ${main.token}` },
+            headers: { authorization: `Bearer ${bearerToken(world, side)}` },
             namesTenant: true,
           },
         ]
@@ -44,6 +44,13 @@ export function carriersOf(world: World, side: Side): Carrier[] {
     // A key is no session: it is good where its tenant is named.
     ...(apiKey ? [{ name: "API key", side: undefined, headers: { "x-api-key": apiKey } }] : []),
   ];
+}
+
+/** Where the plugin requires a signature, the token as it is in the cookie: without one it is none. */
+function bearerToken({ subject }: World, side: Side): string {
+  const { options } = subject.plugins.find(({ id }) => id === "bearer") ?? {};
+  const [cookie] = cookiesOf(side).session;
+  return options?.requireSignature && cookie ? safeDecode(cookie[1]) : side.main.token;
 }
 
 export const SESSION = "session cookie";

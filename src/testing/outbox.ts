@@ -1,5 +1,6 @@
 import type { BetterAuthOptions } from "better-auth";
-import { SEALING } from "../border/links";
+import { SEALING, sealingSender } from "../border/links";
+import { readThrough } from "../framework";
 import type { Subject } from "./subject";
 
 /** Something that was on its way to a person. */
@@ -21,18 +22,22 @@ type Holder = Record<string | symbol, unknown>;
  */
 export function catchMails({ ctx, plugins }: Subject) {
   const mails: Mail[] = [];
-  const undo = holdersOf(ctx.options, plugins).flatMap((holder) =>
-    senderNames(holder).map((name) => {
-      const caught = async (data: unknown) => {
-        mails.push({ sender: name, data: data as Mail["data"] });
-      };
-      // Inside of what seals links: what is caught is what the application would have sent.
-      const sender = holder[name] as Holder;
-      return typeof sender[SEALING] === "function"
-        ? replace(sender, SEALING, caught)
-        : replace(holder, name, caught);
-    }),
-  );
+  const caught = (name: string, given: unknown) => {
+    if (typeof given !== "function") return given;
+    const keep = async (data: unknown) => {
+      mails.push({ sender: name, data: data as Mail["data"] });
+    };
+    // What is caught is what the application would have sent: some links are sealed.
+    return SEALING in given ? sealingSender(ctx, keep) : keep;
+  };
+  const undo = [
+    ...catchOwn(ctx.options, caught),
+    ...holdersIn(plugins).flatMap((holder) =>
+      senderNames(holder)
+        .filter((name) => typeof holder[name] === "function")
+        .map((name) => replace(holder, name, caught(name, holder[name]))),
+    ),
+  ];
   return {
     take: (): Mail[] => mails.splice(0),
     restore: () => {
@@ -41,24 +46,50 @@ export function catchMails({ ctx, plugins }: Subject) {
   };
 }
 
-/** Where options have senders: in better-auth's own, and in those of plugins, perhaps nested. */
-function holdersOf(options: BetterAuthOptions, plugins: Subject["plugins"]): Holder[] {
+type Caught = (name: string, given: unknown) => unknown;
+
+/**
+ * better-auth's own senders, in views of the options. They are caught whenever they are read: a
+ * getter may give another one each time.
+ */
+function catchOwn(options: BetterAuthOptions, caught: Caught): (() => void)[] {
+  const quiet = <Group extends object>(group: Group | undefined) => {
+    if (!group) return group;
+    const read = (name: string) => (group as Holder)[name];
+    const shown = senderNames(group).map((name) => [name, () => caught(name, read(name))]);
+    return readThrough(group, Object.fromEntries(shown));
+  };
   const { emailAndPassword, emailVerification, user } = options;
-  const ofPlugins = plugins.flatMap(({ id, options: own }) =>
-    own && !id.startsWith("tenant-auth") ? [own, ...Object.values(own)] : [],
+  const views = {
+    emailAndPassword: quiet(emailAndPassword),
+    emailVerification: quiet(emailVerification),
+    user:
+      user &&
+      readThrough(user, {
+        changeEmail: () => quiet(user.changeEmail),
+        deleteUser: () => quiet(user.deleteUser),
+      }),
+  };
+  return Object.entries(views).flatMap(([name, view]) =>
+    view ? [replace(options as Holder, name, view)] : [],
   );
-  return [emailAndPassword, emailVerification, user?.changeEmail, user?.deleteUser, ...ofPlugins]
+}
+
+/** Where options of plugins have senders, perhaps nested. Plugins keep the object that they were given. */
+function holdersIn(plugins: Subject["plugins"]): Holder[] {
+  return plugins
+    .flatMap(({ id, options }) =>
+      options && !id.startsWith("tenant-auth") ? [options, ...Object.values(options)] : [],
+    )
     .filter((holder) => typeof holder === "object" && holder !== null && !Array.isArray(holder))
     .map((holder) => holder as Holder);
 }
 
-/** Senders may be methods of a class. */
+/** What senders are called, and some switches. They may be of a class. */
 function senderNames(holder: object | null): string[] {
   if (!holder || holder === Object.prototype) return [];
   const own = Object.getOwnPropertyNames(holder).filter((name) => /^send[A-Z]/.test(name));
-  return [...new Set([...own, ...senderNames(Object.getPrototypeOf(holder))])].filter(
-    (name) => typeof (holder as Holder)[name] === "function",
-  );
+  return [...new Set([...own, ...senderNames(Object.getPrototypeOf(holder))])];
 }
 
 export function replace(holder: Holder, name: string | symbol, value: unknown): () => void {

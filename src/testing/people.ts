@@ -87,10 +87,16 @@ export async function issueSession(
   userId: string,
   browser: Browser,
 ): Promise<string> {
-  const { token, name } = await inside(place, async () => ({
-    token: (await ctx.internalAdapter.createSession(userId)).token,
+  const { session, name } = await inside(place, async () => ({
+    session: (await ctx.internalAdapter.createSession(userId)) as { token: string } | null,
     name: ctx.authCookies.sessionToken.name,
   }));
+  if (!session) {
+    throw new Error(
+      "checkIsolation(): nobody can be signed in, because a hook of the application refuses sessions: `databaseHooks.session.create.before` returned false. Give people what it goes by, `person: { … }`, or let it pass in tests",
+    );
+  }
+  const { token } = session;
   const cookie = await serializeSignedCookie(name, token, ctx.secret);
   browser.cookies.set(name, cookie.slice(name.length + 1).split(";")[0] ?? "");
   // Cached sessions are made when the session is first asked for.

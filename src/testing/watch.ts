@@ -186,11 +186,10 @@ export class Watch {
     return found;
   }
 
-  /** Takes every session out of where they are kept. */
+  /** Takes every session out of where they are kept: with secondary storage there may be no table. */
   async forgetSessions(tokens: string[]): Promise<void> {
-    const sessions = await this.tables.readAll(["session"]);
-    await this.tables.restore(new Map([["session", new Map()]]), sessions);
-    this.written.add("session");
+    const models = this.tables.models.filter((model) => model === "session");
+    await this.tables.restore(new Map(), await this.tables.readAll(models));
     for (const token of tokens) await this.entries.forget(token);
   }
 

@@ -1,0 +1,154 @@
+import type { AuthContext } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import { bearer, magicLink } from "better-auth/plugins";
+import { describe, expect, it, vi } from "vitest";
+import { checkIsolation } from "../../src/testing/index";
+import { createInstance, type Instance, type InstanceOptions } from "../support/instance";
+import { mapStorage } from "../support/stores";
+
+const LONG = { timeout: 120_000 };
+
+const check = ({ auth }: Pick<Instance, "auth">, paths: string[]) =>
+  checkIsolation(auth, { extent: { paths }, progress: false });
+
+/** Nothing crosses the border, and everything is tried. */
+async function holds(options: InstanceOptions, ...paths: string[]) {
+  const { leaks, failures, untried } = await check(await createInstance(options), paths);
+  expect({ leaks, failures, untried }).toEqual({ leaks: [], failures: [], untried: [] });
+}
+
+describe("sessions in secondary storage alone, and cached in cookies", () => {
+  const stored = (version: () => string): InstanceOptions => ({
+    auth: {
+      secondaryStorage: mapStorage().storage,
+      session: { cookieCache: { enabled: true, version } },
+    },
+  });
+
+  it("are tried", LONG, () =>
+    holds(
+      stored(() => "1"),
+      "/get-session",
+    ),
+  );
+
+  it("are untried on every side where the cache is not looked at", LONG, async () => {
+    let version = 0;
+    const everNew = await createInstance(stored(() => String(++version)));
+    const { untried } = await check(everNew, ["/get-session"]);
+    expect(untried).toMatchObject([
+      { what: "cached session cookie of a", reason: expect.stringContaining("is not looked at") },
+      {
+        what: "cached session cookie of platform",
+        reason: expect.stringContaining("is not looked at"),
+      },
+    ]);
+  });
+});
+
+it("sends bearer tokens with a signature where they need one", LONG, () =>
+  holds({ plugins: [bearer({ requireSignature: true })] }, "/sign-up/", "/get-session"),
+);
+
+describe("tasks in the background", () => {
+  const advanced = { backgroundTasks: { handler: () => {} } };
+  const mails = { enabled: true, sendResetPassword: async () => {} };
+
+  it("bring the mails that are tried", LONG, () =>
+    holds(
+      { auth: { advanced, emailAndPassword: mails } },
+      "/request-password-reset",
+      "/reset-password",
+    ),
+  );
+
+  /** Does something in the background of every answer. */
+  const behind = (task: (context: AuthContext) => Promise<unknown>): InstanceOptions => {
+    const handler = createAuthMiddleware(async ({ context }) =>
+      context.runInBackground(task(context as unknown as AuthContext)),
+    );
+    const hooks = { after: [{ matcher: () => true, handler }] };
+    return { plugins: [{ id: "behind", hooks }] };
+  };
+
+  it("count as done by the request that has started them", LONG, () => {
+    const note = async ({ internalAdapter }: AuthContext) => {
+      await new Promise((done) => setTimeout(done, 20));
+      const expiresAt = new Date(Date.now() + 60_000);
+      await internalAdapter.createVerificationValue({ identifier: "i", value: "v", expiresAt });
+    };
+    return holds(behind(note), "/ok", "/sign-up/");
+  });
+
+  it("hold up a few requests, where they never end", LONG, async () => {
+    const instance = await createInstance(behind(() => new Promise(() => {})));
+    const { counts, milliseconds } = await check(instance, ["/get-session"]);
+    expect(counts.attempts).toBeGreaterThan(20);
+    expect(milliseconds).toBeLessThan(15_000);
+  });
+});
+
+it("says what to do about a hook that refuses sessions", LONG, async () => {
+  const session = { create: { before: async () => false as const } };
+  const instance = await createInstance({ auth: { databaseHooks: { session } } });
+  const report = check(instance, ["/get-session"]);
+  await expect(report).rejects.toThrow("`databaseHooks.session.create.before` returned false");
+  expect(await instance.rows("tenant")).toBe(0);
+});
+
+it(
+  "sends no mail by senders that are new whenever they are read, and puts them back",
+  LONG,
+  async () => {
+    const send = vi.fn<(mail: object) => void>();
+    class Mails {
+      #send = send;
+      get sendVerificationEmail() {
+        return async (mail: object) => this.#send(mail);
+      }
+    }
+    const links = {
+      get sendMagicLink() {
+        return async (mail: object) => send(mail);
+      },
+    };
+    const user = {
+      changeEmail: {
+        enabled: true,
+        get sendChangeEmailConfirmation() {
+          return async (mail: object) => send(mail);
+        },
+      },
+      deleteUser: {
+        enabled: true,
+        get sendDeleteAccountVerification() {
+          return async (mail: object) => send(mail);
+        },
+      },
+    };
+    const instance = await createInstance({
+      auth: { emailVerification: new Mails(), user },
+      plugins: [magicLink(links)],
+    });
+    const { createTenant, signUp } = instance;
+    const { untried } = await check(instance, [
+      "/send-verification-email",
+      "/verify-email",
+      "/change-email",
+      "/delete-user",
+      "/sign-in/magic-link",
+      "/magic-link/",
+    ]);
+    expect(untried).toEqual([]);
+    expect(send).not.toHaveBeenCalled();
+    const { id } = await createTenant();
+    const { browser, email } = await signUp(id);
+    for (const path of ["/send-verification-email", "/sign-in/magic-link", "/delete-user"]) {
+      await browser.post(path, { email });
+      expect(send).toHaveBeenLastCalledWith(
+        expect.objectContaining({ url: expect.stringContaining("token=tenant~") }),
+      );
+    }
+    expect(send).toHaveBeenCalledTimes(3);
+  },
+);
