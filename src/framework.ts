@@ -135,7 +135,7 @@ export function readThrough<T extends object>(
   given: T,
   shown: { [Name in keyof T & string]?: () => unknown } = {},
 ): T {
-  const view: T = Object.create(given);
+  const view: T = viewOf(given, Object.create(given));
   const getters: Record<string, (() => unknown) | undefined> = shown;
   for (const name of new Set([...keysOf(given), ...Object.keys(shown)])) {
     const get = getters[name] ?? (() => Reflect.get(given, name));
@@ -145,6 +145,18 @@ export function readThrough<T extends object>(
   }
   return view;
 }
+
+const GIVEN = new WeakMap<object, object | undefined>();
+
+/** Remembers what a view is of: something that was given, or nothing. */
+export function viewOf<V extends object>(given: object | undefined, view: V): V {
+  GIVEN.set(view, given);
+  return view;
+}
+
+/** What was given, where somebody may write back what they have read. */
+export const givenOf = <T extends object>(read: T | undefined): T | undefined =>
+  read && GIVEN.has(read) ? givenOf(GIVEN.get(read) as T | undefined) : read;
 
 /**
  * Shows a property of somebody's object as something else, in place, and so what is written there

@@ -25,7 +25,7 @@ import { cameTo } from "./scope/endpoint";
  */
 export function pluginsAtRunTime(
   plugins: BetterAuthPlugin[],
-  applicationHooks: () => BetterAuthOptions["hooks"],
+  applicationHooks: ApplicationHooks[],
   schema: BetterAuthPluginDBSchema,
   { before, afterNaming, beforeEndpoint, afterEndpoint, afterPlugins }: OwnHooks,
 ): BetterAuthPlugin[] {
@@ -48,8 +48,9 @@ export function pluginsAtRunTime(
     {
       id: "application-hooks",
       get hooks() {
-        const { before, after } = applicationHooks() ?? {};
-        return ofApplication({ before: runAlways(before), after: runAlways(after) });
+        const before = applicationHooks.flatMap((hooks) => runAlways(hooks.before));
+        const after = applicationHooks.flatMap((hooks) => runAlways(hooks.after));
+        return ofApplication({ before, after });
       },
     },
     ...others.filter((plugin) => !isLast(plugin)),
@@ -73,24 +74,24 @@ export function pluginsAtRunTime(
   ];
 }
 
+type ApplicationHooks = NonNullable<BetterAuthOptions["hooks"]>;
+
 /**
  * The application's own hooks, which better-auth would run before all plugins', and does not see any
- * more. They may come at run time.
+ * more; and those that are written to its options at run time. They come on top: whoever writes them
+ * has not seen the others, and none of these may be a guard that is gone.
  */
-export function takeHooks(options: BetterAuthOptions): () => BetterAuthOptions["hooks"] {
-  type Given = NonNullable<BetterAuthOptions["hooks"]>;
-  let given = options.hooks;
-  const none = () => undefined;
-  const shown = oncePerObject((hooks: Given) => readThrough(hooks, { before: none, after: none }));
+export function takeHooks(options: BetterAuthOptions): ApplicationHooks[] {
+  const { hooks: given = {} } = options;
+  const written: ApplicationHooks = {};
+  const shown = readThrough(written, { before: () => undefined, after: () => undefined });
   defineLate(
     options,
     "hooks",
-    () => given && shown(given),
-    (next) => {
-      given = next as Given;
-    },
+    () => shown,
+    (next) => void Object.assign(written, next),
   );
-  return () => given;
+  return [given, written];
 }
 
 /** What our hooks have handed back, by the context of the call. */
@@ -171,9 +172,9 @@ function forBothPaths(runsForBoth: boolean) {
   const here = (hook: Hook) => alsoWhereItCame(hook, runsForBoth);
   const both = oncePerObject((hook: Hook) => [here(hook), hook].map(answeringInside));
   const bothAfter = oncePerObject((hook: Hook) => [hook, here(hook)]);
-  return ({ before = [], after = [] }: Hooks = {}): Hooks => ({
-    before: before.flatMap((hook) => both(hook as Hook)),
-    after: after.flatMap((hook) => bothAfter(hook as Hook)),
+  return (hooks: Hooks | null | undefined): Hooks => ({
+    before: (hooks?.before ?? []).flatMap((hook) => both(hook as Hook)),
+    after: (hooks?.after ?? []).flatMap((hook) => bothAfter(hook as Hook)),
   });
 }
 
@@ -183,7 +184,7 @@ const always = oncePerObject(
   (handler: Hook["handler"]): Hook => ({ matcher: () => true, handler }),
 );
 
-const runAlways = (handler: BeforeHook["handler"] | undefined) =>
+const runAlways = (handler: BeforeHook["handler"] | null | undefined) =>
   handler ? [always(handler as Hook["handler"])] : [];
 
 /** Most are plain objects, and are read for each request. An instance of a class has its methods there. */

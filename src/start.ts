@@ -18,10 +18,17 @@ import { readSession } from "./border/sessions";
 import { PLUGIN_ID } from "./constants";
 import { databaseHooks } from "./database-hooks";
 import { assertDecided } from "./decided";
-import { type OwnHooks, oncePerObject, showAs } from "./framework";
+import {
+  type BeforeHook,
+  givenOf,
+  type OwnHooks,
+  oncePerObject,
+  showAs,
+  silentHook,
+} from "./framework";
 import { cannotConfine } from "./misuse";
 import { limitStandIns } from "./naming/stand-ins";
-import { globalProviders, lateProviderOptions, lateRedirectURIs } from "./oauth/configured";
+import { lateProviderOptions, lateRedirectURIs } from "./oauth/configured";
 import { lateProviders } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
 import { findKeyStorages, sessionsOfKeys } from "./packages/api-key";
@@ -75,13 +82,17 @@ export async function start(
   whenOptionsAreComplete(ctx, (complete) => {
     assertDecided(ctx, options);
     keepSignIn(complete);
-    const given = takeHooks(complete);
-    const plugins = pluginsAtRunTime(complete.plugins ?? [], given, runtime, allHooks);
+    const showOptions = optionsShown(ctx, border);
+    const beforeEndpoint = [...allHooks.beforeEndpoint, showWritten(showOptions)];
+    const plugins = pluginsAtRunTime(complete.plugins ?? [], takeHooks(complete), runtime, {
+      ...allHooks,
+      beforeEndpoint,
+    });
     if (!isConfined(ctx.adapter)) {
       const raw = rawAdapter(ctx.adapter as DBAdapter);
       confine({ ...border, raw: parts.sayingWhereFrom?.(raw) ?? raw });
     }
-    change(ctx, complete, plugins.map(sessionsOfKeys), options, border);
+    change(ctx, complete, plugins.map(sessionsOfKeys), options, showOptions);
     latePolicyContext(ctx, border.policy);
     guardInternalAdapter(ctx, options, border);
     // A plugin may hold on to the one that it saw in its `init`, which runs no hooks of plugins:
@@ -131,32 +142,52 @@ function change(
   complete: BetterAuthOptions,
   plugins: BetterAuthPlugin[],
   options: ResolvedOptions,
-  border: Border,
+  showOptions: (options: BetterAuthOptions) => void,
 ): void {
   sealPluginLinks(ctx, complete);
-  const { sealed, sealedUser } = sealLinks(ctx);
-  const late = latePolicyOptions(border.policy);
-  show(complete, "user", (given) => late.user(sealedUser(given)));
-  show(complete, "emailAndPassword", (given) => late.emailAndPassword(sealed(given)));
-  show(complete, "emailVerification", (given) => late.emailVerification(sealed(given)));
-  show(complete, "session", (given) => labelCachedSessions(given, border));
+  showOptions(complete);
   Object.assign(complete, { plugins, socialProviders: lateProviderOptions(complete) });
   lateRedirectURIs(ctx, complete);
   ctx.rateLimit.customRules = limitStandIns(ctx.rateLimit.customRules);
-  show(ctx, "socialProviders", (given) => {
-    const globals = globalProviders({ socialProviders: given });
-    return lateProviders(globals, options);
-  });
+  show(ctx, "socialProviders", (given: typeof ctx.socialProviders) =>
+    lateProviders(given, options),
+  );
 }
 
-/** Shows an option as something else, whoever gives it, now or at run time. */
-function show<Options extends object, Name extends keyof Options & string>(
-  options: Options,
-  name: Name,
-  as: (given: NonNullable<Options[Name]>) => Options[Name],
+type Given<Name extends keyof BetterAuthOptions> = NonNullable<BetterAuthOptions[Name]>;
+
+/** Shows options as they are inside the border, whoever gives them, now or at run time. */
+function optionsShown(ctx: AuthContext, border: Border) {
+  const { sealed, sealedUser } = sealLinks(ctx);
+  const late = latePolicyOptions(border.policy);
+  return (options: BetterAuthOptions) => {
+    show(options, "user", (given: Given<"user">) => late.user(sealedUser(given)));
+    show(options, "emailAndPassword", (given: Given<"emailAndPassword">) =>
+      late.emailAndPassword(sealed(given)),
+    );
+    show(options, "emailVerification", (given: Given<"emailVerification">) =>
+      late.emailVerification(sealed(given)),
+    );
+    show(options, "session", (given: Given<"session">) => labelCachedSessions(given, border));
+  };
+}
+
+const SHOWN = ["user", "emailAndPassword", "emailVerification", "session"] as const;
+
+/** What a hook writes for one request: where the base URL goes by the request, its options are a copy. */
+const showWritten = (showOptions: (options: BetterAuthOptions) => void): BeforeHook => ({
+  matcher: ({ context: { options } }) =>
+    SHOWN.some((name) => options[name] && givenOf<object>(options[name]) === options[name]),
+  handler: silentHook(async ({ context }) => showOptions(context.options)),
+});
+
+function show<Shown extends object>(
+  holder: object,
+  name: string,
+  as: (given: Shown) => Shown,
 ): void {
-  const shown = oncePerObject(as as (given: object) => unknown);
-  showAs(options, name, (given) => given && shown(given));
+  const shown = oncePerObject(as);
+  showAs(holder, name, (given) => given && shown(givenOf(given as Shown) ?? (given as Shown)));
 }
 
 /**

@@ -80,6 +80,10 @@ it("options may be instances of classes, and say something else at run time", as
 const refuse = createAuthMiddleware(async () => {
   throw new APIError("FORBIDDEN");
 });
+const refuseSignIn = createAuthMiddleware(async ({ path }) => {
+  if (path === "/sign-in/email") throw new APIError("FORBIDDEN");
+});
+const passing = createAuthMiddleware(async () => {});
 const guard = { matcher: () => true, handler: refuse };
 const pass = { matcher: () => false, handler: refuse };
 
@@ -110,6 +114,55 @@ it.each(GUARDS)("R12: a guard that comes at run time counts: %s", async (_, come
     const body = { email: EMAIL, password: PASSWORD };
     expect((await at("acme").post(path, body)).status, path).toBe(403);
   }
+});
+
+it.each<[string, (written: BetterAuthOptions) => void]>([
+  [
+    "with those that it shows",
+    (written) => {
+      written.hooks = { ...written.hooks, after: passing };
+    },
+  ],
+  [
+    "around the one that it shows",
+    (written) => {
+      const { before } = written.hooks ?? {};
+      const around = createAuthMiddleware(async (ctx) => before?.(ctx));
+      Object.assign(written.hooks ?? {}, { before: around });
+    },
+  ],
+])("R12: no guard is gone because hooks are written to the context, %s", async (_, write) => {
+  const { auth, at } = await createWorld({ auth: { hooks: { before: refuseSignIn } } });
+  write((await auth.$context).options);
+  const body = { email: EMAIL, password: PASSWORD };
+  expect((await at("acme").post("/sign-in/email", body)).status).toBe(403);
+});
+
+it("a plugin may have no hooks in more ways than one", async () => {
+  const plugin = { id: "none", hooks: { before: null, after: [] } } as unknown as BetterAuthPlugin;
+  const { at } = await createWorld({ plugins: [plugin] });
+  expect((await at("acme").get("/ok")).status).toBe(200);
+  Object.assign(plugin, { hooks: null });
+  expect((await at("acme").get("/ok")).status).toBe(200);
+});
+
+it("options that are written back as they were read stay as short to read", async () => {
+  let reads = 0;
+  const changeEmail = {
+    get enabled() {
+      reads += 1;
+      return true;
+    },
+  };
+  const { auth } = await createInstance({ auth: { user: { changeEmail } } });
+  const { options } = await auth.$context;
+  const readOnce = () => {
+    reads = 0;
+    return [options.user?.changeEmail?.enabled, reads];
+  };
+  const before = readOnce();
+  for (let count = 0; count < 10; count++) options.user = { ...options.user };
+  expect([before[0], readOnce()]).toEqual([true, before]);
 });
 
 it("a plugin's methods have what is written to the plugin", async () => {

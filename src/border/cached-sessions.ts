@@ -1,5 +1,5 @@
 import type { BetterAuthOptions } from "better-auth";
-import { oncePerObject, readThrough } from "../framework";
+import { givenOf, oncePerObject, readThrough } from "../framework";
 import { notes, type SessionRow } from "../scope/scope";
 import type { Border, Row } from "./border";
 import { mayUse } from "./sessions";
@@ -18,7 +18,10 @@ export function labelCachedSessions(session: SessionOptions, border: Border): Se
     return readThrough(cookieCache, { version: () => version });
   });
   return readThrough(session, {
-    cookieCache: () => session.cookieCache && labelled(session.cookieCache),
+    cookieCache: () => {
+      const cookieCache = givenOf(session.cookieCache);
+      return cookieCache && labelled(cookieCache);
+    },
   });
 }
 

@@ -5,10 +5,12 @@ import {
   type AfterHook,
   type BeforeHook,
   descriptorOf,
+  givenOf,
   isShown,
   lazy,
   oncePerObject,
   showAs,
+  viewOf,
   withChanges,
 } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
@@ -22,7 +24,7 @@ export function sealLinks(ctx: AuthContext) {
     return reading(given, (name, value) => (isSender(name, value) ? sealing(value) : value));
   });
   const ofUser = (name: string, value: unknown) =>
-    GROUPS.includes(name) && value ? sealed(value) : value;
+    GROUPS.includes(name) && value ? sealed(givenOf(value) ?? value) : value;
   return { sealed, sealedUser: <User extends object>(user: User) => reading(user, ofUser) };
 }
 
@@ -34,14 +36,17 @@ const reading = <Options extends object>(
   options: Options,
   show: (name: string, value: unknown) => unknown,
 ): Options =>
-  new Proxy(withChanges(options, {}), {
-    get: (view, name) => {
-      const value: unknown = Reflect.get(options, name);
-      const shown = show(String(name), value);
-      return shown === value ? Reflect.get(view, name) : shown;
-    },
-    set: (_, name, value) => Reflect.set(options, name, value),
-  });
+  viewOf(
+    options,
+    new Proxy(withChanges(options, {}), {
+      get: (view, name) => {
+        const value: unknown = Reflect.get(options, name);
+        const shown = show(String(name), value);
+        return shown === value ? Reflect.get(view, name) : shown;
+      },
+      set: (_, name, value) => Reflect.set(options, name, value),
+    }),
+  );
 
 /** The same in the options of plugins, which keep the object that they were given. */
 export function sealPluginLinks(ctx: AuthContext, { plugins = [] }: BetterAuthOptions): void {

@@ -71,6 +71,8 @@ export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<
   if (tenantId === null || typeof url !== "string" || typeof token !== "string") return data;
   const path = endpointIn(ctx, replaceToken(url, token, ":token"));
   if (path === undefined) return data;
+  // By a sender that was put around one of ours.
+  if (token.startsWith(PREFIX) && (await unseal(ctx, token))?.tenantId === tenantId) return data;
   const since = await borderOf(ctx)?.tenantSince(tenantId);
   // Without a seal, some tokens would be good on the platform.
   if (since === undefined) throw tenantError("TENANT_NOT_FOUND");

@@ -3,7 +3,15 @@ import type { OAuthProvider } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
 import { CALLBACK_PATH } from "../constants";
-import { lateProvider, lazy, oncePerObject, resolved, withChanges } from "../framework";
+import {
+  givenOf,
+  lateProvider,
+  lazy,
+  oncePerObject,
+  resolved,
+  viewOf,
+  withChanges,
+} from "../framework";
 import { oauthState } from "../naming/stand-ins";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type Endpoint } from "../scope/endpoint";
@@ -18,11 +26,19 @@ import { sharedClients } from "./shared-tokens";
  * functions, which better-auth calls when it needs the provider. While nobody knows yet where the
  * request runs they are functions too, and the scope is settled when the first one is called.
  */
-export function lateProviders(globals: OAuthProvider[], options: ResolvedOptions): OAuthProvider[] {
+export function lateProviders(given: OAuthProvider[], options: ResolvedOptions): OAuthProvider[] {
+  // Somebody may have made the list of what they have read, in whichever scope.
+  const read = given.flatMap((provider) => givenOf(provider) ?? []);
+  const globals = given.every((provider, index) => provider === read[index]) ? given : read;
   const inTenants = listInTenants(globals, options);
-  const onPlatform = oncePerObject(refusingTenantStates);
+  const onPlatform = oncePerObject((global: OAuthProvider) =>
+    viewOf(global, refusingTenantStates(global)),
+  );
   const withIdToken = oncePerObject((global: OAuthProvider) =>
-    lateProvider(async () => forIdTokens(await resolved(global)), global),
+    viewOf(
+      global,
+      lateProvider(async () => forIdTokens(await resolved(global)), global),
+    ),
   );
   const current = (): OAuthProvider[] => {
     const scope = currentScope();
@@ -36,14 +52,14 @@ export function lateProviders(globals: OAuthProvider[], options: ResolvedOptions
     return inTenants(endpoint ? wantedIds(endpoint) : []);
   };
   // Not around the list itself, which may be frozen and could show nothing else then.
-  return new Proxy([] as OAuthProvider[], {
+  const list = new Proxy([] as OAuthProvider[], {
     get: (_, key) => {
       if (key === GLOBALS) return globals;
-      const list = CHANGES_A_LIST.test(String(key)) ? globals : current();
-      const value = Reflect.get(list, key);
+      const shown = CHANGES_A_LIST.test(String(key)) ? globals : current();
+      const value = Reflect.get(shown, key);
       // Bound to one list: the scope may be settled while better-auth goes through it.
-      const isMethod = typeof value === "function" && !Object.hasOwn(list, key);
-      return isMethod ? value.bind(list) : value;
+      const isMethod = typeof value === "function" && !Object.hasOwn(shown, key);
+      return isMethod ? value.bind(shown) : value;
     },
     set: (_, key, value) => Reflect.set(globals, key, value),
     has: (_, key) => Reflect.has(current(), key),
@@ -53,6 +69,7 @@ export function lateProviders(globals: OAuthProvider[], options: ResolvedOptions
       return found && { ...found, writable: true, configurable: key !== "length" };
     },
   });
+  return viewOf(globals, list);
 }
 
 /** As whoever sends an id token along gets it. */
@@ -72,10 +89,10 @@ const CHANGES_A_LIST = /^(pop|push|reverse|shift|sort|splice|unshift)$/;
 function listInTenants(globals: OAuthProvider[], options: ResolvedOptions) {
   const others = socialProviderList.map((id) => ({
     id,
-    late: lateTenantProvider(id, undefined, options),
+    late: viewOf(undefined, lateTenantProvider(id, undefined, options)),
   }));
   const lateGlobal = oncePerObject((global: OAuthProvider) =>
-    lateTenantProvider(global.id, global, options),
+    viewOf(global, lateTenantProvider(global.id, global, options)),
   );
   return (wanted: string[]): OAuthProvider[] => {
     const own = globals.map((global) => ({ id: global.id, late: lateGlobal(global) }));

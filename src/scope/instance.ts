@@ -74,10 +74,14 @@ export function noteCall(context: object, isFirst: boolean, isAsking = false): v
 
 /** Whether a call comes out of an endpoint of the same instance with this path, be it by way of others. */
 export function comesFrom(context: object, path: string | undefined): boolean {
-  const caller = (context as Marked)[CALLER];
-  if (!caller) return false;
-  const isIt = caller.path === path && instanceOf(caller.context) === instanceOf(context);
-  return isIt || comesFrom(caller.context, path);
+  const seen = new Set<object>();
+  let caller = (context as Marked)[CALLER];
+  // A context that somebody has not copied says that it is called by whoever asks.
+  for (; caller && !seen.has(caller); caller = (caller.context as Marked)[CALLER]) {
+    if (caller.path === path && instanceOf(caller.context) === instanceOf(context)) return true;
+    seen.add(caller);
+  }
+  return false;
 }
 
 /** What the scope of the running endpoint is kept by. */

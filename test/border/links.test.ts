@@ -435,6 +435,30 @@ it.each(["magic link", undefined])(
   },
 );
 
+it("R6: a sender that is put around the one that was there is given links that work", async () => {
+  type Send = (mail: { token: string }) => Promise<void>;
+  const mails: string[] = [];
+  const send: Send = async ({ token }) => void mails.push(token);
+  const around = (inner: unknown) => async (mail: never) => (inner as Send)(mail);
+  const emailAndPassword = { enabled: true, sendResetPassword: send };
+  const instance = await createInstance({ auth: { emailAndPassword } });
+  const { id } = await instance.createTenant();
+  const { email } = await instance.signUp(id, EMAIL);
+  const { options } = await instance.auth.$context;
+  const browser = instance.browser({ "x-tenant-id": id });
+  const reset = async () => {
+    await browser.post("/request-password-reset", { email, redirectTo: "/reset" });
+    const body = { token: mails.at(-1), newPassword: "another long password" };
+    return (await instance.browser().post("/reset-password", body)).status;
+  };
+  const written = options.emailAndPassword as { sendResetPassword?: unknown };
+  written.sendResetPassword = around(written.sendResetPassword);
+  expect(await reset()).toBe(200);
+  const wrapped = around(written.sendResetPassword);
+  options.emailAndPassword = { ...options.emailAndPassword, sendResetPassword: wrapped } as never;
+  expect(await reset()).toBe(200);
+});
+
 it("options of a plugin that nobody can change are refused in words", async () => {
   const options = Object.freeze({ sendMagicLink: async () => {} });
   const start = createInstance({ plugins: [magicLink(options)] });

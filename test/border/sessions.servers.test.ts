@@ -456,3 +456,18 @@ it("a cache may get another version at run time, and what was cached before is o
   version = "2";
   expect(await world.whoIs(jane, "acme")).toBe(null);
 });
+
+it.each([
+  ["the request", undefined],
+  ["a list of hosts", { allowedHosts: ["localhost:3000"], fallback: "http://localhost:3000" }],
+])("R5, R10: so does a cache that a hook writes where %s says the base URL", async (_, baseURL) => {
+  const before = createAuthMiddleware(async ({ context: { options } }) => {
+    options.session = { ...options.session, cookieCache: { enabled: true } };
+  });
+  const auth = { baseURL: baseURL as BetterAuthOptions["baseURL"], hooks: { before } };
+  const world = await createWorld({ auth });
+  const jane = await world.signUp("acme");
+  expect([...jane.cookies.keys()]).toContain("better-auth.session_data");
+  expect(await world.whoIs(jane, "acme")).toMatchObject({ id: jane.id });
+  expect(await world.whoIs(jane, "globex")).toBe(null);
+});

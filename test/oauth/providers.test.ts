@@ -4,7 +4,7 @@ import type { OAuthProvider } from "better-auth/oauth2";
 import { bearer, oneTap } from "better-auth/plugins";
 import { socialProviders } from "better-auth/social-providers";
 import { describe, expect, it } from "vitest";
-import { getTenantId } from "../../src/index";
+import { getTenantId, runInTenant } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
@@ -313,6 +313,20 @@ it.each(["database", "cookie"] as const)(
     }
   },
 );
+
+it("a list that is made of what a tenant shows is the application's as well", async () => {
+  const world = await createSocialWorld();
+  await world.configure("acme");
+  const ctx = await world.auth.$context;
+  await runInTenant(String(world.ids.acme), async () => {
+    ctx.socialProviders = [...ctx.socialProviders];
+  });
+  expect(ctx.socialProviders.map(({ id }) => id)).toEqual(["gitlab"]);
+  for (const place of PLACES) {
+    const answer = await world.signInAtProvider(world.at(place), place);
+    expect(answer.location, place).toBe("/welcome");
+  }
+});
 
 it("functions behind the list are offered, and a policy may name them", async () => {
   const { github, slack } = socialProviders;

@@ -199,6 +199,16 @@ describe("R12: an endpoint that a plugin has in the place of better-auth's", () 
     },
   );
 
+  it("runs where a function that was given the instance's own context calls ours", async () => {
+    const login = createAuthEndpoint("/login", { method: "POST" }, async (ctx) => {
+      const body = { email: EMAIL, password: PASSWORD, tenantId: caller.ids.acme };
+      return ctx.json(await caller.api.signInEmailTenant({ body }));
+    });
+    const caller: World = await createWorld({ plugins: [bringing("directory")] });
+    const answer = await login({ context: await caller.auth.$context } as never);
+    expect(answer).toMatchObject({ by: "directory" });
+  });
+
   it("may ask ours in turn, for the tenant that it has found", async () => {
     const finding: BetterAuthPlugin = {
       id: "finding",
