@@ -107,7 +107,7 @@ function configuredBy(ctx: AuthContext, id: string): Configured {
 export const GLOBALS = Symbol.for("better-auth-tenant:global-providers");
 
 /** The providers that the application has configured, whatever scope asks. */
-export const globalProviders = ({ socialProviders }: AuthContext): OAuthProvider[] =>
+const globalProviders = ({ socialProviders }: AuthContext): OAuthProvider[] =>
   (socialProviders as { [GLOBALS]?: OAuthProvider[] })[GLOBALS] ?? socialProviders;
 
 /** The same where all of them matter, as better-auth gets them. One that fails stays a function. */
