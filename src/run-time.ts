@@ -48,6 +48,7 @@ export function pluginsAtRunTime(
     {
       id: "application-hooks",
       get hooks() {
+        if (!applicationHooks.some(({ before, after }) => before || after)) return undefined;
         const before = applicationHooks.flatMap((hooks) => runAlways(hooks.before));
         const after = applicationHooks.flatMap((hooks) => runAlways(hooks.after));
         return ofApplication({ before, after });

@@ -83,7 +83,7 @@ export async function start(
     assertDecided(ctx, options);
     keepSignIn(complete);
     const showOptions = optionsShown(ctx, border);
-    const beforeEndpoint = [...allHooks.beforeEndpoint, showWritten(showOptions)];
+    const beforeEndpoint = [...allHooks.beforeEndpoint, showWritten(complete, showOptions)];
     const plugins = pluginsAtRunTime(complete.plugins ?? [], takeHooks(complete), runtime, {
       ...allHooks,
       beforeEndpoint,
@@ -175,8 +175,12 @@ function optionsShown(ctx: AuthContext, border: Border) {
 const SHOWN = ["user", "emailAndPassword", "emailVerification", "session"] as const;
 
 /** What a hook writes for one request: where the base URL goes by the request, its options are a copy. */
-const showWritten = (showOptions: (options: BetterAuthOptions) => void): BeforeHook => ({
+const showWritten = (
+  complete: BetterAuthOptions,
+  showOptions: (options: BetterAuthOptions) => void,
+): BeforeHook => ({
   matcher: ({ context: { options } }) =>
+    options !== complete &&
     SHOWN.some((name) => options[name] && givenOf<object>(options[name]) === options[name]),
   handler: silentHook(async ({ context }) => showOptions(context.options)),
 });
