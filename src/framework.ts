@@ -159,6 +159,20 @@ export const givenOf = <T extends object>(read: T | undefined): T | undefined =>
   read && GIVEN.has(read) ? givenOf(GIVEN.get(read) as T | undefined) : read;
 
 /**
+ * Makes what somebody has written what was given, as far as it is a copy of what they have read: that
+ * is the value of the moment, in whichever scope.
+ */
+function asGiven(written: unknown, read: unknown): void {
+  const given = givenOf(read as Record<string, unknown> | undefined);
+  if (!given || !written || Object.getPrototypeOf(written) !== Object.prototype) return;
+  for (const [name, value] of Object.entries(written)) {
+    if (!Object.is(value, Reflect.get(read as object, name))) continue;
+    if (name in given) Reflect.set(written, name, given[name]);
+    else Reflect.deleteProperty(written, name);
+  }
+}
+
+/**
  * Shows a property of somebody's object as something else, in place, and so what is written there
  * later: to the object, or to a copy of it. False where the object is frozen.
  */
@@ -166,6 +180,7 @@ export function showAs(object: object, name: string, show: (given: unknown) => u
   const { get, value } = descriptorOf(object, name) ?? {};
   const shown = () => show(get ? get.call(object) : value);
   return defineLate(object, name, Object.assign(shown, { [SHOWN]: true }), function (next) {
+    asGiven(next, shown());
     Object.defineProperty(this, name, { value: next, writable: true, ...VISIBLE });
     showAs(this, name, show);
   });

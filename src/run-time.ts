@@ -5,6 +5,7 @@ import { PLUGIN_ID } from "./constants";
 import {
   type BeforeHook,
   defineLate,
+  givenOf,
   NOTHING,
   type OwnHooks,
   oncePerObject,
@@ -25,7 +26,7 @@ import { cameTo } from "./scope/endpoint";
  */
 export function pluginsAtRunTime(
   plugins: BetterAuthPlugin[],
-  applicationHooks: ApplicationHooks[],
+  applicationHooks: () => ApplicationHooks[],
   schema: BetterAuthPluginDBSchema,
   { before, afterNaming, beforeEndpoint, afterEndpoint, afterPlugins }: OwnHooks,
 ): BetterAuthPlugin[] {
@@ -48,9 +49,10 @@ export function pluginsAtRunTime(
     {
       id: "application-hooks",
       get hooks() {
-        if (!applicationHooks.some(({ before, after }) => before || after)) return undefined;
-        const before = applicationHooks.flatMap((hooks) => runAlways(hooks.before));
-        const after = applicationHooks.flatMap((hooks) => runAlways(hooks.after));
+        const all = applicationHooks();
+        if (!all.some(({ before, after }) => before || after)) return undefined;
+        const before = all.flatMap((hooks) => runAlways(hooks.before));
+        const after = all.flatMap((hooks) => runAlways(hooks.after));
         return ofApplication({ before, after });
       },
     },
@@ -82,17 +84,20 @@ type ApplicationHooks = NonNullable<BetterAuthOptions["hooks"]>;
  * more; and those that are written to its options at run time. They come on top: whoever writes them
  * has not seen the others, and none of these may be a guard that is gone.
  */
-export function takeHooks(options: BetterAuthOptions): ApplicationHooks[] {
+export function takeHooks(options: BetterAuthOptions): () => ApplicationHooks[] {
   const { hooks: given = {} } = options;
-  const written: ApplicationHooks = {};
-  const shown = readThrough(written, { before: () => undefined, after: () => undefined });
+  const none = { before: () => undefined, after: () => undefined };
+  const shown = oncePerObject((hooks: ApplicationHooks) => readThrough(hooks, none));
+  let written: ApplicationHooks = {};
   defineLate(
     options,
     "hooks",
-    () => shown,
-    (next) => void Object.assign(written, next),
+    () => shown(written),
+    (next) => {
+      written = givenOf(next as ApplicationHooks | undefined) ?? {};
+    },
   );
-  return [given, written];
+  return () => [given, written];
 }
 
 /** What our hooks have handed back, by the context of the call. */

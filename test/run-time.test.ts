@@ -138,6 +138,38 @@ it.each<[string, (written: BetterAuthOptions) => void]>([
   expect((await at("acme").post("/sign-in/email", body)).status).toBe(403);
 });
 
+it("hooks that are written may be of a class, come later, and go again", async () => {
+  const { auth, at } = await createWorld();
+  const { options } = await auth.$context;
+  const status = async () => (await at("acme").get("/ok")).status;
+  const written: AppHooks = {};
+  options.hooks = written;
+  Object.assign(written, { before: refuse });
+  expect(await status()).toBe(403);
+  options.hooks = new (class {
+    get before() {
+      return refuse;
+    }
+  })();
+  expect(await status()).toBe(403);
+  options.hooks = undefined as never;
+  expect(await status()).toBe(200);
+});
+
+it("options that are written back in a tenant's request say nothing of its policy", async () => {
+  const before = createAuthMiddleware(async ({ context: { options } }) => {
+    options.emailAndPassword = { ...options.emailAndPassword, minPasswordLength: 9 } as never;
+  });
+  const world = await createWorld({ auth: { hooks: { before } } });
+  const { options } = await world.auth.$context;
+  await world.change("acme", { policy: { emailDomains: ["acme.example"] } });
+  const body = { name: "A", password: PASSWORD };
+  await world.at("acme").post("/sign-up/email", { ...body, email: "a@acme.example" });
+  const { data } = await world.at("platform").post("/sign-up/email", { ...body, email: EMAIL });
+  expect(data).toMatchObject({ token: expect.any(String) });
+  expect(options.emailAndPassword).toMatchObject({ minPasswordLength: 9 });
+});
+
 it("a plugin may have no hooks in more ways than one", async () => {
   const plugin = { id: "none", hooks: { before: null, after: [] } } as unknown as BetterAuthPlugin;
   const { at } = await createWorld({ plugins: [plugin] });

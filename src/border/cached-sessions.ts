@@ -1,5 +1,5 @@
 import type { BetterAuthOptions } from "better-auth";
-import { givenOf, oncePerObject, readThrough } from "../framework";
+import { givenOf, oncePerObject, readThrough, viewOf } from "../framework";
 import { notes, type SessionRow } from "../scope/scope";
 import type { Border, Row } from "./border";
 import { mayUse } from "./sessions";
@@ -14,7 +14,7 @@ type CookieCache = NonNullable<SessionOptions["cookieCache"]>;
  */
 export function labelCachedSessions(session: SessionOptions, border: Border): SessionOptions {
   const labelled = oncePerObject((cookieCache: CookieCache) => {
-    const version = labelledVersion(cookieCache, border);
+    const version = viewOf(cookieCache, labelledVersion(cookieCache, border));
     return readThrough(cookieCache, { version: () => version });
   });
   return readThrough(session, {
@@ -30,10 +30,16 @@ const labelledVersion =
     const isHere = notes().reading || (await mayUse(border, session as SessionRow, user));
     // Something new each time: what is nobody's version must never match what was written.
     if (!isHere) return crypto.randomUUID();
-    const { version = "1" } = cookieCache;
+    const version = versionOf(cookieCache);
     const own =
       typeof version === "function" ? await version(session as never, user as never) : version;
     if (!session.tenantId) return own;
     const since = await border.openSince(session as SessionRow);
     return since === undefined ? crypto.randomUUID() : `${own}@${session.tenantId}:${since}`;
   };
+
+/** The application's own, also in a copy of what has a label. */
+function versionOf({ version = "1" }: CookieCache): NonNullable<CookieCache["version"]> {
+  const given = typeof version === "function" ? givenOf<object>(version) : version;
+  return given === version ? version : versionOf(given as CookieCache);
+}

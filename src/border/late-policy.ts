@@ -59,12 +59,14 @@ export const latePolicyOptions = (policy: PolicyOf) => ({
     );
     return readThrough(user, { changeEmail: () => user.changeEmail && late(user.changeEmail) });
   },
-  emailAndPassword: (password: Given<"emailAndPassword">) =>
-    readThrough(password, {
+  emailAndPassword: (password: Given<"emailAndPassword">) => {
+    const madeUp = oncePerObject(withInvitation);
+    return readThrough(password, {
       requireEmailVerification: () =>
         !isProven() && (password.requireEmailVerification || policy.requiresVerification()),
-      customSyntheticUser: () => withInvitation(password.customSyntheticUser ?? makeUpUser),
-    }),
+      customSyntheticUser: () => madeUp(password.customSyntheticUser ?? makeUpUser),
+    });
+  },
   emailVerification: (mails: Given<"emailVerification">) =>
     readThrough(mails, {
       // Nobody is asked to verify an address that is proven already.

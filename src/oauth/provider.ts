@@ -9,7 +9,7 @@ import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-st
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
 import { keeperOf } from "../scope/instance";
-import { getTenantId, notes } from "../scope/scope";
+import { getTenantId, notes, runInScope, settled } from "../scope/scope";
 import { recentlySeen } from "../tenants/find";
 import {
   type Confidential,
@@ -211,7 +211,9 @@ export async function fromClient(
 
 /** Whether a plugin has brought a provider of this name, alone or beside the application's own. */
 async function isOfPlugin(ctx: AuthContext, id: string): Promise<boolean> {
-  const named = (await resolvedProviders(ctx)).filter((provider) => provider.id === id);
+  // On the platform: inside a tenant, one may be made of what the tenant shows, and ask us again.
+  const all = await runInScope(settled(null), () => resolvedProviders(ctx));
+  const named = all.filter((provider) => provider.id === id);
   const options = (await configuredOptions(ctx, id, undefined)) as { enabled?: boolean };
   const isAsConfigured = isConfigured(ctx, id) && options.enabled !== false;
   return named.length > Number(isAsConfigured);

@@ -61,7 +61,7 @@ export function lateProviders(given: OAuthProvider[], options: ResolvedOptions):
       const isMethod = typeof value === "function" && !Object.hasOwn(shown, key);
       return isMethod ? value.bind(shown) : value;
     },
-    set: (_, key, value) => Reflect.set(globals, key, value),
+    set: (_, key, value) => Reflect.set(globals, key, givenOf(value) ?? value),
     has: (_, key) => Reflect.has(current(), key),
     ownKeys: () => Reflect.ownKeys(current()),
     getOwnPropertyDescriptor: (_, key) => {

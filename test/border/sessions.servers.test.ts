@@ -471,3 +471,19 @@ it.each([
   expect(await world.whoIs(jane, "acme")).toMatchObject({ id: jane.id });
   expect(await world.whoIs(jane, "globex")).toBe(null);
 });
+
+it("a cache that is written back as it was read has one label", async () => {
+  const world = await createWorld({ auth: { session: { cookieCache: { enabled: true } } } });
+  const { options } = await world.auth.$context;
+  const lengths: (number | undefined)[] = [];
+  for (const email of ["a@example.com", "b@example.com", "c@example.com"]) {
+    const jane = await world.signUp("acme", email);
+    lengths.push(jane.cookies.get("better-auth.session_data")?.length);
+    await world.database.query(`delete from ${world.database.quote("session")}`);
+    expect(await world.whoIs(jane, "acme")).toMatchObject({ id: jane.id });
+    expect(await world.whoIs(jane, "globex")).toBe(null);
+    const cookieCache = { ...options.session?.cookieCache };
+    options.session = { ...options.session, cookieCache };
+  }
+  expect(Math.max(...lengths.map(Number)) - Math.min(...lengths.map(Number))).toBeLessThan(20);
+});

@@ -328,6 +328,21 @@ it("a list that is made of what a tenant shows is the application's as well", as
   }
 });
 
+it("a hook may put functions around what a tenant shows", async () => {
+  const around = (one: unknown) => async () => (typeof one === "function" ? one() : one);
+  const before = createAuthMiddleware(async ({ context, path }) => {
+    if (path !== "/sign-in/social") return;
+    context.socialProviders = context.socialProviders.map(around) as never;
+  });
+  const world = await createSocialWorld({ auth: { hooks: { before } } });
+  await world.configure("acme");
+  for (const place of PLACES) {
+    const { data } = await world.start(world.at(place), place);
+    const isOwn = queryOf(data.url).client_id !== GLOBAL.clientId;
+    expect([place, isOwn]).toEqual([place, place === "acme"]);
+  }
+});
+
 it("functions behind the list are offered, and a policy may name them", async () => {
   const { github, slack } = socialProviders;
   const init = () => ({
