@@ -320,6 +320,8 @@ it("a list that is made of what a tenant shows is the application's as well", as
   const ctx = await world.auth.$context;
   await runInTenant(String(world.ids.acme), async () => {
     ctx.socialProviders = [...ctx.socialProviders];
+    const [first] = ctx.socialProviders;
+    ctx.socialProviders[0] = first as OAuthProvider;
   });
   expect(ctx.socialProviders.map(({ id }) => id)).toEqual(["gitlab"]);
   for (const place of PLACES) {
