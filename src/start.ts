@@ -82,8 +82,8 @@ export async function start(
   whenOptionsAreComplete(ctx, (complete) => {
     assertDecided(ctx, options);
     keepSignIn(complete);
-    const showOptions = optionsShown(ctx, border);
-    const beforeEndpoint = [...allHooks.beforeEndpoint, showWritten(complete, showOptions)];
+    const views = viewsOf(ctx, border);
+    const beforeEndpoint = [...allHooks.beforeEndpoint, showWritten(complete, views)];
     const plugins = pluginsAtRunTime(complete.plugins ?? [], takeHooks(complete), runtime, {
       ...allHooks,
       beforeEndpoint,
@@ -92,7 +92,7 @@ export async function start(
       const raw = rawAdapter(ctx.adapter as DBAdapter);
       confine({ ...border, raw: parts.sayingWhereFrom?.(raw) ?? raw });
     }
-    change(ctx, complete, plugins.map(sessionsOfKeys), options, showOptions);
+    change(ctx, complete, plugins.map(sessionsOfKeys), options, views);
     latePolicyContext(ctx, border.policy);
     guardInternalAdapter(ctx, options, border);
     // A plugin may hold on to the one that it saw in its `init`, which runs no hooks of plugins:
@@ -142,10 +142,10 @@ function change(
   complete: BetterAuthOptions,
   plugins: BetterAuthPlugin[],
   options: ResolvedOptions,
-  showOptions: (options: BetterAuthOptions) => void,
+  views: Views,
 ): void {
   sealPluginLinks(ctx, complete);
-  showOptions(complete);
+  showOptions(complete, views);
   Object.assign(complete, { plugins, socialProviders: lateProviderOptions(complete) });
   lateRedirectURIs(ctx, complete);
   ctx.rateLimit.customRules = limitStandIns(ctx.rateLimit.customRules);
@@ -154,41 +154,40 @@ function change(
   );
 }
 
-type Given<Name extends keyof BetterAuthOptions> = NonNullable<BetterAuthOptions[Name]>;
+type Views = Readonly<Record<string, (given: never) => object>>;
 
-/** Shows options as they are inside the border, whoever gives them, now or at run time. */
-function optionsShown(ctx: AuthContext, border: Border) {
+/** Options as they are inside the border, by their names. */
+function viewsOf(ctx: AuthContext, border: Border): Views {
   const { sealed, sealedUser } = sealLinks(ctx);
   const late = latePolicyOptions(border.policy);
-  return (options: BetterAuthOptions) => {
-    show(options, "user", (given: Given<"user">) => late.user(sealedUser(given)));
-    show(options, "emailAndPassword", (given: Given<"emailAndPassword">) =>
-      late.emailAndPassword(sealed(given)),
-    );
-    show(options, "emailVerification", (given: Given<"emailVerification">) =>
-      late.emailVerification(sealed(given)),
-    );
-    show(options, "session", (given: Given<"session">) => labelCachedSessions(given, border));
+  return {
+    user: (given) => late.user(sealedUser(given)),
+    emailAndPassword: (given) => late.emailAndPassword(sealed(given)),
+    emailVerification: (given) => late.emailVerification(sealed(given)),
+    session: (given) => labelCachedSessions(given, border),
   };
 }
 
-const SHOWN = ["user", "emailAndPassword", "emailVerification", "session"] as const;
+/** Whoever gives them, now or at run time. */
+function showOptions(options: BetterAuthOptions, views: Views): void {
+  for (const [name, view] of Object.entries(views)) show(options, name, view);
+}
 
 /** What a hook writes for one request: where the base URL goes by the request, its options are a copy. */
-const showWritten = (
-  complete: BetterAuthOptions,
-  showOptions: (options: BetterAuthOptions) => void,
-): BeforeHook => ({
-  matcher: ({ context: { options } }) =>
-    options !== complete &&
-    SHOWN.some((name) => options[name] && givenOf<object>(options[name]) === options[name]),
-  handler: silentHook(async ({ context }) => showOptions(context.options)),
-});
+function showWritten(complete: BetterAuthOptions, views: Views): BeforeHook {
+  const isWritten = (option: object | undefined) => option && givenOf(option) === option;
+  return {
+    matcher: ({ context: { options } }) =>
+      options !== complete &&
+      Object.keys(views).some((name) => isWritten(Reflect.get(options, name))),
+    handler: silentHook(async ({ context }) => showOptions(context.options, views)),
+  };
+}
 
 function show<Shown extends object>(
   holder: object,
   name: string,
-  as: (given: Shown) => Shown,
+  as: (given: Shown) => object,
 ): void {
   const shown = oncePerObject(as);
   showAs(holder, name, (given) => given && shown(givenOf(given as Shown) ?? (given as Shown)));
