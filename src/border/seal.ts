@@ -1,8 +1,9 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
-import { makeSignature, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
+import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import * as z from "zod";
 import { VERIFY_EMAIL } from "../constants";
 import { tenantError } from "../errors";
+import { deriveKeys } from "../keys";
 import { currentScope, enter, getTenantId, namedScope, notes, settled } from "../scope/scope";
 import { borderOf } from "./border";
 
@@ -21,7 +22,7 @@ export interface SealedToken {
  * another, and nobody can take the token out and use it without (R6).
  */
 export async function seal(ctx: AuthContext, contents: SealedToken): Promise<string> {
-  const key = await linkKey(ctx.secretConfig);
+  const key = await deriveKeys("link", ctx.secretConfig);
   const cipher = await symmetricEncrypt({ key, data: JSON.stringify(contents) });
   return PREFIX + cipher.replaceAll("$", "~"); // "$" marks the version of the secret, "~" is URL-safe.
 }
@@ -30,7 +31,7 @@ export async function seal(ctx: AuthContext, contents: SealedToken): Promise<str
 export async function unseal(ctx: AuthContext, sealed: string): Promise<SealedToken | undefined> {
   const data = sealed.slice(PREFIX.length).replaceAll("~", "$");
   try {
-    const text = await symmetricDecrypt({ key: await linkKey(ctx.secretConfig), data });
+    const text = await symmetricDecrypt({ key: await deriveKeys("link", ctx.secretConfig), data });
     return contents.parse(JSON.parse(text));
   } catch {
     return undefined;
@@ -40,29 +41,6 @@ export async function unseal(ctx: AuthContext, sealed: string): Promise<SealedTo
 const PREFIX = "tenant~";
 const text = z.string().min(1);
 const contents = z.strictObject({ token: text, tenantId: text, since: text, path: text });
-
-type Secret = AuthContext["secretConfig"];
-
-/**
- * A key for links alone: better-auth encrypts other things with its secret that callers can
- * choose, and none of them may open as a link.
- */
-async function linkKey(secret: Secret): Promise<Secret> {
-  if (typeof secret === "string") return derive(secret);
-  const known = derivedKeys.get(secret);
-  if (known) return known;
-  const keys = Array.from(secret.keys, async ([version, value]) => {
-    return [version, await derive(value)] as const;
-  });
-  const { legacySecret } = secret;
-  const derived: Secret = { ...secret, keys: new Map(await Promise.all(keys)) };
-  if (legacySecret) derived.legacySecret = await derive(legacySecret);
-  derivedKeys.set(secret, derived);
-  return derived;
-}
-
-const derive = (secret: string) => makeSignature("better-auth-tenant:link", secret);
-const derivedKeys = new WeakMap<object, Secret>();
 
 /** What a mail sender gets, with the token of its link sealed. */
 export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<unknown> {

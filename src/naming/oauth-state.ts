@@ -4,6 +4,7 @@ import { constantTimeEqual, getCryptoKey } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { CALLBACK_PATH } from "../constants";
 import { errorRedirect, parseJSON, rootCause, withChanges } from "../framework";
+import { signFor } from "../keys";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type StandIn } from "../scope/endpoint";
 import { enter, getTenantId, notes, type ReturnedState, settled } from "../scope/scope";
@@ -64,8 +65,8 @@ const toSafe = (base64: string) =>
   base64.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 
 export async function sign(ctx: AuthContext, state: string, binding: Binding): Promise<string> {
-  const signed = JSON.stringify(["better-auth-tenant:state", state, ...bound(binding)]);
-  return toSafe(await signatureOf(signed, ctx));
+  const signed = JSON.stringify([state, ...bound(binding)]);
+  return toSafe(await signFor("state", signed, ctx));
 }
 
 const keys = new Map<string, Promise<CryptoKey>>();

@@ -1,8 +1,9 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { makeSignature, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
+import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { tenantError } from "../errors";
 import { rootCause } from "../framework";
+import { signFor } from "../keys";
 import { despiteDeadlocks } from "../tenants/sweep";
 import { nameOf, type OAuthConfigKey, warnOfDefaultSecret } from "./log-lines";
 
@@ -50,7 +51,7 @@ export async function decrypt(
 
 /** Tells whether two sets of credentials are the same, without telling what they are. */
 export function fingerprint(ctx: AuthContext, parts: unknown[]): Promise<string> {
-  return makeSignature(JSON.stringify(parts), ctx.secret);
+  return signFor("oauth-credentials", JSON.stringify(parts), ctx);
 }
 
 /** A row of the table. */

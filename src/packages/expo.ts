@@ -1,4 +1,4 @@
-import { createAuthMiddleware } from "better-auth/api";
+import { APIError, createAuthMiddleware } from "better-auth/api";
 import type { AfterHook, BeforeHook } from "../framework";
 import { askForHosts } from "../naming/addresses";
 import { readState } from "../naming/oauth-state";
@@ -14,6 +14,12 @@ import { notes } from "../scope/scope";
 
 const PATH = "/expo-authorization-proxy";
 
+/**
+ * The form of better-auth's states, and of what oAuthProxy() makes of them. The endpoint is public
+ * and signs the state as every cookie is signed: it would sign a token that proves an email too.
+ */
+const STATE = /^(?:[\w-]{32}|(?:\$ba\$\d{1,9}\$)?[\da-f]{64,8192})$/;
+
 export const takeLabelForCookie: BeforeHook = {
   matcher: ({ path }) => path === PATH,
 
@@ -21,8 +27,13 @@ export const takeLabelForCookie: BeforeHook = {
     const address: unknown = ctx.query?.authorizationURL;
     if (typeof address !== "string" || !URL.canParse(address)) return;
     const url = new URL(address);
-    const labelled = readState(url.searchParams.get("state"));
-    if (!labelled) return;
+    const sent = url.searchParams.get("state");
+    // The endpoint itself refuses an address without a state.
+    if (!sent || STATE.test(sent)) return;
+    const labelled = readState(sent);
+    if (!labelled || !STATE.test(labelled.state)) {
+      throw new APIError("BAD_REQUEST", { message: "Invalid authorizationURL" });
+    }
     notes().openedAddress = address;
     url.searchParams.set("state", labelled.state);
     return { context: { query: { authorizationURL: url.href } } };

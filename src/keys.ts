@@ -1,0 +1,55 @@
+import type { AuthContext } from "better-auth";
+import { makeSignature } from "better-auth/crypto";
+
+type Secret = AuthContext["secretConfig"];
+
+/** What our own keys are for. No two purposes share a key. */
+type Purpose = "link" | "state" | "oauth-credentials";
+
+const encoder = new TextEncoder();
+const derivedKeys = new Map<string, Promise<string>>();
+
+/**
+ * A key for one purpose, by HKDF. better-auth signs every cookie with `makeSignature(text, secret)`,
+ * and some of its endpoints let a caller choose the text: a key derived that way could be obtained
+ * from the server.
+ */
+export function deriveKey(purpose: Purpose, secret: string): Promise<string> {
+  const name = `${purpose} ${secret}`;
+  const key = derivedKeys.get(name) ?? hkdf(purpose, secret);
+  derivedKeys.set(name, key);
+  return key;
+}
+
+async function hkdf(purpose: Purpose, secret: string): Promise<string> {
+  const material = await crypto.subtle.importKey("raw", encoder.encode(secret), "HKDF", false, [
+    "deriveBits",
+  ]);
+  const salt = encoder.encode("better-auth-tenant");
+  const info = encoder.encode(`better-auth-tenant:${purpose}:v1`);
+  const bits = await crypto.subtle.deriveBits(
+    { name: "HKDF", hash: "SHA-256", salt, info },
+    material,
+    256,
+  );
+  return Array.from(new Uint8Array(bits), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The same for each of the framework's secrets, for `symmetricEncrypt` and `symmetricDecrypt`. */
+export async function deriveKeys(purpose: Purpose, secret: Secret): Promise<Secret> {
+  if (typeof secret === "string") return deriveKey(purpose, secret);
+  const keys = Array.from(
+    secret.keys,
+    async ([version, value]) => [version, await deriveKey(purpose, value)] as const,
+  );
+  const { legacySecret, currentVersion } = secret;
+  return {
+    currentVersion,
+    keys: new Map(await Promise.all(keys)),
+    ...(legacySecret && { legacySecret: await deriveKey(purpose, legacySecret) }),
+  };
+}
+
+/** A signature that no endpoint of better-auth or of a plugin can be made to compute. */
+export const signFor = async (purpose: Purpose, text: string, { secret }: AuthContext) =>
+  makeSignature(text, await deriveKey(purpose, secret));
