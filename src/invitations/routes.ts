@@ -2,7 +2,7 @@ import { createAuthEndpoint, signUpEmail } from "better-auth/api";
 import * as z from "zod";
 import type { Inviting } from "../border/inviting";
 import { type BeforeHook, lazy, silentHook, standIn } from "../framework";
-import { limit, offset, tenantId, text } from "../routes/input";
+import { limit, limited, offset, tenantId, text } from "../routes/input";
 import type { ResolvedInvitationOptions } from "./options";
 
 /** Loaded by the first manager who comes, and by the first who opens a link. */
@@ -10,22 +10,25 @@ const management = lazy(() => import("./manage"));
 const links = lazy(() => import("./accept"));
 
 const invitationId = text(255).meta({ description: "Id of the invitation" });
-const token = z.string().min(1).max(4096).meta({ description: "The token of the link" });
+const token = limited(4096).min(1).meta({ description: "The token of the link" });
 
 /** The page looks for one token, and it has to be that of the link. */
-const hasToken = (address: string) =>
-  new URLSearchParams(address.replace(/^[^?]*\??|#.*$/g, "")).has("token");
+const hasToken = (address: string) => new URL(address, ANY_BASE).searchParams.has("token");
+
+const ANY_BASE = "http://base.invalid";
+const isPage = (address: string) =>
+  /^(\/(?![/\\])|https?:\/\/)/i.test(address) && URL.canParse(address, ANY_BASE);
 
 /** A page of the application: whether its host is trusted is better-auth's to say. */
 const page = text(2048)
-  .refine((address) => /^(\/(?![/\\])|https?:\/\/)/i.test(address), "expected a page")
+  .refine(isPage, { error: "expected a page", abort: true })
   .refine((address) => !hasToken(address), "expected a page without a token")
   .meta({ description: "The page that the link leads to; /accept-invitation by default" });
 
 const createBody = (maxExpiresIn: number) =>
   z.object({
     tenantId: tenantId.optional(),
-    email: z.email().max(254).meta({ description: "Who is invited" }),
+    email: limited(254).check(z.email()).meta({ description: "Who is invited" }),
     role: text(255).nullish().meta({ description: "The role of the admin plugin" }),
     expiresIn: z
       .int()

@@ -155,8 +155,8 @@ const providerTable = {
       display: oneOf("page", "popup", "touch", "wap"),
       hd: z
         .string()
+        .max(255, { abort: true })
         .regex(/^(\*|[a-z0-9-]+(\.[a-z0-9-]+)+)$/i, "is not a domain")
-        .max(255)
         .optional(),
       includeGrantedScopes: flag,
     },

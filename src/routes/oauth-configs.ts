@@ -3,7 +3,7 @@ import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
 import { lazy } from "../framework";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
-import { jsonObject, tenantId, text } from "./input";
+import { jsonObject, limited, tenantId, text } from "./input";
 import type { ProviderName } from "./sign-in";
 
 // The type offers the built-in providers, and takes any text: that is for the server to refuse.
@@ -16,7 +16,7 @@ const clientSecret = text(8192).meta({ description: "The tenant's client secret;
 
 const fields = {
   scopes: z.array(text(255)).max(50).nullish().meta({ description: "Scopes to ask for" }),
-  redirectURI: z.string().max(2048).nullish().meta({ description: "Overrides the callback URL" }),
+  redirectURI: limited(2048).nullish().meta({ description: "Overrides the callback URL" }),
   options: jsonObject.nullish().meta({ description: "What else the provider needs" }),
 };
 

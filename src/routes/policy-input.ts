@@ -13,6 +13,7 @@ import type { ResolvedOptions } from "../options";
 import type { SignInMethod, TenantPolicy } from "../policy";
 import { runInScope, settled } from "../scope/scope";
 import type { TenantActor } from "../tenants/events";
+import { limited } from "./input";
 
 /** The plugins that the ways of a policy come from, by their id. */
 const PLUGINS: Partial<Record<SignInMethod, string[]>> = {
@@ -36,7 +37,7 @@ const schema = (ctx: AuthContext) =>
   z.strictObject({
     signUp: z.enum(["open", "invited", "closed"]).optional(),
     emailDomains: z
-      .array(z.string().toLowerCase().regex(DOMAIN, "expected a domain: example.com"))
+      .array(limited(253).toLowerCase().regex(DOMAIN, "expected a domain: example.com"))
       .min(1)
       .max(100)
       .optional(),

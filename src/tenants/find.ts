@@ -73,7 +73,8 @@ type Key = { field: "id" | "slug"; value: string } | undefined;
 const byId = (ctx: AuthContext, value: string): Key =>
   couldBeId(ctx, value) ? { field: "id", value } : undefined;
 
-const bySlug = (value: string): Key => (isText(value) ? { field: "slug", value } : undefined);
+const bySlug = (value: string): Key =>
+  value.length <= MAX_LENGTH && isText(value) ? { field: "slug", value } : undefined;
 
 const REMEMBERED = ["id", "slug", "createdAt", "status", "policy", "sessionsEndedAt"];
 
@@ -254,8 +255,12 @@ function seenTenants(ctx: AuthContext): Seen {
 /** Loaded by the first tenant that has a policy. */
 const storedPolicy = lazy(() => import("./stored-policy"));
 
-/** An id of the wrong form is the id of nobody; typed columns would answer it with an error. */
+/** What the columns of ids and slugs hold on every database. */
+const MAX_LENGTH = 255;
+
+/** Treats an impossible id as not found; typed columns would answer it with an error. */
 export function couldBeId(ctx: AuthContext, id: string): boolean {
+  if (id.length > MAX_LENGTH) return false;
   if (hasNumericIds(ctx)) return /^[1-9]\d{0,9}$/.test(id) && Number(id) <= ALL;
   if (generatorOf(ctx) === "uuid") return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id);
   return isText(id);
