@@ -263,7 +263,15 @@ export function rootCause(error: unknown): DatabaseError {
   return cause instanceof Error ? rootCause(cause) : (error as DatabaseError);
 }
 
-type DatabaseError = { name?: string; message?: string; constraint?: string; code?: string };
+type DatabaseError = {
+  name?: string;
+  message?: string;
+  constraint?: string;
+  code?: string;
+  errcode?: number;
+  errno?: number;
+  number?: number;
+};
 
 /** Writes into a map, and lets go of the oldest entry where there are too many. */
 export const boundedMap =

@@ -45,6 +45,12 @@ export function orNobody(error: unknown): null {
   throw error;
 }
 
+/** Where drivers say what a database has refused; none of these holds a value of the row. */
+const IDENTIFIERS = ["code", "errcode", "errno", "number"] as const;
+
+/** What they say of a value that is taken, each in a language that does not change with the server's. */
+const UNIQUE = ["23505", "ER_DUP_ENTRY", "1062", "2067", "2601", "2627", "11000", "P2002"];
+
 /**
  * What the database refuses, in words of ours where it is not the server's fault.
  *
@@ -54,19 +60,23 @@ export function orNobody(error: unknown): null {
  * somebody drops it, and the database's own words do not say that.
  */
 export function explainRefusal(ctx: AuthContext, error: unknown): unknown {
-  const { message = "", constraint, code } = rootCause(error);
+  const refusal = rootCause(error);
+  const { message = "", constraint, code } = refusal;
   // The user was there a moment ago: somebody has deleted it, perhaps together with its tenant.
   if (getTenantId() !== null && (/foreign key/i.test(message) || code === "23503")) {
     return tenantError("USER_NOT_IN_TENANT");
   }
-  if (!/unique|duplicate/i.test(`${message} ${code}`) && code !== "23505") return error;
+  const ids = Object.fromEntries(IDENTIFIERS.map((name) => [name, refusal[name]]));
+  const isTaken = Object.values(ids).some((id) => UNIQUE.includes(String(id)));
+  if (!isTaken && !/unique|duplicate/i.test(`${message} ${code}`)) return error;
   // PostgreSQL names the index, MySQL ends its message with the name, SQLite with the columns.
   const [, index] = /(?:for key|constraint failed:)(.*)$/i.exec(message) ?? [];
   const violated = (constraint ?? index ?? "").trim();
   if (!/email/i.test(violated)) {
     const taken = tenantError("VALUE_TAKEN");
-    // The driver's own code stays: a plugin that draws again when a value is taken goes by it.
-    return Object.assign(taken, { code });
+    // A plugin that draws again when a value is taken, as better-auth's device codes do, goes by the
+    // driver's identifiers or by these words. The body of the answer keeps its own.
+    return Object.assign(taken, ids, { message: `${taken.message} (unique constraint)` });
   }
   if (!/tenant/i.test(violated)) {
     const table = ctx.tables.user?.modelName ?? "user";

@@ -4,6 +4,7 @@ import type { ResolvedOptions } from "../options";
 import { isSharedMark } from "./exact";
 import { enterByProvider } from "./naming";
 import { barDeactivated, followAdministrator, followDirectory } from "./scim";
+import { linkDirectoryUsers } from "./scim-linking";
 import { SCIM_USER } from "./scim-rows";
 import { askForGivenHosts, askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
 import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
@@ -38,6 +39,8 @@ export function confineEnterprise(
     };
   }
   const hasDirectories = border.confinedModel(SCIM_USER) !== undefined;
+  if (hasDirectories && border.confinedModel(SSO_PROVIDER)) linkDirectoryUsers(border);
+  // Last, so that it is asked first: nothing is written for a user who is barred.
   if (hasDirectories) barDeactivated(border);
   return {
     ...hooks,

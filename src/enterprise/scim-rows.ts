@@ -1,5 +1,6 @@
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { orNobody, type Row } from "../border/border";
+import { textOf } from "../framework";
 
 /*
  * What the directories of a tenant say of somebody, each in a row of its own. better-auth keeps the
@@ -90,6 +91,33 @@ export async function isActiveElsewhere(
     (row) => row.active && String(row.id) !== String(deleted) && !ended.has(directoryOf(row)),
   );
 }
+
+/**
+ * Whether a directory of the tenant created a user, with the address that the user has now. A user
+ * who signed up and was linked to the directory later may be an attacker: their account is older
+ * than the directory's row, and so are they. SCIM creates the user just before that row.
+ */
+export async function isCreatedByDirectory(
+  adapter: DBTransactionAdapter,
+  tenantId: string,
+  { id, email, createdAt, account }: Row,
+): Promise<boolean> {
+  const rows = await rowsOf(adapter, tenantId, String(id));
+  const accounts = [account].flat().filter(Boolean) as Row[];
+  return rows.some((row) => {
+    const since = timeOf(row.createdAt);
+    return (
+      textOf(row.primaryEmail).toLowerCase() === email &&
+      since - timeOf(createdAt) < LONGEST_REQUEST &&
+      accounts.every((account) => timeOf(account.createdAt) >= since)
+    );
+  });
+}
+
+const timeOf = (date: unknown) => new Date(date as Date).getTime();
+
+/** Hooks of the application may run between the two rows. */
+const LONGEST_REQUEST = 60_000;
 
 /** Lets somebody in again whom a directory had deactivated that is decommissioned by now. */
 export async function liftDeactivation(

@@ -96,10 +96,13 @@ export async function assertStartedHere(): Promise<void> {
  */
 export async function askPolicyOfFlow({ policy }: Border): Promise<void> {
   const endpoint = currentEndpoint();
-  if (endpoint && ENDS.includes(endpoint.path ?? "")) await policy.refuseEarly(endpoint);
+  if (endpoint && isEndOfFlow()) await policy.refuseEarly(endpoint);
 }
 
 const ENDS = [CALLBACK, "/sso/saml2/sp/acs/:providerId"];
+
+/** Whether the running endpoint signs people in who come from a provider. */
+export const isEndOfFlow = () => ENDS.includes(currentEndpoint()?.path ?? "");
 
 /** Puts the tenant into the address that a flow starts with, be it an answer or a redirect. */
 export function labelStartedFlow(border: Border): AfterHook {

@@ -128,8 +128,8 @@ export async function enterByState(
 /** better-auth refuses a state that it has not made, as it does everywhere, and its hooks see it. */
 export function refuseState({ query }: HookEndpointContext): void {
   enter(settled(null));
-  // What is no state at all is better-auth's to refuse.
-  if (typeof query?.state === "string") query.state = "-";
+  // No state, or an empty one, is better-auth's to refuse: it has an answer of its own for that.
+  if (query?.state && typeof query.state === "string") query.state = "-";
 }
 
 /** Lets the state be consumed if the browser holds it, which is known by the time the state is read. */

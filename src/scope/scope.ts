@@ -100,6 +100,8 @@ export interface Notes {
   managing?: { userId: string; isGuest: boolean };
   /** The domains that the identity provider of the request was shown to speak for. */
   vouchedDomains?: readonly string[] | undefined;
+  /** A user of the directory whose address that provider proves, though it is not verified yet. */
+  provenUser?: string;
   /** True where the directory of the tenant asks: it makes users whom the tenant wants to have. */
   directory?: boolean;
   /** The user whom the directory asks about, and the one whom it has just deleted. */

@@ -7,7 +7,14 @@ import type { Browser } from "../support/browser";
 import type { DatabaseKind } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
-import { createWorld, type Send, shareMade, type Where, type WorldOptions } from "../support/world";
+import {
+  createWorld,
+  type Send,
+  shareMade,
+  type Where,
+  type World,
+  type WorldOptions,
+} from "../support/world";
 
 export const CLIENT_SECRET = "a client secret nobody may see";
 
@@ -210,20 +217,16 @@ const person = (name: string) => ({
   emails: [{ value: `${name}@example.com`, primary: true }],
 });
 
-/** A world whose tenants can have directories. */
-export async function createSCIMWorld(options: SCIMWorldOptions = {}) {
-  const { scim: scimOptions, plugins = [], tenant, ...rest } = options;
-  const plugin = scim({
+const scimPlugin = (options: Partial<SCIMOptions> = {}) =>
+  scim({
     connections: [],
     managedConnections: { credentialHashSecret: "a secret that hashes the tokens of directories" },
-    ...scimOptions,
+    ...options,
   });
-  const world = await createWorld({
-    ...rest,
-    plugins: (send) => [plugin, ...(typeof plugins === "function" ? plugins(send) : plugins)],
-    tenant: { scopedModels: SCIM_MODELS, ...tenant },
-  });
-  const api = world.api as typeof world.api & (typeof plugin)["endpoints"];
+
+/** The directories of the tenants of a world that has the plugin for them. */
+function directoriesIn(world: World) {
+  const api = world.api as typeof world.api & ReturnType<typeof scimPlugin>["endpoints"];
 
   const directory = (token: string, headers: Record<string, string> = {}) =>
     new Directory(
@@ -259,10 +262,22 @@ export async function createSCIMWorld(options: SCIMWorldOptions = {}) {
     return Object.assign(directory(token), { decommission });
   }
 
+  return { directory, connect };
+}
+
+/** A world whose tenants can have directories. */
+export async function createSCIMWorld(options: SCIMWorldOptions = {}) {
+  const { scim: scimOptions, plugins = [], tenant, ...rest } = options;
+  const plugin = scimPlugin(scimOptions);
+  const world = await createWorld({
+    ...rest,
+    plugins: (send) => [plugin, ...(typeof plugins === "function" ? plugins(send) : plugins)],
+    tenant: { scopedModels: SCIM_MODELS, ...tenant },
+  });
+
   return {
     ...world,
-    directory,
-    connect,
+    ...directoriesIn(world),
 
     /** The addresses of a place's people. */
     emails: async (where: Where) =>
@@ -270,7 +285,32 @@ export async function createSCIMWorld(options: SCIMWorldOptions = {}) {
   };
 }
 
+/** A world whose tenants can have directories and identity providers. */
+export async function createEnterpriseWorld(
+  options: Omit<SSOWorldOptions, "plugins"> & SCIMWorldOptions = {},
+) {
+  const { scim: scimOptions, plugins = [], tenant, ...rest } = options;
+  const world = await createSSOWorld({
+    ...rest,
+    plugins: (send) => [
+      scimPlugin(scimOptions),
+      ...(typeof plugins === "function" ? plugins(send) : plugins),
+    ],
+    tenant: { scopedModels: ["ssoProvider", ...SCIM_MODELS], ...tenant },
+  });
+  return { ...world, ...directoriesIn(world) };
+}
+
+export type EnterpriseWorld = Awaited<ReturnType<typeof createEnterpriseWorld>>;
+
 /** One such world for all tests of a database. */
+export const shareEnterpriseWorld = (
+  options: Parameters<typeof createEnterpriseWorld>[0] = {},
+  kind?: DatabaseKind,
+): EnterpriseWorld =>
+  shareMade((database) => createEnterpriseWorld({ ...options, database }), kind);
+
+/** The same for a world with directories alone. */
 export const shareSCIMWorld = (options: SCIMWorldOptions = {}, kind?: DatabaseKind): SCIMWorld =>
   shareMade((database) => createSCIMWorld({ ...options, database }), kind);
 

@@ -132,6 +132,30 @@ describe.each(STATE_STRATEGIES)("a state in the %s", (stateStrategy) => {
       expect((await browser.get(url)).location).toBe("/welcome");
     });
 
+    it.each(["GET", "POST"])(
+      "is missing where it is empty, as for better-auth: %s",
+      async (method) => {
+        const { id, browser, url, query, expectRefused } = await onHerWay();
+        const sent = { code: query.code ?? "", state: "" };
+        for (const headers of [{}, world.naming(id)]) {
+          const send = async (path: string) => {
+            if (method === "GET") return browser.get(path, { query: sent, headers });
+            const form = new URLSearchParams(sent).toString();
+            const type = { "content-type": "application/x-www-form-urlencoded" };
+            const posted = await browser.post(path, form, { headers: { ...headers, ...type } });
+            expect(posted.location).toBe(`${BASE_URL}${path}?${form}`);
+            return browser.get(posted.location ?? "", { headers });
+          };
+          const [ours, theirs] = [await send(CALLBACK), await send(PLATFORMS_CALLBACK)];
+          await expectRefused(ours, "state_not_found");
+          await expectRefused(theirs, "state_not_found");
+          expect(ours.location).toBe(theirs.location);
+        }
+        // Control: the state that she has.
+        expect((await browser.get(url)).location).toBe("/welcome");
+      },
+    );
+
     it("is refused by better-auth when it is one of two, and stays good", async () => {
       const { browser, url } = await onHerWay();
       const before = await signedIn();

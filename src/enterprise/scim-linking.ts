@@ -1,0 +1,65 @@
+import type { Border, Row } from "../border/border";
+import type { Call } from "../border/keep-admin";
+import { isAddressOf } from "../border/late-policy";
+import { currentEndpoint } from "../scope/endpoint";
+import { getTenantId, notes } from "../scope/scope";
+import { isCreatedByDirectory } from "./scim-rows";
+import { isEndOfFlow } from "./sso-state";
+
+/*
+ * SCIM creates users with an unverified address, and better-auth links no SSO account to such a
+ * user: an attacker may have signed up with the address of another person. A user that the tenant's
+ * directory created did not sign up, and a provider of the tenant proves the addresses of its
+ * verified domain. Where both hold, the address counts as verified.
+ */
+
+/** Lets better-auth link an SSO account to a user of the directory. Nothing else becomes linkable. */
+export function linkDirectoryUsers(border: Border): void {
+  const { policy } = border;
+  const { guard } = policy;
+  policy.guard = (name, call: Call, run, raw, transaction) => {
+    const guarded = () => guard(name, call as never, run, raw, transaction);
+    const go = () => guarded() ?? run(call as never);
+    if (!isEndOfFlow()) return guarded();
+    if (isLookupToLink(border, name, call)) return go().then((found) => asProven(raw, found));
+    if (!isLinkToProven(border, name, call)) return guarded();
+    return revokeUnproven(border, String(call.data?.userId)).then(go);
+  };
+}
+
+/** better-auth reads the accounts of the user as well, because it is about to add one. */
+const isLookupToLink = ({ confinedModel }: Border, name: string, { model, where, join }: Call) =>
+  name === "findOne" &&
+  confinedModel(model) === "user" &&
+  where[0]?.field === "email" &&
+  join?.account !== undefined;
+
+async function asProven(raw: Border["raw"], found: unknown): Promise<unknown> {
+  const user = found as Row | null;
+  const tenantId = getTenantId();
+  const note = notes();
+  if (!user || !tenantId || user.emailVerified) return found;
+  if (!isAddressOf(note.vouchedDomains ?? [], user.email)) return found;
+  if (!(await isCreatedByDirectory(raw, tenantId, user))) return found;
+  note.provenUser = String(user.id);
+  return { ...user, emailVerified: true };
+}
+
+const isLinkToProven = ({ confinedModel }: Border, name: string, { model, data }: Call) =>
+  name === "create" &&
+  confinedModel(model) === "account" &&
+  String(data?.userId) === notes().provenUser;
+
+/**
+ * Before the account is linked, and as better-auth does it for a magic link: a password, an account
+ * or a session from before the address was proven may be another person's, for example of the one
+ * who had this user before the directory changed its address.
+ */
+async function revokeUnproven({ ctx }: Border, userId: string): Promise<void> {
+  const { internalAdapter } = currentEndpoint()?.context ?? ctx;
+  for (const { id } of await internalAdapter.findAccounts(userId)) {
+    await internalAdapter.deleteAccount(id);
+  }
+  await internalAdapter.deleteUserSessions(userId);
+  await internalAdapter.updateUser(userId, { emailVerified: true });
+}
