@@ -3,6 +3,7 @@ import type { OwnHooks } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { isSharedMark } from "./exact";
 import { enterByProvider } from "./naming";
+import { refuseAmbiguousResponse } from "./saml-response";
 import { barDeactivated, followAdministrator, followDirectory } from "./scim";
 import { SCIM_USER } from "./scim-rows";
 import { askForGivenHosts, askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
@@ -44,6 +45,7 @@ export function confineEnterprise(
     before: [
       ...hooks.before,
       refuseSharedCallback,
+      refuseAmbiguousResponse,
       enterByProvider(border),
       nameStartedFlow(border),
       requireSSOManager(border, options),
