@@ -3,6 +3,7 @@ import type { OwnHooks } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { isSharedMark } from "./exact";
 import { enterByProvider } from "./naming";
+import { refuseAmbiguousResponse } from "./saml-response";
 import { barDeactivated, followAdministrator, followDirectory } from "./scim";
 import { linkDirectoryUsers } from "./scim-linking";
 import { SCIM_USER } from "./scim-rows";
@@ -47,6 +48,7 @@ export function confineEnterprise(
     before: [
       ...hooks.before,
       refuseSharedCallback,
+      refuseAmbiguousResponse,
       enterByProvider(border),
       nameStartedFlow(border),
       requireSSOManager(border, options),

@@ -1,12 +1,15 @@
 import type { HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { type Border, belowBorder, type Row } from "../border/border";
+import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
+import { hostOf, isAtPlatformHost } from "../naming/by-host";
 import { requireTenantId } from "../naming/request";
 import { type Endpoint, isOutermost, takeOut } from "../scope/endpoint";
 import { enter, getTenantId, namedScope, notes, settled } from "../scope/scope";
 import { isValid, sessionOf } from "../scope/settle";
 import { isText } from "../tenants/find";
+import { ACS } from "./saml-response";
 import { openReturnedState } from "./sso-state";
 
 /**
@@ -33,7 +36,7 @@ const LOGOUT = "/sso/saml2/sp/slo/:providerId";
 /** The endpoints that identity providers call or send people to, and the row that they show. */
 const NAMERS: Readonly<Record<string, Namer>> = {
   "/sso/callback/:providerId": byProvider("params"),
-  "/sso/saml2/sp/acs/:providerId": byProvider("params"),
+  [ACS]: byProvider("params"),
   [LOGOUT]: byProvider("params"),
   "/sso/saml2/sp/metadata": byProvider("query"),
 };
@@ -59,12 +62,26 @@ export function enterByProvider(border: Border): BeforeHook {
       if (!namer || !isOutermost(ctx)) return;
       const returned = isDirectory(ctx.path) ? undefined : await openReturnedState(border, ctx);
       const owner = returned?.tenantId ?? (await ownerOf(border, namer(ctx)));
+      if (owner !== null && ctx.path === ACS) assertSignsIn(ctx);
       if (!namedScope()) enter(settled(owner ? await requireTenantId(ctx, owner) : null));
       if (isDirectory(ctx.path)) return void admitDirectory(ctx, owner);
       if (ctx.path === LOGOUT) await noteElsewhere(border, ctx as Endpoint);
       return returned?.apply();
     }),
   };
+}
+
+/**
+ * A session of a tenant is none at a host of the platform (R5), and the cookie stays at that host. A
+ * response that is taken there is used up, and signs the person in nowhere.
+ */
+function assertSignsIn(ctx: HookEndpointContext): void {
+  if (!notes().decidedByResolver || !isAtPlatformHost(ctx)) return;
+  const { advanced } = ctx.context.options;
+  if (advanced?.crossSubDomainCookies?.enabled) return;
+  const message = `This SAML response belongs to a tenant, and ${hostOf(ctx)} is a host of the platform. Set the ACS URL at the identity provider to the host of the tenant.`;
+  ctx.context.logger.error(`${ctx.params?.providerId}: ${message}`);
+  throw tenantError("TENANT_SCOPE_CONFLICT", message);
 }
 
 /**

@@ -6,6 +6,7 @@ import type { ResolvedOptions } from "../options";
 import { currentEndpoint } from "../scope/endpoint";
 import { defaultProviders } from "./exact";
 import { isForDomain } from "./sso-domains";
+import { isAboutSSO } from "./sso-trust";
 
 /*
  * R9 for identity providers. Where a resolver goes by the host, an address that nobody has asked it
@@ -71,8 +72,7 @@ export const askForWrittenHosts = (options: ResolvedOptions): BeforeHook => ({
  * starts or comes back, and the page to go to after a sign-out at a provider.
  */
 export const askForGivenHosts = (options: ResolvedOptions): BeforeHook => ({
-  matcher: ({ path }) =>
-    options.resolveTenantId !== undefined && /^\/(sign-in\/sso$|sso\/)/.test(path ?? ""),
+  matcher: ({ path }) => options.resolveTenantId !== undefined && isAboutSSO(path),
 
   handler: createAuthMiddleware(async (given) => {
     const ctx = given as HookEndpointContext;

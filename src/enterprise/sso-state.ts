@@ -16,6 +16,7 @@ import {
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId } from "../scope/scope";
 import { settle } from "../scope/settle";
+import { ACS } from "./saml-response";
 
 /*
  * The state of an OpenID Connect flow that a tenant has started carries the tenant in front, as
@@ -99,7 +100,7 @@ export async function askPolicyOfFlow({ policy }: Border): Promise<void> {
   if (endpoint && isEndOfFlow()) await policy.refuseEarly(endpoint);
 }
 
-const ENDS = [CALLBACK, "/sso/saml2/sp/acs/:providerId"];
+const ENDS = [CALLBACK, ACS];
 
 /** Whether the running endpoint signs people in who come from a provider. */
 export const isEndOfFlow = () => ENDS.includes(currentEndpoint()?.path ?? "");

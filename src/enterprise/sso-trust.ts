@@ -13,18 +13,17 @@ import { getTenantId } from "../scope/scope";
  * reset links there. So `trustedProviderHosts` answers the second question, and never the first.
  */
 
-/** Where better-auth asks about endpoints of providers. At SAML's addresses it asks about pages alone. */
-const ASKING = [
-  "/sso/register",
-  "/sso/update-provider",
-  "/sign-in/sso",
-  "/sso/callback/:providerId",
-];
+/** The paths where better-auth asks about endpoints of providers, and about pages. */
+export const isAboutSSO = (path: string | undefined) => /^\/(sign-in\/sso$|sso\/)/.test(path ?? "");
 
 /**
- * Adds to better-auth's own check what the SSO plugin may call, and nothing else. A page to go to is
- * asked about with settings (may it be a path?), an endpoint of a provider without, and an origin is
- * compared with the list itself. Whatever a request names as a page is none of a provider's either.
+ * Decides which endpoints of providers the SSO plugin may call. A page to go to is asked about with
+ * settings (may it be a path?), an endpoint of a provider without, and an origin is compared with
+ * the list itself.
+ *
+ * Whatever is trusted here skips better-auth's check for private networks. The pages that the
+ * application trusts are not enough: with `*.example.com` among them, a tenant's administrator could
+ * make the server call `vault.internal.example.com`.
  *
  * Guarded by "sso() asks about endpoints of providers without settings, and about pages with them".
  */
@@ -32,12 +31,14 @@ export function trustProviderHosts(
   ctx: AuthContext,
   { trustedProviderHosts }: ResolvedOptions,
 ): void {
-  const isTrusted = ctx.isTrustedOrigin;
+  const isTrustedPage = ctx.isTrustedOrigin;
   ctx.isTrustedOrigin = function isTrustedOrigin(this: AuthContext, address, settings) {
-    if (isTrusted.call(this, address, settings)) return true;
+    const isPage = () => isTrustedPage.call(this, address, settings);
     const endpoint = currentEndpoint() as HookEndpointContext | undefined;
-    if (settings || !endpoint || !ASKING.includes(endpoint.path ?? "")) return false;
-    if (!URL.canParse(address) || isCarriedBy(endpoint, address)) return false;
+    if (settings || !endpoint || !isAboutSSO(endpoint.path)) return isPage();
+    if (!URL.canParse(address)) return false;
+    // A page that the request names has to be trusted as a page, however it is asked about.
+    if (isCarriedBy(endpoint, address) && !isPage()) return false;
     return isTrustedAddress(new URL(address).origin, [], trustedProviderHosts);
   };
 }
@@ -80,7 +81,7 @@ const REFUSALS = ["discovery_untrusted_origin", "discovery_private_host"];
 
 /** better-auth tells people to add the host to `trustedOrigins`, where it does not belong. */
 export const explainRefusedProvider: AfterHook = {
-  matcher: ({ path }) => ASKING.includes(path ?? ""),
+  matcher: ({ path }) => isAboutSSO(path),
 
   handler: createAuthMiddleware(async ({ path, context: { returned, logger } }) => {
     if (!isAPIError(returned) || !REFUSALS.includes(String(returned.body?.code))) return;

@@ -62,11 +62,19 @@ export function byDomain(
     if (host === undefined) return ctx.headers?.has("host") ? false : undefined;
     const name = HOST.exec(host)?.[1];
     const found = name ? await find(name) : false;
-    return found === undefined || found === null || found === "" ? false : found;
+    const answer = found === undefined || found === null || found === "" ? false : found;
+    if (answer === false) atPlatformHosts.add(ctx.request ?? ctx.headers ?? {});
+    return answer;
   };
   ours.add(resolve);
   return resolve;
 }
+
+/** Requests and headers with a host that is the platform's, also where another resolver asked us. */
+const atPlatformHosts = new WeakSet<object>();
+
+export const isAtPlatformHost = ({ request, headers }: ResolveTenantContext): boolean =>
+  atPlatformHosts.has(request ?? headers ?? {});
 
 const ours = new WeakSet<ResolveTenant>();
 

@@ -41,23 +41,33 @@ export async function createSamlProvider(entityID: string) {
     entityID,
     certificate: await certificateOf(publicKey, sign),
 
-    async respond({ acs, audience, inResponseTo, email }: SamlAnswer): Promise<string> {
+    /** With an assertion that may be edited before it is signed. */
+    async respond(
+      { acs, audience, inResponseTo, email }: SamlAnswer,
+      edit = (assertion: string) => assertion,
+    ): Promise<string> {
       const [now, later] = [0, HOUR_MS].map((ms) => new Date(Date.now() + ms).toISOString());
       const id = newId();
-      const opening = `<saml:Assertion xmlns:saml="${ASSERTION}" ID="${id}" IssueInstant="${now}" Version="2.0">${issuer}`;
-      const closing = [
-        `<saml:Subject><saml:NameID Format="${EMAIL}">${email}</saml:NameID>`,
-        `<saml:SubjectConfirmation Method="${BEARER}"><saml:SubjectConfirmationData InResponseTo="${inResponseTo}" NotOnOrAfter="${later}" Recipient="${acs}"></saml:SubjectConfirmationData></saml:SubjectConfirmation></saml:Subject>`,
-        `<saml:Conditions NotBefore="${now}" NotOnOrAfter="${later}"><saml:AudienceRestriction><saml:Audience>${audience}</saml:Audience></saml:AudienceRestriction></saml:Conditions>`,
-        `<saml:AttributeStatement><saml:Attribute Name="email"><saml:AttributeValue>${email}</saml:AttributeValue></saml:Attribute></saml:AttributeStatement></saml:Assertion>`,
-      ].join("");
-      const signature = await signatureOf(id, opening + closing, sign);
+      const assertion = edit(
+        [
+          `<saml:Assertion xmlns:saml="${ASSERTION}" ID="${id}" IssueInstant="${now}" Version="2.0">${issuer}`,
+          `<saml:Subject><saml:NameID Format="${EMAIL}">${email}</saml:NameID>`,
+          `<saml:SubjectConfirmation Method="${BEARER}"><saml:SubjectConfirmationData InResponseTo="${inResponseTo}" NotOnOrAfter="${later}" Recipient="${acs}"></saml:SubjectConfirmationData></saml:SubjectConfirmation></saml:Subject>`,
+          `<saml:Conditions NotBefore="${now}" NotOnOrAfter="${later}"><saml:AudienceRestriction><saml:Audience>${audience}</saml:Audience></saml:AudienceRestriction></saml:Conditions>`,
+          `<saml:AttributeStatement><saml:Attribute Name="email"><saml:AttributeValue>${email}</saml:AttributeValue></saml:Attribute></saml:AttributeStatement></saml:Assertion>`,
+        ].join(""),
+      );
+      const signature = await signatureOf(id, assertion, sign);
+      const signed = assertion.replace("</saml:Issuer>", `$&${signature}`);
       return toBase64(
         bytesOf(
-          `<samlp:Response xmlns:samlp="${PROTOCOL}" xmlns:saml="${ASSERTION}" Destination="${acs}" ID="${newId()}" InResponseTo="${inResponseTo}" IssueInstant="${now}" Version="2.0">${issuer}<samlp:Status><samlp:StatusCode Value="${SUCCESS}"></samlp:StatusCode></samlp:Status>${opening}${signature}${closing}</samlp:Response>`,
+          `<samlp:Response xmlns:samlp="${PROTOCOL}" xmlns:saml="${ASSERTION}" Destination="${acs}" ID="${newId()}" InResponseTo="${inResponseTo}" IssueInstant="${now}" Version="2.0">${issuer}<samlp:Status><samlp:StatusCode Value="${SUCCESS}"></samlp:StatusCode></samlp:Status>${signed}</samlp:Response>`,
         ),
       );
     },
+
+    /** A signature for an element, which goes into it. */
+    signatureOf: (id: string, canonical: string) => signatureOf(id, canonical, sign),
 
     /** A logout that the provider has started, as it is posted and as it goes along in an address. */
     logout(destination: string, email: string) {

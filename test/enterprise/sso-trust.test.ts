@@ -1,16 +1,21 @@
-import type { BetterAuthPlugin } from "better-auth";
+import dns from "node:dns/promises";
+import { syncBuiltinESMExports } from "node:module";
+import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { oauthPopup } from "better-auth/plugins";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createSamlProvider } from "../../src/testing/saml";
 import type { Answer } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
+import { BASE_URL } from "../support/instance";
+import { fakeNetwork } from "../support/providers";
 import { expectRefused, type Hosts, outcome, SUBDOMAINS } from "../support/world";
 import {
   ADA,
   CLIENT_SECRET,
   createSSOWorld,
   hostOf,
+  oidc,
   post,
   samlRegistration,
   shareSSOWorld,
@@ -329,4 +334,119 @@ describe("takeover: what an administrator of a tenant writes runs in nobody's br
       expectRefused(started, 400, "INVALID_PROVIDER_ADDRESS");
     }
   });
+});
+
+const APP = new URL(BASE_URL);
+
+/** All the ways in which an application says that an address is its own, or one for its pages. */
+const OWN: [option: string, auth: (origin: URL) => Partial<BetterAuthOptions>][] = [
+  ["trustedOrigins", ({ origin }) => ({ trustedOrigins: [origin] })],
+  ["a function for trustedOrigins", ({ origin }) => ({ trustedOrigins: async () => [origin] })],
+  ["baseURL", ({ origin }) => ({ baseURL: origin, trustedOrigins: [APP.origin] })],
+  [
+    "allowedHosts",
+    ({ host }) => ({
+      baseURL: { allowedHosts: [APP.host, host], protocol: "http", fallback: APP.origin },
+    }),
+  ],
+];
+
+describe.each(OWN)("SSRF: an address that is the application's own by %s", (_, auth) => {
+  const elsewhere = async (trusted: boolean) => {
+    const vault = await startIdentityProvider();
+    const at = vault.issuer;
+    const endpoints = { authorization_endpoint: `${at}/oauth/authorize`, jwks_uri: `${at}/jwks` };
+    vault.rules.discovery = { issuer: at, token_endpoint: `${at}/oauth/token`, ...endpoints };
+    const trustedProviderHosts = trusted ? [hostOf(vault)] : [];
+    const world = await createSSOWorld({
+      provider: vault,
+      auth: auth(new URL(at)),
+      tenant: { trustedProviderHosts, tenantRoles: { admin: ["sso:*", "oauth-config:*"] } },
+    });
+    return { world, vault, admin: await world.as("admin", "acme") };
+  };
+
+  /** Everything that names an address, in the order in which an administrator would try it. */
+  async function attempts({ world, vault, admin }: Awaited<ReturnType<typeof elsewhere>>) {
+    const { oidcConfig, ...rest } = oidc(vault, "complete");
+    await world.register("acme", oidc({ ...vault, issuer: "https://idp.example" }, "public"));
+    // A page of it may be where the administrator comes from.
+    const headers = { origin: vault.issuer };
+    const answers = [
+      await admin.post("/sso/register", discovered("some", vault.issuer)),
+      await admin.post("/sso/register", discovered("more", vault.issuer), { headers }),
+      await admin.post("/sso/register", { ...rest, oidcConfig }),
+      await admin.post("/sso/update-provider", { providerId: "public", oidcConfig }),
+    ];
+    // One that is stored, from a time when its host was in the list.
+    const stored = JSON.stringify({ ...oidcConfig, issuer: vault.issuer });
+    const update = 'update "ssoProvider" set "oidcConfig" = ? where "providerId" = ?';
+    await world.database.query(update, [stored, "public"]);
+    answers.push(await world.start("acme", "public"));
+    answers.push(
+      await admin.post("/tenant/oauth-config/register", {
+        tenantId: world.ids.acme,
+        providerId: "gitlab",
+        clientId: "client-of-complete",
+        clientSecret: CLIENT_SECRET,
+        options: { issuer: vault.issuer },
+      }),
+    );
+    return answers.map(outcome);
+  }
+
+  it("is not called for a tenant's administrator", async () => {
+    const made = await elsewhere(false);
+    expect(await attempts(made)).toEqual([
+      [400, "discovery_untrusted_origin"],
+      [400, "discovery_untrusted_origin"],
+      [400, "discovery_private_host"],
+      [400, "discovery_private_host"],
+      [400, "discovery_private_host"],
+      [400, "UNTRUSTED_PROVIDER_HOST"],
+    ]);
+    expect(made.vault.requests).toEqual([]);
+  });
+
+  it("is called where trustedProviderHosts has it", async () => {
+    const made = await elsewhere(true);
+    expect((await attempts(made)).map(([status]) => status)).toEqual(Array(6).fill(200));
+    expect(made.vault.requests).not.toEqual([]);
+  });
+});
+
+it("SSRF: a host below the application's own domain that leads into the network is not called", async () => {
+  const { lookup } = dns;
+  const resolve = async (host: string) => [
+    { address: host.includes("internal") ? "10.0.0.5" : "93.184.215.14", family: 4 },
+  ];
+  Object.assign(dns, { lookup: resolve });
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    Object.assign(dns, { lookup });
+    syncBuiltinESMExports();
+  });
+  const allowedHosts = ["example.com", "*.example.com"];
+  const world = await createSSOWorld({
+    provider,
+    hosts: SUBDOMAINS,
+    auth: { baseURL: { allowedHosts, protocol: "http", fallback: "http://example.com" } },
+  });
+  const started: unknown[] = [];
+  const sent = fakeNetwork(() => Response.json({}));
+  for (const host of ["vault.internal.example.com", "idp.example.net"]) {
+    const [providerId = ""] = host.split(".");
+    const registration = oidc({ ...provider, issuer: `http://${host}` }, providerId);
+    await (await world.as("admin", "acme")).post("/sso/register", registration);
+    const browser = world.at("acme");
+    const answer = await world.start("acme", providerId, browser);
+    started.push(outcome(answer));
+    const state = answer.data.url ? new URL(answer.data.url).searchParams.get("state") : "none";
+    await browser.get(`/sso/callback/${providerId}`, { query: { code: "x", state: `${state}` } });
+  }
+  expect(started).toEqual([
+    [400, "discovery_private_host"],
+    [200, undefined],
+  ]);
+  expect([...new Set(sent.map(({ url }) => new URL(url).host))]).toEqual(["idp.example.net"]);
 });

@@ -2,7 +2,7 @@ import { type SCIMOptions, scim } from "@better-auth/scim";
 import { type SSOOptions, sso } from "@better-auth/sso";
 import { expect } from "vitest";
 import { runInTenant } from "../../src/index";
-import { requestIn, type SamlProvider } from "../../src/testing/saml";
+import { requestIn, type SamlAnswer, type SamlProvider } from "../../src/testing/saml";
 import type { Browser } from "../support/browser";
 import type { DatabaseKind } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";
@@ -314,7 +314,8 @@ export const shareEnterpriseWorld = (
 export const shareSCIMWorld = (options: SCIMWorldOptions = {}, kind?: DatabaseKind): SCIMWorld =>
   shareMade((database) => createSCIMWorld({ ...options, database }), kind);
 
-export const acsOf = (providerId: string) => `${BASE_URL}/sso/saml2/sp/acs/${providerId}`;
+export const acsOf = (providerId: string, base = BASE_URL) =>
+  `${base}/sso/saml2/sp/acs/${providerId}`;
 export const audienceOf = (providerId: string) => `https://app.example/${providerId}`;
 
 /** What a tenant registers for a provider that speaks SAML, and logs people out as well. */
@@ -364,18 +365,15 @@ export async function samlUnderWay(
   where: Where,
   providerId: string,
   provider: SamlProvider,
-  more: { inResponseTo?: string } = {},
+  more: Partial<SamlAnswer> = {},
+  edit?: (assertion: string) => string,
 ) {
   const browser = world.at("platform");
   const started = await world.start(where, providerId, browser);
   expect(started.status, JSON.stringify(started.data)).toBe(200);
   const { id: inResponseTo, relayState: RelayState = "" } = await requestIn(started.data.url);
-  const SAMLResponse = await provider.respond({
-    acs: acsOf(providerId),
-    audience: audienceOf(providerId),
-    inResponseTo,
-    email: ADA,
-    ...more,
-  });
+  const [acs, audience] = [acsOf(providerId), audienceOf(providerId)];
+  const given = { acs, audience, inResponseTo, email: ADA, ...more };
+  const SAMLResponse = await provider.respond(given, edit);
   return { browser, form: { SAMLResponse, RelayState }, inResponseTo };
 }

@@ -3,7 +3,15 @@ import type { BetterAuthPlugin, User } from "better-auth";
 import { organization } from "better-auth/plugins";
 import { describe, expect, it, vi } from "vitest";
 import { bySlug } from "../../src/index";
-import { createSSOWorld } from "../enterprise/world";
+import { createSamlProvider } from "../../src/testing/saml";
+import {
+  ADA,
+  acsOf,
+  audienceOf,
+  createSSOWorld,
+  post,
+  samlRegistration,
+} from "../enterprise/world";
 import { createInstance, type Instance, type InstanceOptions, PASSWORD } from "../support/instance";
 import { readPage } from "../support/pages";
 import { createSocialInstance } from "../support/social";
@@ -136,6 +144,18 @@ const MISTAKES: Record<string, () => Promise<Outcome>> = {
     const body = { providerId: "acme-okta", issuer, domain: "acme.com", oidcConfig };
     return outcome(await (await as("admin", "acme")).post("/sso/register", body), logs);
   },
+
+  "The ACS URL of a tenant's SAML provider is at the platform's host": async () => {
+    const { register, at, logs } = await createSSOWorld({ hosts: SUBDOMAINS });
+    const idp = await createSamlProvider("https://acme.okta.com");
+    await register("acme", samlRegistration("acme-okta", idp));
+    const acs = acsOf("acme-okta", "http://example.com/api/auth");
+    const answer = { acs, audience: audienceOf("acme-okta"), inResponseTo: "", email: ADA };
+    return outcome(
+      await post(at("platform"), acs, { SAMLResponse: await idp.respond(answer) }),
+      logs,
+    );
+  },
 };
 
 /** `<...>` stands for what is different each time. */
@@ -146,9 +166,9 @@ const patternOf = (text: string) => {
 };
 
 describe("docs/troubleshooting.md", () => {
-  it("has the thirteen mistakes that are made here", () => {
+  it("has the fourteen mistakes that are made here", () => {
     expect(rows.map(({ mistake }) => mistake)).toEqual(Object.keys(MISTAKES));
-    expect(rows).toHaveLength(13);
+    expect(rows).toHaveLength(14);
   });
 
   it.each(rows)("$mistake", async (row) => {
