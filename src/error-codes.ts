@@ -29,6 +29,7 @@ export const TENANT_AUTH_ERROR_CODES = defineErrorCodes(
     SIGN_IN_METHOD_NOT_ALLOWED: "",
     POLICY_LOCKS_OUT: "",
     LAST_ADMIN: "",
+    ROLE_NOT_ALLOWED: "You may not give this role",
     PLATFORM_ONLY: "",
     TENANT_SCOPE_CONFLICT: "The call names another tenant than the request",
   }),

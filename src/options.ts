@@ -13,6 +13,7 @@ export type TenantManagementAction =
   | "tenant:list"
   | "tenant:update"
   | "tenant:delete"
+  | "user:manage"
   | "policy:update"
   | "oauth-config:register"
   | "oauth-config:list"
@@ -31,7 +32,7 @@ export type TenantManagementAction =
 
 /** What a tenant's own administrators can be allowed to do, in their own tenant. */
 export type TenantRoleAction =
-  | Exclude<TenantManagementAction, "tenant:create" | "tenant:delete">
+  | Exclude<TenantManagementAction, "tenant:create" | "tenant:delete" | "user:manage">
   | "oauth-config:*"
   | "invitation:*"
   | "sso:*";
@@ -46,7 +47,10 @@ export interface TenantSession {
 export interface TenantManagementRequest {
   /** What the call is about to do. */
   action: TenantManagementAction;
-  /** The tenant that is to be managed; undefined where there is none (create, list, not found). */
+  /**
+   * The tenant that is to be managed; undefined where there is none (create, list, not found). For
+   * `user:manage`, the tenant of the users in question; undefined for those of all tenants.
+   */
   tenantId: string | undefined;
   /** The caller's session, of whatever tenant, or null. */
   session: TenantSession | null;
@@ -82,12 +86,13 @@ export interface TenantAuthOptions {
    */
   tenantHeader?: string;
   /**
-   * Platform users who may manage tenants, by id.
+   * Platform users who may manage tenants, and the users of all tenants, by id.
    * @default []
    */
   adminUserIds?: string[];
   /**
-   * Platform users who may manage tenants, by role (the admin plugin's `role`).
+   * Platform users who may manage tenants, and the users of all tenants, by role (the admin
+   * plugin's `role`). On the platform, only they give such a role.
    * @default ["admin"]
    */
   adminRoles?: string[];
@@ -96,6 +101,8 @@ export interface TenantAuthOptions {
    * through, anything else is a 403. Calls of `auth.api.*` from the server's own code, with
    * neither request nor headers, are not asked about: they are trusted. With invitations, it is
    * asked again for the inviter when one with a role is accepted: without request and headers.
+   * On better-auth's admin endpoints, `user:manage` asks whether a platform user may manage the
+   * users of a tenant, or of all tenants: an error or any answer but true leaves the platform.
    */
   canManageTenants?: (
     ctx: GenericEndpointContext,
@@ -104,7 +111,9 @@ export interface TenantAuthOptions {
   /**
    * What a tenant's own users may manage of their tenant, by role (the admin plugin's `role`):
    * `{ admin: ["tenant:get", "tenant:update", "policy:update", "oauth-config:*"] }`. They change its
-   * name and metadata, never its slug or status. A tenant keeps its last user with such a role.
+   * name and metadata, never its slug or status. A tenant keeps its last user with such a role. On
+   * better-auth's admin endpoints they give no role, and take over no user, that can do more than
+   * they.
    * `canManageTenants` decides alone where it is given.
    * @default {}
    */

@@ -238,6 +238,7 @@ function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { ra
   const known = borderOf(ctx)?.raw as DBAdapter | undefined;
   const border: Border & { raw: DBAdapter } = {
     ctx,
+    options,
     raw: known ?? rawAdapter(ctx.adapter as DBAdapter),
     confinedModel: (name: string) => confinedByName.get(name),
     tenantSince: async (...call: Parameters<Border["tenantSince"]>) =>

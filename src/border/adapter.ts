@@ -146,8 +146,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
   async function findSession<T>(input: FindOne): Promise<T | null> {
     const session = await raw.findOne<T & Row>(input);
     if (!session) return null;
-    const user = session.user as Row | undefined;
-    if (!(await mayUse(getBorder(), session, user, raw))) return null;
+    if (!(await mayUse(getBorder(), session, raw))) return null;
     const { token, userId, tenantId = null } = session;
     notes().sessionTokens.set(String(token), { userId: String(userId), tenantId });
     const home = settled(tenantId);

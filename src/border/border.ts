@@ -3,6 +3,7 @@ import type { AuthContext } from "better-auth";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import { tenantError } from "../errors";
 import { lazy, parseJSON } from "../framework";
+import type { ResolvedOptions } from "../options";
 import type { TenantPolicy } from "../policy";
 import { PLATFORM } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
@@ -17,6 +18,8 @@ export type Row = Record<string, unknown> & { id?: string; tenantId?: string | n
 /** What the border of an instance is made of, and what it asks of the rest of the plugin. */
 export interface Border {
   ctx: AuthContext;
+  /** The options of `tenantAuth()`. */
+  options: ResolvedOptions;
   /** The database adapter as it was, past every transaction: ask `belowBorder` for the right one. */
   raw: DBTransactionAdapter;
   /** The confined model behind a model or table name; undefined for every other table. */

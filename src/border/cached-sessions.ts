@@ -27,7 +27,7 @@ export function labelCachedSessions(session: SessionOptions, border: Border): Se
 
 const labelledVersion =
   (cookieCache: CookieCache, border: Border) => async (session: Row, user: Row) => {
-    const isHere = notes().reading || (await mayUse(border, session as SessionRow, user));
+    const isHere = notes().reading || (await mayUse(border, session as SessionRow));
     // Something new each time: what is nobody's version must never match what was written.
     if (!isHere) return crypto.randomUUID();
     const version = versionOf(cookieCache);

@@ -2,7 +2,7 @@ import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
 import { textOf } from "../framework";
 import {
-  adminPlugin,
+  type AdminTarget,
   adminTarget,
   carries,
   currentEndpoint,
@@ -13,40 +13,42 @@ import {
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
 import { isValid, readSessionToken, sessionOf } from "../scope/settle";
-import { type Border, borderOf, type Row } from "./border";
+import { type Border, borderOf, orNobody, type Row } from "./border";
 import { toldToPage } from "./error-pages";
+import { mayManageUsers } from "./operators";
 
 /**
- * An admin of the platform reaches further on better-auth's own admin endpoints: the tenant that
- * is named, the tenant of the person that the call is about, or all of them. That is granted to the
- * very session that the endpoint uses, once its user is found to be an admin. Undefined where the
- * request carries a second session, of another place: on these endpoints both are none.
+ * An operator reaches further on better-auth's own admin endpoints: the tenant that is named, the
+ * tenant of the user that the call is about, or all of them. That is granted to the very session
+ * that the endpoint uses, once its user is found to be an operator. Undefined where the request
+ * carries a second session, of another place: on these endpoints both are none.
  */
 export async function scopeOfAdmin(
   border: Border,
   scope: Settled,
   session: SessionRow,
-  user: Row | null | undefined,
   adapter: DBTransactionAdapter,
 ): Promise<Settled | undefined> {
   const endpoint = currentEndpoint();
   const target = adminTarget(endpoint);
-  if (!endpoint || !target || notes().isOpen === false) return scope;
+  const { isOpen } = notes();
+  if (!endpoint || !target || isOpen === false) return scope;
   if (!carries(endpoint, session.token)) return scope;
   if (await carriesAnother(border, endpoint, session, adapter)) return undefined;
   const isOwn = session.tenantId || scope.reach !== "own" || session.impersonatedBy;
-  if (isOwn || !isAdmin(endpoint, user)) return scope;
-  if (target === "oneself") return scope;
-  notes().visitor = { token: String(session.token), userId: String(session.userId) };
-  if (scope.tenantId !== null) {
-    const isOwnEnd = await endsOwnSessions(border, endpoint, session, adapter);
-    return enter(isOwnEnd ? settled(null) : settled(scope.tenantId, "visits"));
-  }
+  if (isOwn || target === "oneself") return scope;
   // Until the endpoint runs, its hooks are where the request is.
-  if (!notes().isOpen) return scope;
-  if (target === "everybody") return enter(settled(null, "all"));
-  const tenantId = await tenantOfTarget(border, endpoint, target, adapter);
-  return tenantId ? enter(settled(tenantId, "visits")) : scope;
+  if (scope.tenantId === null && !isOpen) return scope;
+  const tenantId = scope.tenantId ?? (await tenantOfTarget(border, endpoint, target, adapter));
+  if (tenantId === null) return scope;
+  const { query, method } = (notes().endpoint ?? endpoint) as Endpoint & { method?: string };
+  const asked = { ...endpoint, query, method };
+  if (!(await mayManageUsers(border, asked, session, tenantId, adapter))) return scope;
+  notes().visitor = { token: String(session.token), userId: String(session.userId) };
+  if (tenantId === undefined) return enter(settled(null, "all"));
+  const isOwnEnd =
+    scope.tenantId !== null && (await endsOwnSessions(border, endpoint, session, adapter));
+  return enter(isOwnEnd ? settled(null) : settled(tenantId, "visits"));
 }
 
 /**
@@ -82,27 +84,6 @@ async function mayVisit(endpoint: Endpoint): Promise<boolean> {
   return isValid(session) && !session.tenantId;
 }
 
-/** As the admin plugin sees it: by id, by role, or by a role of the application's with permissions. */
-function isAdmin({ context }: Endpoint, user: Row | null | undefined): boolean {
-  const options = (adminPlugin(context)?.options ?? {}) as AdminOptions;
-  if (user?.id !== undefined && options.adminUserIds?.includes(String(user.id))) return true;
-  const roles = String(user?.role ?? options.defaultRole ?? "user").split(",");
-  const admins = [options.adminRoles ?? "admin"].flat().flatMap((names) => names.split(","));
-  // What the application's roles permit besides is no matter of the admin plugin.
-  const permits = (role: string) => {
-    const { user: people, session } = options.roles?.[role]?.statements ?? {};
-    return Boolean(people?.length || session?.length);
-  };
-  return roles.map((role) => role.trim()).some((role) => admins.includes(role) || permits(role));
-}
-
-type AdminOptions = {
-  adminUserIds?: string[];
-  adminRoles?: string | string[];
-  defaultRole?: string;
-  roles?: Record<string, { statements?: Record<string, readonly string[]> }>;
-};
-
 /**
  * Whether the call carries a second session, of another place: a cookie beside a bearer token.
  * Two credentials of different places must never add up to the rights of both. A call of `auth.api`
@@ -127,20 +108,24 @@ export async function carriesAnother(
   return false;
 }
 
+/** The tenant that a call is about: null is the platform, undefined all of them. */
 async function tenantOfTarget(
   border: Border,
   { body }: Endpoint,
-  target: "a user" | "a session" | "a place",
+  target: AdminTarget,
   adapter: DBTransactionAdapter,
 ): Promise<string | null | undefined> {
-  if (target === "a place") return null;
+  if (target === "everybody") return undefined;
   if (target === "a session") {
     const token = body?.sessionToken;
-    return typeof token === "string" ? (await border.readSession(token, adapter))?.tenantId : null;
+    const session = typeof token === "string" ? await border.readSession(token, adapter) : null;
+    return session?.tenantId || null;
   }
+  if (target !== "a user") return null;
   // As it was sent: better-auth asks for the session with a query of its own.
   const id = body?.userId ?? (notes().endpoint as Endpoint | undefined)?.query?.id;
   if (typeof id !== "string" && typeof id !== "number") return null;
   const where = [{ field: "id", value: String(id) }];
-  return (await adapter.findOne<Row>({ model: "user", where }))?.tenantId;
+  const user = await adapter.findOne<Row>({ model: "user", where }).catch(orNobody);
+  return user?.tenantId || null;
 }

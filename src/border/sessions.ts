@@ -11,7 +11,7 @@ import {
 import type { SessionRow } from "../scope/scope";
 import { enter, notes, type Settled, settled } from "../scope/scope";
 import { enterTenantOf, isValid, settle } from "../scope/settle";
-import { type Border, belowBorder, type Row } from "./border";
+import { type Border, belowBorder } from "./border";
 
 /**
  * Whether a session that was found by its token is good in the running request. In one that names
@@ -21,7 +21,6 @@ import { type Border, belowBorder, type Row } from "./border";
 export async function mayUse(
   border: Border,
   session: SessionRow,
-  user: Row | null | undefined,
   given?: DBTransactionAdapter,
 ): Promise<boolean> {
   const adapter = given ?? (await belowBorder(border));
@@ -31,7 +30,7 @@ export async function mayUse(
   if (since === undefined) return notFound();
   const isAdmin = adminTarget(currentEndpoint()) !== undefined;
   const scope = isAdmin
-    ? await (await reach()).scopeOfAdmin(border, known, session, user, adapter)
+    ? await (await reach()).scopeOfAdmin(border, known, session, adapter)
     : known;
   if (scope && isAdmitted(scope, session)) return true;
   notes().elsewhere.add(String(session.token));

@@ -128,12 +128,12 @@ function confinedMethods(raw: SecondaryStorage, storage: SecondaryStorage): Seco
     const { label, value } = opened;
     const found = sessionIn(value);
     if (!found) return label === undefined && (await scopeOfRequest()).tenantId === null;
-    const { session, user } = admittedIn(opened, found) ?? {};
+    const { session } = admittedIn(opened, found) ?? {};
     if (!session) return false;
     const tenantId = label?.tenantId ?? null;
     if (label && !(await isOf(settled(label.tenantId), label))) return false;
     const row = { ...session, token: key, tenantId };
-    if (!(await mayUse(currentBorder(), row, user))) return false;
+    if (!(await mayUse(currentBorder(), row))) return false;
     notes().sessionTokens.set(key, { ...session, tenantId, hasOwnEntry });
     return true;
   }

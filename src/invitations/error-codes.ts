@@ -1,4 +1,5 @@
 import { defineErrorCodes } from "@better-auth/core/utils/error-codes";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
 
 /** Every error that invitations add to those of `tenantAuth()`. */
 export const TENANT_INVITATION_ERROR_CODES = defineErrorCodes({
@@ -6,6 +7,6 @@ export const TENANT_INVITATION_ERROR_CODES = defineErrorCodes({
   INVITATION_EXPIRED: "The invitation has expired",
   INVITATION_ALREADY_ACCEPTED: "The invitation was accepted already",
   INVITATION_EMAIL_MISMATCH: "The invitation is for another address",
-  ROLE_NOT_ALLOWED: "You may not give this role",
+  ROLE_NOT_ALLOWED: TENANT_AUTH_ERROR_CODES.ROLE_NOT_ALLOWED.message,
   USER_ALREADY_IN_TENANT: "The address is a user of this tenant already",
 });

@@ -1,13 +1,13 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, GenericEndpointContext, User } from "better-auth";
 import { belowBorder, borderOf } from "../border/border";
+import { isOperator } from "../border/operators";
+import { canGiveRole, type Giver, namesIn } from "../border/roles";
 import type { ResolvedOptions, TenantSession } from "../options";
-import { isOperator } from "../routes/management";
 import { currentEndpoint } from "../scope/endpoint";
 import { runInScope, settled } from "../scope/scope";
 import { isSuspended } from "../tenants/find";
 import { tenantOptions } from "./options";
-import { canGiveRole, namesIn } from "./roles";
 import type { StoredInvitation } from "./schema";
 
 type Person = User & { tenantId?: string | null; role?: string | null; banned?: boolean | null };
@@ -22,13 +22,12 @@ export async function mayStillGiveRole(
 ): Promise<boolean> {
   const { tenantId, role } = invitation;
   const options = tenantOptions(ctx);
-  const canGive = (giver: { tenantId: string | null; role?: string | null }) =>
-    canGiveRole(ctx, options, namesIn(role ?? ""), giver);
+  const canGive = (giver: Giver) => canGiveRole(ctx, options, namesIn(role ?? ""), giver);
   if (canGive({ tenantId, role: null })) return true;
   const inviter = await whoInvited(ctx, options, invitation);
   if (!inviter || inviter.banned || (await isBarred(ctx, inviter))) return false;
   const home = inviter.tenantId ?? null;
-  if (!canGive({ tenantId: home, role: inviter.role ?? null })) return false;
+  if (!canGive({ ...inviter, tenantId: home })) return false;
   if (options.canManageTenants) return isStillAllowed(ctx, options, invitation, inviter);
   return home !== null || isOperator(inviter, options);
 }

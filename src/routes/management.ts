@@ -2,6 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
 import { getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
 import { borderOf } from "../border/border";
+import { isOperator, rolesOf } from "../border/operators";
 import { carriesAnother } from "../border/reach";
 import { tenantError } from "../errors";
 import {
@@ -161,16 +162,6 @@ export async function requireTarget(
 function isServerCall(ctx: GenericEndpointContext): boolean {
   return !ctx.request && !ctx.headers;
 }
-
-/** A user of the platform with the right id or role. A tenant's user is none, whatever its role. */
-export function isOperator(user: TenantSession["user"], options: ResolvedOptions): boolean {
-  if (user.tenantId) return false;
-  if (options.adminUserIds.includes(user.id)) return true;
-  return rolesOf(user).some((role) => options.adminRoles.includes(role));
-}
-
-const rolesOf = ({ role }: TenantSession["user"]) =>
-  (role ?? "").split(",").map((name) => name.trim());
 
 export function notAllowed() {
   return tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");

@@ -23,8 +23,8 @@ export interface Settled {
   /** null is the platform: no tenant. */
   readonly tenantId: string | null;
   /**
-   * How far the request reaches, on the endpoints of better-auth's admin plugin: an admin of the
-   * platform visits one tenant, or sees all of them. Everybody else has their own.
+   * How far the request reaches, on the endpoints of better-auth's admin plugin: an operator visits
+   * one tenant, or sees all of them. Every other user has their own.
    */
   readonly reach: "own" | "visits" | "all";
 }
@@ -80,6 +80,8 @@ export interface Notes {
   visitor?: { token: string; userId: string };
   /** True while an admin endpoint itself runs, and false once it is done: nobody visits after it. */
   isOpen?: boolean;
+  /** Whether a session may manage the users of a tenant, by its token and that tenant. */
+  operators?: Map<string, Promise<boolean>>;
   /** What the tenants that it has looked at have decided; null where nothing. */
   policies?: Map<string, TenantPolicy | null>;
   /** When the tenant of the request was created: its number may be given again meanwhile. */

@@ -2,6 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { type AdapterMethod, type Border, type PolicyOf, vouchForUser } from "../border/border";
+import type { Act } from "../border/escalation";
 import { invitingOf } from "../border/inviting";
 import {
   administrators,
@@ -21,6 +22,9 @@ import type { Reservation } from "./reservations";
 
 /** Loaded by the first tenant that has a policy. */
 const admission = lazy(() => import("../border/admission"));
+
+/** Loaded with the first call of an admin endpoint that acts on a user. */
+const escalation = lazy(() => import("../border/escalation"));
 
 /** Loaded by the first thing that is good once. */
 const reservations = lazy(() => import("./reservations"));
@@ -182,6 +186,7 @@ function guardSteps(
   border: Border,
 ): void {
   takeNoIds(internalAdapter, logger);
+  guardRoles(internalAdapter, border);
   const { deleteUser, reserveVerificationValue } = internalAdapter;
   internalAdapter.reserveVerificationValue = (mark) => {
     notes().reserved ??= new Map();
@@ -219,6 +224,29 @@ function takeNoIds(
     createAccount: (account) => createAccount(withoutId(account)),
     linkAccount: (account) => linkAccount(withoutId(account)),
   } satisfies Partial<typeof internalAdapter>);
+}
+
+/** Everything by which an admin endpoint gives a role, or hands an account to its caller. */
+function guardRoles(internalAdapter: AuthContext["internalAdapter"], border: Border): void {
+  const check = async (act: Act) => {
+    if (!currentEndpoint()?.path?.startsWith("/admin/")) return;
+    await (await escalation()).refuseEscalation(border, act);
+  };
+  const methods = internalAdapter as unknown as Record<string, Method>;
+  const guard = (name: string, actOf: (...call: never[]) => Act) => {
+    const run = methods[name];
+    if (!run) return;
+    methods[name] = async (...call) => {
+      await check(actOf(...call));
+      return run(...call);
+    };
+  };
+  guard("createUser", (data: object) => ({ data }));
+  guard("updateUser", (userId: string, data: object) => ({ userId, data }));
+  guard("createAccount", ({ userId }: Act) => ({ userId }));
+  for (const name of ["updatePassword", "createSession", "listSessions"]) {
+    guard(name, (userId: string) => ({ userId }));
+  }
 }
 
 /**

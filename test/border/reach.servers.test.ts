@@ -456,7 +456,7 @@ it("an operator by their id ends a session of Acme's by its token, and the serve
   let resolved: string | undefined;
   const world = await createWorld({
     plugins: [admin({ adminUserIds })],
-    tenant: { resolveTenantId: () => resolved },
+    tenant: { adminUserIds, resolveTenantId: () => resolved },
   });
   const [operator, jane] = [await world.as("jane", "platform"), await world.as("jane", "acme")];
   const end = () => operator.post("/admin/revoke-user-session", { sessionToken: jane.token });
@@ -575,8 +575,9 @@ const roles = {
 };
 const withRoles = () => admin({ ac, roles }) as unknown as BetterAuthPlugin;
 
-it("R5: a role of the application's visits if it may manage users or sessions, and is nobody there if not", async () => {
-  const world = await createWorld({ plugins: [withRoles()] });
+it("R5: a role of the application's visits if it is in adminRoles, and is nobody there if not", async () => {
+  const adminRoles = ["admin", "support", "auditor"];
+  const world = await createWorld({ plugins: [withRoles()], tenant: { adminRoles } });
   const { platform, acme } = await world.janes();
   const visit = world.at("globex", platform);
   expect(await world.whoIs(visit)).toBe(null);
