@@ -11,6 +11,7 @@ import { emit, type TenantActor } from "../tenants/events";
 import type { Tenant } from "../tenants/find";
 import type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
 import { invitationError } from "./errors";
+import { assertWithinLimits, nameInMail, oneAtATime } from "./limits";
 import { linkOf } from "./link";
 import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
 import { requireGiver, requireRole } from "./roles";
@@ -47,19 +48,23 @@ export async function createInvitation(
     const pending = await store.findPending(ctx.context, email);
     const given = input.role === undefined ? (pending?.role ?? null) : input.role;
     const role = requireRole(ctx.context, options, given, inviter);
+    const isMailed = input.send !== false;
     // The one that is pending, which ends, may be for a role that this caller cannot give.
     if (pending?.role) requireGiver(ctx.context, options, pending.role, inviter);
     await assertNoUser(ctx, email);
     const redirectTo = input.redirectTo ?? pending?.redirectTo ?? null;
     await assertOwnPage(ctx, options, redirectTo);
-    const isMailed = input.send !== false;
-    const issued = await store.issue(ctx.context, {
+    const sending = {
       email,
       role,
       mailed: isMailed,
       redirectTo,
       expiresAt: new Date(Date.now() + (input.expiresIn ?? settings.expiresIn) * 1000),
       ...namesOf(inviter),
+    };
+    const issued = await oneAtATime(ctx.context, tenant, async () => {
+      if (actor !== "server") await assertWithinLimits(ctx.context, settings, sending);
+      return store.issue(ctx.context, sending);
     });
     return deliver(ctx, settings, { options, actor, tenant, inviter }, issued, isMailed);
   });
@@ -68,7 +73,7 @@ export async function createInvitation(
 /** Sends an invitation again, with a new token. */
 export async function resendInvitation(
   ctx: GenericEndpointContext,
-  given: ResolvedInvitationOptions,
+  settings: ResolvedInvitationOptions,
   id: string,
 ): Promise<SentInvitation> {
   const { row, options, actor } = await requireInvitation(ctx, "invitation:resend", id);
@@ -79,11 +84,14 @@ export async function resendInvitation(
   return runInScope(settled(row.tenantId), async () => {
     await assertNoUser(ctx, row.email);
     await assertOwnPage(ctx, options, row.redirectTo);
-    const expiresAt = new Date(Date.now() + given.expiresIn * 1000);
-    const sending = { mailed: true, expiresAt, ...namesOf(inviter) };
-    const issued = await store.renew(ctx.context, row, sending);
+    const expiresAt = new Date(Date.now() + settings.expiresIn * 1000);
+    const sending = { email: row.email, mailed: true, expiresAt, ...namesOf(inviter) };
+    const issued = await oneAtATime(ctx.context, tenant, async () => {
+      if (actor !== "server") await assertWithinLimits(ctx.context, settings, sending);
+      return store.renew(ctx.context, row, sending);
+    });
     if (!issued) throw store.notFound();
-    return deliver(ctx, given, { options, actor, tenant, inviter }, issued, true);
+    return deliver(ctx, settings, { options, actor, tenant, inviter }, issued, true);
   });
 }
 
@@ -172,10 +180,8 @@ async function callerAsInviter(
     context.internalAdapter.findUserById(userId),
   );
   if (!user) throw tenantError("UNAUTHORIZED");
-  const { name: given, email, role } = user as typeof user & { role?: string | null };
-  // It goes into the headers of mails.
-  const name = given.replace(/\p{Cc}+/gu, " ");
-  return { id: userId, name, email, tenantId, role: role ?? null };
+  const { name, email, role } = user as typeof user & { role?: string | null };
+  return { id: userId, name: nameInMail(name), email, tenantId, role: role ?? null };
 }
 
 const namesOf = (inviter: Inviter | null) => ({
@@ -207,7 +213,7 @@ async function deliver(
   const mail = {
     invitation,
     url,
-    tenant: { id, name, slug },
+    tenant: { id, name: nameInMail(name), slug },
     inviter: inviter && withoutRole(inviter),
   };
   const send = async () => sendInvitationEmail(mail, ctx.request);

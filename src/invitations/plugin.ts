@@ -14,6 +14,7 @@ import {
   listInvitationsEndpoint,
   resendInvitationEndpoint,
   revokeInvitationEndpoint,
+  SENDING_PATHS,
 } from "./routes";
 import { invitationSchema } from "./schema";
 
@@ -50,8 +51,12 @@ export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) =
       /** Accepts an invitation with a password. For whoever has the link. */
       acceptTenantInvitation: acceptInvitationEndpoint,
     },
-    // As better-auth limits its own sign-up.
-    rateLimit: [{ pathMatcher: (path: string) => path === ACCEPT_PATH, window: 10, max: 3 }],
+    rateLimit: [
+      // As better-auth limits its own sign-up.
+      { pathMatcher: (path: string) => path === ACCEPT_PATH, window: 10, max: 3 },
+      // Each of these sends a mail.
+      { pathMatcher: (path: string) => SENDING_PATHS.includes(path), window: 60, max: 10 },
+    ],
     options,
     $ERROR_CODES: TENANT_INVITATION_ERROR_CODES,
   } satisfies BetterAuthPlugin;

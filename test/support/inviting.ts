@@ -84,6 +84,12 @@ export async function createInviting(options: InvitingOptions = {}) {
     users: async (where: Where, email = INVITED) =>
       (await world.rowsIn(where, "user")).filter((user) => user.email === email).length,
 
+    /** Every address can be sent a mail again. */
+    async aMinuteLater() {
+      const { quote, query } = world.database;
+      await query(`update ${quote("tenantInvitation")} set ${quote("mailedAt")} = null`);
+    },
+
     /** A tenant of a test's own, by invitation only. */
     async home() {
       const { id } = await world.createTenant();
