@@ -24,6 +24,7 @@ import {
   tenantClause,
   vouchForUser,
 } from "./border";
+import { isHidden } from "./inviting";
 import { isImpersonator, mayUse } from "./sessions";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
@@ -209,9 +210,12 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     findOne: <T>(input: FindOne) => {
       if (isTokenLookup(input, getBorder())) return findSession<T>(input);
       if (input.model === "user" && isImpersonator(idIn(input.where))) return raw.findOne<T>(input);
-      return narrow(input, async ({ call, scope, model }) =>
-        admit({ join: input.join, model }, scope, await raw.findOne<T>(call)),
-      );
+      return narrow(input, async ({ call, scope, model }) => {
+        const row = await raw.findOne<T>(call);
+        const isUser = model === "user";
+        if (isUser && isHidden(input.where, row as Row | null)) return null;
+        return admit({ join: input.join, model }, scope, row);
+      });
     },
 
     findMany: <T>(input: Parameters<DBAdapter["findMany"]>[0]) =>

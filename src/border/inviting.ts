@@ -1,4 +1,6 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
+import type { Where } from "better-auth/types";
+import { notes } from "../scope/scope";
 import type { Opening, Row } from "./border";
 
 /**
@@ -25,4 +27,15 @@ export const INVITES = Symbol.for("better-auth-tenant:invites");
 export function invitingOf({ options }: AuthContext): Inviting | undefined {
   const plugin = options.plugins?.find((plugin) => INVITES in plugin);
   return (plugin as { [INVITES]?: Inviting } | undefined)?.[INVITES];
+}
+
+/**
+ * Whether a lookup by address must not find a user: one that a link to `/verify-email` was not mailed
+ * for. The token of that link names an address alone, and would change the address of, and sign in
+ * as, the user who has it by now.
+ */
+export function isHidden([clause, ...rest]: Where[], user: Row | null): boolean {
+  if (!user?.tenantId || clause?.field !== "email" || rest.length) return false;
+  const { userId, email } = notes().openedToken ?? {};
+  return userId !== undefined && email === user.email && userId !== String(user.id);
 }
