@@ -202,7 +202,15 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
         const opening = tenantId
           ? await getBorder().policy.admitRow(model, { ...scope, tenantId }, data, raw)
           : undefined;
-        const row = await write(model, scope, data, () => raw.create<T, R>({ ...input, data }));
+        const kept = await opening?.makeRoom?.(raw);
+        const row = await write(
+          model,
+          scope,
+          data,
+          async () =>
+            (kept && (await raw.update<R>(asChange(input.model, kept, data)))) ||
+            raw.create<T, R>({ ...input, data }),
+        );
         if (opening?.accept) await opening.accept(row as Row, raw);
         return admit({ model }, scope, row);
       }),
@@ -213,7 +221,8 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       return narrow(input, async ({ call, scope, model }) => {
         const row = await raw.findOne<T>(call);
         const isUser = model === "user";
-        if (isUser && isHidden(input.where, row as Row | null)) return null;
+        if (isUser && (await isHidden(getBorder().ctx, input.where, row as Row | null)))
+          return null;
         return admit({ join: input.join, model }, scope, row);
       });
     },
@@ -273,6 +282,11 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
         return admit({ model }, scope, await raw.incrementOne<T>({ ...call, set }));
       }),
   };
+}
+
+/** What a new user would have, for one that is kept. It is as old as it was. */
+function asChange(model: string, id: string, { id: _, createdAt: __, ...update }: Row) {
+  return { model, where: [{ field: "id", value: id }], update };
 }
 
 function admitJoined(row: Row, key: string, scope: Settled) {

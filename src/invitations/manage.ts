@@ -14,6 +14,7 @@ import { invitationError } from "./errors";
 import { assertWithinLimits, nameInMail, oneAtATime } from "./limits";
 import { linkOf } from "./link";
 import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
+import { isReplaceable } from "./replace";
 import { requireGiver, requireRole } from "./roles";
 import type { StoredInvitation } from "./schema";
 import * as store from "./store";
@@ -51,7 +52,7 @@ export async function createInvitation(
     const isMailed = input.send !== false;
     // The one that is pending, which ends, may be for a role that this caller cannot give.
     if (pending?.role) requireGiver(ctx.context, options, pending.role, inviter);
-    await assertNoUser(ctx, email);
+    await assertNoUser(ctx, email, isMailed);
     const redirectTo = input.redirectTo ?? pending?.redirectTo ?? null;
     await assertOwnPage(ctx, options, redirectTo);
     const sending = {
@@ -82,7 +83,7 @@ export async function resendInvitation(
   const inviter = await callerAsInviter(ctx, actor);
   requireRole(ctx.context, options, row.role ?? null, inviter);
   return runInScope(settled(row.tenantId), async () => {
-    await assertNoUser(ctx, row.email);
+    await assertNoUser(ctx, row.email, true);
     await assertOwnPage(ctx, options, row.redirectTo);
     const expiresAt = new Date(Date.now() + settings.expiresIn * 1000);
     const sending = { email: row.email, mailed: true, expiresAt, ...namesOf(inviter) };
@@ -150,8 +151,14 @@ function assertAdmissible({ policy }: Tenant, email: string): void {
   if (refusal) throw tenantError(refusal);
 }
 
-async function assertNoUser({ context }: GenericEndpointContext, email: string): Promise<void> {
-  if (!(await context.internalAdapter.findUserByEmail(email))) return;
+/** A mailed link takes the place of a user who has never verified the address. Others do not. */
+async function assertNoUser(
+  { context }: GenericEndpointContext,
+  email: string,
+  isMailed: boolean,
+): Promise<void> {
+  const found = await context.internalAdapter.findUserByEmail(email);
+  if (!found || (isMailed && (await isReplaceable(context, found.user)))) return;
   throw invitationError("USER_ALREADY_IN_TENANT");
 }
 

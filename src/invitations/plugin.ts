@@ -2,7 +2,7 @@ import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { INVITES, type Inviting } from "../border/inviting";
 import { SIGN_UP_PATH } from "../constants";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
-import { carryToken, findOpening } from "./opener";
+import { carryToken, findOpening, isReplaced, replacesUser } from "./opener";
 import { resolveInvitationOptions, type TenantInvitationsOptions, tenantOptions } from "./options";
 import {
   ACCEPT_PATH,
@@ -27,7 +27,12 @@ declare module "@better-auth/core" {
 /** People are invited to tenants by e-mail, and come in by whichever way the tenant allows. */
 export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) => {
   const options = resolveInvitationOptions(invitationOptions);
-  const inviting: Inviting = { openingFor: findOpening, acceptedTenant };
+  const inviting: Inviting = {
+    openingFor: findOpening,
+    replaces: replacesUser,
+    isReplaced,
+    acceptedTenant,
+  };
   return {
     ...{ [INVITES]: inviting },
     id: "tenant-invitations",

@@ -66,6 +66,7 @@ it.each<[string, settings: object, policy: TenantPolicy, send: boolean]>([
   const free = await invite("free@example.com");
   const taken = await invite(INVITED);
   await runInTenant(app.ids.acme, () => app.api.signUpEmail({ body }));
+  await app.verify(INVITED);
   await app.setPolicy("acme", { signUp: "invited", ...policy });
   const { status, data } = await app.accept(free.token);
   expect([status, data]).toMatchObject([200, { user: { role: "admin", emailVerified: send } }]);
