@@ -24,6 +24,7 @@ import {
   tenantClause,
   vouchForUser,
 } from "./border";
+import { isHidden } from "./inviting";
 import { isImpersonator, mayUse } from "./sessions";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
@@ -200,7 +201,15 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
         const opening = tenantId
           ? await getBorder().policy.admitRow(model, { ...scope, tenantId }, data, raw)
           : undefined;
-        const row = await write(model, scope, data, () => raw.create<T, R>({ ...input, data }));
+        const kept = await opening?.makeRoom?.(raw);
+        const row = await write(
+          model,
+          scope,
+          data,
+          async () =>
+            (kept && (await raw.update<R>(asChange(input.model, kept, data)))) ||
+            raw.create<T, R>({ ...input, data }),
+        );
         if (opening?.accept) await opening.accept(row as Row, raw);
         return admit({ model }, scope, row);
       }),
@@ -208,9 +217,13 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     findOne: <T>(input: FindOne) => {
       if (isTokenLookup(input, getBorder())) return findSession<T>(input);
       if (input.model === "user" && isImpersonator(idIn(input.where))) return raw.findOne<T>(input);
-      return narrow(input, async ({ call, scope, model }) =>
-        admit({ join: input.join, model }, scope, await raw.findOne<T>(call)),
-      );
+      return narrow(input, async ({ call, scope, model }) => {
+        const row = await raw.findOne<T>(call);
+        const isUser = model === "user";
+        if (isUser && (await isHidden(getBorder().ctx, input.where, row as Row | null)))
+          return null;
+        return admit({ join: input.join, model }, scope, row);
+      });
     },
 
     findMany: <T>(input: Parameters<DBAdapter["findMany"]>[0]) =>
@@ -268,6 +281,11 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
         return admit({ model }, scope, await raw.incrementOne<T>({ ...call, set }));
       }),
   };
+}
+
+/** What a new user would have, for one that is kept. It is as old as it was. */
+function asChange(model: string, id: string, { id: _, createdAt: __, ...update }: Row) {
+  return { model, where: [{ field: "id", value: id }], update };
 }
 
 function admitJoined(row: Row, key: string, scope: Settled) {

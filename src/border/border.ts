@@ -115,6 +115,11 @@ export const OF_KEY = Symbol.for("better-auth-tenant:session-of-key");
 export interface Opening {
   /** What the user gets besides: a role, or that the address is verified. */
   data?: Row;
+  /**
+   * Called before the user is created: makes the address free, if a user has it who never verified
+   * it. Returns the id of one that has to be kept, and becomes the new user.
+   */
+  makeRoom?(raw: DBTransactionAdapter): Promise<string | undefined>;
   /** Called with the new user, in the same transaction, with the adapter below the border. */
   accept?(user: Row, raw: DBTransactionAdapter): Promise<void>;
 }

@@ -2,6 +2,7 @@ import type { BetterAuthOptions } from "better-auth";
 import { givenOf, oncePerObject, readThrough, viewOf } from "../framework";
 import { notes, type SessionRow } from "../scope/scope";
 import type { Border, Row } from "./border";
+import { invitingOf } from "./inviting";
 import { mayUse } from "./sessions";
 
 type SessionOptions = NonNullable<BetterAuthOptions["session"]>;
@@ -30,6 +31,8 @@ const labelledVersion =
     const isHere = notes().reading || (await mayUse(border, session as SessionRow));
     // Something new each time: what is nobody's version must never match what was written.
     if (!isHere) return crypto.randomUUID();
+    const inviting = session.tenantId ? invitingOf(border.ctx) : undefined;
+    if (await inviting?.isReplaced(border.ctx, user)) return crypto.randomUUID();
     const version = versionOf(cookieCache);
     const own =
       typeof version === "function" ? await version(session as never, user as never) : version;

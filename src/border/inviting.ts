@@ -1,4 +1,7 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
+import type { Where } from "better-auth/types";
+import { currentEndpoint } from "../scope/endpoint";
+import { notes } from "../scope/scope";
 import type { Opening, Row } from "./border";
 
 /**
@@ -16,6 +19,13 @@ export interface Inviting {
     user: Row,
     counts: "any invitation" | "a carried one",
   ): Promise<Opening | undefined>;
+  /**
+   * Whether the user that was found by an address is about to be replaced: the request has proven
+   * the address, which the user never has.
+   */
+  replaces(ctx: AuthContext, user: Row): Promise<boolean>;
+  /** Whether the user of a session that is kept in a cookie was replaced since. */
+  isReplaced(ctx: AuthContext, user: Row): Promise<boolean>;
   /** The tenant that somebody accepts an invitation of: the token names it. */
   acceptedTenant(ctx: HookEndpointContext): Promise<string | undefined>;
 }
@@ -25,4 +35,22 @@ export const INVITES = Symbol.for("better-auth-tenant:invites");
 export function invitingOf({ options }: AuthContext): Inviting | undefined {
   const plugin = options.plugins?.find((plugin) => INVITES in plugin);
   return (plugin as { [INVITES]?: Inviting } | undefined)?.[INVITES];
+}
+
+/**
+ * Whether a lookup by address must not find a user: one that is about to be replaced, or one that a
+ * link to `/verify-email` was not mailed for. The token of that link names an address alone, and would
+ * change the address of, and sign in as, the user who has it by now.
+ */
+export async function isHidden(
+  ctx: AuthContext,
+  [clause, ...rest]: Where[],
+  user: Row | null,
+): Promise<boolean> {
+  if (!user?.tenantId || clause?.field !== "email" || rest.length) return false;
+  const { userId, email } = notes().openedToken ?? {};
+  if (userId !== undefined && email === user.email && userId !== String(user.id)) return true;
+  if (user.emailVerified !== false) return false;
+  const inviting = invitingOf(currentEndpoint()?.context ?? ctx);
+  return (await inviting?.replaces(ctx, user)) ?? false;
 }

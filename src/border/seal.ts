@@ -14,6 +14,8 @@ export interface SealedToken {
   /** When the tenant was created: a number may be given to a second tenant. */
   since: string;
   path: string;
+  /** The user that a link to `/verify-email` was mailed for: its token names an address alone. */
+  userId?: string | undefined;
 }
 
 /**
@@ -40,12 +42,18 @@ export async function unseal(ctx: AuthContext, sealed: string): Promise<SealedTo
 
 const PREFIX = "tenant~";
 const text = z.string().min(1);
-const contents = z.strictObject({ token: text, tenantId: text, since: text, path: text });
+const contents = z.strictObject({
+  token: text,
+  tenantId: text,
+  since: text,
+  path: text,
+  userId: text.optional(),
+});
 
 /** What a mail sender gets, with the token of its link sealed. */
 export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<unknown> {
   const tenantId = getTenantId();
-  const { url, token } = (data ?? {}) as { url?: unknown; token?: unknown };
+  const { url, token, user } = (data ?? {}) as Record<"url" | "token" | "user", unknown>;
   if (tenantId === null || typeof url !== "string" || typeof token !== "string") return data;
   const path = endpointIn(ctx, replaceToken(url, token, ":token"));
   if (path === undefined) return data;
@@ -54,7 +62,9 @@ export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<
   const since = await borderOf(ctx)?.tenantSince(tenantId);
   // Without a seal, some tokens would be good on the platform.
   if (since === undefined) throw tenantError("TENANT_NOT_FOUND");
-  const sealed = await seal(ctx, { token, tenantId, since, path });
+  const { id } = (path === VERIFY_EMAIL && (user as { id?: unknown } | null)) || {};
+  const userId = id === undefined ? undefined : String(id);
+  const sealed = await seal(ctx, { token, tenantId, since, path, userId });
   return { ...(data as object), url: replaceToken(url, token, sealed), token: sealed };
 }
 
@@ -110,8 +120,8 @@ export async function openToken(
   const isHere = !named || named.tenantId === opened?.tenantId;
   if (sealed && opened && leadsTo(opened.path, ctx.path) && isHere) {
     enter(settled(await requireTenant(ctx, opened.tenantId, opened.since)));
-    const { token } = opened;
-    notes().openedToken = { sealed, token };
+    const { token, userId } = opened;
+    notes().openedToken = { sealed, token, ...(userId && { userId, email: emailIn(token) }) };
     return { context: Object.fromEntries(places.map((place) => [place, { token }])) };
   }
   if (ctx.path !== VERIFY_EMAIL) return;
@@ -122,6 +132,18 @@ export async function openToken(
   if (scope.kind === "pending") enter(settled(null));
   else if (scope.tenantId !== null && typeof ctx.query?.token === "string") {
     return { context: { query: { token: "" } } };
+  }
+}
+
+/** The address in a signed token. Whether it is signed is better-auth's to check. */
+function emailIn(token: string): unknown {
+  const [, payload = ""] = token.split(".");
+  try {
+    const bytes = atob(payload.replaceAll("-", "+").replaceAll("_", "/"));
+    const text = new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
+    return Object(JSON.parse(text)).email;
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,5 +1,9 @@
-import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
-import { APIError } from "better-auth/api";
+import {
+  BASE_ERROR_CODES,
+  type GenericEndpointContext,
+  type HookEndpointContext,
+} from "better-auth";
+import { APIError, isAPIError } from "better-auth/api";
 import type { Inviting } from "../border/inviting";
 import { refusalOf } from "../border/late-policy";
 import { SIGN_UP_PATH } from "../constants";
@@ -85,15 +89,26 @@ export async function acceptInvitation(ctx: GenericEndpointContext): Promise<Ans
   }
   const headers = new Headers(ctx.headers ?? ctx.request?.headers);
   headers.set(INVITATION_HEADER, String(token));
-  try {
-    return await runEndpoint<SignUpAnswer>(ctx, "signUpEmail", {
-      body: { ...body, email: invitation.email },
-      headers,
-      context: asStandIn(ctx.context, { tenantId: invitation.tenantId }),
-    });
-  } catch (error) {
-    // Somebody else may have accepted, or a manager revoked it, a moment ago: that is the reason.
-    await open(ctx, token);
-    throw error;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await runEndpoint<SignUpAnswer>(ctx, "signUpEmail", {
+        body: { ...body, email: invitation.email },
+        headers,
+        context: asStandIn(ctx.context, { tenantId: invitation.tenantId }),
+      });
+    } catch (error) {
+      // Somebody else may have accepted, or a manager revoked it, a moment ago: that is the reason.
+      await open(ctx, token);
+      // An attacker who signs up with the address in the same instant must not stop this one.
+      if (tries === TRIES || !isRefusedByDatabase(error)) throw error;
+    }
   }
 }
+
+const TRIES = 3;
+
+/** As better-auth says it of a new user. */
+const isRefusedByDatabase = (error: unknown) =>
+  isAPIError(error) &&
+  error.statusCode === 422 &&
+  error.body?.code === BASE_ERROR_CODES.FAILED_TO_CREATE_USER.code;

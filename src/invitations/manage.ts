@@ -11,8 +11,10 @@ import { emit, type TenantActor } from "../tenants/events";
 import type { Tenant } from "../tenants/find";
 import type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
 import { invitationError } from "./errors";
+import { assertWithinLimits, nameInMail, oneAtATime } from "./limits";
 import { linkOf } from "./link";
 import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
+import { isReplaceable } from "./replace";
 import { requireGiver, requireRole } from "./roles";
 import type { StoredInvitation } from "./schema";
 import * as store from "./store";
@@ -47,19 +49,23 @@ export async function createInvitation(
     const pending = await store.findPending(ctx.context, email);
     const given = input.role === undefined ? (pending?.role ?? null) : input.role;
     const role = requireRole(ctx.context, options, given, inviter);
+    const isMailed = input.send !== false;
     // The one that is pending, which ends, may be for a role that this caller cannot give.
     if (pending?.role) requireGiver(ctx.context, options, pending.role, inviter);
-    await assertNoUser(ctx, email);
+    await assertNoUser(ctx, email, isMailed);
     const redirectTo = input.redirectTo ?? pending?.redirectTo ?? null;
     await assertOwnPage(ctx, options, redirectTo);
-    const isMailed = input.send !== false;
-    const issued = await store.issue(ctx.context, {
+    const sending = {
       email,
       role,
       mailed: isMailed,
       redirectTo,
       expiresAt: new Date(Date.now() + (input.expiresIn ?? settings.expiresIn) * 1000),
       ...namesOf(inviter),
+    };
+    const issued = await oneAtATime(ctx.context, tenant, async () => {
+      if (actor !== "server") await assertWithinLimits(ctx.context, settings, sending);
+      return store.issue(ctx.context, sending);
     });
     return deliver(ctx, settings, { options, actor, tenant, inviter }, issued, isMailed);
   });
@@ -68,7 +74,7 @@ export async function createInvitation(
 /** Sends an invitation again, with a new token. */
 export async function resendInvitation(
   ctx: GenericEndpointContext,
-  given: ResolvedInvitationOptions,
+  settings: ResolvedInvitationOptions,
   id: string,
 ): Promise<SentInvitation> {
   const { row, options, actor } = await requireInvitation(ctx, "invitation:resend", id);
@@ -77,13 +83,16 @@ export async function resendInvitation(
   const inviter = await callerAsInviter(ctx, actor);
   requireRole(ctx.context, options, row.role ?? null, inviter);
   return runInScope(settled(row.tenantId), async () => {
-    await assertNoUser(ctx, row.email);
+    await assertNoUser(ctx, row.email, true);
     await assertOwnPage(ctx, options, row.redirectTo);
-    const expiresAt = new Date(Date.now() + given.expiresIn * 1000);
-    const sending = { mailed: true, expiresAt, ...namesOf(inviter) };
-    const issued = await store.renew(ctx.context, row, sending);
+    const expiresAt = new Date(Date.now() + settings.expiresIn * 1000);
+    const sending = { email: row.email, mailed: true, expiresAt, ...namesOf(inviter) };
+    const issued = await oneAtATime(ctx.context, tenant, async () => {
+      if (actor !== "server") await assertWithinLimits(ctx.context, settings, sending);
+      return store.renew(ctx.context, row, sending);
+    });
     if (!issued) throw store.notFound();
-    return deliver(ctx, given, { options, actor, tenant, inviter }, issued, true);
+    return deliver(ctx, settings, { options, actor, tenant, inviter }, issued, true);
   });
 }
 
@@ -142,8 +151,14 @@ function assertAdmissible({ policy }: Tenant, email: string): void {
   if (refusal) throw tenantError(refusal);
 }
 
-async function assertNoUser({ context }: GenericEndpointContext, email: string): Promise<void> {
-  if (!(await context.internalAdapter.findUserByEmail(email))) return;
+/** A mailed link takes the place of a user who has never verified the address. Others do not. */
+async function assertNoUser(
+  { context }: GenericEndpointContext,
+  email: string,
+  isMailed: boolean,
+): Promise<void> {
+  const found = await context.internalAdapter.findUserByEmail(email);
+  if (!found || (isMailed && (await isReplaceable(context, found.user)))) return;
   throw invitationError("USER_ALREADY_IN_TENANT");
 }
 
@@ -172,10 +187,8 @@ async function callerAsInviter(
     context.internalAdapter.findUserById(userId),
   );
   if (!user) throw tenantError("UNAUTHORIZED");
-  const { name: given, email, role } = user as typeof user & { role?: string | null };
-  // It goes into the headers of mails.
-  const name = given.replace(/\p{Cc}+/gu, " ");
-  return { id: userId, name, email, tenantId, role: role ?? null };
+  const { name, email, role } = user as typeof user & { role?: string | null };
+  return { id: userId, name: nameInMail(name), email, tenantId, role: role ?? null };
 }
 
 const namesOf = (inviter: Inviter | null) => ({
@@ -207,7 +220,7 @@ async function deliver(
   const mail = {
     invitation,
     url,
-    tenant: { id, name, slug },
+    tenant: { id, name: nameInMail(name), slug },
     inviter: inviter && withoutRole(inviter),
   };
   const send = async () => sendInvitationEmail(mail, ctx.request);

@@ -6,7 +6,7 @@ import { borderOf, type Row } from "../border/border";
 import type { Inviting } from "../border/inviting";
 import { SIGN_UP_PATH } from "../constants";
 import { tenantError } from "../errors";
-import { type BeforeHook, silentHook, textOf } from "../framework";
+import { type BeforeHook, lazy, silentHook, textOf } from "../framework";
 import type { Endpoint } from "../scope/endpoint";
 import { getTenantId, notes } from "../scope/scope";
 import { settle } from "../scope/settle";
@@ -15,6 +15,7 @@ import { INVITATION_HEADER } from "./constants";
 import { invitationError } from "./errors";
 import { openLink } from "./link";
 import { tenantOptions } from "./options";
+import type { Room } from "./replace";
 import type { StoredInvitation } from "./schema";
 import {
   findByHash,
@@ -38,11 +39,28 @@ export const findOpening: Inviting["openingFor"] = async (ctx, user, counts) => 
   const isKnown = counts === "any invitation" && user.emailVerified === true;
   const row = carried ?? (isKnown ? await findOpen(ctx, email) : undefined);
   if (!row) return undefined;
+  const isProven = carried?.mailed || isKnown;
+  let room: Room = {};
   return {
     data: carried ? writtenByToken(carried) : writtenBy(row),
-    accept: (created, raw) => accept(ctx, raw, row, created),
+    makeRoom: async (raw) => {
+      if (isProven) room = await (await replacing()).makeRoom(ctx, raw, row);
+      const { keptUserId: id } = room;
+      // First, where a user is kept: not every database takes back what is written to it.
+      if (id) await accept(ctx, raw, row, { id }, room);
+      return id;
+    },
+    accept: (created, raw) => accept(ctx, raw, row, created, room),
   };
 };
+
+const replacing = lazy(() => import("./replace"));
+
+export const replacesUser: Inviting["replaces"] = async (...call) =>
+  (await replacing()).replacesUser(...call);
+
+export const isReplaced: Inviting["isReplaced"] = async (...call) =>
+  (await replacing()).isReplaced(...call);
 
 /** What an invitation writes into its user. */
 const writtenBy = ({ role }: StoredInvitation): Row => (role ? { role } : {});
@@ -64,6 +82,7 @@ async function accept(
   raw: DBTransactionAdapter,
   row: StoredInvitation,
   { id }: Row,
+  { keptUserId, replacedUserId }: Room,
 ): Promise<void> {
   const userId = String(id);
   const accepted = await markAccepted(raw, row, userId);
@@ -71,16 +90,21 @@ async function accept(
   if (!accepted && (await isAcceptedBy(raw, row, userId))) return;
   if (!accepted) {
     // Not every database takes the user back by itself.
-    await raw.delete({ model: "user", where: [{ field: "id", value: userId }] });
+    if (!keptUserId) await raw.delete({ model: "user", where: [{ field: "id", value: userId }] });
     throw notFound();
   }
   const { tenantId } = row;
-  const change = { type: "invitation:accepted", invitation: toInvitation(accepted) } as const;
+  const invitation = toInvitation(accepted);
+  const change = {
+    type: "invitation:accepted" as const,
+    invitation,
+    ...(replacedUserId && { replacedUserId }),
+  };
   await emit(ctx, tenantOptions(ctx), { userId, tenantId }, tenantId, change);
 }
 
 /** The invitation whose token came with the request, or with the flow that it is the end of. */
-async function carriedInvitation(ctx: AuthContext): Promise<StoredInvitation | undefined> {
+export async function carriedInvitation(ctx: AuthContext): Promise<StoredInvitation | undefined> {
   const endpoint = notes().endpoint as Endpoint | undefined;
   const token = endpoint && tokenIn(endpoint);
   if (endpoint && token) return invitationOf(endpoint.context, token);

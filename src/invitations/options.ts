@@ -42,20 +42,28 @@ export interface TenantInvitationsOptions {
    * @default 2592000 (thirty days)
    */
   maxExpiresIn?: number;
+  /**
+   * How many pending invitations a tenant may have. Expired ones do not count, and your own server
+   * code may exceed it.
+   * @default 100
+   */
+  maxPendingInvitations?: number;
   /** Other names for the table and its columns. */
   schema?: TenantInvitationsSchema;
 }
 
 export type ResolvedInvitationOptions = TenantInvitationsOptions &
-  Required<Pick<TenantInvitationsOptions, "expiresIn" | "maxExpiresIn">>;
+  Required<Pick<TenantInvitationsOptions, "expiresIn" | "maxExpiresIn" | "maxPendingInvitations">>;
 
 const DAY = 24 * 60 * 60;
+const MAX_PENDING = 100;
 const seconds = z.int().positive();
 const optionsSchema = z
   .strictObject({
     sendInvitationEmail: z.custom((value) => typeof value === "function", "expected a function"),
     expiresIn: seconds,
     maxExpiresIn: seconds,
+    maxPendingInvitations: z.int().positive(),
     schema: z.looseObject({}).optional(),
   })
   .refine(({ expiresIn, maxExpiresIn }) => expiresIn <= maxExpiresIn, {
@@ -67,8 +75,12 @@ const optionsSchema = z
 export function resolveInvitationOptions(
   options: TenantInvitationsOptions,
 ): ResolvedInvitationOptions {
-  const { expiresIn = 7 * DAY, maxExpiresIn = Math.max(30 * DAY, expiresIn) } = options ?? {};
-  const resolved = { ...options, expiresIn, maxExpiresIn };
+  const {
+    expiresIn = 7 * DAY,
+    maxExpiresIn = Math.max(30 * DAY, expiresIn),
+    maxPendingInvitations = MAX_PENDING,
+  } = options ?? {};
+  const resolved = { ...options, expiresIn, maxExpiresIn, maxPendingInvitations };
   const { error } = optionsSchema.safeParse(resolved);
   if (error) throw new BetterAuthError(`tenantInvitations(): ${z.prettifyError(error)}`);
   return resolved;

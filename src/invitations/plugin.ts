@@ -2,7 +2,7 @@ import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { INVITES, type Inviting } from "../border/inviting";
 import { SIGN_UP_PATH } from "../constants";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
-import { carryToken, findOpening } from "./opener";
+import { carryToken, findOpening, isReplaced, replacesUser } from "./opener";
 import { resolveInvitationOptions, type TenantInvitationsOptions, tenantOptions } from "./options";
 import {
   ACCEPT_PATH,
@@ -14,6 +14,7 @@ import {
   listInvitationsEndpoint,
   resendInvitationEndpoint,
   revokeInvitationEndpoint,
+  SENDING_PATHS,
 } from "./routes";
 import { invitationSchema } from "./schema";
 
@@ -26,7 +27,12 @@ declare module "@better-auth/core" {
 /** People are invited to tenants by e-mail, and come in by whichever way the tenant allows. */
 export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) => {
   const options = resolveInvitationOptions(invitationOptions);
-  const inviting: Inviting = { openingFor: findOpening, acceptedTenant };
+  const inviting: Inviting = {
+    openingFor: findOpening,
+    replaces: replacesUser,
+    isReplaced,
+    acceptedTenant,
+  };
   return {
     ...{ [INVITES]: inviting },
     id: "tenant-invitations",
@@ -50,8 +56,12 @@ export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) =
       /** Accepts an invitation with a password. For whoever has the link. */
       acceptTenantInvitation: acceptInvitationEndpoint,
     },
-    // As better-auth limits its own sign-up.
-    rateLimit: [{ pathMatcher: (path: string) => path === ACCEPT_PATH, window: 10, max: 3 }],
+    rateLimit: [
+      // As better-auth limits its own sign-up.
+      { pathMatcher: (path: string) => path === ACCEPT_PATH, window: 10, max: 3 },
+      // Each of these sends a mail.
+      { pathMatcher: (path: string) => SENDING_PATHS.includes(path), window: 60, max: 10 },
+    ],
     options,
     $ERROR_CODES: TENANT_INVITATION_ERROR_CODES,
   } satisfies BetterAuthPlugin;

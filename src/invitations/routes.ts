@@ -40,9 +40,15 @@ const createBody = (maxExpiresIn: number) =>
     send: z.boolean().optional().meta({ description: "False mails nothing, and returns the link" }),
   });
 
+const CREATE_PATH = "/tenant/invitation/create";
+const RESEND_PATH = "/tenant/invitation/resend";
+
+/** Endpoints that send a mail to an address of the caller's choice. */
+export const SENDING_PATHS = [CREATE_PATH, RESEND_PATH];
+
 export const createInvitationEndpoint = (options: ResolvedInvitationOptions) =>
   createAuthEndpoint(
-    "/tenant/invitation/create",
+    CREATE_PATH,
     {
       method: "POST",
       cloneRequest: true, // Mail senders get the request, and may read its body.
@@ -84,7 +90,7 @@ export const listInvitationsEndpoint = createAuthEndpoint(
 
 export const resendInvitationEndpoint = (options: ResolvedInvitationOptions) =>
   createAuthEndpoint(
-    "/tenant/invitation/resend",
+    RESEND_PATH,
     {
       method: "POST",
       cloneRequest: true,

@@ -18,6 +18,7 @@ export interface StoredInvitation extends Omit<TenantInvitation, "status"> {
   pendingFor: string;
   tokenHash: string;
   mailed: boolean;
+  mailedAt?: Date | null;
 }
 
 const text = { type: "string", required: true } as const;
@@ -35,6 +36,8 @@ const fields = () => ({
   tokenHash: { ...text, returned: false },
   // Whether the token was sent to the address, so that it proves who has it.
   mailed: { type: "boolean" as const, required: true },
+  // When the address was last sent a mail, also by an earlier token.
+  mailedAt: { type: "date" as const, required: false },
   inviterId: { ...optionalText },
   inviterName: { ...optionalText },
   userId: { ...optionalText },

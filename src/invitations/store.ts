@@ -23,7 +23,7 @@ const TRIES = 3;
 
 export const notFound = () => invitationError("INVITATION_NOT_FOUND");
 
-const isExpired = ({ expiresAt }: StoredInvitation) => new Date(expiresAt) <= new Date();
+export const isExpired = ({ expiresAt }: StoredInvitation) => new Date(expiresAt) <= new Date();
 
 /** An invitation as managers see it: what is not named here stays here. */
 export function toInvitation(row: StoredInvitation): TenantInvitation {
@@ -111,6 +111,9 @@ export type Sending = Pick<
   "email" | "role" | "mailed" | "inviterId" | "inviterName" | "redirectTo" | "expiresAt"
 >;
 
+/** When the mail was sent, if there is one. A link for the caller leaves the time of the last mail. */
+const mailedNow = ({ mailed }: Partial<Sending>) => (mailed ? { mailedAt: new Date() } : {});
+
 /** An invitation that was just made or renewed, with the secret for its link. */
 export interface Issued {
   row: StoredInvitation;
@@ -140,6 +143,7 @@ async function insert(ctx: AuthContext, sending: Sending): Promise<Issued> {
     model,
     data: {
       ...sending,
+      ...mailedNow(sending),
       tokenHash,
       status: "pending",
       pendingFor: sending.email,
@@ -157,7 +161,7 @@ export async function renew(
   sending: Partial<Sending>,
 ): Promise<Issued | undefined> {
   const { secret, tokenHash } = await createSecret();
-  const changes = { ...sending, tokenHash, updatedAt: new Date() };
+  const changes = { ...sending, ...mailedNow(sending), tokenHash, updatedAt: new Date() };
   const isDone = await change(await adapterOf(ctx), row, changes);
   return isDone ? { row: { ...row, ...changes }, secret, isNew: false } : undefined;
 }
@@ -227,6 +231,24 @@ export async function list(
     offset,
   });
   return rows.map(toInvitation);
+}
+
+/** How many invitations of the tenant can still be accepted. */
+export async function countPending(ctx: AuthContext): Promise<number> {
+  return (await adapterOf(ctx)).count({ model, where: conditionOf("pending") });
+}
+
+/** Whether the address was sent a mail since then, also for an invitation that is no longer pending. */
+export async function wasMailedSince(
+  ctx: AuthContext,
+  email: string,
+  since: Date,
+): Promise<boolean> {
+  const where: Where[] = [
+    { field: "email", value: email },
+    { field: "mailedAt", operator: "gt", value: since },
+  ];
+  return (await (await adapterOf(ctx)).count({ model, where })) > 0;
 }
 
 function conditionOf(status: InvitationStatus): Where[] {

@@ -86,8 +86,11 @@ export interface Notes {
   policies?: Map<string, TenantPolicy | null>;
   /** When the tenant of the request was created: its number may be given again meanwhile. */
   since?: string;
-  /** A token that came in sealed, and what was in it. */
-  openedToken?: { sealed: string; token: string };
+  /**
+   * A token that came in sealed, and what was in it. One for `/verify-email` says an address, and its
+   * seal says which user the link was mailed for.
+   */
+  openedToken?: { sealed: string; token: string; userId?: string; email?: unknown };
   /** The state of an OAuth callback that may be consumed: the browser has shown its cookie. Undefined if not. */
   heldState?: Promise<string | undefined>;
   /** The address of a provider that an app opens in a browser, with the label in its state. */

@@ -38,8 +38,11 @@ export type TenantChange =
       type: "invitation:created" | "invitation:resent" | "invitation:revoked";
       invitation: TenantInvitation;
     }
-  /** `userId` in it is who has become a user by it; that is the actor as well. */
-  | { type: "invitation:accepted"; invitation: TenantInvitation };
+  /**
+   * `userId` in it is who has become a user by it; that is the actor as well. `replacedUserId` is the
+   * user who had the address before, and never verified it.
+   */
+  | { type: "invitation:accepted"; invitation: TenantInvitation; replacedUserId?: string };
 
 /** Called after the commit with what has happened to a tenant. */
 export type TenantEventHandler = (event: TenantEvent) => void | Promise<void>;

@@ -279,6 +279,26 @@ it("a deletion finds the tenant's own cookie with sessionCookies per-tenant", as
   expect(tab.cookies.size).toBe(0);
 });
 
+it("threat: a link that changes the address of a deleted user does not change the next one's", async () => {
+  const world = await createWorld();
+  const email = "next@example.com";
+  const ask = async (person: Browser) => {
+    await person.post("/change-email", { newEmail: movedFrom(email), callbackURL });
+    return world.lastMail("verification").url;
+  };
+  const first = await world.signUp("acme", email);
+  const stale = await ask(first);
+  await world.at("acme", await world.operator()).post("/admin/remove-user", { userId: first.id });
+  const next = await world.signUp("acme", email);
+  const thief = world.at("acme");
+  expect(queryOf((await thief.get(stale)).location)).toEqual({ error: "USER_NOT_FOUND" });
+  expect(await world.whoIs(thief)).toBeNull();
+  expect(await world.whoIs(next)).toMatchObject({ id: next.id, email });
+  // The next one's own link does.
+  await next.get(await ask(next));
+  expect(await world.whoIs(next)).toMatchObject({ email: movedFrom(email) });
+});
+
 /** What somebody who holds the link can do to its token; whatever its parts stand for. */
 function alterations(token: string, ofGlobex: string): Record<string, string> {
   const parts = token.split("~");

@@ -62,7 +62,12 @@ async function createInvitedWays() {
   };
 
   /** Somebody new tries a way: whether it makes a user, and what becomes of the invitation. */
-  async function attempt(way: WayIn, signUp: SignUp, invitation: Invitation) {
+  async function attempt(
+    way: WayIn,
+    signUp: SignUp,
+    invitation: Invitation,
+    meanwhile: (email: string) => Promise<unknown> = async () => {},
+  ) {
     const name = `guest-${++guests}`;
     const email = `${/somebody else/.test(invitation) ? "other-" : ""}${name}@example.com`;
     await app.setPolicy(null);
@@ -71,6 +76,7 @@ async function createInvitedWays() {
       ? await api.createTenantInvitation({ body: { tenantId, email } })
       : { id: undefined };
     await app.setPolicy({ signUp });
+    await meanwhile(email);
     const token = /token/.test(invitation) ? sent.at(-1)?.token : undefined;
     const before = (await app.people()).users;
     const visitor = app.visitor(token ? { [INVITATION_HEADER]: token } : {});
@@ -137,6 +143,22 @@ describe("R13: every way of making a user that the official plugins have", () =>
     expect(endpointsThatCall(MAKERS, HELPERS).sort()).toEqual([...paths].sort());
     // Some know whose the address is, some have a claim, and some have none.
     expect(tried.size).toBe(4);
+  });
+
+  it("an unverified user with the address stops no way that has the mailed token", async () => {
+    const app = await createInvitedWays();
+    const squat = (email: string) => app.signUp("acme", email);
+    const withoutToken: string[] = [];
+    for (const way of app.makers) {
+      if (way.name === ADMINISTRATOR || !(await app.factsOf(way)).hasAddress) continue;
+      const { outcome } = await app.attempt(way, "open", "with its token", squat);
+      expect([way.name, outcome]).toEqual([way.name, "made, accepted"]);
+      const known = await app.attempt(way, "open", "of the address", squat);
+      if (known.outcome === "made, accepted") withoutToken.push(way.name);
+      else expect(known.outcome).not.toContain("made");
+    }
+    // These prove the address by a mail of their own.
+    expect(withoutToken).toEqual(["a magic link, new", "a code by mail, new"]);
   });
 
   it("a social flow that began with the token ends with it, verified or not", async () => {

@@ -86,6 +86,7 @@ it("the server may fail to send a mail: that is logged, and the invitation can b
   const { id } = await app.invite("acme");
   expect(app.logs.join()).toContain("no mail server");
   fails = false;
+  await app.aMinuteLater();
   const again = await (await app.operator()).post("/tenant/invitation/resend", { id });
   expect([again.status, sent]).toEqual([200, [INVITED]]);
   expect(inviters).toMatchObject([null, { tenantId: null }]);
@@ -103,6 +104,9 @@ it("authClient.tenant.invitation invites, lists, sends again, opens, accepts and
   const { invitation: manager } = clientOf(await app.operator()).tenant;
   const { data: sent } = await manager.create({ tenantId, email: INVITED });
   await manager.create({ tenantId, email: "other@example.com" });
+  const early = await manager.resend({ id: sent?.id ?? "" });
+  expect(early.error?.code).toBe(TENANT_INVITATION_ERROR_CODES.INVITATION_RECENTLY_SENT.code);
+  await app.aMinuteLater();
   await manager.resend({ id: sent?.id ?? "" });
   const token = app.sent.at(-1)?.token ?? "";
 

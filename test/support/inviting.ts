@@ -84,6 +84,19 @@ export async function createInviting(options: InvitingOptions = {}) {
     users: async (where: Where, email = INVITED) =>
       (await world.rowsIn(where, "user")).filter((user) => user.email === email).length,
 
+    /** The owner of an address has verified it, everywhere. */
+    async verify(email: string) {
+      const { quote, query } = world.database;
+      const [user, emailVerified] = [quote("user"), quote("emailVerified")];
+      await query(`update ${user} set ${emailVerified} = true where email = ?`, [email]);
+    },
+
+    /** Every address can be sent a mail again. */
+    async aMinuteLater() {
+      const { quote, query } = world.database;
+      await query(`update ${quote("tenantInvitation")} set ${quote("mailedAt")} = null`);
+    },
+
     /** A tenant of a test's own, by invitation only. */
     async home() {
       const { id } = await world.createTenant();
