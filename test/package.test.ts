@@ -83,13 +83,13 @@ test("the server imports entries that better-auth documents", () => {
   ]);
 });
 
-test("the client imports nothing of the server, and is under 1 kB as browsers load it", () => {
+test("the client imports nothing of the server, and is under 1.1 kB as browsers load it", () => {
   const { files, imports } = graphOf("./dist/client.js");
   expect(files.map((file) => basename(file))).not.toContain("index.js");
   // The second one is in every browser that has better-auth's client already.
   expect(imports).toEqual(["@better-auth/core/utils/error-codes", "better-auth/client"]);
   const client = readFileSync(built("./dist/client.js"), "utf8");
-  expect(gzipSync(client.replace(/\/\/# sourceMappingURL.*/, "")).length).toBeLessThan(1000);
+  expect(gzipSync(client.replace(/\/\/# sourceMappingURL.*/, "")).length).toBeLessThan(1100);
 });
 
 test("invitations are not in the server, and their own code is under 5 kB as it starts", () => {
@@ -101,16 +101,16 @@ test("invitations are not in the server, and their own code is under 5 kB as it 
   expect(sizeOf(own)).toBeLessThan(5);
 });
 
-test("the client of invitations is by itself, and under 1 kB", () => {
+test("the client of invitations is by itself, and under 1.2 kB", () => {
   const { files, imports } = graphOf("./dist/invitations-client.js");
   expect(files).toHaveLength(1);
   expect(imports).toEqual(["@better-auth/core/utils/error-codes"]);
-  expect(sizeOf(files)).toBeLessThan(1);
+  expect(sizeOf(files)).toBeLessThan(1.2);
 });
 
-test("the server's entry is under 17 kB, and under 29 with what every start loads; the rest comes later", () => {
+test("the server's entry is under 17 kB, and under 30 with what every start loads; the rest comes later", () => {
   const entry = graphOf("./dist/index.js", "at start").files;
   expect(sizeOf(entry)).toBeLessThan(17);
   const started = graphOf("./dist/start.js", "at start").files;
-  expect(sizeOf([...new Set([...entry, ...started])])).toBeLessThan(29);
+  expect(sizeOf([...new Set([...entry, ...started])])).toBeLessThan(30);
 });
