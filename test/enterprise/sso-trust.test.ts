@@ -296,7 +296,7 @@ const headers: BetterAuthPlugin = {
 
 describe("takeover: what an administrator of a tenant writes runs in nobody's browser", () => {
   const world = shareSSOWorld({ plugins: [headers] });
-  const register = async (providerId: string, more: object) =>
+  const registerProvider = async (providerId: string, more: object) =>
     (await world.as("admin", "globex")).post(
       "/sso/register",
       samlRegistration(providerId, idp, more),
@@ -305,7 +305,7 @@ describe("takeover: what an administrator of a tenant writes runs in nobody's br
   it("as the metadata of SAML, which anybody may be sent to", async () => {
     const script = '<script xmlns="http://www.w3.org/1999/xhtml">alert(document.domain)</script>';
     const metadata = `<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" entityID="https://app.example/x">${script}<md:SPSSODescriptor AuthnRequestsSigned="false" WantAssertionsSigned="true" protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol"><md:AssertionConsumerService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST" Location="https://app.example/acs" isDefault="true" index="0"/></md:SPSSODescriptor></md:EntityDescriptor>`;
-    expect((await register("globex-xml", { spMetadata: { metadata } })).status).toBe(200);
+    expect((await registerProvider("globex-xml", { spMetadata: { metadata } })).status).toBe(200);
     for (const place of ["platform", "globex"] as const) {
       const { headers, status } = await world
         .at(place)
@@ -329,7 +329,7 @@ describe("takeover: what an administrator of a tenant writes runs in nobody's br
       { idpMetadata: { entityID: "https://idp.example", singleSignOnService: services } },
     ];
     for (const [index, config] of configs.entries()) {
-      expect((await register(`globex-${index}`, config)).status).toBe(200);
+      expect((await registerProvider(`globex-${index}`, config)).status).toBe(200);
       const started = await world.start("globex", `globex-${index}`);
       expectRefused(started, 400, "INVALID_PROVIDER_ADDRESS");
     }
