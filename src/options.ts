@@ -212,6 +212,12 @@ const ROLE_ACTIONS = [
   ..."* register list update verify delete".split(" ").map((name) => `sso:${name}`),
 ];
 
+/** Every action that `canManageTenants` can be asked about. */
+export const MANAGEMENT_ACTIONS = [
+  ..."user:manage tenant:create tenant:delete".split(" "),
+  ...ROLE_ACTIONS.filter((name) => !name.endsWith("*")),
+] as TenantManagementAction[];
+
 const HOST_PATTERN = /^(\*\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(:\d{1,5})?$/;
 
 /** A host, perhaps with a port, or all below a domain; spelled as it will be compared. */

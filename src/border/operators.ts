@@ -1,6 +1,11 @@
 import type { GenericEndpointContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import type { ResolvedOptions, TenantManagementRequest, TenantSession } from "../options";
+import {
+  MANAGEMENT_ACTIONS,
+  type ResolvedOptions,
+  type TenantManagementRequest,
+  type TenantSession,
+} from "../options";
 import type { Endpoint } from "../scope/endpoint";
 import { notes, runInScope, type SessionRow, settled } from "../scope/scope";
 import type { Border } from "./border";
@@ -52,15 +57,17 @@ async function decide(
   if (!border.options.canManageTenants) return isOperator(user, border.options);
   const own = toSession(session, user);
   const call = { ...endpoint, context: { ...endpoint.context, session: own } };
-  return ask(border, call, { tenantId, session: own }).catch((error: unknown) => {
-    logFailure(border, "so the caller stays on the platform", error);
+  const action = "user:manage";
+  return ask(border, call, { action, tenantId, session: own }).catch((error: unknown) => {
+    logFailure(border, action, "so the caller stays on the platform", error);
     return false;
   });
 }
 
 /**
  * Whether a platform user is an operator, or would be with another role. `canManageTenants` is asked
- * for a user who makes no request: it gets no headers, and a session without an id and a token.
+ * for a user who makes no request: it gets no headers, and a session without an id and a token. It
+ * is asked about every action: one who may delete tenants need not be one who may manage users.
  */
 export async function isOrWouldBeOperator(
   border: Border,
@@ -74,10 +81,15 @@ export async function isOrWouldBeOperator(
   const dates = { createdAt: now, updatedAt: now, expiresAt: now };
   const session = toSession({ id: "", token: "", userId: user.id, ...dates }, user);
   const call = { ...endpoint, ...request, context };
-  return ask(border, call, { tenantId: undefined, session }).catch((error: unknown) => {
-    logFailure(border, `so user ${user.id} is taken for an operator`, error);
-    return true;
-  });
+  for (const action of MANAGEMENT_ACTIONS) {
+    const about = { action, tenantId: undefined, session };
+    const isAllowed = await ask(border, call, about).catch((error: unknown) => {
+      logFailure(border, action, `so user ${user.id} is taken for an operator`, error);
+      return true;
+    });
+    if (isAllowed) return true;
+  }
+  return false;
 }
 
 /**
@@ -87,15 +99,15 @@ export async function isOrWouldBeOperator(
 const ask = (
   { options: { canManageTenants } }: Border,
   call: Endpoint,
-  request: Omit<TenantManagementRequest, "action">,
+  request: TenantManagementRequest,
 ): Promise<boolean> =>
   runInScope(settled(null), async () => {
     const ctx = call as GenericEndpointContext;
-    return (await canManageTenants?.(ctx, { action: "user:manage", ...request })) === true;
+    return (await canManageTenants?.(ctx, request)) === true;
   });
 
-function logFailure({ ctx }: Border, outcome: string, error: unknown): void {
-  ctx.logger.error(`canManageTenants failed for user:manage, ${outcome}: ${error}`);
+function logFailure({ ctx }: Border, action: string, outcome: string, error: unknown): void {
+  ctx.logger.error(`canManageTenants failed for ${action}, ${outcome}: ${error}`);
 }
 
 /** A session as the application sees it: a storage has its dates as text. */

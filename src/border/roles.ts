@@ -1,5 +1,5 @@
 import type { AuthContext } from "better-auth";
-import type { ResolvedOptions } from "../options";
+import { MANAGEMENT_ACTIONS, type ResolvedOptions } from "../options";
 import { adminPlugin } from "../scope/endpoint";
 
 /** The options of better-auth's admin plugin that say what a role can do. */
@@ -39,8 +39,7 @@ export function canDoAsMuch(
   const options = adminOptions(ctx);
   const byDefault = rightsOfRole(options, tenantRoles, options.defaultRole ?? "user");
   const own = new Set([...byDefault, ...rightsOf(options, tenantRoles, user)]);
-  const has = (right: string) => own.has(right) || own.has(right.replace(/:.*/, ":*"));
-  return rightsOf(options, tenantRoles, other).every(has);
+  return rightsOf(options, tenantRoles, other).every((right) => own.has(right));
 }
 
 function rightsOf(
@@ -75,6 +74,12 @@ const statementsIn =
       ([resource, actions]) => actions.map((action) => `${resource}.${action}`),
     );
 
+/** `invitation:*` is no more than all actions of invitations, however a role names them. */
+const actionsIn = (action: string): string[] =>
+  action.endsWith(":*")
+    ? MANAGEMENT_ACTIONS.filter((name) => name.startsWith(action.slice(0, -1)))
+    : [action];
+
 /**
  * What a role can do, through the admin plugin and in its tenant. A role that neither describes may
  * mean anything to the application: only a user who has it can give it.
@@ -94,7 +99,7 @@ function rightsOfRole(
   return [
     ...(isAdmin || (isBuiltIn && name === "admin") ? [ADMINISTRATOR] : []),
     ...statementsIn(options)(name),
-    ...(inTenant ?? []),
+    ...(inTenant ?? []).flatMap(actionsIn),
     ...(isKnown ? [] : [`the role ${name}`]),
   ];
 }

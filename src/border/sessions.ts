@@ -114,6 +114,14 @@ export async function readSession(
   return isGood ? { ...session, since } : null;
 }
 
+/** Whether a text is the token of a session, wherever it belongs and whether or not it is good now. */
+export async function isSessionToken(border: Border, token: string): Promise<boolean> {
+  if (await border.storedSession?.(token)) return true;
+  if (!isInDatabase(border.ctx)) return false;
+  const where = [{ field: "token", value: token }];
+  return (await (await belowBorder(border)).count({ model: "session", where })) > 0;
+}
+
 /** As better-auth decides it: whether a session that is not in secondary storage may be here. */
 function isInDatabase({ options: { secondaryStorage, session } }: AuthContext): boolean {
   if (!secondaryStorage) return true;

@@ -10,5 +10,6 @@ export const TENANT_INVITATION_ERROR_CODES = defineErrorCodes({
   ROLE_NOT_ALLOWED: TENANT_AUTH_ERROR_CODES.ROLE_NOT_ALLOWED.message,
   USER_ALREADY_IN_TENANT: "The address is a user of this tenant already",
   INVITATION_RECENTLY_SENT: "This address was sent an invitation less than a minute ago",
-  INVITATION_LIMIT_REACHED: "The tenant has too many pending invitations",
+  INVITATION_LIMIT_REACHED:
+    "The tenant has too many pending invitations, or has mailed too many within an hour",
 });

@@ -5,7 +5,14 @@ import { currentTransaction } from "../scope/scope";
 import type { Tenant } from "../tenants/find";
 import { invitationError } from "./errors";
 import type { ResolvedInvitationOptions } from "./options";
-import { countPending, findPending, isExpired, type Sending, wasMailedSince } from "./store";
+import {
+  countMailedSince,
+  countPending,
+  findPending,
+  isExpired,
+  type Sending,
+  wasMailedSince,
+} from "./store";
 
 /*
  * How much a manager can send: a mail goes to an address of the caller's choice, in the name of the
@@ -13,6 +20,7 @@ import { countPending, findPending, isExpired, type Sending, wasMailedSince } fr
  */
 
 const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 
 /**
  * Runs with the tenant's row locked, so that calls at the same time cannot all pass the limits
@@ -38,8 +46,10 @@ export async function oneAtATime<T>(
 }
 
 /**
- * Refuses a second mail to an address within a minute, also after the invitation was revoked, and a
- * pending invitation too many. Call it inside `oneAtATime`.
+ * Refuses a second mail to an address within a minute, also after the invitation was revoked, a mail
+ * when as many invitations were mailed within an hour as may be pending, and a pending invitation too
+ * many. One mailbox has any number of addresses (`a+1@`, `a+2@`), and revoking makes room for the
+ * next one. Call it inside `oneAtATime`.
  */
 export async function assertWithinLimits(
   ctx: AuthContext,
@@ -48,6 +58,10 @@ export async function assertWithinLimits(
 ): Promise<void> {
   if (mailed && (await wasMailedSince(ctx, email, new Date(Date.now() - MINUTE_MS)))) {
     throw invitationError("INVITATION_RECENTLY_SENT");
+  }
+  const anHourAgo = new Date(Date.now() - HOUR_MS);
+  if (mailed && (await countMailedSince(ctx, anHourAgo)) >= maxPendingInvitations) {
+    throw invitationError("INVITATION_LIMIT_REACHED");
   }
   const pending = await findPending(ctx, email);
   if (pending && !isExpired(pending)) return;

@@ -43,8 +43,8 @@ export interface TenantInvitationsOptions {
    */
   maxExpiresIn?: number;
   /**
-   * How many pending invitations a tenant may have. Expired ones do not count, and your own server
-   * code may exceed it.
+   * How many pending invitations a tenant may have, and how many it may mail within an hour. Expired
+   * ones are not pending, and your own server code may exceed both.
    * @default 100
    */
   maxPendingInvitations?: number;

@@ -251,6 +251,12 @@ export async function wasMailedSince(
   return (await (await adapterOf(ctx)).count({ model, where })) > 0;
 }
 
+/** How many invitations of the tenant were mailed since then, whatever has become of them. */
+export async function countMailedSince(ctx: AuthContext, since: Date): Promise<number> {
+  const where: Where[] = [{ field: "mailedAt", operator: "gt", value: since }];
+  return (await adapterOf(ctx)).count({ model, where });
+}
+
 function conditionOf(status: InvitationStatus): Where[] {
   if (status !== "pending" && status !== "expired") return [{ field: "status", value: status }];
   const operator = status === "pending" ? "gt" : "lte";

@@ -1,4 +1,6 @@
 import { APIError, createAuthMiddleware } from "better-auth/api";
+import { borderOf } from "../border/border";
+import { isSessionToken } from "../border/sessions";
 import type { AfterHook, BeforeHook } from "../framework";
 import { askForHosts } from "../naming/addresses";
 import { readState } from "../naming/oauth-state";
@@ -29,13 +31,17 @@ export const takeLabelForCookie: BeforeHook = {
     const url = new URL(address);
     const sent = url.searchParams.get("state");
     // The endpoint itself refuses an address without a state.
-    if (!sent || STATE.test(sent)) return;
-    const labelled = readState(sent);
-    if (!labelled || !STATE.test(labelled.state)) {
+    if (!sent) return;
+    const isPlain = STATE.test(sent);
+    const state = isPlain ? sent : readState(sent)?.state;
+    const border = borderOf(ctx.context);
+    // A session's token has the form of a state, and signed it is the session's cookie.
+    if (!state || !STATE.test(state) || (border && (await isSessionToken(border, state)))) {
       throw new APIError("BAD_REQUEST", { message: "Invalid authorizationURL" });
     }
+    if (isPlain) return;
     notes().openedAddress = address;
-    url.searchParams.set("state", labelled.state);
+    url.searchParams.set("state", state);
     return { context: { query: { authorizationURL: url.href } } };
   }),
 };

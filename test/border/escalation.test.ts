@@ -4,7 +4,7 @@ import { admin, bearer } from "better-auth/plugins";
 import { createAccessControl } from "better-auth/plugins/access";
 import { adminAc, defaultStatements } from "better-auth/plugins/admin/access";
 import { describe, expect, it } from "vitest";
-import { runInTenant, type TenantAuthOptions } from "../../src/index";
+import { runInTenant, type TenantAuthOptions, type TenantManagementAction } from "../../src/index";
 import type { Answer, Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
 import { createStorage } from "../support/stores";
@@ -344,6 +344,52 @@ describe("on the platform, an operator is safe from users who are none", () => {
     expect((await acting.post("/admin/impersonate-user", { userId })).status).toBe(200);
     const given = await acting.post("/admin/set-role", { userId: id, role: "operator" });
     expect(outcome(given)).toEqual(REFUSED);
+  });
+
+  it("whichever action it is that canManageTenants allows them", async () => {
+    // A record, so that the compiler knows of an action that is missing.
+    const actions: Record<TenantManagementAction, true> = {
+      "tenant:create": true,
+      "tenant:get": true,
+      "tenant:list": true,
+      "tenant:update": true,
+      "tenant:delete": true,
+      "user:manage": true,
+      "policy:update": true,
+      "oauth-config:register": true,
+      "oauth-config:list": true,
+      "oauth-config:update": true,
+      "oauth-config:check": true,
+      "oauth-config:delete": true,
+      "invitation:create": true,
+      "invitation:list": true,
+      "invitation:resend": true,
+      "invitation:revoke": true,
+      "sso:register": true,
+      "sso:list": true,
+      "sso:update": true,
+      "sso:verify": true,
+      "sso:delete": true,
+    };
+    let allowed = "";
+    const canManageTenants: TenantAuthOptions["canManageTenants"] = (_, { action, session }) =>
+      session?.user.role === "operator" && action === allowed;
+    const world = await createWorld(options({ canManageTenants }));
+    const boss = await world.join("platform", "admin");
+    const operator = await world.join("platform", "operator");
+    const newPassword = NEW_PASSWORD;
+    const setPassword = (userId: string) =>
+      boss.post("/admin/set-user-password", { userId, newPassword });
+    const promote = () => boss.post("/admin/set-role", { userId: boss.id, role: "operator" });
+    const { id } = await world.as("jane", "platform");
+    for (allowed of Object.keys(actions)) {
+      expect([allowed, ...outcome(await setPassword(operator.id))]).toEqual([allowed, ...REFUSED]);
+      expect([allowed, ...outcome(await promote())]).toEqual([allowed, ...REFUSED]);
+      expect([allowed, (await setPassword(id)).status]).toEqual([allowed, 200]);
+    }
+    // Control: where the role may do nothing, it is like any other.
+    allowed = "";
+    expect((await setPassword(operator.id)).status).toBe(200);
   });
 
   it("where canManageTenants fails for the user in question, it is taken for one", async () => {

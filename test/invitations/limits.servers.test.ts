@@ -51,6 +51,39 @@ describe("threat: a manager fills a mailbox", () => {
     expect(outcome(await operator.post(RESEND, { id: data.id }))).toEqual(RECENTLY_SENT);
   });
 
+  it("a tenant mails as many within an hour as may be pending, also if they are revoked", async () => {
+    const own = await createInviting({ invitations: { maxPendingInvitations: 3 } });
+    const operator = await own.operator();
+    const invite = (index: number, more: object = {}) => {
+      const email = `victim+${index}@example.com`;
+      return operator.post<Created>(CREATE, { tenantId: own.ids.acme, email, ...more });
+    };
+    const earlier = async (minutes: number) => {
+      const { quote, query } = own.database;
+      const then = new Date(Date.now() - minutes * 60_000).toISOString();
+      await query(`update ${quote("tenantInvitation")} set ${quote("mailedAt")} = ?`, [then]);
+    };
+    // A mail of the server's own code counts.
+    const { id } = await own.invite("acme", "first@example.com");
+    for (const index of [1, 2]) {
+      const { status, data } = await invite(index);
+      expect(status).toBe(200);
+      expect((await operator.post(REVOKE, { id: data.id })).status).toBe(200);
+    }
+    expect(outcome(await invite(3))).toEqual(LIMIT_REACHED);
+    await earlier(59);
+    expect(outcome(await invite(3))).toEqual(LIMIT_REACHED);
+    expect(outcome(await operator.post(RESEND, { id }))).toEqual(LIMIT_REACHED);
+    expect(own.sent).toHaveLength(3);
+    // Controls: a link is no mail, another tenant has its own, and so has the next hour.
+    expect(outcome(await invite(3, { send: false }))).toEqual(SENT);
+    expect(outcome(await invite(3, { tenantId: own.ids.globex }))).toEqual(SENT);
+    await own.invite("acme", "server@example.com");
+    await earlier(61);
+    expect(outcome(await operator.post(RESEND, { id }))).toEqual(SENT);
+    expect(outcome(await invite(3))).toEqual(SENT);
+  });
+
   it("the server's own code is not limited, and its mails count", async () => {
     const own = await createInviting({ invitations: { maxPendingInvitations: 1 } });
     const { id } = await own.invite("acme");

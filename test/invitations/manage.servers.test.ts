@@ -341,6 +341,25 @@ describe("roles", () => {
     expect([await statusOf(clerk, "buyer"), await statusOf(clerk, "clerk")]).toEqual([403, 200]);
     expect([await statusOf(buyer, "clerk"), await statusOf(buyer, "admin")]).toEqual([200, 403]);
   });
+
+  it("all actions of a kind are as much as the star, and one less is not", async () => {
+    const own = await createInviting({
+      tenant: {
+        tenantRoles: {
+          star: ["invitation:*"],
+          each: ["invitation:create", "invitation:list", "invitation:resend", "invitation:revoke"],
+          less: ["invitation:create", "invitation:list", "invitation:resend"],
+        },
+      },
+    });
+    const given = async (from: string, role: string) =>
+      outcome(await invite(await own.member("acme", from), { role, send: false }));
+    expect(await given("each", "star")).toEqual([200, undefined]);
+    expect(await given("star", "each")).toEqual([200, undefined]);
+    expect(await given("star", "less")).toEqual([200, undefined]);
+    expect(await given("less", "star")).toEqual(ROLE_NOT_ALLOWED);
+    expect(await given("less", "each")).toEqual(ROLE_NOT_ALLOWED);
+  });
 });
 
 describe("an inviter who is no more what they were", () => {

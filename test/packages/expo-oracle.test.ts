@@ -1,7 +1,9 @@
 import { expo } from "@better-auth/expo";
 import { generateRandomString, makeSignature, symmetricEncrypt } from "better-auth/crypto";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { EMAIL, expectRefused, type Place, shareWorld } from "../support/world";
+import { labelState } from "../../src/naming/oauth-state";
+import { createStorage } from "../support/stores";
+import { createWorld, EMAIL, expectRefused, type Place, shareWorld } from "../support/world";
 
 /*
  * The proxy of @better-auth/expo is public, and signs the state in an address as better-auth signs
@@ -76,6 +78,44 @@ describe("what the proxy signs", () => {
     expect(await signedByServer(text)).toBeUndefined();
     const query = { authorizationURL: `https://idp.example/?state=${encodeURIComponent(text)}` };
     expectRefused(await world.at("acme").get(PROXY, { query }), 400);
+  });
+});
+
+describe("the token of a session", () => {
+  const proxied = (state: string) =>
+    world.at("platform").get(PROXY, {
+      query: { authorizationURL: `https://idp.example/?state=${state}` },
+    });
+
+  it.each<Place>(["acme", "platform"])("of %s does not become its cookie", async (place) => {
+    const victim = await world.as("jane", place);
+    expect(victim.token).toMatch(/^\w{32}$/);
+    for (const state of [victim.token, labelState(victim.token, world.ids.globex)]) {
+      expectRefused(await proxied(state), 400);
+    }
+    expect(await signedByServer(victim.token)).toBeUndefined();
+    // Controls: signed, it would be the cookie, and a tenant's state gets its own.
+    const [name = ""] = [...victim.cookies.keys()].filter((key) => key.endsWith("session_token"));
+    const browser = world.at(place);
+    const signature = await makeSignature(victim.token, (await world.auth.$context).secret);
+    browser.cookies.set(name, encodeURIComponent(`${victim.token}.${signature}`));
+    expect(await world.whoIs(browser)).toMatchObject({ id: victim.id });
+    const good = await proxied(labelState(generateRandomString(32), world.ids.globex));
+    expect(good.status).toBe(302);
+  });
+
+  it("in a storage neither", async () => {
+    const secondaryStorage = createStorage();
+    const own = await createWorld({ plugins: [expo()], auth: { secondaryStorage } });
+    for (const place of ["acme", "platform"] as const) {
+      const { token } = await own.as("jane", place);
+      const open = (state: string) =>
+        own.at(place).get(PROXY, {
+          query: { authorizationURL: `https://idp.example/?state=${state}` },
+        });
+      expectRefused(await open(token), 400);
+      expect((await open(generateRandomString(32))).status).toBe(302);
+    }
   });
 });
 
