@@ -3,7 +3,7 @@ import type { Call } from "../border/keep-admin";
 import { isAddressOf } from "../border/late-policy";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes } from "../scope/scope";
-import { isCreatedByDirectory } from "./scim-rows";
+import { isCreatedByDirectory, SCIM_USER } from "./scim-rows";
 import { isEndOfFlow } from "./sso-state";
 
 /*
@@ -12,6 +12,30 @@ import { isEndOfFlow } from "./sso-state";
  * directory created did not sign up, and a provider of the tenant proves the addresses of its
  * verified domain. Where both hold, the address counts as verified.
  */
+
+/**
+ * Writes into the row of a directory whether the same request has created its user. Where there is
+ * no identity provider yet, too: one may come later.
+ */
+export function markCreatedUsers({ policy, confinedModel }: Border): void {
+  const { guard } = policy;
+  policy.guard = (name, call: Call, run, raw, transaction) => {
+    const go = (changed: Call) => guard(name, changed as never, run, raw, transaction);
+    const note = notes();
+    if (name !== "create" || !note.directory) return go(call);
+    const model = confinedModel(call.model);
+    if (model === SCIM_USER) {
+      const createdUser = String(call.data?.userId) === note.createdByDirectory;
+      const marked = { ...call, data: { ...call.data, createdUser } };
+      return go(marked) ?? run(marked as never);
+    }
+    if (model !== "user") return go(call);
+    return (go(call) ?? run(call as never)).then((user) => {
+      note.createdByDirectory = String((user as Row).id);
+      return user;
+    });
+  };
+}
 
 /** Lets better-auth link an SSO account to a user of the directory. Nothing else becomes linkable. */
 export function linkDirectoryUsers(border: Border): void {

@@ -1,4 +1,5 @@
 import type { SCIMOptions } from "@better-auth/scim";
+import { phoneNumber } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
 import { createSamlProvider } from "../../src/testing/saml";
@@ -198,7 +199,21 @@ describe.each(databases)("a user that the application links to a directory, on %
       return user ? { action: "link", userId: user.id, profile } : { action: "create" };
     },
   };
-  const world = shareEnterpriseWorld({ sso, scim: { identity } }, database);
+  const signUpOnVerification = {
+    getTempEmail: (number: string) => `${number.slice(1)}@phone.example`,
+  };
+  const world = shareEnterpriseWorld(
+    {
+      sso,
+      scim: { identity },
+      auth: {
+        account: { accountLinking: { allowUnlinkingAll: true } },
+        user: { changeEmail: { enabled: true, updateEmailWithoutVerification: true } },
+      },
+      plugins: (send) => [phoneNumber({ sendOTP: send("phone"), signUpOnVerification })],
+    },
+    database,
+  );
 
   it.each(["preserve", "manage"] as const)(
     "takeover: may be one who signed up with the address, and is not linked: %s",
@@ -214,18 +229,32 @@ describe.each(databases)("a user that the application links to a directory, on %
     },
   );
 
-  it("takeover: may have been there for an hour, and have no account left", async () => {
-    const { id, directory, expectUnlinked } = await tenantIn(world);
-    const { id: userId } = await world.signUp(id, ADA);
-    const { quote, query } = world.database;
-    const anHourAgo = new Date(Date.now() - 3_600_000);
-    const date = database === "sqlite" ? anHourAgo.toISOString() : anHourAgo;
-    await query(`update ${quote("user")} set ${quote("createdAt")} = ? where id = ?`, [
-      date,
-      userId,
-    ]);
-    await query(`delete from account where ${quote("userId")} = ?`, [userId]);
+  it("takeover: may have signed up a moment ago, and have no account left", async () => {
+    const { id, directory, signIn, expectUnlinked } = await tenantIn(world);
+    const attacker = await world.signUp(id, ADA);
     await directory.add("ada", withAddress(ADA));
+    const [account] = (await attacker.get<{ id: string }[]>("/list-accounts")).data;
+    const body = { providerId: "credential", accountId: account?.id };
+    const unlinked = await attacker.post("/unlink-account", body);
+    expect(unlinked.status).toBe(200);
+    await expectUnlinked();
+    // Control: the same directory creates the user.
+    const other = await tenantIn(world);
+    await other.directory.add("ada", withAddress(ADA));
+    expect((await other.signIn()).who).toMatchObject({ email: ADA, tenantId: other.id });
+    expect((await signIn()).who).toBe(null);
+  });
+
+  it("takeover: may have signed up with a phone number, and have had no account", async () => {
+    const { id, directory, expectUnlinked } = await tenantIn(world);
+    const attacker = world.at(id);
+    const phone = { phoneNumber: "+15551234567" };
+    await attacker.post("/phone-number/send-otp", phone);
+    const { code } = world.lastMail("phone");
+    await attacker.post("/phone-number/verify", { ...phone, code });
+    await attacker.post("/change-email", { newEmail: ADA });
+    expect(await world.whoIs(attacker)).toMatchObject({ email: ADA });
+    expect((await directory.add("ada", withAddress(ADA))).status).toBe(201);
     await expectUnlinked();
   });
 });
