@@ -24,8 +24,6 @@ export interface Inviting {
    * the address, which the user never has.
    */
   replaces(ctx: AuthContext, user: Row): Promise<boolean>;
-  /** Whether the user of a session that is kept in a cookie was replaced since. */
-  isReplaced(ctx: AuthContext, user: Row): Promise<boolean>;
   /** The tenant that somebody accepts an invitation of: the token names it. */
   acceptedTenant(ctx: HookEndpointContext): Promise<string | undefined>;
 }

@@ -1,4 +1,5 @@
 import type { Border, Row } from "../border/border";
+import { removeCredentials } from "../border/credentials";
 import type { Call } from "../border/keep-admin";
 import { isAddressOf } from "../border/late-policy";
 import { currentEndpoint } from "../scope/endpoint";
@@ -47,7 +48,7 @@ export function linkDirectoryUsers(border: Border): void {
     if (!isEndOfFlow()) return guarded();
     if (isLookupToLink(border, name, call)) return go().then((found) => asProven(raw, found));
     if (!isLinkToProven(border, name, call)) return guarded();
-    return revokeUnproven(border, String(call.data?.userId)).then(go);
+    return revokeUnproven(border, raw, String(call.data?.userId)).then(go);
   };
 }
 
@@ -75,15 +76,12 @@ const isLinkToProven = ({ confinedModel }: Border, name: string, { model, data }
   String(data?.userId) === notes().provenUser;
 
 /**
- * Before the account is linked, and as better-auth does it for a magic link: a password, an account
- * or a session from before the address was proven may be another person's, for example of the one
- * who had this user before the directory changed its address.
+ * Before the account is linked, and as better-auth does it for a magic link: what was there before
+ * the address was proven may be another person's, for example of the one who had this user before
+ * the directory changed its address.
  */
-async function revokeUnproven({ ctx }: Border, userId: string): Promise<void> {
-  const { internalAdapter } = currentEndpoint()?.context ?? ctx;
-  for (const { id } of await internalAdapter.findAccounts(userId)) {
-    await internalAdapter.deleteAccount(id);
-  }
-  await internalAdapter.deleteUserSessions(userId);
-  await internalAdapter.updateUser(userId, { emailVerified: true });
+async function revokeUnproven(border: Border, raw: Border["raw"], userId: string): Promise<void> {
+  const ctx = currentEndpoint()?.context ?? border.ctx;
+  await removeCredentials(ctx, raw, userId);
+  await ctx.internalAdapter.updateUser(userId, { emailVerified: true });
 }

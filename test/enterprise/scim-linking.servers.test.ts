@@ -1,8 +1,12 @@
+import { apiKey } from "@better-auth/api-key";
+import { passkey } from "@better-auth/passkey";
 import type { SCIMOptions } from "@better-auth/scim";
 import { phoneNumber } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
+import { createAuthenticator } from "../../src/testing/authenticator";
 import { createSamlProvider } from "../../src/testing/saml";
+import type { Browser } from "../support/browser";
 import { databases } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";
 import { PASSWORD } from "../support/instance";
@@ -14,6 +18,7 @@ import {
   type EnterpriseWorld,
   oidc,
   post,
+  SCIM_MODELS,
   samlRegistration,
   samlUnderWay,
   shareEnterpriseWorld,
@@ -332,5 +337,61 @@ describe("a user that the directory of a tenant creates", () => {
     expect((await signIn()).who).toMatchObject({ id: userId });
     expect(await world.whoIs(person)).toBe(null);
     expect((await world.signIn(id, ADA)).status).toBe(401);
+  });
+
+  it("takeover: keeps nothing that the previous holder has enrolled, and no cookie", async () => {
+    const world = await createEnterpriseWorld({
+      sso,
+      auth: { session: { cookieCache: { enabled: true, maxAge: 3600 } } },
+      plugins: (send) => [
+        apiKey({ enableSessionForAPIKeys: true }),
+        passkey({ rpID: "localhost" }),
+        phoneNumber({ sendOTP: send("phone") }),
+      ],
+      tenant: { scopedModels: ["ssoProvider", ...SCIM_MODELS, "apikey", "passkey"] },
+    });
+    const { id, directory, user, signIn } = await tenantIn(world);
+    const { data } = await directory.add("eve", withAddress("eve@acme.example"));
+    const { id: userId } = await user();
+    const admin = await world.as("admin", id);
+    await admin.post("/admin/set-user-password", { userId, newPassword: PASSWORD });
+    const { person: eve } = await world.signIn(id, "eve@acme.example");
+    const { key } = (await eve.post<{ key: string }>("/api-key/create", { name: "x" })).data;
+    const authenticator = await createAuthenticator("localhost");
+    const challengeOf = async (browser: Browser, path: string) =>
+      (await browser.get<{ challenge: string }>(`/passkey/generate-${path}-options`)).data
+        .challenge;
+    const origin = "http://localhost:3000";
+    await eve.post("/passkey/verify-registration", {
+      response: await authenticator.register(await challengeOf(eve, "register"), origin),
+    });
+    const phone = { phoneNumber: "+15551234567" };
+    const verifyPhone = async (browser: Browser, more: object = {}) => {
+      await browser.post("/phone-number/send-otp", phone);
+      const { code } = world.lastMail("phone");
+      await browser.post("/phone-number/verify", { ...phone, code, ...more });
+    };
+    await verifyPhone(eve, { updatePhoneNumber: true });
+
+    /** Whether each of these is a way in. */
+    const ways = async () => {
+      const [byPasskey, byPhone] = [world.at(id), world.at(id)];
+      const challenge = await challengeOf(byPasskey, "authenticate");
+      const response = await authenticator.assert(challenge, origin);
+      await byPasskey.post("/passkey/verify-authentication", { response });
+      await verifyPhone(byPhone);
+      const withKey = await world.at(id).get("/get-session", { headers: { "x-api-key": key } });
+      const who = await Promise.all([eve, byPasskey, byPhone].map((one) => world.whoIs(one)));
+      return [...who.map(Boolean), withKey.status === 200];
+    };
+    expect(await ways()).toEqual([true, true, true, true]);
+    expect(await world.rowsIn(id, "passkey")).toHaveLength(1);
+    await directory.patch(`Users/${data.id}`, "emails", withAddress(ADA).emails);
+    const { browser, who } = await signIn();
+    expect(who).toMatchObject({ id: userId, email: ADA });
+    expect(await ways()).toEqual([false, false, false, false]);
+    expect(await world.rowsIn(id, "passkey")).toEqual([]);
+    // Control: the cookie of the person who has proven the address.
+    expect(await world.whoIs(browser)).toMatchObject({ id: userId });
   });
 });
