@@ -45,9 +45,12 @@ export async function isHidden(
   [clause, ...rest]: Where[],
   user: Row | null,
 ): Promise<boolean> {
-  if (!user?.tenantId || clause?.field !== "email" || rest.length) return false;
+  // By its username, too: the person may want the same.
+  const isByEmail = clause?.field === "email";
+  if (!user?.tenantId || !(isByEmail || clause?.field === "username") || rest.length) return false;
   const { userId, email } = notes().openedToken ?? {};
-  if (userId !== undefined && email === user.email && userId !== String(user.id)) return true;
+  if (isByEmail && userId !== undefined && email === user.email && userId !== String(user.id))
+    return true;
   if (user.emailVerified !== false) return false;
   const inviting = invitingOf(currentEndpoint()?.context ?? ctx);
   return (await inviting?.replaces(ctx, user)) ?? false;

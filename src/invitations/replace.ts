@@ -115,10 +115,14 @@ export async function makeRoom(
   }
   // The user may have been verified or replaced a moment ago.
   const where = clauses({ id, tenantId, email, emailVerified: false });
+  const { username, displayUsername } = ctx.tables.user?.fields ?? {};
   const update = {
     // Not by its id: an attacker could sign up with that address first.
     email: crypto.randomUUID() + REPLACED,
     updatedAt: new Date(),
+    // The person may want the same.
+    ...(username && { username: null }),
+    ...(displayUsername && { displayUsername: null }),
   };
   if (!(await raw.updateMany({ model: "user", where, update }))) return {};
   await removeCredentials(ctx, raw, id);

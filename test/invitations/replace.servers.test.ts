@@ -6,6 +6,7 @@ import {
   magicLink,
   phoneNumber,
   twoFactor,
+  username,
 } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { INVITATION_HEADER } from "../../src/invitations/index";
@@ -310,6 +311,19 @@ it("threat: removing the replaced user does not bring the cookie of the attacker
   // Control: cookies of users who are there.
   expect(await app.whoIs(other)).toMatchObject({ id: other.id });
   expect(await app.whoIs(browser, tenant)).toMatchObject({ email: INVITED });
+});
+
+it("the username of the replaced user is free, and one of another user is not", async () => {
+  const app = await createInviting({ plugins: [username()] });
+  const tenant = await openTenant(app);
+  const { token } = await app.invite(tenant);
+  await app.signUp(tenant, INVITED, { username: "ada_lovelace" });
+  await app.signUp(tenant, "other@example.com", { username: "taken" });
+  const accepted = await app.accept(token, { username: "ada_lovelace" });
+  expect(accepted.status).toBe(200);
+  expect(await userIn(app, tenant)).toMatchObject({ username: "ada_lovelace" });
+  const second = await app.invite(tenant, "bob@example.com");
+  expect((await app.accept(second.token, { username: "taken" })).status).not.toBe(200);
 });
 
 it("rows of the application that refer to the attacker's user stop nobody", async () => {
