@@ -45,6 +45,9 @@ const listColumn = {
   },
 } satisfies DBFieldAttribute;
 
+/** Whether the directory created the user of its row: it may have linked one who had signed up. */
+const markColumn = { type: "boolean", required: false, input: false } satisfies DBFieldAttribute;
+
 const timestamps = {
   createdAt: { type: "date", required: true, defaultValue: () => new Date() },
   updatedAt: { type: "date", required: true, defaultValue: () => new Date() },
@@ -169,6 +172,7 @@ export function storedSchema(options: {
   for (const model of options.scopedModels) {
     schema[model] ??= { fields: { tenantId: { ...tenantColumn, index: true } } };
   }
+  if (schema.scimUser) Object.assign(schema.scimUser.fields, { createdUser: { ...markColumn } });
   assertNames(schema, names);
   return mergeSchema(schema, options.schema);
 }

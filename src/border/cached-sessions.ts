@@ -1,9 +1,11 @@
 import type { BetterAuthOptions } from "better-auth";
-import { givenOf, oncePerObject, readThrough, viewOf } from "../framework";
+import { givenOf, lazy, oncePerObject, readThrough, viewOf } from "../framework";
 import { notes, type SessionRow } from "../scope/scope";
 import type { Border, Row } from "./border";
 import { invitingOf } from "./inviting";
 import { mayUse } from "./sessions";
+
+const credentials = lazy(() => import("./credentials"));
 
 type SessionOptions = NonNullable<BetterAuthOptions["session"]>;
 type CookieCache = NonNullable<SessionOptions["cookieCache"]>;
@@ -31,8 +33,10 @@ const labelledVersion =
     const isHere = notes().reading || (await mayUse(border, session as SessionRow));
     // Something new each time: what is nobody's version must never match what was written.
     if (!isHere) return crypto.randomUUID();
-    const inviting = session.tenantId ? invitingOf(border.ctx) : undefined;
-    if (await inviting?.isReplaced(border.ctx, user)) return crypto.randomUUID();
+    const canChangeHands = session.tenantId && (border.isBarred || invitingOf(border.ctx));
+    if (canChangeHands && (await (await credentials()).hasChangedHands(border, user))) {
+      return crypto.randomUUID();
+    }
     const version = versionOf(cookieCache);
     const own =
       typeof version === "function" ? await version(session as never, user as never) : version;

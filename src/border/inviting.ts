@@ -24,8 +24,6 @@ export interface Inviting {
    * the address, which the user never has.
    */
   replaces(ctx: AuthContext, user: Row): Promise<boolean>;
-  /** Whether the user of a session that is kept in a cookie was replaced since. */
-  isReplaced(ctx: AuthContext, user: Row): Promise<boolean>;
   /** The tenant that somebody accepts an invitation of: the token names it. */
   acceptedTenant(ctx: HookEndpointContext): Promise<string | undefined>;
 }
@@ -47,9 +45,12 @@ export async function isHidden(
   [clause, ...rest]: Where[],
   user: Row | null,
 ): Promise<boolean> {
-  if (!user?.tenantId || clause?.field !== "email" || rest.length) return false;
+  // By its username, too: the person may want the same.
+  const isByEmail = clause?.field === "email";
+  if (!user?.tenantId || !(isByEmail || clause?.field === "username") || rest.length) return false;
   const { userId, email } = notes().openedToken ?? {};
-  if (userId !== undefined && email === user.email && userId !== String(user.id)) return true;
+  if (isByEmail && userId !== undefined && email === user.email && userId !== String(user.id))
+    return true;
   if (user.emailVerified !== false) return false;
   const inviting = invitingOf(currentEndpoint()?.context ?? ctx);
   return (await inviting?.replaces(ctx, user)) ?? false;

@@ -5,7 +5,7 @@ import { isSharedMark } from "./exact";
 import { enterByProvider } from "./naming";
 import { refuseAmbiguousResponse } from "./saml-response";
 import { barDeactivated, followAdministrator, followDirectory } from "./scim";
-import { linkDirectoryUsers } from "./scim-linking";
+import { linkDirectoryUsers, markCreatedUsers } from "./scim-linking";
 import { SCIM_USER } from "./scim-rows";
 import { askForGivenHosts, askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
 import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
@@ -40,6 +40,7 @@ export function confineEnterprise(
     };
   }
   const hasDirectories = border.confinedModel(SCIM_USER) !== undefined;
+  if (hasDirectories) markCreatedUsers(border);
   if (hasDirectories && border.confinedModel(SSO_PROVIDER)) linkDirectoryUsers(border);
   // Last, so that it is asked first: nothing is written for a user who is barred.
   if (hasDirectories) barDeactivated(border);

@@ -1,9 +1,10 @@
 import type { Border, Row } from "../border/border";
+import { removeCredentials } from "../border/credentials";
 import type { Call } from "../border/keep-admin";
 import { isAddressOf } from "../border/late-policy";
 import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes } from "../scope/scope";
-import { isCreatedByDirectory } from "./scim-rows";
+import { isCreatedByDirectory, SCIM_USER } from "./scim-rows";
 import { isEndOfFlow } from "./sso-state";
 
 /*
@@ -12,6 +13,30 @@ import { isEndOfFlow } from "./sso-state";
  * directory created did not sign up, and a provider of the tenant proves the addresses of its
  * verified domain. Where both hold, the address counts as verified.
  */
+
+/**
+ * Writes into the row of a directory whether the same request has created its user. Where there is
+ * no identity provider yet, too: one may come later.
+ */
+export function markCreatedUsers({ policy, confinedModel }: Border): void {
+  const { guard } = policy;
+  policy.guard = (name, call: Call, run, raw, transaction) => {
+    const go = (changed: Call) => guard(name, changed as never, run, raw, transaction);
+    const note = notes();
+    if (name !== "create" || !note.directory) return go(call);
+    const model = confinedModel(call.model);
+    if (model === SCIM_USER) {
+      const createdUser = String(call.data?.userId) === note.createdByDirectory;
+      const marked = { ...call, data: { ...call.data, createdUser } };
+      return go(marked) ?? run(marked as never);
+    }
+    if (model !== "user") return go(call);
+    return (go(call) ?? run(call as never)).then((user) => {
+      note.createdByDirectory = String((user as Row).id);
+      return user;
+    });
+  };
+}
 
 /** Lets better-auth link an SSO account to a user of the directory. Nothing else becomes linkable. */
 export function linkDirectoryUsers(border: Border): void {
@@ -23,7 +48,7 @@ export function linkDirectoryUsers(border: Border): void {
     if (!isEndOfFlow()) return guarded();
     if (isLookupToLink(border, name, call)) return go().then((found) => asProven(raw, found));
     if (!isLinkToProven(border, name, call)) return guarded();
-    return revokeUnproven(border, String(call.data?.userId)).then(go);
+    return revokeUnproven(border, raw, String(call.data?.userId)).then(go);
   };
 }
 
@@ -51,15 +76,12 @@ const isLinkToProven = ({ confinedModel }: Border, name: string, { model, data }
   String(data?.userId) === notes().provenUser;
 
 /**
- * Before the account is linked, and as better-auth does it for a magic link: a password, an account
- * or a session from before the address was proven may be another person's, for example of the one
- * who had this user before the directory changed its address.
+ * Before the account is linked, and as better-auth does it for a magic link: what was there before
+ * the address was proven may be another person's, for example of the one who had this user before
+ * the directory changed its address.
  */
-async function revokeUnproven({ ctx }: Border, userId: string): Promise<void> {
-  const { internalAdapter } = currentEndpoint()?.context ?? ctx;
-  for (const { id } of await internalAdapter.findAccounts(userId)) {
-    await internalAdapter.deleteAccount(id);
-  }
-  await internalAdapter.deleteUserSessions(userId);
-  await internalAdapter.updateUser(userId, { emailVerified: true });
+async function revokeUnproven(border: Border, raw: Border["raw"], userId: string): Promise<void> {
+  const ctx = currentEndpoint()?.context ?? border.ctx;
+  await removeCredentials(ctx, raw, userId);
+  await ctx.internalAdapter.updateUser(userId, { emailVerified: true });
 }

@@ -94,30 +94,19 @@ export async function isActiveElsewhere(
 
 /**
  * Whether a directory of the tenant created a user, with the address that the user has now. A user
- * who signed up and was linked to the directory later may be an attacker: their account is older
- * than the directory's row, and so are they. SCIM creates the user just before that row.
+ * who signed up and was linked to the directory later may be an attacker. The row says which, because
+ * the attacker can change everything that it could be inferred from.
  */
 export async function isCreatedByDirectory(
   adapter: DBTransactionAdapter,
   tenantId: string,
-  { id, email, createdAt, account }: Row,
+  { id, email }: Row,
 ): Promise<boolean> {
   const rows = await rowsOf(adapter, tenantId, String(id));
-  const accounts = [account].flat().filter(Boolean) as Row[];
-  return rows.some((row) => {
-    const since = timeOf(row.createdAt);
-    return (
-      textOf(row.primaryEmail).toLowerCase() === email &&
-      since - timeOf(createdAt) < LONGEST_REQUEST &&
-      accounts.every((account) => timeOf(account.createdAt) >= since)
-    );
-  });
+  return rows.some(
+    (row) => row.createdUser === true && textOf(row.primaryEmail).toLowerCase() === email,
+  );
 }
-
-const timeOf = (date: unknown) => new Date(date as Date).getTime();
-
-/** Hooks of the application may run between the two rows. */
-const LONGEST_REQUEST = 60_000;
 
 /** Lets somebody in again whom a directory had deactivated that is decommissioned by now. */
 export async function liftDeactivation(

@@ -59,9 +59,6 @@ const replacing = lazy(() => import("./replace"));
 export const replacesUser: Inviting["replaces"] = async (...call) =>
   (await replacing()).replacesUser(...call);
 
-export const isReplaced: Inviting["isReplaced"] = async (...call) =>
-  (await replacing()).isReplaced(...call);
-
 /** What an invitation writes into its user. */
 const writtenBy = ({ role }: StoredInvitation): Row => (role ? { role } : {});
 

@@ -2,7 +2,7 @@ import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { INVITES, type Inviting } from "../border/inviting";
 import { SIGN_UP_PATH } from "../constants";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
-import { carryToken, findOpening, isReplaced, replacesUser } from "./opener";
+import { carryToken, findOpening, replacesUser } from "./opener";
 import { resolveInvitationOptions, type TenantInvitationsOptions, tenantOptions } from "./options";
 import {
   ACCEPT_PATH,
@@ -30,7 +30,6 @@ export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) =
   const inviting: Inviting = {
     openingFor: findOpening,
     replaces: replacesUser,
-    isReplaced,
     acceptedTenant,
   };
   return {

@@ -1,14 +1,13 @@
-import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
+import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { belowBorder, borderOf, type Row } from "../border/border";
+import { borderOf, type Row } from "../border/border";
+import { REPLACED, removeCredentials } from "../border/credentials";
 import type { Inviting } from "../border/inviting";
 import { refusalOf } from "../border/late-policy";
 import { wayOf } from "../border/ways";
 import { SIGN_UP_PATH } from "../constants";
-import { boundedMap } from "../framework";
 import { adminPlugin, currentEndpoint, type Endpoint } from "../scope/endpoint";
-import { keeperOf } from "../scope/instance";
 import { recentlySeen } from "../tenants/find";
 import { carriedInvitation } from "./opener";
 import type { StoredInvitation } from "./schema";
@@ -111,81 +110,21 @@ export async function makeRoom(
   if (!user || user.email !== email || !(await isReplaceable(ctx, user))) return {};
   const id = String(user.id);
   if (await isFromDirectory(ctx, id)) {
-    await removeCredentials(ctx, id);
+    await removeCredentials(ctx, raw, id);
     return { keptUserId: id };
   }
   // The user may have been verified or replaced a moment ago.
   const where = clauses({ id, tenantId, email, emailVerified: false });
-  const { phoneNumber } = ctx.tables.user?.fields ?? {};
+  const { username, displayUsername } = ctx.tables.user?.fields ?? {};
   const update = {
     // Not by its id: an attacker could sign up with that address first.
     email: crypto.randomUUID() + REPLACED,
     updatedAt: new Date(),
-    // One can sign in with it.
-    ...(phoneNumber && { phoneNumber: null, phoneNumberVerified: false }),
+    // The person may want the same.
+    ...(username && { username: null }),
+    ...(displayUsername && { displayUsername: null }),
   };
   if (!(await raw.updateMany({ model: "user", where, update }))) return {};
-  await removeCredentials(ctx, id);
-  await queueAfterTransactionHook(async () => void notReplaced(ctx).delete(id));
+  await removeCredentials(ctx, raw, id);
   return { replacedUserId: id };
-}
-
-/** An address that no mail can reach. */
-const REPLACED = "@replaced.invalid";
-
-/** Columns of better-auth's plugins with the id of a user who can sign in by what is in the row. */
-const CREDENTIALS = [
-  ["passkey", "userId"],
-  ["twoFactor", "userId"],
-  ["walletAddress", "userId"],
-  ["deviceCode", "userId"],
-  // Links that reset a password or delete an account.
-  ["verification", "value"],
-] as const;
-
-/** Removes every way to sign in as a user. */
-async function removeCredentials(ctx: AuthContext, userId: string): Promise<void> {
-  const { internalAdapter, tables } = ctx;
-  await internalAdapter.deleteAccounts(userId);
-  await internalAdapter.deleteUserSessions(userId);
-  const adapter = await getCurrentAdapter(ctx.adapter);
-  for (const [model, field] of CREDENTIALS) {
-    if (!tables[model]?.fields[field]) continue;
-    await adapter.deleteMany({ model, where: [{ field, value: userId }] });
-  }
-  // Their plugin reads them outside the transaction, for which a database may have no connection.
-  await queueAfterTransactionHook(async () => {
-    const { deleteKeysOf } = await import("../enterprise/scim-keys");
-    await deleteKeysOf(ctx, userId);
-  });
-}
-
-const KEPT_MS = 10_000;
-const note = boundedMap<number>(10_000);
-const notReplacedIn = new WeakMap<object, Map<string, number>>();
-
-/** Users that were not replaced, and until when this process need not ask again. */
-function notReplaced(ctx: AuthContext): Map<string, number> {
-  const instance = keeperOf(ctx);
-  const known = notReplacedIn.get(instance) ?? new Map<string, number>();
-  notReplacedIn.set(instance, known);
-  return known;
-}
-
-/**
- * Whether the user of a session in a cookie was replaced since. The cookie is read without asking
- * the database, which is asked here at most every ten seconds, and only about unverified users.
- */
-export async function isReplaced(ctx: AuthContext, { id, emailVerified }: Row): Promise<boolean> {
-  const border = borderOf(ctx);
-  if (!border || emailVerified !== false) return false;
-  const known = notReplaced(ctx);
-  const userId = String(id);
-  const now = Date.now();
-  if ((known.get(userId) ?? 0) > now) return false;
-  const where = clauses({ id: userId });
-  const user = await (await belowBorder(border)).findOne<Row>({ model: "user", where });
-  if (String(user?.email).endsWith(REPLACED)) return true;
-  note(known, userId, now + KEPT_MS);
-  return false;
 }

@@ -109,6 +109,8 @@ export interface Notes {
   provenUser?: string;
   /** True where the directory of the tenant asks: it makes users whom the tenant wants to have. */
   directory?: boolean;
+  /** The user that it has created in this request. */
+  createdByDirectory?: string;
   /** The user whom the directory asks about, and the one whom it has just deleted. */
   directoryUser?: string;
   deprovisioned?: string;

@@ -1,7 +1,12 @@
+import { apiKey } from "@better-auth/api-key";
+import { passkey } from "@better-auth/passkey";
 import type { SCIMOptions } from "@better-auth/scim";
+import { phoneNumber } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
+import { createAuthenticator } from "../../src/testing/authenticator";
 import { createSamlProvider } from "../../src/testing/saml";
+import type { Browser } from "../support/browser";
 import { databases } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";
 import { PASSWORD } from "../support/instance";
@@ -13,6 +18,7 @@ import {
   type EnterpriseWorld,
   oidc,
   post,
+  SCIM_MODELS,
   samlRegistration,
   samlUnderWay,
   shareEnterpriseWorld,
@@ -198,7 +204,21 @@ describe.each(databases)("a user that the application links to a directory, on %
       return user ? { action: "link", userId: user.id, profile } : { action: "create" };
     },
   };
-  const world = shareEnterpriseWorld({ sso, scim: { identity } }, database);
+  const signUpOnVerification = {
+    getTempEmail: (number: string) => `${number.slice(1)}@phone.example`,
+  };
+  const world = shareEnterpriseWorld(
+    {
+      sso,
+      scim: { identity },
+      auth: {
+        account: { accountLinking: { allowUnlinkingAll: true } },
+        user: { changeEmail: { enabled: true, updateEmailWithoutVerification: true } },
+      },
+      plugins: (send) => [phoneNumber({ sendOTP: send("phone"), signUpOnVerification })],
+    },
+    database,
+  );
 
   it.each(["preserve", "manage"] as const)(
     "takeover: may be one who signed up with the address, and is not linked: %s",
@@ -214,18 +234,32 @@ describe.each(databases)("a user that the application links to a directory, on %
     },
   );
 
-  it("takeover: may have been there for an hour, and have no account left", async () => {
-    const { id, directory, expectUnlinked } = await tenantIn(world);
-    const { id: userId } = await world.signUp(id, ADA);
-    const { quote, query } = world.database;
-    const anHourAgo = new Date(Date.now() - 3_600_000);
-    const date = database === "sqlite" ? anHourAgo.toISOString() : anHourAgo;
-    await query(`update ${quote("user")} set ${quote("createdAt")} = ? where id = ?`, [
-      date,
-      userId,
-    ]);
-    await query(`delete from account where ${quote("userId")} = ?`, [userId]);
+  it("takeover: may have signed up a moment ago, and have no account left", async () => {
+    const { id, directory, signIn, expectUnlinked } = await tenantIn(world);
+    const attacker = await world.signUp(id, ADA);
     await directory.add("ada", withAddress(ADA));
+    const [account] = (await attacker.get<{ id: string }[]>("/list-accounts")).data;
+    const body = { providerId: "credential", accountId: account?.id };
+    const unlinked = await attacker.post("/unlink-account", body);
+    expect(unlinked.status).toBe(200);
+    await expectUnlinked();
+    // Control: the same directory creates the user.
+    const other = await tenantIn(world);
+    await other.directory.add("ada", withAddress(ADA));
+    expect((await other.signIn()).who).toMatchObject({ email: ADA, tenantId: other.id });
+    expect((await signIn()).who).toBe(null);
+  });
+
+  it("takeover: may have signed up with a phone number, and have had no account", async () => {
+    const { id, directory, expectUnlinked } = await tenantIn(world);
+    const attacker = world.at(id);
+    const phone = { phoneNumber: "+15551234567" };
+    await attacker.post("/phone-number/send-otp", phone);
+    const { code } = world.lastMail("phone");
+    await attacker.post("/phone-number/verify", { ...phone, code });
+    await attacker.post("/change-email", { newEmail: ADA });
+    expect(await world.whoIs(attacker)).toMatchObject({ email: ADA });
+    expect((await directory.add("ada", withAddress(ADA))).status).toBe(201);
     await expectUnlinked();
   });
 });
@@ -303,5 +337,61 @@ describe("a user that the directory of a tenant creates", () => {
     expect((await signIn()).who).toMatchObject({ id: userId });
     expect(await world.whoIs(person)).toBe(null);
     expect((await world.signIn(id, ADA)).status).toBe(401);
+  });
+
+  it("takeover: keeps nothing that the previous holder has enrolled, and no cookie", async () => {
+    const world = await createEnterpriseWorld({
+      sso,
+      auth: { session: { cookieCache: { enabled: true, maxAge: 3600 } } },
+      plugins: (send) => [
+        apiKey({ enableSessionForAPIKeys: true }),
+        passkey({ rpID: "localhost" }),
+        phoneNumber({ sendOTP: send("phone") }),
+      ],
+      tenant: { scopedModels: ["ssoProvider", ...SCIM_MODELS, "apikey", "passkey"] },
+    });
+    const { id, directory, user, signIn } = await tenantIn(world);
+    const { data } = await directory.add("eve", withAddress("eve@acme.example"));
+    const { id: userId } = await user();
+    const admin = await world.as("admin", id);
+    await admin.post("/admin/set-user-password", { userId, newPassword: PASSWORD });
+    const { person: eve } = await world.signIn(id, "eve@acme.example");
+    const { key } = (await eve.post<{ key: string }>("/api-key/create", { name: "x" })).data;
+    const authenticator = await createAuthenticator("localhost");
+    const challengeOf = async (browser: Browser, path: string) =>
+      (await browser.get<{ challenge: string }>(`/passkey/generate-${path}-options`)).data
+        .challenge;
+    const origin = "http://localhost:3000";
+    await eve.post("/passkey/verify-registration", {
+      response: await authenticator.register(await challengeOf(eve, "register"), origin),
+    });
+    const phone = { phoneNumber: "+15551234567" };
+    const verifyPhone = async (browser: Browser, more: object = {}) => {
+      await browser.post("/phone-number/send-otp", phone);
+      const { code } = world.lastMail("phone");
+      await browser.post("/phone-number/verify", { ...phone, code, ...more });
+    };
+    await verifyPhone(eve, { updatePhoneNumber: true });
+
+    /** Whether each of these is a way in. */
+    const ways = async () => {
+      const [byPasskey, byPhone] = [world.at(id), world.at(id)];
+      const challenge = await challengeOf(byPasskey, "authenticate");
+      const response = await authenticator.assert(challenge, origin);
+      await byPasskey.post("/passkey/verify-authentication", { response });
+      await verifyPhone(byPhone);
+      const withKey = await world.at(id).get("/get-session", { headers: { "x-api-key": key } });
+      const who = await Promise.all([eve, byPasskey, byPhone].map((one) => world.whoIs(one)));
+      return [...who.map(Boolean), withKey.status === 200];
+    };
+    expect(await ways()).toEqual([true, true, true, true]);
+    expect(await world.rowsIn(id, "passkey")).toHaveLength(1);
+    await directory.patch(`Users/${data.id}`, "emails", withAddress(ADA).emails);
+    const { browser, who } = await signIn();
+    expect(who).toMatchObject({ id: userId, email: ADA });
+    expect(await ways()).toEqual([false, false, false, false]);
+    expect(await world.rowsIn(id, "passkey")).toEqual([]);
+    // Control: the cookie of the person who has proven the address.
+    expect(await world.whoIs(browser)).toMatchObject({ id: userId });
   });
 });

@@ -6,6 +6,7 @@ import {
   magicLink,
   phoneNumber,
   twoFactor,
+  username,
 } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { INVITATION_HEADER } from "../../src/invitations/index";
@@ -23,7 +24,7 @@ import {
 } from "../support/inviting";
 import { everyCase } from "../support/matrix";
 import { SORTS } from "../support/stores";
-import { outcome, type Where } from "../support/world";
+import { outcome, type Where, type WorldOptions } from "../support/world";
 
 const CREATE = "/tenant/invitation/create";
 const NEW_PASSWORD = "the password of the invited person";
@@ -291,6 +292,40 @@ it("threat: what an attacker has enrolled or started is nobody's way in", async 
   expect(await userIn(app, tenant, "ada@new.example")).toMatchObject({ id: data.user.id });
 });
 
+it("threat: removing the replaced user does not bring the cookie of the attacker back", async () => {
+  const app = await createInviting({
+    auth: { session: { cookieCache: { enabled: true, maxAge: 3600 } } },
+  });
+  const tenant = await openTenant(app);
+  const { token } = await app.invite(tenant);
+  const [attacker, other] = [
+    await app.signUp(tenant, INVITED),
+    await app.signUp(tenant, "other@example.com"),
+  ];
+  const browser = app.browser();
+  await app.accept(token, {}, browser);
+  const operator = await app.operator();
+  const removed = await operator.post("/admin/remove-user", { userId: attacker.id });
+  expect(removed.status).toBe(200);
+  expect(await app.whoIs(attacker)).toBeNull();
+  // Control: cookies of users who are there.
+  expect(await app.whoIs(other)).toMatchObject({ id: other.id });
+  expect(await app.whoIs(browser, tenant)).toMatchObject({ email: INVITED });
+});
+
+it("the username of the replaced user is free, and one of another user is not", async () => {
+  const app = await createInviting({ plugins: [username()] });
+  const tenant = await openTenant(app);
+  const { token } = await app.invite(tenant);
+  await app.signUp(tenant, INVITED, { username: "ada_lovelace" });
+  await app.signUp(tenant, "other@example.com", { username: "taken" });
+  const accepted = await app.accept(token, { username: "ada_lovelace" });
+  expect(accepted.status).toBe(200);
+  expect(await userIn(app, tenant)).toMatchObject({ username: "ada_lovelace" });
+  const second = await app.invite(tenant, "bob@example.com");
+  expect((await app.accept(second.token, { username: "taken" })).status).not.toBe(200);
+});
+
 it("rows of the application that refer to the attacker's user stop nobody", async () => {
   const database = await createDatabase("sqlite");
   onTestFinished(() => database.close());
@@ -305,10 +340,15 @@ it("rows of the application that refer to the attacker's user stop nobody", asyn
 });
 
 describe("a user of the tenant's directory", () => {
-  async function createDirectoryWorld() {
+  async function createDirectoryWorld(auth: WorldOptions["auth"] = {}) {
     const { plugin, sent } = invitationsWithMailbox();
     const world = await createSCIMWorld({
-      plugins: (send) => [plugin, magicLink({ sendMagicLink: send("link") })],
+      auth,
+      plugins: (send) => [
+        plugin,
+        magicLink({ sendMagicLink: send("link") }),
+        phoneNumber({ sendOTP: send("phone") }),
+      ],
       tenant: { scopedModels: SCIM_MODELS },
     });
     const api = world.api as typeof world.api & (typeof plugin)["endpoints"];
@@ -342,6 +382,41 @@ describe("a user of the tenant's directory", () => {
     expect((await world.directory.delete(world.resource)).status).toBe(204);
     expect(await world.users()).toEqual([]);
   });
+
+  it.each([false, true])(
+    "threat: keeps no phone number and no cookie of the one who had it before, cached: %s",
+    async (enabled) => {
+      const cookieCache = { enabled, maxAge: 3600 };
+      const world = await createDirectoryWorld({ session: { cookieCache } });
+      const { tenant, directory, resource } = world;
+      const addressOf = (value: string) => [{ value, primary: true }];
+      await directory.patch(resource, "emails", addressOf("eve@example.com"));
+      const eve = world.at(tenant);
+      await eve.post("/sign-in/magic-link", { email: "eve@example.com" });
+      await eve.get(world.lastMail("link").url);
+      const phone = { phoneNumber: "+15551234567" };
+      const verifyPhone = async (browser: Browser, more: object = {}) => {
+        await browser.post("/phone-number/send-otp", phone);
+        const { code } = world.lastMail("phone");
+        await browser.post("/phone-number/verify", { ...phone, code, ...more });
+        return world.whoIs(browser, tenant);
+      };
+      await verifyPhone(eve, { updatePhoneNumber: true });
+      const byPhone = world.at(tenant);
+      expect(await verifyPhone(byPhone)).toMatchObject({ email: "eve@example.com" });
+      // The directory gives the user to Ada.
+      await directory.patch(resource, "emails", addressOf(INVITED));
+      const ada = world.browser();
+      expect((await world.accept(await world.invite(), ada)).status).toBe(200);
+      // Ada's own request must not vouch for the cookies of others.
+      const whoIsAda = () => world.whoIs(ada, tenant);
+      expect(await whoIsAda()).toMatchObject({ email: INVITED });
+      expect([await world.whoIs(eve), await world.whoIs(byPhone)]).toEqual([null, null]);
+      expect(outcome(await eve.post("/update-user", { name: "Eve" }))[0]).toBe(401);
+      expect(await verifyPhone(world.at(tenant))).toBeNull();
+      expect(await whoIsAda()).toMatchObject({ email: INVITED });
+    },
+  );
 
   it("whom it has deactivated is not let in", async () => {
     const world = await createDirectoryWorld();
