@@ -30,7 +30,7 @@ const gzipped = (files: Set<string>) => gzipSync([...files].map(codeOf).join("")
 export function measureBundles(): Bundle[] {
   const size = (path: string) => gzipped(ownFiles(built(path)));
   return [
-    { entry: "client", bytes: size("client.js"), limit: 1000 },
+    { entry: "client", bytes: size("client.js"), limit: 1100 },
     { entry: "server", bytes: size("index.js"), limit: 17_000 },
   ];
 }
