@@ -431,7 +431,7 @@ it("allowIdpInitiated: a code that nobody asked for starts a flow of its own, wh
 
 it("R6: the signature of a state is good for all that it is bound to, and for nothing else", async () => {
   const context = (await createWorld()).context as unknown as AuthContext;
-  const binding = { tenantId: "acme", since: "1", providerId: "sso", credentials: "sso" };
+  const binding = { tenantId: "acme", providerId: "sso", credentials: "sso" };
   const returned = { state: "the-state", tenantId: "acme" };
   const signature = await sign(context, returned.state, binding);
   expect(await isSignedFor(context, { ...returned, signature }, binding)).toBe(true);
