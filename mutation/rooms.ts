@@ -6,7 +6,6 @@ import { basename } from "node:path";
  * folder of the same name: the likelier ones first. The first room that a path begins with is its.
  */
 export const ROOMS: Record<string, string[]> = {
-  "src/border/memberships.ts": ["plugins/organization"],
   "src/border/": [
     "start",
     "scope",

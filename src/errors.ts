@@ -1,3 +1,4 @@
+import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 
@@ -47,3 +48,9 @@ export const tenantError = errorsWith(TENANT_AUTH_ERROR_CODES, {
   PLATFORM_ONLY: "FORBIDDEN",
   TENANT_SCOPE_CONFLICT: "CONFLICT",
 });
+
+/** Without isolation, every request is refused. */
+export const notStarted = () =>
+  new BetterAuthError(
+    "tenantAuth() has not started: another plugin has replaced `options` of the context that its init is given. Have that init return what it brings, as { options: { ... } } or { context: { ... } }.",
+  );

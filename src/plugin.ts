@@ -1,19 +1,13 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { answerInside } from "./border/answers";
-import {
-  closeEndpoint,
-  dropRenamedAccounts,
-  keepCookiesOfElsewhere,
-  openEndpoint,
-} from "./border/cookies";
+import { closeEndpoint, keepCookiesOfElsewhere, openEndpoint } from "./border/cookies";
 import { openSealedToken, sealRedirectedToken } from "./border/links";
 import { isStandIn, PLUGIN_ID } from "./constants";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+import { notStarted } from "./errors";
 import { lazy, silentHook } from "./framework";
-import { notStarted } from "./misuse";
-import { askPolicy, enterNamedTenant } from "./naming/enter";
+import { askPolicy, enterByPrefix, enterNamedTenant, refuseAddresses } from "./naming/enter";
 import { requireTenantId } from "./naming/request";
-import { keepSharedTokens } from "./oauth/shared-tokens";
+import { withholdTokens } from "./oauth/tokens";
 import { resolveOptions, type TenantAuthOptions } from "./options";
 import {
   checkOAuthConfigEndpoint,
@@ -40,6 +34,7 @@ import {
   updateTenantEndpoint,
 } from "./routes/tenants";
 import { type InferredSchema, storedSchema } from "./schema";
+import { applyOverrides } from "./setup/overrides";
 
 /** Loaded when better-auth starts: whoever only lists the plugin (a build, the CLI) needs none of it. */
 const start = lazy(() => import("./start"));
@@ -66,12 +61,12 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
   const options = resolveOptions(tenantAuthOptions);
   const schema = storedSchema(options);
   const hooks = {
-    before: [enterNamedTenant(options), dropRenamedAccounts, openSealedToken(requireTenantId)],
-    afterNaming: [askPolicy],
+    before: [enterNamedTenant(options), openSealedToken(requireTenantId)],
+    afterNaming: [enterByPrefix, applyOverrides, refuseAddresses(options), askPolicy],
     beforeEndpoint: [openEndpoint],
     // What better-auth has done to the cookies is looked at first, what plugins have done last.
-    afterEndpoint: [closeEndpoint, keepCookiesOfElsewhere, keepSharedTokens],
-    afterPlugins: [answerWithSession, keepCookiesOfElsewhere, sealRedirectedToken, answerInside],
+    afterEndpoint: [closeEndpoint, keepCookiesOfElsewhere, withholdTokens],
+    afterPlugins: [answerWithSession, keepCookiesOfElsewhere, sealRedirectedToken],
   };
   return {
     id: PLUGIN_ID,

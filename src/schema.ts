@@ -168,7 +168,7 @@ export function storedSchema(options: {
   if (options.keepEmailGloballyUnique) {
     schema.user = { fields: { tenantId: { ...tenantColumn, index: true } } };
   }
-  guardUniqueIndex(schema, names);
+  guardUniqueIndex(schema);
   for (const model of options.scopedModels) {
     schema[model] ??= { fields: { tenantId: { ...tenantColumn, index: true } } };
   }
@@ -178,21 +178,17 @@ export function storedSchema(options: {
 }
 
 /**
- * better-auth refuses a unique index over optional fields before any plugin can say a word. Ours
- * are required: one that is not is an application's own `tenantId` in place of ours, so the error
- * has to say that. Should better-auth ask in another way one day, its own error comes instead.
+ * better-auth refuses a unique index over optional fields before any plugin runs. Ours are required,
+ * so an optional `tenantId` is the application's own: the error says what to write instead.
  */
-function guardUniqueIndex({ user }: BetterAuthPluginDBSchema, names: Names) {
-  const option = '  schema: { user: { fields: { tenantId: "authTenantId" } } },';
-  const isRenamed = names.user?.fields?.tenantId !== undefined;
-  const rename = isRenamed ? [] : ["Set this option of tenantAuth():", option];
+function guardUniqueIndex({ user }: BetterAuthPluginDBSchema) {
   for (const { fields } of user?.indexes ?? []) {
     const some = (isOptional: (field: string) => boolean) => {
       if (isOptional("tenantId")) {
         refuse(
-          `  user.additionalFields of better-auth's options, or another plugin's schema: there is a field "tenantId", like ours`,
-          `    If it is not meant to be the plugin's own, rename it there and keep its column: appTenantId: { ..., fieldName: "tenantId" }. If it is, leave it out.`,
-          ...rename,
+          'user has a field "tenantId" of its own. Rename it and keep its column: appTenantId: { ..., fieldName: "tenantId" }',
+          "Set this option of tenantAuth():",
+          '  schema: { user: { fields: { tenantId: "authTenantId" } } },',
         );
       }
       return fields.filter(isOptional).length > 0;

@@ -11,43 +11,26 @@ import {
   refusals,
   setBorder,
 } from "./border/border";
-import { labelCachedSessions } from "./border/cached-sessions";
-import { latePolicyContext, latePolicyOptions } from "./border/late-policy";
-import { sealLinks, sealPluginLinks } from "./border/links";
-import { readSession } from "./border/sessions";
+import { isolateCachedSessions } from "./border/cached-sessions";
+import { sealLinks } from "./border/links";
 import { PLUGIN_ID } from "./constants";
-import { databaseHooks } from "./database-hooks";
-import { assertDecided } from "./decided";
-import {
-  type BeforeHook,
-  givenOf,
-  type OwnHooks,
-  oncePerObject,
-  showAs,
-  silentHook,
-} from "./framework";
-import { cannotConfine } from "./misuse";
+import type { OwnHooks } from "./framework";
 import { limitStandIns } from "./naming/stand-ins";
-import { lateProviderOptions, lateRedirectURIs } from "./oauth/configured";
-import { lateProviders } from "./oauth/providers";
+import { configuredOptions, noteProviders } from "./oauth/application-providers";
+import { useTenantProviders, withTenantOptions } from "./oauth/providers";
 import type { ResolvedOptions } from "./options";
 import { findKeyStorages, sessionsOfKeys } from "./packages/api-key";
 import { loadParts } from "./parts";
 import { signIn } from "./routes/sign-in";
-import { pluginsAtRunTime, takeHooks } from "./run-time";
-import { confinedModels, runtimeSchema } from "./schema";
+import { pluginsAtRunTime } from "./run-time";
+import { confinedModels, refuse, runtimeSchema } from "./schema";
 import { settledScope } from "./scope/endpoint";
-import { instanceOf, markInstance, noteCallers } from "./scope/instance";
 import { prepareScopes } from "./scope/scope";
+import { checkSetup } from "./setup/checks";
+import { trustMailedInvitations } from "./setup/overrides";
+import { refuseUnsupported } from "./setup/unsupported";
 import { guardInternalAdapter, policyOf } from "./tenants/enforce";
-import {
-  couldBeId,
-  hasNumericIds,
-  isText,
-  openSince,
-  recentlySeen,
-  wasDeleted,
-} from "./tenants/find";
+import { acceptsSession, couldBeId, hasNumericIds, isText, recentlySeen } from "./tenants/find";
 
 /**
  * What the plugin does when better-auth starts, and the one place that changes better-auth's
@@ -69,44 +52,44 @@ export async function start(
   }
   const border = createBorder(ctx, options);
   const confine = (own: typeof border) => {
-    if (!confineAdapter(ctx.adapter, own)) throw cannotConfine();
-    markInstance(setBorder(ctx, own), instanceOf(ctx.adapter));
+    if (!confineAdapter(ctx.adapter, own)) {
+      refuse(
+        "the methods of this database adapter cannot be replaced, so it cannot be isolated. Write: database: (options) => ({ ...adapter(options) })",
+      );
+    }
+    setBorder(ctx, own);
   };
-  noteCallers(ctx);
   confine(border);
   const enterpriseHooks = parts.confineEnterprise?.(border, options, hooks) ?? hooks;
   const packageHooks = parts.confinePackages?.(border, options, enterpriseHooks) ?? enterpriseHooks;
   const allHooks = parts.traced?.(packageHooks, options) ?? packageHooks;
-  const runtime = runtimeSchema(schema, confinedModels(options), () => settledScope()?.tenantId);
+  const runtime = runtimeSchema(schema, confinedModels(options), () => settledScope().tenantId);
   const early = ctx.internalAdapter;
+  const providerOptions = await configuredOptions(ctx.options);
   whenOptionsAreComplete(ctx, (complete) => {
-    assertDecided(ctx, options);
+    checkSetup(ctx, options);
+    refuseUnsupported(ctx, complete);
     keepSignIn(complete);
-    const views = viewsOf(ctx, border);
-    const beforeEndpoint = [...allHooks.beforeEndpoint, showWritten(complete, views)];
-    const plugins = pluginsAtRunTime(complete.plugins ?? [], takeHooks(complete), runtime, {
+    noteProviders(ctx, complete, providerOptions);
+    complete.socialProviders = withTenantOptions(complete, providerOptions, options);
+    const plugins = pluginsAtRunTime(complete, runtime, {
       ...allHooks,
-      beforeEndpoint,
+      afterNaming: [...allHooks.afterNaming, useTenantProviders(ctx, options)],
     });
     if (!isConfined(ctx.adapter)) {
-      const raw = rawAdapter(ctx.adapter as DBAdapter);
-      confine({ ...border, raw: parts.sayingWhereFrom?.(raw) ?? raw });
+      confine({ ...border, raw: rawAdapter(ctx.adapter as DBAdapter) });
     }
-    change(ctx, complete, plugins.map(sessionsOfKeys), options, views);
-    latePolicyContext(ctx, border.policy);
+    change(ctx, complete, plugins.map(sessionsOfKeys), border);
     guardInternalAdapter(ctx, options, border);
     // A plugin may hold on to the one that it saw in its `init`, which runs no hooks of plugins:
     // neither R8 nor R14 would hold for the sessions that it makes.
     Object.assign(early, ctx.internalAdapter);
     const storages = [complete.secondaryStorage, ctx.secondaryStorage];
     for (const storage of storages) if (storage) parts.confineStorage?.(storage, border);
-    if (options.sessionCookies === "per-tenant" || complete.account?.storeAccountCookie) {
-      parts.nameCookiesLate?.(ctx, options);
-    }
+    if (options.sessionCookies === "per-tenant") parts.nameCookiesLate?.(ctx);
     if (parts.trustOwnAddresses) ctx.isTrustedOrigin = parts.trustOwnAddresses(ctx, options);
   });
-  const changes = { [OURS]: true, databaseHooks: databaseHooks(border, confinedModels(options)) };
-  return { options: changes as Pick<BetterAuthOptions, "databaseHooks"> };
+  return { options: { [OURS]: true } as BetterAuthOptions };
 }
 
 /** In the options that better-auth goes on with once our `init` is done, which no plugin sees. */
@@ -141,56 +124,13 @@ function change(
   ctx: AuthContext,
   complete: BetterAuthOptions,
   plugins: BetterAuthPlugin[],
-  options: ResolvedOptions,
-  views: Views,
+  border: Border,
 ): void {
-  sealPluginLinks(ctx, complete);
-  showOptions(complete, views);
-  Object.assign(complete, { plugins, socialProviders: lateProviderOptions(complete) });
-  lateRedirectURIs(ctx, complete);
+  sealLinks(ctx, complete);
+  trustMailedInvitations(complete);
+  isolateCachedSessions(complete, border);
+  complete.plugins = plugins;
   ctx.rateLimit.customRules = limitStandIns(ctx.rateLimit.customRules);
-  show(ctx, "socialProviders", (given: typeof ctx.socialProviders) =>
-    lateProviders(given, options),
-  );
-}
-
-type Views = Readonly<Record<string, (given: never) => object>>;
-
-/** Options as they are inside the border, by their names. */
-function viewsOf(ctx: AuthContext, border: Border): Views {
-  const { sealed, sealedUser } = sealLinks(ctx);
-  const late = latePolicyOptions(border.policy);
-  return {
-    user: (given) => late.user(sealedUser(given)),
-    emailAndPassword: (given) => late.emailAndPassword(sealed(given)),
-    emailVerification: (given) => late.emailVerification(sealed(given)),
-    session: (given) => labelCachedSessions(given, border),
-  };
-}
-
-/** Whoever gives them, now or at run time. */
-function showOptions(options: BetterAuthOptions, views: Views): void {
-  for (const [name, view] of Object.entries(views)) show(options, name, view);
-}
-
-/** What a hook writes for one request: where the base URL goes by the request, its options are a copy. */
-function showWritten(complete: BetterAuthOptions, views: Views): BeforeHook {
-  const isWritten = (option: object | undefined) => option && givenOf(option) === option;
-  return {
-    matcher: ({ context: { options } }) =>
-      options !== complete &&
-      Object.keys(views).some((name) => isWritten(Reflect.get(options, name))),
-    handler: silentHook(async ({ context }) => showOptions(context.options, views)),
-  };
-}
-
-function show<Shown extends object>(
-  holder: object,
-  name: string,
-  as: (given: Shown) => object,
-): void {
-  const shown = oncePerObject(as);
-  showAs(holder, name, (given) => given && shown(givenOf(given as Shown) ?? (given as Shown)));
 }
 
 /**
@@ -241,10 +181,8 @@ function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { ra
     options,
     raw: known ?? rawAdapter(ctx.adapter as DBAdapter),
     confinedModel: (name: string) => confinedByName.get(name),
-    tenantSince: async (...call: Parameters<Border["tenantSince"]>) =>
-      (await recentlySeen(ctx, ...call))?.since,
-    openSince: (...call) => openSince(ctx, ...call),
-    wasDeleted: (tenantId: string) => wasDeleted(ctx, tenantId),
+    tenantExists: async (...call) => (await recentlySeen(ctx, ...call)) !== undefined,
+    acceptsSession: (...call) => acceptsSession(ctx, ...call),
     beforeEmail: async (...call: Parameters<Border["beforeEmail"]>) => {
       if (!options.keepEmailGloballyUnique) return;
       await (await refusals()).refuseEmailTakenElsewhere(ctx, ...call);
@@ -252,7 +190,6 @@ function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { ra
     // Users may be from before the application has changed how ids are made.
     couldBeId: (id: string) => (hasNumericIds(ctx) ? couldBeId(ctx, id) : isText(id)),
     onRefused: async (error: unknown) => (await refusals()).explainRefusal(ctx, error),
-    readSession: (...call) => readSession(border, ...call),
     policy: policyOf(ctx, options, () => border),
   };
   return border;

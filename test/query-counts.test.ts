@@ -168,8 +168,6 @@ interface Column {
 
 /** The flows that cost more in a tenant, and why. */
 const IN_A_TENANT: Counts = {
-  // The tenant is looked up after the commit: it may be gone by then.
-  "sign-up": 1,
   // The tenant's credentials at the provider.
   "social start": 1,
   "social callback": 1,
@@ -186,13 +184,14 @@ const costs = IN_A_TENANT;
 const COLUMNS: Record<string, Column> = {
   "no tenant": {
     name: () => ({}),
-    // R4: where the session alone says the place, these two have to look at it first.
-    costs: { "sign-in again": 1, "change-email": 1, "link-social callback": 1 },
+    // R8: the account is for a user of the platform.
+    costs: { "link-social callback": 1 },
   },
   "each request names it": { name: byHeader, costs },
   "the session or a link names it": {
     name: ({ id }) => ({ stranger: { "x-tenant-id": id }, signedIn: {} }),
-    costs: { ...costs, "change-email": 1 },
+    // R4: a prefix puts these into its tenant only with a valid session behind it.
+    costs: { ...costs, "change-email": 2, "change-password": 2, "send-verification-email": 2 },
   },
   "by slug, on the plugin's own paths": {
     slugs: true,

@@ -2,10 +2,8 @@ import { isAPIError } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import { lazy } from "../framework";
 import { PLATFORM } from "../schema";
-import { FROM, type Here, runAsOwn, settledScope } from "../scope/endpoint";
-import { markInstance } from "../scope/instance";
-import { back, getTenantId, notes, type Settled, settled } from "../scope/scope";
-import { settle } from "../scope/settle";
+import { settledScope } from "../scope/endpoint";
+import { getTenantId, notes, type Scope, settled } from "../scope/scope";
 import {
   type AdapterMethod,
   aboveTransaction,
@@ -25,14 +23,13 @@ import {
   vouchForUser,
 } from "./border";
 import { isHidden } from "./inviting";
-import { isImpersonator, mayUse } from "./sessions";
+import { homeOf, isImpersonator, mayUse } from "./sessions";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
-type Narrowed<Call> = { call: Call; scope?: Settled; model?: string | undefined };
+type Narrowed<Call> = { call: Call; scope?: Scope; model?: string | undefined };
 type FindOne = Parameters<DBAdapter["findOne"]>[0];
 
 const mysql = lazy(() => import("./mysql"));
-const severalSessions = lazy(() => import("./several-sessions"));
 
 /**
  * The border: from here on the adapter reads, changes, creates and deletes rows of the confined
@@ -50,23 +47,18 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
   const current = () => borderOf(adapter) ?? border;
   const methods = {
     ...guarded(raw, current),
-    transaction: async <R>(run: (inner: DBTransactionAdapter) => Promise<R>) => {
-      const { returnHere, sayingAs } = await back();
-      const here = returnHere();
-      return raw.transaction((given) => {
-        // Adapters without transactions hand themselves in, and that is the confined one already.
-        if (given === adapter || given === raw) return here(() => run(adapter));
-        const inner = sayingAs(raw, given);
-        const confined = aboveTransaction(inner, current());
-        // One inside of another is a part of it: better-auth's own would be past the border.
-        const transaction = (nested: typeof run) => nested(confined);
-        Object.assign(confined, guarded(inner, current, confined), { transaction });
-        return here(() => run(confined));
-      });
-    },
+    transaction: <R>(run: (inner: DBTransactionAdapter) => Promise<R>) =>
+      raw.transaction((inner) => {
+        // Adapters without transactions hand themselves in, and that is the isolated one already.
+        if (inner === adapter || inner === raw) return run(adapter);
+        const isolated = aboveTransaction(inner, current());
+        // One inside another is a part of it: better-auth's own would bypass isolation.
+        const transaction = (nested: typeof run) => nested(isolated);
+        Object.assign(isolated, guarded(inner, current, isolated), { transaction });
+        return run(isolated);
+      }),
   };
   try {
-    markInstance(adapter);
     Object.assign(setBorder(adapter, border), markOurs(methods));
   } catch {
     // The answer says it.
@@ -85,13 +77,8 @@ function guarded(
   const methods = Object.entries(confinedMethods(raw, current));
   const entries = methods.map(([name, run]: [string, AdapterMethod]) => [
     name,
-    (call: { [FROM]?: Here }) => {
-      const { ctx, policy } = current();
-      const go = () =>
-        policy.guard(name, call as never, run, raw, transaction) ?? run(call as never);
-      const start = () => runAsOwn(ctx, go);
-      return call[FROM]?.(start) ?? start();
-    },
+    (call: object) =>
+      current().policy.guard(name, call as never, run, raw, transaction) ?? run(call as never),
   ]);
   return Object.fromEntries(entries);
 }
@@ -109,7 +96,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     const model = border.confinedModel(call.model);
     const joinsConfined = Object.keys(call.join ?? {}).some(border.confinedModel);
     if (!model && !joinsConfined) return run({ call });
-    const runIn = (scope: Settled) => {
+    const runIn = (scope: Scope) => {
       if (!model) return run({ call, scope });
       // Last, and joined by AND: adapters that go through conditions from left to right apply it
       // to the outcome of every OR before it, the others to the whole group of them.
@@ -117,14 +104,13 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       const where = [...given, ...tenantClause(scope, needsListHint(raw, given))];
       return run({ call: { ...call, where }, scope, model });
     };
-    const scope = settledScope();
-    return scope ? runIn(scope) : settle(border.readSession, raw).then(runIn);
+    return runIn(settledScope());
   }
 
   /** What may come in: joined rows are fetched by their key alone, so they are looked at here. */
   function admit<T>(
     { join, model }: { join?: object | undefined; model?: string | undefined },
-    scope: Settled | undefined,
+    scope: Scope | undefined,
     row: T,
   ): T {
     if (!scope || !row) return row;
@@ -140,18 +126,14 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     return row;
   }
 
-  /**
-   * A session by its token, which nobody can guess. Whether it is good here is known when its row
-   * has been read; its user comes from the same place.
-   */
+  /** A session by its token: inside the scope, and only while its tenant exists and is active. */
   async function findSession<T>(input: FindOne): Promise<T | null> {
-    const session = await raw.findOne<T & Row>(input);
-    if (!session) return null;
-    if (!(await mayUse(getBorder(), session, raw))) return null;
-    const { token, userId, tenantId = null } = session;
-    notes().sessionTokens.set(String(token), { userId: String(userId), tenantId });
-    const home = settled(tenantId);
-    return admit({ join: input.join, model: "session" }, home, session);
+    const home = homeOf(input.where[0]?.value);
+    const where = [...input.where, ...tenantClause(home)];
+    const session = await raw.findOne<T & Row>({ ...input, where });
+    if (!session || !(await mayUse(getBorder(), session, raw))) return null;
+    const own = settled(session.tenantId ?? null);
+    return admit({ join: input.join, model: "session" }, own, session);
   }
 
   /**
@@ -167,7 +149,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
   }
 
   /** Values that are unique in the whole table may be taken where nobody here can see it. */
-  async function write<T>(model: string, scope: Settled, data: Row, run: () => Promise<T>) {
+  async function write<T>(model: string, scope: Scope, data: Row, run: () => Promise<T>) {
     const border = getBorder();
     if (model === "user" && typeof data.email === "string") {
       await border.beforeEmail(raw, scope, data.email);
@@ -184,7 +166,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
   }
 
   /** A row never changes its id or tenant, and no session lasts longer than the policy says. */
-  async function allowedChange<T extends Row | undefined>(data: T, scope?: Settled, model = "") {
+  async function allowedChange<T extends Row | undefined>(data: T, scope?: Scope, model = "") {
     if (!scope || !data) return data;
     await vouchForUser(getBorder(), raw, scope, data.userId);
     const { tenantId: _, id: __, ...rest } = data;
@@ -197,10 +179,11 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       narrow(input, async ({ scope, model }) => {
         if (!model || !scope) return raw.create<T, R>(input).catch(blameDeletion);
         const tenantId = await vouchForUser(getBorder(), raw, scope, input.data.userId);
-        const data = { ...input.data, tenantId: tenantId ?? PLATFORM };
-        const opening = tenantId
-          ? await getBorder().policy.admitRow(model, { ...scope, tenantId }, data, raw)
-          : undefined;
+        const data: Row = { ...input.data, tenantId: tenantId ?? PLATFORM };
+        const opening =
+          tenantId && model === "user"
+            ? await getBorder().policy.admitRow(model, { ...scope, tenantId }, data, raw)
+            : undefined;
         const kept = await opening?.makeRoom?.(raw);
         const row = await write(
           model,
@@ -208,7 +191,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
           data,
           async () =>
             (kept && (await raw.update<R>(asChange(input.model, kept, data)))) ||
-            raw.create<T, R>({ ...input, data }),
+            raw.create<T, R>({ ...input, data: data as T }),
         );
         if (opening?.accept) await opening.accept(row as Row, raw);
         return admit({ model }, scope, row);
@@ -230,9 +213,6 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       narrow(input, async ({ call, scope, model }) => {
         const rows = await raw.findMany<T>(call);
         if (!scope) return rows;
-        if (model === "session" && input.where?.some(({ field }) => field === "token")) {
-          await (await severalSessions()).noteMissing(raw, scope, input, rows as Row[]);
-        }
         if (model === "verification" && notes().heldState) return consumeState(input.model, rows);
         return rows.map((row) => admit({ join: input.join, model }, scope, row));
       }),
@@ -288,7 +268,7 @@ function asChange(model: string, id: string, { id: _, createdAt: __, ...update }
   return { model, where: [{ field: "id", value: id }], update };
 }
 
-function admitJoined(row: Row, key: string, scope: Settled) {
+function admitJoined(row: Row, key: string, scope: Scope) {
   const value = row[key];
   if (typeof value !== "object" || value === null) return;
   if (Array.isArray(value)) row[key] = value.filter((item: Row) => isInside(scope, item));
@@ -296,7 +276,7 @@ function admitJoined(row: Row, key: string, scope: Settled) {
 }
 
 /** A visitor's own session lives on the platform, where better-auth prolongs it. */
-function visitorScope(scope: Settled, { where }: { where: Where[] }): Settled {
+function visitorScope(scope: Scope, { where }: { where: Where[] }): Scope {
   const isOwn = where.some(
     ({ field, value }) => field === "token" && value === notes().visitor?.token,
   );

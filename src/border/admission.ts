@@ -6,7 +6,7 @@ import { tenantError } from "../errors";
 import { textOf } from "../framework";
 import type { TenantPolicy } from "../policy";
 import { adminTarget, currentEndpoint, type Endpoint, isServersOwn } from "../scope/endpoint";
-import { notes, type Settled } from "../scope/scope";
+import { notes, type Scope } from "../scope/scope";
 import { type Opening, type Row, tenantClause } from "./border";
 import { toldToPage } from "./error-pages";
 import { invitingOf } from "./inviting";
@@ -119,7 +119,7 @@ export async function refuseEarly(policy: TenantPolicy, endpoint: Endpoint): Pro
 async function admitSession(
   policy: TenantPolicy,
   adapter: DBTransactionAdapter,
-  scope: Settled,
+  scope: Scope,
   session: Row,
 ): Promise<{ expiresAt?: Date }> {
   const endpoint = currentEndpoint();
@@ -138,7 +138,7 @@ async function admitSession(
 async function hasVerifiedAddress(
   { emailDomains }: TenantPolicy,
   adapter: DBTransactionAdapter,
-  scope: Settled,
+  scope: Scope,
   session: Row,
   way: string | undefined,
 ): Promise<boolean> {
@@ -162,7 +162,7 @@ function isVouchedFor(email: unknown, way: string | undefined): boolean {
 export async function admitRow(
   policy: TenantPolicy,
   model: "user" | "session",
-  scope: Settled,
+  scope: Scope,
   row: Row,
   adapter: DBTransactionAdapter,
 ): Promise<Opening | undefined> {

@@ -7,10 +7,8 @@ import type { ResolvedOptions } from "../options";
 import type { TenantPolicy } from "../policy";
 import { PLATFORM } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
-import { instanceOf, markInstance } from "../scope/instance";
 import type { SessionRow } from "../scope/scope";
-import { currentTransaction, notes, type Settled } from "../scope/scope";
-import type { ReadSession } from "../scope/settle";
+import { currentTransaction, notes, type Scope } from "../scope/scope";
 
 /** A row as the border sees it. */
 export type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
@@ -24,21 +22,12 @@ export interface Border {
   raw: DBTransactionAdapter;
   /** The confined model behind a model or table name; undefined for every other table. */
   confinedModel(name: string): string | undefined;
-  /**
-   * When the tenant was created; undefined when it is gone. A number that is given to a second
-   * tenant is told apart by it (R10). Remembered for ten seconds.
-   */
-  tenantSince(tenantId: string, adapter?: DBTransactionAdapter): Promise<string | undefined>;
-  /** The same for the tenant of a session, and only if the session is good there: see `openSince`. */
-  openSince(session: SessionRow, adapter?: DBTransactionAdapter): Promise<string | undefined>;
-  /** Whether this process has deleted the tenant while the request was on its way. */
-  wasDeleted(tenantId: string): boolean;
-  /** Reads a session from secondary storage, below the border, where there is such a storage. */
-  storedSession?: ((token: string) => Promise<StoredSession | undefined>) | undefined;
-  /** Reads a session below the border: it is what settles the scope. */
-  readSession: ReadSession;
+  /** Whether the tenant exists. Remembered for ten seconds. */
+  tenantExists(tenantId: string, adapter?: DBTransactionAdapter): Promise<boolean>;
+  /** Whether the tenant of a session accepts it (R10): see `tenants/find.ts`. */
+  acceptsSession(session: SessionRow, adapter?: DBTransactionAdapter): Promise<boolean>;
   /** Called with the e-mail that a user of the scope is about to get. */
-  beforeEmail(adapter: DBTransactionAdapter, scope: Settled, email: string): Promise<void>;
+  beforeEmail(adapter: DBTransactionAdapter, scope: Scope, email: string): Promise<void>;
   /** What to say of a row that the database refuses. */
   onRefused(error: unknown): Promise<unknown>;
   /** Whether somebody may have this id: some columns answer anything else with an error. */
@@ -47,8 +36,6 @@ export interface Border {
   policy: PolicyOf;
   /** What there is to ask where tenants have identity providers of their own. */
   identityProviders?: IdentityProviders;
-  /** Whether a session that was just stored must not be, and why. */
-  secondLook?: (session: SessionRow) => Promise<Error | undefined>;
   /** Whether the tenant's directory lets somebody sign in no more. Asks the database each time. */
   isBarred?: (tenantId: string, userId: string, adapter?: DBTransactionAdapter) => Promise<boolean>;
 }
@@ -82,13 +69,13 @@ export interface PolicyOf {
   /** R13, R14: asked before a row is made in a tenant. May change the row. */
   admitRow(
     model: string,
-    scope: Settled,
+    scope: Scope,
     row: Row,
     adapter: DBTransactionAdapter,
   ): Promise<Opening | undefined>;
   /** By when a session of the scope has to end, if that is before the end that it is given. */
   capExpiry(
-    scope: Settled,
+    scope: Scope,
     session: object,
     adapter?: DBTransactionAdapter,
   ): Promise<{ expiresAt?: Date } | undefined>;
@@ -124,12 +111,6 @@ export interface Opening {
   accept?(user: Row, raw: DBTransactionAdapter): Promise<void>;
 }
 
-/** A session in secondary storage, with the tenant of its label. */
-export interface StoredSession {
-  session: SessionRow;
-  since: string | undefined;
-}
-
 /** On the adapter and on the context, whose copies carry it along; one name for all our copies. */
 const BORDER = Symbol.for("better-auth-tenant:border");
 
@@ -138,6 +119,9 @@ type Bordered = { [BORDER]?: Border };
 /** By an adapter, a storage, or a context: there somebody may have put an adapter around ours. */
 export const borderOf = (holder: object): Border | undefined =>
   (holder as { adapter?: Bordered }).adapter?.[BORDER] ?? (holder as Bordered)[BORDER];
+
+/** What is remembered for an instance is kept by this. */
+export const keeperOf = (context: AuthContext): object => borderOf(context)?.raw ?? context.adapter;
 
 export const setBorder = <A extends object>(holder: A, border: Border) =>
   Object.assign(holder, { [BORDER]: border });
@@ -191,7 +175,6 @@ const BELOW = Symbol.for("better-auth-tenant:below");
 /** Puts the border around the adapter of a transaction. */
 export function aboveTransaction(inner: DBTransactionAdapter, border: Border) {
   const above = setBorder<DBTransactionAdapter>(Object.create(inner), border);
-  markInstance(above, instanceOf(border.ctx));
   return Object.assign(above, { [BELOW]: inner });
 }
 
@@ -230,7 +213,7 @@ export function needsListHint(adapter: HasOptions, where: Where[]): boolean {
 const SELECTIVE = ["userId", "accountId", "identifier"];
 
 /** The condition that keeps a query inside the scope. */
-export function tenantClause({ tenantId, reach }: Settled, asList = false): Where[] {
+export function tenantClause({ tenantId, reach }: Scope, asList = false): Where[] {
   if (reach === "all") return [];
   const value = tenantId ?? PLATFORM;
   const condition = asList
@@ -240,7 +223,7 @@ export function tenantClause({ tenantId, reach }: Settled, asList = false): Wher
 }
 
 /** Whether a row is inside the scope. One that does not show its tenant is not. */
-export function isInside({ tenantId, reach }: Settled, row: Row): boolean {
+export function isInside({ tenantId, reach }: Scope, row: Row): boolean {
   return reach === "all" || row.tenantId === tenantId;
 }
 
@@ -258,14 +241,6 @@ export const orNobody = async (error: unknown) => (await refusals()).orNobody(er
 /** Loaded by the first value that a database refuses. */
 export const refusals = lazy(() => import("./refusals"));
 
-/** Whether the tenant was deleted on the way, and perhaps its number given to another one. */
-async function isAnother(border: Border, adapter: DBTransactionAdapter, tenantId: string) {
-  if (border.wasDeleted(tenantId)) return true;
-  const note = notes();
-  if (note.since === undefined) return false;
-  return note.since !== (await border.tenantSince(tenantId, adapter));
-}
-
 /**
  * R8: a session or an account is only ever given to a user of the scope, whichever plugin asks for
  * it. Returns the tenant that the row belongs to: the user's.
@@ -273,12 +248,9 @@ async function isAnother(border: Border, adapter: DBTransactionAdapter, tenantId
 export async function vouchForUser(
   border: Border,
   adapter: DBTransactionAdapter,
-  scope: Settled,
+  scope: Scope,
   userId: unknown,
 ): Promise<string | null> {
-  if (scope.tenantId !== null && (await isAnother(border, adapter, scope.tenantId))) {
-    throw tenantError("TENANT_NOT_FOUND");
-  }
   if (userId === undefined || userId === null) return scope.tenantId;
   const known = notes().knownUsers.get(String(userId))?.tenantId;
   if (known !== undefined && (scope.reach === "all" || known === scope.tenantId)) return known;

@@ -1,6 +1,6 @@
 import type { AuthContext } from "better-auth";
-import type { ResolvedOptions } from "../options";
 import { adminTarget, currentEndpoint, settledScope } from "../scope/endpoint";
+import { notes } from "../scope/scope";
 
 type Cookies = AuthContext["authCookies"];
 
@@ -8,11 +8,10 @@ type Cookies = AuthContext["authCookies"];
  * The session cookies under names of the tenant's own. The name is read late, so that it is right
  * for the scope of the moment, also where another plugin copies the context.
  */
-export function nameCookiesLate(ctx: AuthContext, { sessionCookies }: ResolvedOptions): void {
-  if (sessionCookies === "per-tenant") nameMadeCookies(ctx);
+export function nameCookiesLate(ctx: AuthContext): void {
+  nameMadeCookies(ctx);
   const named = new WeakMap<object, Cookies>();
-  const isLate = (key: string) => sessionCookies === "per-tenant" || key === ACCOUNT_COOKIE;
-  const late = lateNames(ctx.authCookies, isLate);
+  const late = lateNames(ctx.authCookies);
   Object.defineProperty(ctx, "authCookies", {
     configurable: true,
     enumerable: true,
@@ -21,7 +20,7 @@ export function nameCookiesLate(ctx: AuthContext, { sessionCookies }: ResolvedOp
     },
     // better-auth makes cookies anew for a request where their domain goes by the host.
     set(this: object, cookies: Cookies) {
-      named.set(this, lateNames(cookies, isLate));
+      named.set(this, lateNames(cookies));
     },
   });
 }
@@ -43,29 +42,22 @@ function nameMadeCookies(ctx: AuthContext): void {
   };
 }
 
-/**
- * An account at a provider, which better-auth keeps in a cookie where there is no database. The
- * browser of somebody with several tenants has one for each, so its name says whose it is, in any
- * case (R10).
- */
-export const ACCOUNT_COOKIE = "accountData";
-
-/** The name of a late cookie without a tenant, also of one that somebody has cloned. */
-export const plainName = (cookie: Cookies[string & keyof Cookies] & { plainName?: string }) =>
+/** The name of a cookie without a tenant, also of a cloned one. */
+const plainName = (cookie: Cookies[string & keyof Cookies] & { plainName?: string }) =>
   cookie.plainName ?? cookie.name;
 
 const LATE = new WeakSet<object>();
 
-function lateNames(cookies: Cookies, isLate: (key: string) => boolean): Cookies {
+function lateNames(cookies: Cookies): Cookies {
   if (LATE.has(cookies)) return cookies;
   const entries = Object.entries(cookies).map(([key, given]) => {
     const { name, attributes } = given;
-    const sent = isLate("sessionToken") ? plainName(cookies.sessionToken) : name;
+    const sent = plainName(cookies.sessionToken);
     const cookie = {
       plainName: name,
       attributes,
       get name() {
-        return isLate(key) ? name + suffix(sent) : name;
+        return name + suffix(sent);
       },
     };
     // Not a plain object: better-auth copies those that are in a context which a hook hands back,
@@ -89,15 +81,12 @@ const inCookieName = (tenantId: string) =>
     .replace(/[A-Z-]/g, (letter) => `-${letter.toLowerCase()}`)
     .replaceAll(".", "-_");
 
-export const suffixOf = (tenantId: string | null | undefined) =>
-  tenantId ? `_${inCookieName(tenantId)}` : "";
-
 /** What the scope of the moment adds to a name; for admin endpoints by the name of a cookie that is sent. */
 function suffix(sent: string): string {
   const scope = settledScope();
-  // An operator comes to visit with the platform's cookie.
-  if (!scope?.tenantId || scope.reach === "visits") return "";
-  const own = suffixOf(scope.tenantId);
+  // An operator visits with the platform's cookie, and names follow the tenant that is named.
+  if (!scope.tenantId || scope.reach === "visits" || notes().enteredByPrefix) return "";
+  const own = `_${inCookieName(scope.tenantId)}`;
   const endpoint = currentEndpoint();
   if (!adminTarget(endpoint)) return own;
   // Whether a tenant's own admin calls or an operator is about to visit shows in the cookies.

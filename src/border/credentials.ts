@@ -2,8 +2,8 @@ import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { boundedMap } from "../framework";
-import { keeperOf } from "../scope/instance";
-import { type Border, belowBorder, type Row } from "./border";
+
+import { type Border, belowBorder, keeperOf, type Row } from "./border";
 
 /*
  * Users that change hands: an invitation or an identity provider proves that the address of a user

@@ -1,8 +1,13 @@
 import type { User } from "better-auth";
 import { tenantError } from "../errors";
-import { adminPlugin, currentEndpoint, type Endpoint, isOutermost } from "../scope/endpoint";
+import {
+  adminPlugin,
+  currentEndpoint,
+  type Endpoint,
+  isOutermost,
+  settledScope,
+} from "../scope/endpoint";
 import { notes, type SessionRow } from "../scope/scope";
-import { settle } from "../scope/settle";
 import { type Border, belowBorder } from "./border";
 import { isOrWouldBeOperator, mayManageUsers } from "./operators";
 import { canDoAsMuch } from "./roles";
@@ -34,7 +39,7 @@ export async function refuseEscalation(border: Border, { userId, data }: Act): P
   const endpoint = currentEndpoint();
   const session = endpoint && callerIn(endpoint);
   if (!endpoint || !session) return;
-  const { tenantId, reach } = await settle(border.readSession);
+  const { tenantId, reach } = settledScope();
   // Only operators get here.
   if (reach !== "own") return;
   const find = (id: string): Promise<Person | null> => border.ctx.internalAdapter.findUserById(id);

@@ -1,7 +1,16 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { lazy } from "../framework";
+import { tenantError } from "../errors";
+import { isServersOwn, settledScope } from "../scope/endpoint";
 import { notes } from "../scope/scope";
+import { ALL } from "../tenants/find";
 import type { Border, Row } from "./border";
+
+/*
+ * A tenant that has administrators of its own (`tenantRoles`) keeps one: its users cannot demote, ban
+ * or delete the last. Operators and server code can. There is no lock: two administrators who demote
+ * each other in the same instant may both succeed, and an operator repairs that.
+ */
 
 export type Call = {
   model: string;
@@ -11,55 +20,60 @@ export type Call = {
   update?: Row;
   set?: Row;
 };
-type Method = (call: Call) => Promise<unknown>;
 
-/** Loaded by the first tenant that might lose its administrator. */
-export const administrators = lazy(() => import("./administrators"));
-
-/** Every method that can change a user, and those that take one away. */
 const CHANGES = ["update", "updateMany", "incrementOne"];
 const DELETIONS = ["delete", "deleteMany", "consumeOne"];
 
-/** On a call that was looked at already. */
-const SEEN = Symbol("seen");
-
-/** What a call of the adapter changes, if that is what it is there for. */
+/** The new values that an adapter call writes into existing rows. */
 export const changeOf = (name: string, { update, set }: Call): Row | undefined =>
   CHANGES.includes(name) ? (update ?? set) : undefined;
 
-/** Whether a call about users may take an administrator away. */
-export function mayTakeAdmin(name: string, call: Call): boolean {
-  const mayTake = DELETIONS.includes(name) || takesAway(changeOf(name, call));
-  return mayTake && !(SEEN in call) && !isLeaving(call);
+/** Whether an adapter call on users can remove an administrator. */
+export function mayRemoveAdmin(name: string, call: Call): boolean {
+  const change = changeOf(name, call);
+  return DELETIONS.includes(name) || change?.role !== undefined || Boolean(change?.banned);
 }
 
-/**
- * Runs a call that may take the last administrator of a tenant away: here, where users are changed,
- * whichever endpoint asks for it.
- */
-export async function keepAdmins(
-  roles: string[],
+/** Refuses a change or deletion of users that leaves the tenant without an administrator. */
+export async function requireAnotherAdmin(
   border: Border,
-  name: string,
-  call: Call,
-  transaction: DBTransactionAdapter | undefined,
-): Promise<unknown> {
-  const { keepAdmin } = await administrators();
-  const change = { where: call.where, update: changeOf(name, call) };
-  const run = (adapter: DBTransactionAdapter) => {
-    const method = adapter[name as keyof DBTransactionAdapter] as unknown as Method;
-    return method({ ...call, [SEEN]: true } as Call);
+  roles: string[],
+  { where, update }: { where: Where[]; update?: Row | undefined },
+  transaction?: DBTransactionAdapter,
+): Promise<void> {
+  const { tenantId, reach } = settledScope();
+  if (tenantId === null || reach !== "own" || isServersOwn()) return;
+  if (update && isAdmin(update, roles)) return;
+  const adapter = transaction ?? (await getCurrentAdapter(border.ctx.adapter));
+  const admins = await findAdmins(adapter, roles);
+  if (!admins.length) return;
+  const changed = await adapter.findMany<Row>({ model: "user", where, select: ["id"], limit: ALL });
+  const changedIds = new Set(changed.map(({ id }) => id));
+  const someCanSignIn = async (candidates: Row[]) => {
+    for (const { id } of candidates) {
+      if (!(await border.isBarred?.(tenantId, String(id), adapter))) return true;
+    }
+    return false;
   };
-  return keepAdmin(border, roles, change, run, transaction);
+  // A directory may deactivate the last administrator, and what the application does next is part
+  // of that.
+  const { letGo } = notes();
+  const lost = admins.filter(({ id }) => changedIds.has(id) && String(id) !== letGo);
+  if (!(await someCanSignIn(lost))) return;
+  if (await someCanSignIn(admins.filter(({ id }) => !changedIds.has(id)))) return;
+  throw tenantError("LAST_ADMIN");
 }
 
-const takesAway = (update: Row | undefined) =>
-  update !== undefined && ("role" in update || Boolean(update.banned));
-
-/** The row of somebody whose sessions and accounts are gone: that was looked at before those went. */
-function isLeaving({ where: [clause, ...rest] }: Call): boolean {
-  const { leaving } = notes();
-  return (
-    leaving !== undefined && clause?.field === "id" && clause.value === leaving && !rest.length
+async function findAdmins(adapter: DBTransactionAdapter, roles: string[]): Promise<Row[]> {
+  const where = roles.map(
+    (value): Where => ({ field: "role", operator: "contains", value, connector: "OR" }),
   );
+  const users = await adapter.findMany<Row>({ model: "user", where, limit: ALL });
+  return users.filter((user) => isAdmin(user, roles));
+}
+
+/** The admin plugin stores several roles in one string. */
+function isAdmin({ role, banned }: Row, roles: string[]): boolean {
+  const own = String(role ?? "").split(",");
+  return !banned && own.some((name) => roles.includes(name.trim()));
 }

@@ -1,63 +1,29 @@
 import { type AuthContext, BetterAuthError, type BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { VERIFY_EMAIL } from "../constants";
-import {
-  type AfterHook,
-  type BeforeHook,
-  descriptorOf,
-  givenOf,
-  isShown,
-  lazy,
-  oncePerObject,
-  showAs,
-  viewOf,
-  withChanges,
-} from "../framework";
+import { type AfterHook, type BeforeHook, lazy } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
 import { notes } from "../scope/scope";
 import type { Place, RequireTenant } from "./seal";
 
-/** Seals the token of every link that better-auth hands to a mail sender inside a tenant. */
-export function sealLinks(ctx: AuthContext) {
-  const sealed = oncePerObject(<Options extends object>(given: Options): Options => {
-    const sealing = oncePerObject((send: Sender) => sealingSender(ctx, send, given));
-    return reading(given, (name, value) => (isSender(name, value) ? sealing(value) : value));
-  });
-  const ofUser = (name: string, value: unknown) =>
-    GROUPS.includes(name) && value ? sealed(givenOf(value) ?? value) : value;
-  return { sealed, sealedUser: <User extends object>(user: User) => reading(user, ofUser) };
-}
-
-/** Where `user` has senders. */
-const GROUPS = ["changeEmail", "deleteUser"];
-
-/** Options of which some are shown as something else, whenever they are asked for: they may come late. */
-const reading = <Options extends object>(
-  options: Options,
-  show: (name: string, value: unknown) => unknown,
-): Options =>
-  viewOf(
-    options,
-    new Proxy(withChanges(options, {}), {
-      get: (view, name) => {
-        const value: unknown = Reflect.get(options, name);
-        const shown = show(String(name), value);
-        return shown === value ? Reflect.get(view, name) : shown;
-      },
-      set: (_, name, value) => Reflect.set(options, name, value),
-    }),
-  );
-
-/** The same in the options of plugins, which keep the object that they were given. */
-export function sealPluginLinks(ctx: AuthContext, { plugins = [] }: BetterAuthOptions): void {
-  const sealing = oncePerObject((send: Sender) => sealingSender(ctx, send));
-  for (const { id, options = {} } of plugins) {
-    for (const name of namesIn(options)) {
-      // One with a getter may be there later.
-      const { get, value } = descriptorOf(options, name) ?? {};
-      const isOne = get ? isNameOfSender(name) : isSender(name, value);
-      const show = (given: unknown) => (isSender(name, given) ? sealing(given) : given);
-      if (!isOne || isShown(options, name) || showAs(options, name, show)) continue;
+/** Seals the token of every link that better-auth gives to a mail sender inside a tenant. */
+export function sealLinks(ctx: AuthContext, options: BetterAuthOptions): void {
+  const { emailAndPassword, emailVerification, user } = options;
+  if (emailAndPassword) options.emailAndPassword = sealed(ctx, emailAndPassword);
+  if (emailVerification) options.emailVerification = sealed(ctx, emailVerification);
+  if (user) {
+    const { changeEmail, deleteUser } = user;
+    options.user = {
+      ...user,
+      ...(changeEmail && { changeEmail: sealed(ctx, changeEmail) }),
+      ...(deleteUser && { deleteUser: sealed(ctx, deleteUser) }),
+    };
+  }
+  // Plugins keep the options that they were given, so those are changed in place.
+  for (const { id, options: own = {} } of options.plugins ?? []) {
+    try {
+      Object.assign(own, sendersIn(ctx, own));
+    } catch {
       throw new BetterAuthError(
         `tenantAuth() cannot seal the links of ${id}, because its options are frozen. Give it a copy: { ...options }`,
       );
@@ -65,21 +31,22 @@ export function sealPluginLinks(ctx: AuthContext, { plugins = [] }: BetterAuthOp
   }
 }
 
+const sealed = <Options extends object>(ctx: AuthContext, options: Options): Options => ({
+  ...options,
+  ...sendersIn(ctx, options),
+});
+
+/** Functions called "send…", each with a version that seals. */
+const sendersIn = (ctx: AuthContext, options: object) =>
+  Object.fromEntries(
+    Object.entries(options)
+      .filter(([name, value]) => name.startsWith("send") && typeof value === "function")
+      .map(([name, send]) => [name, sealingSender(ctx, send, options)]),
+  );
+
 type Sender = (this: unknown, data: unknown, ...rest: unknown[]) => unknown;
 /** On a sealing sender. The isolation kit stands in for it with one that seals as well. */
 export const SEALING = Symbol.for("better-auth-tenant:seals");
-
-const isNameOfSender = (name: string) => name.startsWith("send");
-
-const isSender = (name: string, value: unknown): value is Sender =>
-  isNameOfSender(name) && typeof value === "function";
-
-/** Senders may be methods of a class. */
-function namesIn(options: object | null): string[] {
-  if (!options || options === Object.prototype) return [];
-  const names = Object.getOwnPropertyNames(options);
-  return [...new Set([...names, ...namesIn(Object.getPrototypeOf(options))])];
-}
 
 /** Called on whom it is of, where that is known. */
 export function sealingSender(

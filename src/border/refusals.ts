@@ -4,7 +4,7 @@ import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
 import { rootCause } from "../framework";
-import { getTenantId, type Settled } from "../scope/scope";
+import { getTenantId, type Scope } from "../scope/scope";
 import type { Row } from "./border";
 import { isInside } from "./border";
 
@@ -16,7 +16,7 @@ import { isInside } from "./border";
 export async function refuseEmailTakenElsewhere(
   ctx: AuthContext,
   adapter: DBTransactionAdapter,
-  scope: Settled,
+  scope: Scope,
   email: string,
 ): Promise<void> {
   const holder = await adapter.findOne<Row>({

@@ -2,17 +2,14 @@ import type { AuthContext, HookEndpointContext } from "better-auth";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import * as z from "zod";
 import { VERIFY_EMAIL } from "../constants";
-import { tenantError } from "../errors";
 import { deriveKeys } from "../keys";
-import { currentScope, enter, getTenantId, namedScope, notes, settled } from "../scope/scope";
-import { borderOf } from "./border";
+import { changeCall } from "../scope/endpoint";
+import { enter, enteredScope, getTenantId, namedScope, notes, settled } from "../scope/scope";
 
 /** A one-time token, the tenant it belongs to, and the endpoint that its link leads to. */
 export interface SealedToken {
   token: string;
   tenantId: string;
-  /** When the tenant was created: a number may be given to a second tenant. */
-  since: string;
   path: string;
   /** The user that a link to `/verify-email` was mailed for: its token names an address alone. */
   userId?: string | undefined;
@@ -45,7 +42,6 @@ const text = z.string().min(1);
 const contents = z.strictObject({
   token: text,
   tenantId: text,
-  since: text,
   path: text,
   userId: text.optional(),
 });
@@ -59,12 +55,9 @@ export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<
   if (path === undefined) return data;
   // By a sender that was put around one of ours.
   if (token.startsWith(PREFIX) && (await unseal(ctx, token))?.tenantId === tenantId) return data;
-  const since = await borderOf(ctx)?.tenantSince(tenantId);
-  // Without a seal, some tokens would be good on the platform.
-  if (since === undefined) throw tenantError("TENANT_NOT_FOUND");
   const { id } = (path === VERIFY_EMAIL && (user as { id?: unknown } | null)) || {};
   const userId = id === undefined ? undefined : String(id);
-  const sealed = await seal(ctx, { token, tenantId, since, path, userId });
+  const sealed = await seal(ctx, { token, tenantId, path, userId });
   return { ...(data as object), url: replaceToken(url, token, sealed), token: sealed };
 }
 
@@ -102,11 +95,7 @@ function decode(part: string): string {
 export type Place = "query" | "body" | "params";
 
 /** R2 for the tenant that a token was sealed in. */
-export type RequireTenant = (
-  ctx: HookEndpointContext,
-  tenantId: string,
-  since: string,
-) => Promise<string>;
+export type RequireTenant = (ctx: HookEndpointContext, tenantId: string) => Promise<string>;
 
 /** What a request carries, with its sealed token opened, if it is good there. */
 export async function openToken(
@@ -119,19 +108,19 @@ export async function openToken(
   const named = namedScope();
   const isHere = !named || named.tenantId === opened?.tenantId;
   if (sealed && opened && leadsTo(opened.path, ctx.path) && isHere) {
-    enter(settled(await requireTenant(ctx, opened.tenantId, opened.since)));
+    enter(settled(await requireTenant(ctx, opened.tenantId)));
     const { token, userId } = opened;
     notes().openedToken = { sealed, token, ...(userId && { userId, email: emailIn(token) }) };
-    return { context: Object.fromEntries(places.map((place) => [place, { token }])) };
+    for (const place of places) changeCall(place, { token });
+    return;
   }
   if (ctx.path !== VERIFY_EMAIL) return;
   // The token of this endpoint is better-auth's only credential that no row stands behind: a
   // signed e-mail address, good for whoever has that address, in whichever tenant. Only the
   // seal binds it to its tenant, and without a seal it is the platform's.
-  const scope = currentScope();
-  if (scope.kind === "pending") enter(settled(null));
-  else if (scope.tenantId !== null && typeof ctx.query?.token === "string") {
-    return { context: { query: { token: "" } } };
+  if (!enteredScope()) enter(settled(null));
+  else if (getTenantId() !== null && typeof ctx.query?.token === "string") {
+    changeCall("query", { token: "" });
   }
 }
 

@@ -51,6 +51,9 @@ export function confineEnterprise(
       refuseSharedCallback,
       refuseAmbiguousResponse,
       enterByProvider(border),
+    ],
+    afterNaming: [
+      ...hooks.afterNaming,
       nameStartedFlow(border),
       requireSSOManager(border, options),
       requireSecretForNewAddress,
@@ -62,7 +65,7 @@ export function confineEnterprise(
       explainRefusedProvider,
       refuseScriptAddress,
       sandboxMetadata,
-      labelStartedFlow(border),
+      labelStartedFlow,
       ...(hasDirectories ? [followDirectory(border), followAdministrator(border)] : []),
     ],
   };

@@ -1,13 +1,12 @@
 import type { HookEndpointContext } from "better-auth";
-import { createAuthMiddleware } from "better-auth/api";
+import { APIError, createAuthMiddleware } from "better-auth/api";
 import { type Border, belowBorder, type Row } from "../border/border";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
 import { hostOf, isAtPlatformHost } from "../naming/by-host";
 import { requireTenantId } from "../naming/request";
-import { type Endpoint, isOutermost, takeOut } from "../scope/endpoint";
+import { isOutermost } from "../scope/endpoint";
 import { enter, getTenantId, namedScope, notes, settled } from "../scope/scope";
-import { isValid, sessionOf } from "../scope/settle";
 import { isText } from "../tenants/find";
 import { ACS } from "./saml-response";
 import { openReturnedState } from "./sso-state";
@@ -31,13 +30,11 @@ const byCredential: Namer = ({ headers }) => ({
 
 const CREDENTIAL = /^Bearer\s+(ba_scim_credential_[\w-]+)\.[\w-]+$/i;
 
-const LOGOUT = "/sso/saml2/sp/slo/:providerId";
-
 /** The endpoints that identity providers call or send people to, and the row that they show. */
 const NAMERS: Readonly<Record<string, Namer>> = {
   "/sso/callback/:providerId": byProvider("params"),
   [ACS]: byProvider("params"),
-  [LOGOUT]: byProvider("params"),
+  "/sso/saml2/sp/slo/:providerId": byProvider("params"),
   "/sso/saml2/sp/metadata": byProvider("query"),
 };
 
@@ -60,12 +57,11 @@ export function enterByProvider(border: Border): BeforeHook {
     handler: createAuthMiddleware(async (ctx) => {
       const namer = namerOf(ctx.path);
       if (!namer || !isOutermost(ctx)) return;
-      const returned = isDirectory(ctx.path) ? undefined : await openReturnedState(border, ctx);
+      const returned = isDirectory(ctx.path) ? undefined : await openReturnedState(ctx);
       const owner = returned?.tenantId ?? (await ownerOf(border, namer(ctx)));
       if (owner !== null && ctx.path === ACS) assertSignsIn(ctx);
       if (!namedScope()) enter(settled(owner ? await requireTenantId(ctx, owner) : null));
-      if (isDirectory(ctx.path)) return void admitDirectory(ctx, owner);
-      if (ctx.path === LOGOUT) await noteElsewhere(border, ctx as Endpoint);
+      if (isDirectory(ctx.path)) return void admitDirectory(owner);
       return returned?.apply();
     }),
   };
@@ -85,24 +81,21 @@ function assertSignsIn(ctx: HookEndpointContext): void {
 }
 
 /**
- * R5: better-auth drops the cookie of the browser after a logout that a provider has confirmed, and
- * does not look at whose session that is.
+ * A token is valid in the tenant of its row alone. One without a row is the application's own and
+ * valid on the platform only: a request that carries it could otherwise name any tenant.
  */
-async function noteElsewhere(border: Border, endpoint: Endpoint): Promise<void> {
-  const session = await sessionOf(endpoint, border.readSession);
-  const isElsewhere = isValid(session) && (session.tenantId ?? null) !== getTenantId();
-  if (isElsewhere) notes().elsewhere.add(String(session.token));
+function admitDirectory(owner: string | null): void {
+  if (owner !== getTenantId()) throw invalidToken();
+  if (owner !== null) notes().directory = true;
 }
 
-/**
- * A token is good in the tenant of its row alone. One without a row is the application's own, and
- * good on the platform: it says nothing about a tenant, so it must not act in whichever one a
- * request names.
- */
-function admitDirectory(ctx: HookEndpointContext, owner: string | null): void {
-  if (owner !== getTenantId()) void takeOut(ctx, (headers) => headers.delete("authorization"));
-  else if (owner !== null) notes().directory = true;
+/** As the SCIM plugin answers a token that it does not know. */
+function invalidToken() {
+  const body = { schemas: [SCIM_ERROR], status: "401", detail: "Invalid SCIM bearer token" };
+  return new APIError("UNAUTHORIZED", body, { "www-authenticate": 'Bearer realm="SCIM"' });
 }
+
+const SCIM_ERROR = "urn:ietf:params:scim:api:messages:2.0:Error";
 
 /** The tenant of the one row that has this value; none for a row of the platform, or for no row. */
 async function ownerOf(

@@ -2,14 +2,19 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { keepAdmin } from "../border/administrators";
-import { type Border, belowBorder, isOfTransaction, OF_KEY, type Row } from "../border/border";
+import {
+  type Border,
+  belowBorder,
+  isOfTransaction,
+  keeperOf,
+  OF_KEY,
+  type Row,
+} from "../border/border";
 import { toldToPage } from "../border/error-pages";
-import type { Call } from "../border/keep-admin";
+import { type Call, requireAnotherAdmin } from "../border/keep-admin";
 import { wayOf } from "../border/ways";
 import { type AfterHook, boundedMap } from "../framework";
 import { currentEndpoint } from "../scope/endpoint";
-import { keeperOf } from "../scope/instance";
 import { getTenantId, notes, type SessionRow } from "../scope/scope";
 import { ALL } from "../tenants/find";
 import { deleteKeysOf } from "./scim-keys";
@@ -53,7 +58,7 @@ async function isSomeOwnerOut(
  * each time.
  */
 export function barDeactivated(border: Border): void {
-  const { policy, openSince } = border;
+  const { policy, acceptsSession } = border;
   const { admitRow, guard } = policy;
   policy.admitRow = async (model, scope, row, adapter) => {
     const { tenantId } = scope;
@@ -73,20 +78,13 @@ export function barDeactivated(border: Border): void {
       return go() ?? run(call as never);
     });
   };
-  border.secondLook = async (session) => {
-    const { tenantId } = session;
-    if (!tenantId) return undefined;
-    const below = await belowBorder(border);
-    const isOut = (userId: string) => isDeactivated(below, tenantId, userId);
-    return (await isSomeOwnerOut(border, session, isOut)) ? deactivated() : undefined;
-  };
   border.isBarred = (...question) => isBarred(border, ...question);
-  border.openSince = async (session, adapter) => {
+  border.acceptsSession = async (session, adapter) => {
     const { tenantId } = session;
-    if (!tenantId) return openSince(session, adapter);
+    if (!tenantId) return acceptsSession(session, adapter);
     const look = OF_KEY in session ? isBarred : isOutOrGone;
     const isOut = (userId: string) => look(border, tenantId, userId, adapter);
-    return (await isSomeOwnerOut(border, session, isOut)) ? undefined : openSince(session, adapter);
+    return !(await isSomeOwnerOut(border, session, isOut)) && acceptsSession(session, adapter);
   };
 }
 
@@ -199,7 +197,8 @@ export async function keepLastAdmin<T>(
   // A second directory lets them in. One that has them as inactive would bar them from now on.
   if (await isActiveElsewhere(adapter, tenantId, directoryUser, deletion)) return run();
   const where = [{ field: "id", value: directoryUser }];
-  return keepAdmin(border, roles, { where }, run, transaction);
+  await requireAnotherAdmin(border, roles, { where }, transaction);
+  return run();
 }
 
 /**
@@ -227,7 +226,7 @@ const isAboutUsers = (endpoint: { path?: string | undefined } | undefined) =>
 /**
  * After the directory's change is committed. Somebody whom it has deleted is gone from the tenant,
  * unless another directory has them. Whoever was signing in while they were deactivated has a
- * session that better-auth did not see: it is ended here, or refused by `secondLook`.
+ * session that better-auth did not see: it is ended here.
  */
 export function followDirectory(border: Border): AfterHook {
   return {

@@ -10,9 +10,9 @@ import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
 import { notAllowed, ownTenantOf, requireManager } from "../routes/management";
-import { isOutermost } from "../scope/endpoint";
-import { notes, runInScope } from "../scope/scope";
-import { settle } from "../scope/settle";
+import { isOutermost, settledScope } from "../scope/endpoint";
+import { prefixesIn } from "../scope/prefix";
+import { notes, runInScope, settled } from "../scope/scope";
 
 /** What better-auth lets everybody do who is signed in. */
 const ACTIONS: Readonly<Record<string, TenantManagementAction>> = {
@@ -30,7 +30,7 @@ const ACTIONS: Readonly<Record<string, TenantManagementAction>> = {
  * may sign in. In a tenant that is up to its administrators and to managers; on the platform, where
  * it would be the operators themselves, up to managers alone.
  */
-export function requireSSOManager(border: Border, options: ResolvedOptions): BeforeHook {
+export function requireSSOManager(_border: Border, options: ResolvedOptions): BeforeHook {
   return {
     matcher: ({ path }) => path !== undefined && Object.hasOwn(ACTIONS, path),
 
@@ -38,10 +38,13 @@ export function requireSSOManager(border: Border, options: ResolvedOptions): Bef
       const ctx = given as GenericEndpointContext;
       const action = ACTIONS[ctx.path];
       if (!action) return;
-      const { tenantId } = await settle(border.readSession);
+      const { tenantId } = settledScope();
       // The caller stays in their own scope, and the tenant is what the call is about (R7).
       const caller = withoutSession(ctx);
-      const manager = await runInScope({ kind: "pending" }, async () => {
+      const sent = notes().sent ?? ctx.headers;
+      if (sent) caller.headers = sent;
+      const [home = null] = prefixesIn({ headers: sent, context: ctx.context });
+      const manager = await runInScope(settled(home), async () => {
         const actor = await requireManager(caller, options, action, tenantId ?? undefined);
         // On the platform there is no target that a tenant's administrator could be held to.
         if ((ownTenantOf(actor, options) ?? tenantId) !== tenantId) throw notAllowed();

@@ -1,9 +1,9 @@
 import type { AuthContext } from "better-auth";
+import { APIError } from "better-auth/api";
 import type { Where } from "better-auth/types";
 import { type Border, belowBorder, type Row } from "../border/border";
 import { tenantError } from "../errors";
 import { PLATFORM } from "../schema";
-import { currentEndpoint } from "../scope/endpoint";
 import { getTenantId, notes } from "../scope/scope";
 import { assertPlainId, exactly, findsNothing, sharedProviders } from "./exact";
 import { keepLastAdmin, noteDirectoryUser } from "./scim";
@@ -54,8 +54,6 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
       noteDirectoryUser(name, found);
       return found;
     }
-    const organizers = asOrganizers(name, call);
-    if (organizers) return name === "findMany" ? organizers : organizers[0];
     if (!isProvider(call.model)) {
       const found = await run(call);
       // Scoped or shared.
@@ -65,7 +63,9 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
       if (hasRelayState(border, call.model)) await askForHosts(found);
       return found;
     }
-    assertPlainDomains({ ...call.data, ...call.update, ...call.set });
+    const written: Row = { ...call.data, ...call.update, ...call.set };
+    assertPlainDomains(written);
+    assertOfNoOrganization(written);
     // Inside of a transaction, what is below the border is the transaction's adapter.
     if (name === "create") return create({ ...border, raw }, call, run);
     const { ctx } = border;
@@ -125,22 +125,16 @@ async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
 }
 
 /**
- * A provider may be for an organization, and better-auth lets only administrators of that one see
- * and change it. Who manages those of the tenant manages these as well, also when the organization
- * is gone. To register one, somebody has to be one of them.
+ * An identity provider belongs to its tenant. Bound to an organization, better-auth would let the
+ * administrators of the organization change who signs in at the tenant.
  */
-function asOrganizers(name: string, { model, where = [] }: Call): Row[] | undefined {
-  const { userId } = notes().managing ?? {};
-  if (model !== "member" || userId === undefined || !name.startsWith("find")) return undefined;
-  const [person, organization, ...others] = where;
-  const isQuestion = String(person?.value) === userId && organization?.field === "organizationId";
-  if (!isQuestion || others.length || currentEndpoint()?.path === REGISTER) return undefined;
-  return [organization.value]
-    .flat()
-    .map((organizationId) => ({ organizationId, userId, role: "admin" }));
+function assertOfNoOrganization({ organizationId }: Row): void {
+  if (!organizationId) return;
+  throw new APIError("BAD_REQUEST", {
+    code: "VALIDATION_ERROR",
+    message: "[body.organizationId] An identity provider belongs to its tenant. Leave this out.",
+  });
 }
-
-const REGISTER = "/sso/register";
 
 /** The answer to a registration has everything in it that was stored, so secrets stop here. */
 async function create(border: Border, call: Call, run: Run): Promise<Row> {

@@ -13,9 +13,8 @@ import {
   starterOf,
   stateMismatch,
 } from "../naming/oauth-state";
-import { currentEndpoint } from "../scope/endpoint";
+import { changeCall, currentEndpoint, settledScope } from "../scope/endpoint";
 import { getTenantId } from "../scope/scope";
-import { settle } from "../scope/settle";
 import { ACS } from "./saml-response";
 
 /*
@@ -25,26 +24,25 @@ import { ACS } from "./saml-response";
  * no client can write, and which one has answered is in the address of its callback.
  */
 
-const bindingOf = async (border: Border, tenantId: string): Promise<Binding> => ({
+const bindingOf = (tenantId: string): Binding => ({
   tenantId,
-  since: await border.tenantSince(tenantId),
   providerId: "sso",
   credentials: "sso",
 });
 
 /** The tenant in the state of a callback, and what to change once the request runs there. */
-export async function openReturnedState(border: Border, ctx: HookEndpointContext) {
+export async function openReturnedState(ctx: HookEndpointContext) {
   const returned = readState(ctx.query?.state);
   if (!returned) return undefined;
   const { tenantId, state } = returned;
-  const isGood = await isSignedFor(ctx.context, returned, await bindingOf(border, tenantId));
+  const isGood = await isSignedFor(ctx.context, returned, bindingOf(tenantId));
   if (!isGood) return undefined;
   return {
     tenantId,
     async apply() {
       if (getTenantId() !== tenantId) return undefined;
       holdState(ctx, state);
-      return { context: { query: { state } } };
+      changeCall("query", { state });
     },
   };
 }
@@ -72,12 +70,12 @@ export const refuseSharedCallback: BeforeHook = {
  * A state that is kept in a cookie is no row of a tenant's, and its label can be taken away. So the
  * tenant is in the state as well.
  */
-export const nameStartedFlow = (border: Border): BeforeHook => ({
+export const nameStartedFlow = (_border: Border): BeforeHook => ({
   matcher: ({ path }) => path === SIGN_IN || path === CALLBACK,
 
   handler: createAuthMiddleware(async () => {
-    const { tenantId } = await settle(border.readSession);
-    if (tenantId) await keepBinding(await bindingOf(border, tenantId));
+    const { tenantId } = settledScope();
+    if (tenantId) await keepBinding(bindingOf(tenantId));
   }),
 });
 
@@ -106,35 +104,33 @@ const ENDS = [CALLBACK, ACS];
 export const isEndOfFlow = () => ENDS.includes(currentEndpoint()?.path ?? "");
 
 /** Puts the tenant into the address that a flow starts with, be it an answer or a redirect. */
-export function labelStartedFlow(border: Border): AfterHook {
-  return {
-    matcher: ({ path }) => getTenantId() !== null && (path === SIGN_IN || path === CALLBACK),
+export const labelStartedFlow: AfterHook = {
+  matcher: ({ path }) => getTenantId() !== null && (path === SIGN_IN || path === CALLBACK),
 
-    handler: createAuthMiddleware(async (ctx) => {
-      const { returned, responseHeaders } = ctx.context;
-      if (ctx.path === SIGN_IN) {
-        if (typeof returned !== "object" || returned === null || isAPIError(returned)) return;
-        const { url } = returned as { url?: unknown };
-        const labelled = typeof url === "string" && (await withLabel(border, ctx, url));
-        if (labelled) ctx.context.returned = { ...returned, url: labelled };
-        return;
-      }
-      // A provider has sent somebody without a state, and better-auth starts the flow by itself.
-      if (ctx.query?.state !== undefined) return;
-      const location = responseHeaders?.get("location");
-      const labelled = location && (await withLabel(border, ctx, location));
-      if (labelled) ctx.setHeader("location", labelled);
-    }),
-  };
-}
+  handler: createAuthMiddleware(async (ctx) => {
+    const { returned, responseHeaders } = ctx.context;
+    if (ctx.path === SIGN_IN) {
+      if (typeof returned !== "object" || returned === null || isAPIError(returned)) return;
+      const { url } = returned as { url?: unknown };
+      const labelled = typeof url === "string" && (await withLabel(ctx, url));
+      if (labelled) ctx.context.returned = { ...returned, url: labelled };
+      return;
+    }
+    // A provider has sent somebody without a state, and better-auth starts the flow by itself.
+    if (ctx.query?.state !== undefined) return;
+    const location = responseHeaders?.get("location");
+    const labelled = location && (await withLabel(ctx, location));
+    if (labelled) ctx.setHeader("location", labelled);
+  }),
+};
 
 /** Undefined for an address without a state: SAML has a relay state, which may be signed. */
-async function withLabel(border: Border, { context }: HookEndpointContext, address: string) {
+async function withLabel({ context }: HookEndpointContext, address: string) {
   const tenantId = getTenantId();
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const state = url?.searchParams.get("state");
   if (!url || !state || !tenantId) return undefined;
-  const signature = await sign(context, state, await bindingOf(border, tenantId));
+  const signature = await sign(context, state, bindingOf(tenantId));
   url.searchParams.set("state", labelState(state, tenantId, signature));
   return url.href;
 }

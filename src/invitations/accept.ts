@@ -8,7 +8,6 @@ import type { Inviting } from "../border/inviting";
 import { refusalOf } from "../border/late-policy";
 import { SIGN_UP_PATH } from "../constants";
 import { type Answer, textOf } from "../framework";
-import { runMiddlewares } from "../naming/middlewares";
 import { namedTenantId, requireTenantId } from "../naming/request";
 import { runEndpoint, type SignUpAnswer, signInMethodsEndpoint } from "../routes/sign-in";
 import type { SignInMethods } from "../routes/sign-in-methods";
@@ -18,6 +17,7 @@ import { recentlySeen } from "../tenants/find";
 import { INVITATION_HEADER } from "./constants";
 import { invitationError } from "./errors";
 import { openLink } from "./link";
+import { runMiddlewares } from "./middlewares";
 import { tenantOptions } from "./options";
 import type { StoredInvitation } from "./schema";
 import { findByLink, notFound } from "./store";
@@ -40,10 +40,10 @@ async function open(ctx: GenericEndpointContext, token: unknown): Promise<Stored
   const name = () => namedTenantId(ctx, tenantOptions(ctx.context));
   // Whoever is signed in elsewhere has not named that tenant, though a hook may have read the session.
   const isServerCall = !ctx.request && !ctx.headers;
-  const named = await (isServerCall ? name() : runInScope({ kind: "pending" }, name));
+  const named = await (isServerCall ? name() : runInScope(undefined, name));
   if (named !== undefined && named !== link.tenantId) throw notFound();
   return runInScope(settled(link.tenantId), async () => {
-    await requireTenantId(ctx, link.tenantId, link.since);
+    await requireTenantId(ctx, link.tenantId);
     return findByLink(ctx.context, link);
   });
 }
@@ -74,7 +74,7 @@ async function canSignUp({ context }: GenericEndpointContext, tenantId: string, 
 /** R12: what guards better-auth's sign-up guards this one. Its hooks run with it in any case. */
 export async function guardLikeSignUp(ctx: HookEndpointContext): Promise<Response | undefined> {
   if (ctx.context.options.disabledPaths?.includes(SIGN_UP_PATH)) throw new APIError("NOT_FOUND");
-  return runMiddlewares({ ...ctx, context: asStandIn(ctx.context, { path: SIGN_UP_PATH }) });
+  return runMiddlewares(ctx, SIGN_UP_PATH);
 }
 
 /**

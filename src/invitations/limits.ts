@@ -1,6 +1,5 @@
 import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { inTurn } from "../border/administrators";
 import { currentTransaction } from "../scope/scope";
 import type { Tenant } from "../tenants/find";
 import { invitationError } from "./errors";
@@ -42,7 +41,20 @@ export async function oneAtATime<T>(
     await adapter.updateMany({ model: "tenant", where, update: { status } });
     return run();
   };
-  return inTurn(ctx, id, () => runWithTransaction(ctx.adapter, runLocked));
+  return inTurn(id, () => runWithTransaction(ctx.adapter, runLocked));
+}
+
+const turns = new Map<string, Promise<unknown>>();
+
+/** One after the other in this process, for databases without transactions or row locks. */
+async function inTurn<T>(tenantId: string, run: () => Promise<T>): Promise<T> {
+  const turn = (turns.get(tenantId) ?? Promise.resolve()).then(run, run);
+  turns.set(tenantId, turn);
+  try {
+    return await turn;
+  } finally {
+    if (turns.get(tenantId) === turn) turns.delete(tenantId);
+  }
 }
 
 /**

@@ -1,7 +1,6 @@
 import { appendQueryParams } from "@better-auth/core/utils/url";
 import type { AuthContext } from "better-auth";
 import { generateRandomString } from "better-auth/crypto";
-import { borderOf } from "../border/border";
 import { looksSealed } from "../border/links";
 import { seal, unseal } from "../border/seal";
 import type { StoredInvitation } from "./schema";
@@ -9,8 +8,6 @@ import type { StoredInvitation } from "./schema";
 /** What is in a link: the invitation, and the secret that shows that one was given the link. */
 export interface OpenedLink {
   tenantId: string;
-  /** When the tenant was created: a number may be given to a second tenant. */
-  since: string;
   id: string;
   secret: string;
 }
@@ -40,8 +37,7 @@ export async function linkOf(
   { id, tenantId, redirectTo }: StoredInvitation,
   secret: string,
 ): Promise<string> {
-  const since = (await borderOf(ctx)?.tenantSince(tenantId)) ?? "";
-  const token = await seal(ctx, { token: `${id}.${secret}`, tenantId, since, path: SEALED_FOR });
+  const token = await seal(ctx, { token: `${id}.${secret}`, tenantId, path: SEALED_FOR });
   return appendQueryParams(addressOf(ctx, redirectTo), new URLSearchParams({ token }));
 }
 
@@ -55,7 +51,7 @@ function addressOf({ baseURL }: AuthContext, redirectTo: string | null): string 
 export async function openLink(ctx: AuthContext, token: unknown): Promise<OpenedLink | undefined> {
   const opened = looksSealed(token) ? await unseal(ctx, String(token)) : undefined;
   if (opened?.path !== SEALED_FOR) return undefined;
-  const { tenantId, since } = opened;
+  const { tenantId } = opened;
   const end = opened.token.lastIndexOf(".");
-  return { tenantId, since, id: opened.token.slice(0, end), secret: opened.token.slice(end + 1) };
+  return { tenantId, id: opened.token.slice(0, end), secret: opened.token.slice(end + 1) };
 }

@@ -7,9 +7,8 @@ import type { Inviting } from "../border/inviting";
 import { SIGN_UP_PATH } from "../constants";
 import { tenantError } from "../errors";
 import { type BeforeHook, lazy, silentHook, textOf } from "../framework";
-import type { Endpoint } from "../scope/endpoint";
+import { type Endpoint, settledScope } from "../scope/endpoint";
 import { getTenantId, notes } from "../scope/scope";
-import { settle } from "../scope/settle";
 import { emit } from "../tenants/events";
 import { INVITATION_HEADER } from "./constants";
 import { invitationError } from "./errors";
@@ -113,7 +112,6 @@ async function invitationOf(ctx: AuthContext, token: string): Promise<StoredInvi
   const link = await openLink(ctx, token);
   const tenantId = getTenantId();
   if (!link || tenantId === null || link.tenantId !== tenantId) throw notFound();
-  if ((await borderOf(ctx)?.tenantSince(tenantId)) !== link.since) throw notFound();
   return findByLink(ctx, link);
 }
 
@@ -134,7 +132,7 @@ export const carryToken: BeforeHook = {
 
   handler: silentHook(async (ctx) => {
     const border = borderOf(ctx.context);
-    const scope = border && (await settle(border.readSession));
+    const scope = border && settledScope();
     // The header names no tenant: a request that names none would make a user of the platform.
     if (!scope?.tenantId) throw tenantError("TENANT_ID_REQUIRED");
     const invitation = await invitationOf(ctx.context, tokenIn(ctx as Endpoint) ?? "");

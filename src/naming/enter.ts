@@ -17,13 +17,12 @@ import {
   type Endpoint,
   isOutermost,
   noteEndpoint,
-  runAsOwn,
   type StandIn,
   standInOf,
 } from "../scope/endpoint";
-import { currentScope, enter, keepHooksHere, notes, type Settled, settled } from "../scope/scope";
-import { settle, settleIfCarried } from "../scope/settle";
-import { recentlySeen } from "../tenants/find";
+import { isSignedIn, prefixesIn, removeForeignCredentials } from "../scope/prefix";
+import { currentScope, enter, enteredScope, notes, type Scope, settled } from "../scope/scope";
+import { recentlySeen, remembered } from "../tenants/find";
 import {
   claimedTenantId,
   claimsTenant,
@@ -44,13 +43,53 @@ export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
 
     handler: silentHook((ctx) => {
       noteEndpoint(ctx);
-      const enter = () =>
-        runAsOwn(ctx.context, () =>
-          mayName(ctx, options) ? enterAndGuard(ctx, options) : undefined,
-        );
-      return keepHooksHere()?.then(enter) ?? enter();
+      return mayName(ctx, options) ? enterAndGuard(ctx, options) : undefined;
     }),
   };
+}
+
+/**
+ * R4: where nothing has named a tenant, the prefix of the session's token does, before anything is
+ * read. Credentials of other scopes are removed (R5).
+ */
+export const enterByPrefix: BeforeHook = {
+  matcher: () => true,
+
+  handler: silentHook((ctx) => {
+    if (!isOutermost(ctx) || enteredScope()) return removeForeignCredentials(ctx);
+    const prefixes = prefixesIn(ctx);
+    notes().prefixes = new Set(prefixes);
+    return followPrefix(ctx, prefixes[0] ?? null);
+  }),
+};
+
+function followPrefix(ctx: HookEndpointContext, tenantId: string | null) {
+  if (tenantId === null) {
+    enter(settled(null));
+    return removeForeignCredentials(ctx);
+  }
+  const go = (tenant: { status: string } | undefined) => {
+    enter(settled(tenant?.status === "active" ? tenantId : null));
+    notes().enteredByPrefix = true;
+    return needsNoSession(ctx.path) ? stayIfSignedIn(ctx) : removeForeignCredentials(ctx);
+  };
+  const known = remembered(ctx.context, tenantId);
+  return known ? go(known) : recentlySeen(ctx.context, tenantId).then(go);
+}
+
+/** Endpoints that create users, sessions or mails for callers without a session. */
+const needsNoSession = (path = "") =>
+  namesAddress(path) || isSignIn(path) || /password|verification|otp/.test(path);
+
+/**
+ * A prefix without a valid session behind it (forged, ended, expired) must not put a sign-in or
+ * sign-up into its tenant: better-auth would not look the session up there by itself.
+ */
+async function stayIfSignedIn(ctx: HookEndpointContext): Promise<undefined> {
+  removeForeignCredentials(ctx);
+  if (await isSignedIn(ctx)) return;
+  enter(settled(null));
+  removeForeignCredentials(ctx);
 }
 
 async function enterAndGuard(ctx: HookEndpointContext, options: ResolvedOptions) {
@@ -60,14 +99,8 @@ async function enterAndGuard(ctx: HookEndpointContext, options: ResolvedOptions)
     if (isOutermost(ctx)) await enterByName(ctx, options, standIn);
     else await stayInScope(ctx, options, standIn);
   }
-  if (options.resolveTenantId) {
-    await (await addresses()).refuseForeignAddresses(ctx, options);
-  }
   // better-auth's own endpoint takes it for a field of the application's.
   if (standIn && ctx.body) delete ctx.body.tenantId;
-  const { plugins } = ctx.context.options;
-  if (!standIn?.path || !plugins?.some(({ middlewares }) => middlewares)) return undefined;
-  return (await middlewares()).runMiddlewares(ctx);
 }
 
 /** Whether there is anything to do: most requests go by their session, and lose no time here. */
@@ -76,7 +109,7 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
   // Management enters no tenant.
   if (isManagement(ctx.path)) return false;
   return (
-    currentScope().kind === "settled" ||
+    enteredScope() !== undefined ||
     claimsTenant(ctx, options) ||
     standInOf(ctx) !== undefined ||
     isStandIn(ctx.path) ||
@@ -91,27 +124,29 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
 export const askPolicy: BeforeHook = {
   matcher: ({ path }) => namesAddress(path) || isSignIn(path) || resetsPassword(path),
 
-  handler: silentHook((ctx) =>
-    runAsOwn(ctx.context, async () => {
-      const border = borderOf(ctx.context);
-      if (border) await settleIfCarried(border.readSession);
-      if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
-    }),
-  ),
+  handler: silentHook(async (ctx) => {
+    const border = borderOf(ctx.context);
+    if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
+  }),
 };
-
-const middlewares = lazy(() => import("./middlewares"));
 
 /** Where nothing goes by the host, no address belongs to anybody. */
 const addresses = lazy(() => import("./addresses"));
+
+/** R9, once it is known where the request runs. */
+export const refuseAddresses = (options: ResolvedOptions): BeforeHook => ({
+  matcher: () => options.resolveTenantId !== undefined,
+
+  handler: silentHook(async (ctx) => (await addresses()).refuseForeignAddresses(ctx, options)),
+});
 
 async function enterByName(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
   standIn: StandIn | undefined,
 ): Promise<void> {
-  const scope = currentScope();
-  if (scope.kind === "settled") {
+  const scope = enteredScope();
+  if (scope) {
     // Our sign-in runs in a request of its own.
     if (isStandIn(ctx.path)) return;
     // `runInTenant` looks nothing up, and the policy is read without waiting.
@@ -147,12 +182,10 @@ async function stayInScope(
   standIn: StandIn | undefined,
 ): Promise<void> {
   if (isStandIn(ctx.path)) return;
-  const border = borderOf(ctx.context);
-  const around = border && (await settle(border.readSession));
-  if (around) assertSame(around, await claimedTenantId(ctx, options, standIn !== undefined));
+  assertSame(currentScope(), await claimedTenantId(ctx, options, standIn !== undefined));
 }
 
-function assertSame({ tenantId }: Settled, claimed: string | undefined): void {
+function assertSame({ tenantId }: Scope, claimed: string | undefined): void {
   if (claimed === undefined || claimed === tenantId) return;
   throw tenantError("TENANT_SCOPE_CONFLICT");
 }

@@ -3,7 +3,7 @@ import { APIError, addOAuthServerContext, getOAuthState, isAPIError } from "bett
 import { constantTimeEqual, getCryptoKey } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { CALLBACK_PATH } from "../constants";
-import { errorRedirect, parseJSON, rootCause, withChanges } from "../framework";
+import { errorRedirect, rootCause } from "../framework";
 import { signFor } from "../keys";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type StandIn } from "../scope/endpoint";
@@ -11,19 +11,16 @@ import { enter, getTenantId, notes, type ReturnedState, settled } from "../scope
 import { namedTenantId, statusOf } from "./request";
 
 /*
- * A provider sends people back without a word about a tenant, but for the state that it was given.
- * So a tenant's flow puts its tenant there, in front of the state that better-auth has made. That
- * names the tenant of the callback before anything is read. Which tenant, provider and credentials
- * the flow was started with (R6) is in what better-auth keeps for the state, where no client can
- * write to. Popups keep their states without it, and SSO has to know the tenant before it reads one:
- * there it is in a signature in front.
+ * A provider sends users back with the state that it was given, and nothing else names a tenant. So
+ * a tenant's flow puts its tenant in front of the state that better-auth has made, and the tenant of
+ * a callback is known before anything is read. Which tenant, provider and credentials the flow was
+ * started with (R6) is in what better-auth stores for the state, where no client can write. SSO has
+ * to know that before it reads a state, so there it is in a signature in front.
  */
 
-/** What a state is bound to: it is good for exactly this and for nothing else. */
+/** What a state is bound to. It is valid for nothing else. */
 export interface Binding {
   tenantId: string;
-  /** When the tenant was created: a number may be given to a second tenant. */
-  since: string | undefined;
   providerId: string;
   /** Which credentials the flow was started with. */
   credentials: string;
@@ -39,7 +36,7 @@ export function labelState(state: string, tenantId: string, signature?: string):
 const LABELLED = /^(?:s([\w-]{43}))?(\d{3})([\w-]+)$/;
 const LENGTH = 3;
 
-/** Undefined for a state that no tenant has started. */
+/** Undefined for a state that no tenant started. */
 export function readState(labelled: unknown): ReturnedState | undefined {
   const [, signature, length, rest = ""] = LABELLED.exec(String(labelled)) ?? [];
   const tenantId = fromText(rest.slice(0, Number(length)));
@@ -72,7 +69,7 @@ export async function sign(ctx: AuthContext, state: string, binding: Binding): P
 const keys = new Map<string, Promise<CryptoKey>>();
 
 /**
- * better-auth's signature, with a key that is kept: making one takes longer than the signature.
+ * better-auth's signature, with a cached key: importing one takes longer than signing.
  *
  * Guarded by "better-auth signs the cookie of a state with the secret alone".
  */
@@ -92,9 +89,8 @@ export async function isSignedFor(
   return constantTimeEqual(signature, await sign(ctx, state, binding));
 }
 
-const bound = ({ tenantId, since, providerId, credentials }: Binding) => [
+const bound = ({ tenantId, providerId, credentials }: Binding) => [
   tenantId,
-  since,
   providerId,
   credentials,
 ];
@@ -118,53 +114,50 @@ export async function enterByState(
 ): Promise<void> {
   const tenantId = state?.tenantId ?? (hasState ? undefined : await namedTenantId(ctx, options));
   if (!hasState && tenantId === undefined) throw errorRedirect(ctx.context, "state_not_found");
-  // One that is suspended is entered: the flow fails where it gets its provider, and tells its page.
+  // A suspended tenant is entered: the flow then fails with a redirect to its error page.
   if (!tenantId || !(await statusOf(ctx, tenantId))) return refuseState(ctx);
   enter(settled(tenantId));
   notes().returned = { state, tenant };
   if (state) holdState(ctx, state.state);
 }
 
-/** better-auth refuses a state that it has not made, as it does everywhere, and its hooks see it. */
+/** Lets better-auth refuse the state, as one that it has not made. */
 export function refuseState({ query }: HookEndpointContext): void {
   enter(settled(null));
-  // No state, or an empty one, is better-auth's to refuse: it has an answer of its own for that.
+  // better-auth refuses a missing, empty or repeated state itself.
   if (query?.state && typeof query.state === "string") query.state = "-";
 }
 
-/** Lets the state be consumed if the browser holds it, which is known by the time the state is read. */
+/** Lets the state be consumed if the browser has its cookie: others must not use it up. */
 export function holdState(ctx: HookEndpointContext, state: string): void {
   const held = isHeld(ctx, state).then((isHeld) => (isHeld ? state : undefined));
-  // An error is told to whoever reads the state, and not to the process where nobody does.
+  // The request that reads the state handles an error. Without one, it must not end the process.
   held.catch(() => {});
   notes().heldState = held;
 }
 
-/**
- * Whether the browser has shown the cookie that better-auth gave it along with the state. It may
- * send several of that name.
- */
+/** Whether the browser sent the cookie of the state. It may send several cookies of that name. */
 async function isHeld({ headers, context }: HookEndpointContext, state: string): Promise<boolean> {
   if (context.oauthConfig.skipStateCookieCheck) return true;
   const { name } = context.createAuthCookie("state");
-  // Before anything is waited for: a hook may change the headers meanwhile.
+  // Before the first await, because a hook may change the headers meanwhile.
   const sent = headers?.get("cookie")?.split(/;\s*/) ?? [];
   const value = `${state}.${await signatureOf(state, context)}`;
   return sent.includes(`${name}=${encodeURIComponent(value)}`) || sent.includes(`${name}=${value}`);
 }
 
-/** Says in a state what a tenant has started it for, where no client can write to. */
+/** The key of the binding in the part of a state that no client can write. */
 const SERVER_CONTEXT_KEY = "tenantAuth";
 
 const toKeep = (binding: Binding) => JSON.stringify(bound(binding));
 
 export const isCallback = () => currentEndpoint()?.path === CALLBACK_PATH;
 
-/** Says it in the state that the running request is about to start. */
+/** Binds the state that the running request is about to start. */
 export const keepBinding = (binding: Binding) =>
   addOAuthServerContext({ [SERVER_CONTEXT_KEY]: toKeep(binding) });
 
-/** The tenant that has started the state which was just read; undefined where none was read. */
+/** The tenant that started the state which was just read; undefined if none was read. */
 export async function starterOf(): Promise<string | null | undefined> {
   const kept = await startedFor();
   if (kept) return JSON.parse(String(kept))[0];
@@ -172,7 +165,7 @@ export async function starterOf(): Promise<string | null | undefined> {
 }
 
 /**
- * A tenant's provider, which puts the tenant into the state that it is given, and sends people back
+ * A tenant's provider, which puts the tenant into the state that it is given, and sends users back
  * to the tenants' callback, whichever of better-auth's endpoints starts the flow.
  */
 export async function startingFlows(
@@ -181,38 +174,25 @@ export async function startingFlows(
   binding: Binding,
 ): Promise<OAuthProvider> {
   await keepBinding(binding);
-  return withChanges(provider, {
+  return {
+    ...provider,
     createAuthorizationURL: async (flow) => {
-      const isKept = (await startedFor()) === toKeep(binding);
-      const signature = isKept ? undefined : await sign(context, flow.state, binding);
-      const state = labelState(flow.state, binding.tenantId, signature);
+      // A plugin that makes states itself, as oauthPopup() does, cannot bind them to a tenant.
+      await assertBound(binding);
+      const state = labelState(flow.state, binding.tenantId);
       const redirectURI = `${context.baseURL}${provider.callbackPath}`;
       return provider.createAuthorizationURL({ ...flow, state, redirectURI });
     },
-  });
+  };
 }
 
-/** Refuses a callback whose state was made for another tenant, provider or config (R6). */
-export async function assertReturned(context: AuthContext, binding: Binding): Promise<void> {
-  const { state } = notes().returned ?? {};
-  const kept = await startedFor();
-  const isGood = kept
-    ? kept === toKeep(binding)
-    : state && (await isSignedFor(context, state, binding));
-  if (!isGood) throw stateMismatch();
+/** Refuses a state that was made for another tenant, provider or config (R6). */
+export async function assertBound(binding: Binding): Promise<void> {
+  if ((await startedFor()) !== toKeep(binding)) throw stateMismatch();
 }
 
 /** Whether the state that better-auth's own callback has just read was started by a tenant. */
-export async function isTenantsState(): Promise<boolean> {
-  const { serverContext, ...rest } = (await getOAuthState()) ?? {};
-  return [serverContext ?? {}, rest].some((said) => Object.hasOwn(said, SERVER_CONTEXT_KEY));
-}
-
-/** What a page adds to a state, as JSON, with a word that a tenant has started it. */
-export function asTenantsState(additionalData: string | undefined): string {
-  // What cannot be read adds nothing, as in better-auth.
-  return JSON.stringify({ ...Object(parseJSON(additionalData)), [SERVER_CONTEXT_KEY]: true });
-}
+export const isTenantsState = async () => (await startedFor()) !== undefined;
 
 const startedFor = async () => (await getOAuthState())?.serverContext?.[SERVER_CONTEXT_KEY];
 
@@ -220,11 +200,11 @@ export const stateMismatch = () => APIError.fromStatus("FORBIDDEN", { code: "sta
 
 const isRedirect = (error: unknown) => isAPIError(error) && error.status === "FOUND";
 
-/** In a callback an error is a redirect to where the flow wanted its errors; elsewhere an answer. */
+/** In a callback, an error becomes a redirect to the flow's error page. */
 export async function redirectFromCallback(error: unknown): Promise<never> {
   const { context, params } = currentEndpoint() ?? {};
   if (!context || !isCallback() || isRedirect(error)) throw error;
-  // Drivers put whole rows into their errors.
+  // Drivers put whole rows into their errors, so only the code is logged.
   if (!isAPIError(error)) {
     const { name, code } = rootCause(error);
     context.logger.error(

@@ -1,10 +1,11 @@
 import type { HookEndpointContext } from "better-auth";
+import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
 import { isOwnPath } from "../constants";
-import { lazy } from "../framework";
+import { tenantError } from "../errors";
 import type { ResolvedOptions, ResolveTenant } from "../options";
 import { cameTo, type Endpoint } from "../scope/endpoint";
-import { getTenantId, notes, runAsResolver } from "../scope/scope";
+import { around, getTenantId, notes, runAsResolver } from "../scope/scope";
 import {
   findTenantById,
   hasNumericIds,
@@ -55,7 +56,7 @@ export async function namedTenantId(
       ? undefined
       : (nameTenant({ resolved, ...claimed }) ?? (await claimedBySlug(ctx, options)));
   // A call from inside a tenant's request, or from `runInTenant`, need not say it again.
-  return named ?? getTenantId() ?? undefined;
+  return named ?? (notes().enteredByPrefix ? undefined : (getTenantId() ?? undefined));
 }
 
 /**
@@ -123,7 +124,7 @@ export function resolvedTenantId(
 }
 
 async function ask(ctx: HookEndpointContext, resolve: ResolveTenant): Promise<Resolved> {
-  if (notes().resolving) return undefined;
+  if (around()?.resolving) return undefined;
   const asked = { ...ctx, path: cameTo(ctx) ?? ctx.path };
   return tenantOfAnswer(ctx, await runAsResolver(() => resolve(asked)));
 }
@@ -134,16 +135,18 @@ export async function tenantOfAnswer(ctx: HookEndpointContext, answer: unknown):
   if (answer === false) return answer;
   if (typeof answer === "string") {
     // Not every scope is looked up before it is entered.
-    if (!isText(answer)) throw await (await explain()).noSuchId(ctx, answer);
+    if (!isText(answer)) throw tenantError("TENANT_NOT_FOUND");
     return answer;
   }
   if (Number.isSafeInteger(answer) && hasNumericIds(ctx.context)) return String(answer);
   const { slug } = answer as { slug?: unknown };
   if (typeof slug !== "string" || slug === "") {
-    throw (await explain()).notUnderstood(ctx, answer);
+    const message = `tenantAuth(): resolveTenantId returned a value of type ${typeof answer} for ${ctx.path}. Return the id of a tenant (a string), { slug }, false for the platform, or undefined.`;
+    ctx.context.logger.error(message);
+    throw new BetterAuthError(message);
   }
   const id = await tenantIdOfSlug(ctx.context, slug);
-  if (!id) throw await (await explain()).noSuchSlug(ctx, slug);
+  if (!id) throw tenantError("TENANT_NOT_FOUND");
   return id;
 }
 
@@ -152,9 +155,9 @@ export async function requireTenant(
   ctx: HookEndpointContext,
   tenantId: string | undefined,
 ): Promise<Tenant> {
-  const id = await assertNamed(ctx, tenantId);
+  const id = assertNamed(tenantId);
   const tenant = await findTenantById(ctx.context, id);
-  if (!tenant) throw await (await explain()).noSuchId(ctx, id);
+  if (!tenant) throw tenantError("TENANT_NOT_FOUND");
   return tenant;
 }
 
@@ -165,27 +168,19 @@ export async function requireTenant(
 export async function requireTenantId(
   ctx: HookEndpointContext,
   tenantId: string | undefined,
-  madeSince?: string,
 ): Promise<string> {
-  const id = await assertNamed(ctx, tenantId);
-  const status = await statusOf(ctx, id, madeSince);
-  if (!status) throw await (await explain()).noSuchId(ctx, id);
+  const id = assertNamed(tenantId);
+  const status = await statusOf(ctx, id);
+  if (!status) throw tenantError("TENANT_NOT_FOUND");
   if (status !== "active") await (await import("../border/reach")).requireVisitor(ctx as Endpoint);
   return id;
 }
 
-/** Undefined where there is no such tenant; else the request is about this one from here on. */
-export async function statusOf(ctx: HookEndpointContext, id: string, madeSince?: string) {
-  const tenant = await recentlySeen(ctx.context, id);
-  if (!tenant || tenant.since !== (madeSince ?? tenant.since)) return undefined;
-  notes().since ??= tenant.since;
-  return tenant.status;
-}
+/** Undefined where there is no such tenant. */
+export const statusOf = async (ctx: HookEndpointContext, id: string) =>
+  (await recentlySeen(ctx.context, id))?.status;
 
-/** Loaded with the first mistake. */
-const explain = lazy(() => import("./explain"));
-
-async function assertNamed(ctx: HookEndpointContext, tenantId: string | undefined) {
-  if (tenantId !== undefined) return tenantId;
-  throw await (await explain()).notNamed(ctx);
+function assertNamed(tenantId: string | undefined): string {
+  if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
+  return tenantId;
 }

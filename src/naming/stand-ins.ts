@@ -1,7 +1,7 @@
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { STANDS_FOR } from "../constants";
 import { lazy } from "../framework";
-import { apart, isAskedByAnother, markStandIn, type StandIn } from "../scope/endpoint";
+import { markStandIn, type StandIn } from "../scope/endpoint";
 
 /** Loaded with the first social sign-in. */
 export const oauthState = lazy(() => import("./oauth-state"));
@@ -16,12 +16,9 @@ type OnRequest = NonNullable<BetterAuthPlugin["onRequest"]>;
  * path waits for nothing.
  */
 export const goOnAtEndpoint = ((request, ctx) =>
-  isAskedByAnother(ctx) || request.url.includes("/tenant/")
-    ? goOn(request, ctx)
-    : undefined) as OnRequest;
+  request.url.includes("/tenant/") ? goOn(request, ctx) : undefined) as OnRequest;
 
 const goOn: OnRequest = async (request, ctx) => {
-  if (isAskedByAnother(ctx)) return { response: await (await apart()).answerApart(request, ctx) };
   const url = new URL(request.url);
   const base = new URL(ctx.baseURL).pathname.replace(/\/$/, "");
   if (!url.pathname.startsWith(`${base}/tenant/`)) return;

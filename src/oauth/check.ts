@@ -2,10 +2,8 @@ import type { AuthContext } from "better-auth";
 import { isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { type ErrorCode, tenantError } from "../errors";
-import { resolved } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { type OAuthConfigInput, type StoredOAuthConfig, tryDecrypt } from "./config-store";
-import { byId, resolvedProviders } from "./configured";
 import type { OAuthConfigKey } from "./log-lines";
 import { callbackPath, fromClient, isBuiltIn, type TenantClient } from "./provider";
 import {
@@ -19,32 +17,35 @@ import {
 } from "./provider-options";
 import { assertNamesTenant, assertRedirectURI } from "./trusted-addresses";
 
-/** One thing that was looked at when a config was checked. */
+/** One part of a config that was checked. */
 export interface OAuthConfigFinding {
-  /** What was looked at. */
   subject: "options" | "authorization" | "token" | "discovery" | "redirectURI";
-  /** Null where it could not be seen from here. */
+  /** Null if this cannot be checked from here. */
   ok: boolean | null;
   /** The error that a sign-in would end with. */
   code?: string;
   message: string;
 }
 
-/** What a check of a config has found, without a user and without storing anything. */
+/** What a check of a config found, without a user and without storing anything. */
 export interface OAuthConfigCheck {
   providerId: string;
-  /** Whether nothing failed that was tried. What could not be seen has `ok: null` in `findings`. */
+  /** Whether no check failed. Parts that cannot be checked have `ok: null` in `findings`. */
   ok: boolean;
-  /** What has to be registered at the provider as redirect URI or callback URL. */
+  /** What to register at the provider as redirect URI or callback URL. */
   redirectURI: string;
   findings: OAuthConfigFinding[];
 }
 
 type Verdict = Pick<OAuthConfigFinding, "ok" | "message">;
 
+const good = (message: string): Verdict => ({ ok: true, message });
+const bad = (message: string): Verdict => ({ ok: false, message });
+const unseen = (message: string): Verdict => ({ ok: null, message });
+
 const TIMEOUT = 5_000;
 
-/** What can be known of a config without a user. Nothing is stored, and nothing secret is told. */
+/** Stores nothing, and returns no secrets. */
 export async function checkConfig(
   ctx: AuthContext,
   key: OAuthConfigKey,
@@ -70,11 +71,13 @@ async function findOut(
   const complete: OAuthConfigFinding = { subject: "options", ...good("The options are complete") };
   try {
     const input = await loading;
-    if (!hasCredentials(input)) {
+    const { clientId, clientSecret } = input;
+    if (clientId === undefined || clientSecret === undefined) {
       readOptions(key.providerId, input, options);
       return [complete, WITHOUT_CREDENTIALS];
     }
-    const { provider, authorization } = await readClient(ctx, key, input, options);
+    const client = { ...input, clientId, clientSecret };
+    const { provider, authorization } = await readClient(ctx, key, client, options);
     const issuer = issuerOf(key.providerId, provider.options ?? {});
     const visit = visitQuietly(authorization);
     const asked = await Promise.all([
@@ -91,15 +94,11 @@ async function findOut(
   }
 }
 
-const hasCredentials = (input: Partial<ClientInput>): input is ClientInput =>
-  input.clientId !== undefined && input.clientSecret !== undefined;
-
-/** Before there is a config, a manager wants to know what to register at the provider. */
+/** Before there is a config, a check tells what to register at the provider. */
 const WITHOUT_CREDENTIALS: OAuthConfigFinding = {
   subject: "token",
-  ok: false,
+  ...bad("There is no client id and secret yet"),
   code: "OAUTH_CONFIG_NOT_FOUND" satisfies ErrorCode,
-  message: "There is no client id and secret yet",
 };
 
 async function find(
@@ -107,14 +106,21 @@ async function find(
   ask: () => Promise<Verdict>,
   failed = bad,
 ): Promise<OAuthConfigFinding> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<Verdict>((resolve) => {
+    timer = setTimeout(resolve, TIMEOUT, failed("The provider does not answer in time"));
+  });
   const verdict = ask().catch(() => failed("The provider cannot be reached"));
-  return { subject, ...(await inTime(verdict, failed)) };
+  return { subject, ...(await Promise.race([verdict, late]).finally(() => clearTimeout(timer))) };
 }
 
+/** Follows no redirect, which might lead into the network. */
+const ask = (address: string) =>
+  fetch(address, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT) });
+
 /**
- * Goes where people would be sent to, with `prompt=none`: nobody is signed in there, which is an
- * error, and providers send errors back to registered addresses only. Those that do not know it show
- * a page.
+ * With `prompt=none`, a provider has to report that no user is signed in, and providers report
+ * errors to registered redirect URIs only. Others show a page.
  */
 async function visitQuietly(authorization: URL): Promise<Response> {
   const address = new URL(authorization);
@@ -129,39 +135,36 @@ async function answers(visit: Promise<Response>): Promise<Verdict> {
   return status < 500 ? good("The address answers") : bad(`The address answers with ${status}`);
 }
 
-/** Hands in a made-up code: if only the code is refused, the client was accepted. */
+/** Sends a made-up code: if the provider refuses only the code, it accepts the client. */
 async function acceptsClient(provider: OAuthProvider, redirectURI: string): Promise<Verdict> {
+  const unknown = unseen(
+    "The address answers. Whether it accepts the credentials is seen at the first sign-in only",
+  );
   try {
     await provider.validateAuthorizationCode({ code: "-", codeVerifier: VERIFIER, redirectURI });
+    return unknown;
   } catch (error) {
     const { status, error: code } = (error ?? {}) as { status?: number; error?: string };
-    // That is how fetch fails. Other errors without a status are the provider's own way to refuse.
+    // A TypeError is a failed fetch. Providers throw other errors without a status to refuse.
     if (error instanceof TypeError || Number(status) >= 500) throw error;
-    if (typeof status !== "number") return UNSEEN_CREDENTIALS;
+    if (typeof status !== "number") return unknown;
     if (code === "invalid_client" || code === "unauthorized_client" || status === 401) {
       return bad("The provider does not know this client id and secret");
     }
     if (status !== 400 && status !== 403) return bad(`The address answers with ${status}`);
-    // Who is refused for the code alone has been recognised before (RFC 6749, 5.2).
-    if (code === "invalid_grant") return good("Credentials accepted");
+    // A provider authenticates the client before it looks at the code (RFC 6749, 5.2).
+    return code === "invalid_grant" ? good("Credentials accepted") : unknown;
   }
-  return UNSEEN_CREDENTIALS;
 }
-
-const UNSEEN_CREDENTIALS = unseen(
-  "The address answers. Whether it accepts the credentials is seen at the first sign-in only",
-);
 
 async function leadsBack(visit: Promise<Response>, redirectURI: string): Promise<Verdict> {
   const { headers } = await visit;
   return headers.get("location")?.startsWith(redirectURI)
     ? good("The redirect URI is registered")
-    : UNSEEN_REDIRECT;
+    : unseen(
+        "Whether the redirect URI is registered cannot be seen from here: compare it with the provider's settings",
+      );
 }
-
-const UNSEEN_REDIRECT = unseen(
-  "Whether the redirect URI is registered cannot be seen from here: compare it with the provider's settings",
-);
 
 async function describesItself(issuer: string): Promise<Verdict> {
   const answer = await ask(`${issuer}/.well-known/openid-configuration`);
@@ -171,41 +174,20 @@ async function describesItself(issuer: string): Promise<Verdict> {
     : bad("There is no discovery document where there should be one");
 }
 
-/** Follows no redirect: it might lead into the network. */
-const ask = (address: string) =>
-  fetch(address, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT) });
-
-async function inTime(verdict: Promise<Verdict>, failed: typeof bad): Promise<Verdict> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<Verdict>((resolve) => {
-    timer = setTimeout(resolve, TIMEOUT, failed("The provider does not answer in time"));
-  });
-  return Promise.race([verdict, late]).finally(() => clearTimeout(timer));
-}
-
-const good = (message: string): Verdict => ({ ok: true, message });
-const bad = (message: string): Verdict => ({ ok: false, message });
-
-function unseen(message: string): Verdict {
-  return { ok: null, message };
-}
-
 /** A client as a manager describes it. */
 export type ClientInput = Partial<TenantClient> & { clientId: string; clientSecret: string };
 
-/** Checks everything that can be checked without asking the provider; answers what to store. */
+/** Checks everything that can be checked without a request to the provider; returns what to store. */
 export async function readClient(
   ctx: AuthContext,
   key: OAuthConfigKey,
   input: ClientInput,
   tenantOptions: ResolvedOptions,
 ) {
-  const { providerId: id } = key;
   const { clientId, clientSecret, scopes = null, redirectURI = null, options = null } = input;
-  const own = readOptions(id, input, tenantOptions);
+  const own = readOptions(key.providerId, input, tenantOptions);
   const client = { clientId, clientSecret, scopes, redirectURI, options: options && own };
-  const global = await resolved(byId(await resolvedProviders(ctx)).get(id));
-  const provider = await fromClient(ctx, key, client, own, global);
+  const { provider } = fromClient(ctx, key, client, own);
   const callback = redirectURIOf(ctx, key, redirectURI, own);
   const authorization = await authorizationURL(provider, callback);
   return { client, provider, authorization };
@@ -221,7 +203,7 @@ function readOptions(
   return parseOwnOptions(id, options, trustedProviderHosts);
 }
 
-/** Checks what a manager wants to change in a stored config; answers what to store. */
+/** Checks changes of a stored config; returns what to store. */
 export async function readChanges(
   ctx: AuthContext,
   row: StoredOAuthConfig,
@@ -231,7 +213,7 @@ export async function readChanges(
   const { tenantId, providerId } = row;
   const { clientSecret, options, redirectURI = row.redirectURI } = changes;
   assertRedirectURI(changes.redirectURI);
-  // Whatever is wrong with a config, it can be switched off.
+  // A config can always be disabled, even if it is invalid.
   if (options === undefined && changes.redirectURI === undefined) return changes;
   const stored = await tryDecrypt(ctx, row);
   const before = stored && (stored.options ?? {});
@@ -244,7 +226,7 @@ export async function readChanges(
   return options ? { ...changes, options: own } : changes;
 }
 
-/** The stored secret must not go to another host at the word of somebody who does not know it. */
+/** A caller who does not know the stored secret must not have it sent to another host. */
 function assertStays(id: string, before: OwnOptions | null, after: OwnOptions): void {
   const stays = before ? !isMove(id, before, after) : locationOf(id).length === 0;
   if (stays) return;
@@ -252,7 +234,7 @@ function assertStays(id: string, before: OwnOptions | null, after: OwnOptions): 
   throw invalid(`${names.join(", ")}: give the clientSecret as well to change where it is sent`);
 }
 
-/** The address that has to be registered at the provider. */
+/** The address to register at the provider. */
 export function redirectURIOf(
   ctx: AuthContext,
   { tenantId, providerId }: OAuthConfigKey,
@@ -263,7 +245,7 @@ export function redirectURIOf(
   return overridden ?? ctx.baseURL + callbackPath(providerId, owner);
 }
 
-/** Where people would be sent to. Some providers find out only here that they miss something. */
+/** Where users would be sent. Some providers report missing options only here. */
 async function authorizationURL(provider: OAuthProvider, redirectURI: string): Promise<URL> {
   try {
     const flow = { state: "-", codeVerifier: VERIFIER, redirectURI };
@@ -273,5 +255,5 @@ async function authorizationURL(provider: OAuthProvider, redirectURI: string): P
   }
 }
 
-/** Stands where a flow would have a random one. */
+/** In the place of a random one. */
 const VERIFIER = "-".repeat(43);

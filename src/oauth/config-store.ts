@@ -7,51 +7,18 @@ import { signFor } from "../keys";
 import { despiteDeadlocks } from "../tenants/sweep";
 import { nameOf, type OAuthConfigKey, warnOfDefaultSecret } from "./log-lines";
 
-/** What a tenant has told us in confidence about its client at a provider. */
+/** The confidential part of a tenant's client at a provider. */
 export interface Confidential {
   clientId: string;
   clientSecret: string;
   options: Record<string, unknown> | null;
 }
 
-/** The same as it is stored: cipher text. */
+/** The same as it is stored, in cipher text. */
 export interface Encrypted {
   clientId: string;
   clientSecret: string;
   options?: string | null;
-}
-
-/** Encrypts with the newest of the framework's secrets. */
-function encrypt(ctx: AuthContext, value: string): Promise<string> {
-  return symmetricEncrypt({ key: ctx.secretConfig, data: value });
-}
-
-/** Decrypts what was encrypted with any of the framework's secrets. */
-export async function decrypt(
-  ctx: AuthContext,
-  stored: Encrypted & OAuthConfigKey,
-): Promise<Confidential> {
-  const open = (data: string) => symmetricDecrypt({ key: ctx.secretConfig, data });
-  try {
-    const { clientId, clientSecret, options } = stored;
-    const [id, secret, text] = await Promise.all([
-      open(clientId),
-      open(clientSecret),
-      options ? open(options) : "null",
-    ]);
-    return { clientId: id, clientSecret: secret, options: JSON.parse(text) };
-  } catch {
-    // The cause is left out on purpose: it must not carry cipher text into an answer or a log.
-    ctx.logger.error(
-      `${nameOf(stored)} cannot be decrypted. Add the auth secret that it was stored with to the option secrets, or register the config again.`,
-    );
-    throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
-  }
-}
-
-/** Tells whether two sets of credentials are the same, without telling what they are. */
-export function fingerprint(ctx: AuthContext, parts: unknown[]): Promise<string> {
-  return signFor("oauth-credentials", JSON.stringify(parts), ctx);
 }
 
 /** A row of the table. */
@@ -65,33 +32,72 @@ export interface StoredOAuthConfig extends Encrypted, OAuthConfigKey {
   updatedAt: Date;
 }
 
-export const MODEL = "tenantOauthConfig";
-
-/** More than there are providers: the adapter stops at 100 rows on its own. */
-const ALL = 1000;
-
-/** In any order: a sign-in looks for one of them, and need not wait until they are sorted. */
-export async function listOAuthConfigs(
-  ctx: AuthContext,
-  tenantId: string,
-): Promise<StoredOAuthConfig[]> {
-  const adapter = await getCurrentAdapter(ctx.adapter);
-  return adapter.findMany<StoredOAuthConfig>({
-    model: MODEL,
-    where: [{ field: "tenantId", value: tenantId }],
-    limit: ALL,
-  });
-}
-
-export const oldestFirst = (a: StoredOAuthConfig, b: StoredOAuthConfig) =>
-  Number(a.createdAt) - Number(b.createdAt);
-
-/** What a manager can say about a config. */
+/** What a manager can set in a config. */
 export interface OAuthConfigInput extends Confidential {
   scopes: string[] | null;
   redirectURI: string | null;
   enabled: boolean;
 }
+
+export const MODEL = "tenantOauthConfig";
+
+/** More than there are providers: an adapter returns 100 rows by default. */
+const ALL = 1000;
+
+/** Decrypts with whichever of the framework's secrets the config was encrypted with. */
+export async function decrypt(
+  ctx: AuthContext,
+  stored: Encrypted & OAuthConfigKey,
+): Promise<Confidential> {
+  const open = (data: string) => symmetricDecrypt({ key: ctx.secretConfig, data });
+  try {
+    const [clientId, clientSecret, options] = await Promise.all([
+      open(stored.clientId),
+      open(stored.clientSecret),
+      stored.options ? open(stored.options) : "null",
+    ]);
+    return { clientId, clientSecret, options: JSON.parse(options) };
+  } catch {
+    // Without the cause, which may contain cipher text.
+    ctx.logger.error(
+      `${nameOf(stored)} cannot be decrypted. Add the auth secret that it was stored with to the option secrets, or register the config again.`,
+    );
+    throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
+  }
+}
+
+export const tryDecrypt = (ctx: AuthContext, row: StoredOAuthConfig) =>
+  decrypt(ctx, row).catch(() => null);
+
+/** Encrypts with the newest of the framework's secrets. */
+export async function toRow(ctx: AuthContext, input: Partial<OAuthConfigInput>) {
+  const encrypt = (data: string) => symmetricEncrypt({ key: ctx.secretConfig, data });
+  const { clientId, clientSecret, options, ...rest } = input;
+  return {
+    ...rest,
+    ...(clientId !== undefined && { clientId: await encrypt(clientId) }),
+    ...(clientSecret !== undefined && { clientSecret: await encrypt(clientSecret) }),
+    ...(options !== undefined && { options: options && (await encrypt(JSON.stringify(options))) }),
+  };
+}
+
+/** Identifies credentials without revealing them. */
+export function fingerprint(ctx: AuthContext, parts: unknown[]): Promise<string> {
+  return signFor("oauth-credentials", JSON.stringify(parts), ctx);
+}
+
+/** Unsorted: a sign-in looks for one of them. */
+export async function listOAuthConfigs(
+  ctx: AuthContext,
+  tenantId: string,
+): Promise<StoredOAuthConfig[]> {
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const where = [{ field: "tenantId", value: tenantId }];
+  return adapter.findMany<StoredOAuthConfig>({ model: MODEL, where, limit: ALL });
+}
+
+export const oldestFirst = (a: StoredOAuthConfig, b: StoredOAuthConfig) =>
+  Number(a.createdAt) - Number(b.createdAt);
 
 export async function findOAuthConfig(ctx: AuthContext, tenantId: string, providerId: string) {
   const adapter = await getCurrentAdapter(ctx.adapter);
@@ -100,11 +106,14 @@ export async function findOAuthConfig(ctx: AuthContext, tenantId: string, provid
     { field: "providerId", value: providerId },
   ];
   const row = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
-  // MySQL takes other spellings of a name for the same.
+  // MySQL ignores case.
   return row?.providerId === providerId ? row : null;
 }
 
-/** One config for each (tenant, provider) pair: creates it, or replaces what is there. */
+/** How often another request may create or delete a config while this one saves it. */
+const TRIES = 3;
+
+/** Creates the config of a tenant and a provider, or replaces it. */
 export function saveOAuthConfig(
   ctx: AuthContext,
   tenantId: string,
@@ -113,37 +122,30 @@ export function saveOAuthConfig(
 ): Promise<StoredOAuthConfig> {
   warnOfDefaultSecret(ctx, { tenantId, providerId });
   return withoutDriverErrors(ctx, { tenantId, providerId }, async () => {
-    const replace = async () => {
-      const existing = await findOAuthConfig(ctx, tenantId, providerId);
-      return existing && change(ctx, existing, input);
-    };
     const adapter = await getCurrentAdapter(ctx.adapter);
     const now = new Date();
     const stamps = { secretChangedAt: now, createdAt: now, updatedAt: now };
-    const create = async () =>
-      adapter.create<Record<string, unknown>, StoredOAuthConfig | null>({
-        model: MODEL,
-        data: { ...(await toRow(ctx, input)), tenantId, providerId, ...stamps },
-      });
-    const failures: unknown[] = [];
+    let failure: unknown = new Error("It was deleted in the meantime.");
     for (let tries = 0; tries < TRIES; tries++) {
-      // Nothing where somebody deletes it: MySQL reads a row again that it has created.
-      const saved =
-        (await replace()) ?? (await create().catch((error) => void failures.push(error)));
-      // Somebody was faster: the unique index let one of us create the row, the other replaces it.
+      const existing = await findOAuthConfig(ctx, tenantId, providerId);
+      const data = { ...(await toRow(ctx, input)), tenantId, providerId, ...stamps };
+      // If two requests create the row, the unique index refuses one, which then replaces it. Null
+      // if another request deletes it: MySQL reads a row again that it has created.
+      const saved: StoredOAuthConfig | null = existing
+        ? await change(ctx, existing, input)
+        : await adapter
+            .create<typeof data, StoredOAuthConfig>({ model: MODEL, data })
+            .catch((error) => {
+              failure = error;
+              return null;
+            });
       if (saved) return saved;
     }
-    throw failures.at(-1) ?? new Error("It was deleted in the meantime.");
+    throw failure;
   });
 }
 
-/** How often somebody else may create or delete a config while it is saved. */
-const TRIES = 3;
-
-/**
- * Changes some of a config and leaves the rest; null when it is not there any more, or was changed
- * in between so that the changes have to be looked at again.
- */
+/** Changes a part of a config; null if it is gone, or if the changes have to be checked again. */
 export function changeOAuthConfig(
   ctx: AuthContext,
   existing: StoredOAuthConfig,
@@ -158,35 +160,31 @@ async function change(
   changes: Partial<OAuthConfigInput>,
 ) {
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const now = new Date();
-  const secretChangedAt =
-    changes.clientSecret === undefined || (await hasSecret(ctx, existing, changes.clientSecret))
-      ? {}
-      : { secretChangedAt: now };
-  const update = { ...(await toRow(ctx, changes)), ...secretChangedAt, updatedAt: now };
+  const { clientSecret, options } = changes;
+  const updatedAt = new Date();
+  const isNewSecret =
+    clientSecret !== undefined && (await tryDecrypt(ctx, existing))?.clientSecret !== clientSecret;
+  const stamps = { updatedAt, ...(isNewSecret && { secretChangedAt: updatedAt }) };
+  const update = { ...(await toRow(ctx, changes)), ...stamps };
   const where = [{ field: "id", value: existing.id }];
-  if (changes.options === undefined || changes.clientSecret !== undefined) {
+  if (options === undefined || clientSecret !== undefined) {
     return adapter.update<StoredOAuthConfig>({ model: MODEL, where, update });
   }
-  // The options say where the secret is sent, and were compared with those beside this secret. A
-  // secret that somebody has stored since then is for another place.
+  // The options decide where the secret is sent, and were checked for the secret of that moment.
+  // A secret that was stored since then must not be sent there.
   const sameSecret = { field: "clientSecret", value: existing.clientSecret };
   const count = await adapter.updateMany({ model: MODEL, where: [...where, sameSecret], update });
   return count > 0 ? adapter.findOne<StoredOAuthConfig>({ model: MODEL, where }) : null;
 }
 
-async function hasSecret(ctx: AuthContext, row: StoredOAuthConfig, clientSecret: string) {
-  return (await tryDecrypt(ctx, row))?.clientSecret === clientSecret;
-}
-
-/** The error of a driver goes no further: drivers put whole rows into theirs. */
+/** Drivers put whole rows into their errors, so these are replaced by ours. */
 export async function withoutDriverErrors<T>(
   ctx: AuthContext,
   key: OAuthConfigKey,
   run: () => Promise<T>,
 ): Promise<T> {
   try {
-    // With the deletion of the tenant: whoever is rolled back first cannot know yet that it is gone.
+    // A deletion of the tenant at the same time can be a deadlock.
     return await despiteDeadlocks(ctx, run);
   } catch (error) {
     const { name, code } = rootCause(error);
@@ -195,26 +193,11 @@ export async function withoutDriverErrors<T>(
   }
 }
 
-/** False when there was nothing to delete. */
+/** False if there was nothing to delete. */
 export async function removeOAuthConfig(ctx: AuthContext, tenantId: string, providerId: string) {
   const row = await findOAuthConfig(ctx, tenantId, providerId);
   if (!row) return false;
   const adapter = await getCurrentAdapter(ctx.adapter);
   const where = [{ field: "id", value: row.id }];
   return (await adapter.deleteMany({ model: MODEL, where })) > 0;
-}
-
-export const tryDecrypt = (ctx: AuthContext, row: StoredOAuthConfig) =>
-  decrypt(ctx, row).catch(() => null);
-
-export async function toRow(ctx: AuthContext, input: Partial<OAuthConfigInput>) {
-  const { clientId, clientSecret, options, ...rest } = input;
-  return {
-    ...rest,
-    ...(clientId !== undefined && { clientId: await encrypt(ctx, clientId) }),
-    ...(clientSecret !== undefined && { clientSecret: await encrypt(ctx, clientSecret) }),
-    ...(options !== undefined && {
-      options: options && (await encrypt(ctx, JSON.stringify(options))),
-    }),
-  };
 }

@@ -2,7 +2,6 @@ import type { AuthContext } from "better-auth";
 import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
 import { emit, type TenantActor, type TenantChange } from "../tenants/events";
-import { tenantExists } from "../tenants/find";
 import { type ClientInput, checkConfig, readChanges, readClient, redirectURIOf } from "./check";
 import {
   changeOAuthConfig,
@@ -17,28 +16,28 @@ import {
   tryDecrypt,
 } from "./config-store";
 
-/** What goes out: the client id in clear, the client secret never. */
+/** What is returned: the client id in clear, the client secret never. */
 export interface TenantOAuthConfig {
   id: string;
   tenantId: string;
   providerId: string;
-  /** Null when what is stored cannot be decrypted any more. */
+  /** Null if the config cannot be decrypted. */
   clientId: string | null;
   scopes: string[] | null;
   redirectURI: string | null;
-  /** What has to be registered at the provider: `redirectURI`, or else the callback of this server. */
+  /** What to register at the provider: `redirectURI`, or else the callback of this server. */
   callbackURL: string;
   enabled: boolean;
-  /** What the provider needs beyond a client id and a secret. */
+  /** Other options of the provider. */
   options: Record<string, unknown> | null;
-  /** Whether what is stored can be decrypted. A config that is not readable signs nobody in. */
+  /** Whether the config can be decrypted. Otherwise, sign-in with it fails. */
   readable: boolean;
   secretChangedAt: Date;
   createdAt: Date;
   updatedAt: Date;
 }
 
-/** Everything that is done to a tenant's configs. The caller may do it, and the tenant exists. */
+/** Manages a tenant's configs. The caller is allowed to, and the tenant exists. */
 export function manage(
   ctx: AuthContext,
   options: ResolvedOptions,
@@ -49,14 +48,7 @@ export function manage(
   return {
     async register(providerId: string, input: ClientInput, enabled: boolean) {
       const { client } = await readClient(ctx, { tenantId, providerId }, input, options);
-      const saving = saveOAuthConfig(ctx, tenantId, providerId, { ...client, enabled });
-      const saved = await saving.catch((error: unknown) => ({ error }));
-      // Deleted in the meantime: not every database keeps a config from outliving its tenant.
-      if (!(await tenantExists(ctx, tenantId))) {
-        await removeOAuthConfig(ctx, tenantId, providerId);
-        throw tenantError("TENANT_NOT_FOUND");
-      }
-      if ("error" in saved) throw saved.error;
+      const saved = await saveOAuthConfig(ctx, tenantId, providerId, { ...client, enabled });
       await tell({ type: "oauth-config:registered", providerId });
       return toOutput(ctx, saved);
     },
@@ -67,7 +59,7 @@ export function manage(
     },
 
     async update(providerId: string, changes: Partial<OAuthConfigInput>) {
-      // Checked again whenever somebody else has changed what it was compared with.
+      // Checked again if another request changes what it was compared with.
       for (let tries = 0; tries < 20; tries++) {
         const row = await findOAuthConfig(ctx, tenantId, providerId);
         if (!row) throw notFound();
@@ -82,7 +74,7 @@ export function manage(
       throw tenantError("OAUTH_CONFIG_NOT_SAVED");
     },
 
-    /** What is given, or else what is stored. Without either, it tells what to register. */
+    /** Checks the given config, or else the stored one. Without either, returns what to register. */
     async check(providerId: string, given: Partial<ClientInput>) {
       const check = (redirectURI: string | null | undefined, loading: Promise<typeof given>) =>
         checkConfig(ctx, { tenantId, providerId }, redirectURI, loading, options);
@@ -101,7 +93,7 @@ export function manage(
   };
 }
 
-/** The fields that go out, one by one: a column that is added later does not leak by itself. */
+/** Field by field, so that a column that is added later cannot leak. */
 async function toOutput(ctx: AuthContext, row: StoredOAuthConfig): Promise<TenantOAuthConfig> {
   const clear = await tryDecrypt(ctx, row);
   return {

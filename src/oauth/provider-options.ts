@@ -1,14 +1,13 @@
 import type { ProviderOptions } from "better-auth/oauth2";
 import * as z from "zod";
 import { tenantError } from "../errors";
-import { read } from "../framework";
 import { additionalClientIds, entryOf, type ProviderEntry, shared } from "./provider-table";
 import { isTrustedAddress, isTrustedHost } from "./trusted-addresses";
 
-/** Options of a provider as a tenant gives them, checked. */
+/** Options of a provider that a tenant set, checked. */
 export type OwnOptions = Record<string, unknown>;
 
-/** The options that a tenant gives for a provider, if they are complete and lead nowhere strange. */
+/** Checks that a tenant's options are complete, and that their addresses are trusted. */
 export function parseOwnOptions(id: string, given: unknown, trusted: string[]): OwnOptions {
   const entry = entryOf(id);
   const schema = schemas.get(entry) ?? schemaOf(entry);
@@ -20,7 +19,7 @@ export function parseOwnOptions(id: string, given: unknown, trusted: string[]): 
   return data;
 }
 
-/** Building one takes longer than decrypting the credentials beside it. */
+/** Cached: building a schema takes longer than decrypting the credentials. */
 const schemas = new Map<ProviderEntry, ReturnType<typeof schemaOf>>();
 
 function schemaOf({ options, clientId }: ProviderEntry) {
@@ -45,7 +44,7 @@ function assertTrusted(
   }
 }
 
-/** Names the option, and never says what was in it. */
+/** Names the option, and never its value, which may be a secret. */
 function describe(issue: z.core.$ZodIssue): string {
   const unknown = issue.code === "unrecognized_keys";
   const keys = unknown ? issue.keys.slice(0, 5) : [issue.path.join(".")];
@@ -55,10 +54,7 @@ function describe(issue: z.core.$ZodIssue): string {
 
 export const invalid = (message: string) => tenantError("INVALID_PROVIDER_OPTIONS", message);
 
-/**
- * What better-auth's provider is built from: the tenant's client, on the application's terms. Those
- * are read late: they may come from a class, and change at run time.
- */
+/** The options for a tenant's provider: the tenant's client, and how the application's behaves. */
 export function mergeOptions(
   id: string,
   client: Pick<ProviderOptions, "redirectURI" | "scope"> & {
@@ -66,47 +62,42 @@ export function mergeOptions(
     clientSecret: string;
   },
   own: OwnOptions,
-  global: () => ProviderOptions,
+  application: ProviderOptions,
 ): ProviderOptions {
   const { options: possible, clientId: kind } = entryOf(id);
   const location = locationOf(id);
+  const isElsewhere = location.some((key) => key in own);
+  const dropped = [
+    ...GOES_WITH_THE_CLIENT,
+    ...(isElsewhere ? [...location, "authorizationEndpoint"] : []),
+  ];
+  // Only known options: one that better-auth adds later may be a credential.
+  const behavior = Object.entries(application).filter(
+    ([key]) => (key in shared || key in possible) && !dropped.includes(key),
+  );
   const { additionalClientIds = [], ...options } = own as { additionalClientIds?: string[] };
-  const elsewhere = location.some((key) => key in own)
-    ? [...location, "authorizationEndpoint"]
-    : [];
-  const dropped = [...GOES_WITH_THE_CLIENT, ...elsewhere];
   const { clientId, ...rest } = client;
   const ids = additionalClientIds.length ? [clientId, ...additionalClientIds] : clientId;
   const name = kind === "key" ? { clientKey: clientId } : { clientId: ids };
-  const merged: ProviderOptions = { ...options, ...rest, ...name };
-  // An option that better-auth adds tomorrow may be a credential: what is not known stays behind.
-  for (const key of Object.keys({ ...shared, ...possible })) {
-    if (dropped.includes(key) || Object.hasOwn(merged, key)) continue;
-    // One that is not there may come later, and must not stand for better-auth's default until then.
-    const enumerable = key in global();
-    const get = () => read(global(), key);
-    const set = (value: unknown) => Object.defineProperty(merged, key, { value, writable: true });
-    Object.defineProperty(merged, key, { get, set, enumerable, configurable: true });
-  }
-  return merged;
+  return { ...Object.fromEntries(behavior), ...options, ...rest, ...name };
 }
 
-/** Where a provider with these options describes itself, if it does. */
+/** Where a provider with these options has its discovery document, if it has one. */
 export function issuerOf(id: string, options: OwnOptions): string | undefined {
   const { issuer } = entryOf(id);
   return typeof issuer === "function" ? issuer(options) : issuer;
 }
 
-/** The issuer exactly as the provider spells it, where that is certain. */
+/** The issuer exactly as the provider spells it, if that is certain. */
 export function certainIssuerOf(id: string, options: OwnOptions): string | undefined {
   const issuer = entryOf(id).hasCertainIssuer ? issuerOf(id, options) : undefined;
-  // Providers write their host in lower case, and better-auth compares letter by letter.
+  // Providers write their host in lower case, and better-auth compares exactly.
   return issuer && URL.canParse(issuer) ? new URL(issuer).href.replace(/\/$/, "") : undefined;
 }
 
 /**
- * Who gives out the ids of people: nobody in particular for the provider's own hosts, else the
- * address that the options name. A GitLab of one's own numbers its users as gitlab.com does.
+ * The host that issues account ids: empty for the provider's public hosts. A self-hosted GitLab
+ * numbers its users as gitlab.com does.
  */
 export function authorityOf(id: string, options: OwnOptions): string {
   const { addresses, hosts } = entryOf(id);
@@ -118,7 +109,7 @@ export function authorityOf(id: string, options: OwnOptions): string {
   return named.join(" ");
 }
 
-/** Whether options that a tenant gave, checked or not, name a host that is not the provider's own. */
+/** Whether a tenant's options, checked or not, name a host that is not the provider's. */
 export function isAtForeignHost(id: string, own: OwnOptions): boolean {
   const spelled = (value: unknown) =>
     typeof value === "string" ? value.replace(/\/$/, "") : value;
@@ -126,7 +117,7 @@ export function isAtForeignHost(id: string, own: OwnOptions): boolean {
   return authorityOf(id, Object.fromEntries(entries)) !== "";
 }
 
-/** Whether a change of a tenant's options would send its secret to another place. */
+/** Whether changed options would send the tenant's secret to another place. */
 export function isMove(id: string, from: OwnOptions, to: OwnOptions): boolean {
   return locationOf(id).some((key) => from[key] !== to[key]);
 }
@@ -134,7 +125,7 @@ export function isMove(id: string, from: OwnOptions, to: OwnOptions): boolean {
 /** The options that say where at the provider a client lives. */
 export const locationOf = (id: string): string[] => entryOf(id).location ?? [];
 
-/** Never taken over from the global provider: its credentials, and what acts or speaks for them. */
+/** Never taken over from the application's provider: its credentials, and what uses them. */
 const GOES_WITH_THE_CLIENT = [
   "appBundleIdentifier",
   "audience",

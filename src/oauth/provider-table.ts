@@ -16,26 +16,26 @@ type OwnKey<Id extends ProviderId> = Exclude<KeyOf<OptionsOf<Id>>, keyof Provide
 /** How an option is checked; null leaves it to the application. */
 type Rule<Value> = z.ZodType<Value> | null;
 
-/** Options that newer versions of better-auth have, and the oldest that we work with has not. */
+/** Options that the oldest supported version of better-auth lacks. */
 type Newer = { tokenEndpointAuth?: null };
 
-/** What a provider takes from a tenant, beyond a client id and a secret. */
+/** What a tenant can set for a provider, beyond a client id and a secret. */
 interface Entry<Id extends ProviderId> {
   /**
-   * Every option that better-auth's provider has beyond the shared ones. One that acts or speaks
-   * for the application's client goes into `GOES_WITH_THE_CLIENT` (provider-options.ts) as well.
+   * Every option of better-auth's provider beyond the shared ones. An option that belongs to the
+   * application's client goes into `GOES_WITH_THE_CLIENT` (provider-options.ts) as well.
    */
   options: { [Key in OwnKey<Id>]-?: Rule<ValueOf<OptionsOf<Id>, Key>> } & Newer;
   /**
-   * Options that are an address, with the hosts that are the provider's own, and `/*` where the
-   * address has a path there.
+   * Options that are an address, with the provider's public hosts, and `/*` if the address has a
+   * path there.
    */
   addresses?: { [Key in OwnKey<Id>]?: string[] };
   /** The same for options that are a bare host. */
   hosts?: { [Key in OwnKey<Id>]?: string[] };
   /**
-   * Options that say where at the provider a client lives. The global provider's are taken over
-   * together or not at all: half of them would send a tenant's secret to a strange place.
+   * Options that say where at the provider a client is. The application's are taken over together
+   * or not at all: a mix of both would send a tenant's secret to the wrong place.
    */
   location?: OwnKey<Id>[];
   /** How the provider takes its client id, if not as one plain id: several, or under the name `clientKey`. */
@@ -43,9 +43,9 @@ interface Entry<Id extends ProviderId> {
   /** Where the provider describes itself, if it speaks OpenID Connect. */
   issuer?: string | ((options: Record<string, unknown>) => string);
   /**
-   * Set where the issuer above is, to the letter, how the provider identifies itself (RFC 9207).
-   * Anything less than certain would lock people out: Microsoft, Cognito and Salesforce have others
-   * than their addresses say, Facebook has two, LinkedIn has changed its, and Roblox's ends in `/`.
+   * Set if the issuer above is exactly how the provider identifies itself (RFC 9207). A wrong one
+   * would lock users out: Microsoft, Cognito and Salesforce have others than their addresses,
+   * Facebook has two, LinkedIn has changed its, and Roblox's ends in `/`.
    */
   hasCertainIssuer?: true;
 }
@@ -61,11 +61,11 @@ const address = z
   .string()
   .max(128)
   .transform((url) => url.replace(/\/$/, ""));
-/** A host, which people copy from a console as an address. */
+/** A host, which may be pasted as an address. */
 const host = address.transform((url) => url.replace(/^https:\/\//i, ""));
 const PLAIN = { options: {} };
 
-/** Other clients of the tenant, a mobile application's say, whose id tokens are good as well. */
+/** Other clients of the tenant whose id tokens are accepted, such as a mobile app. */
 export const additionalClientIds = names.optional();
 
 /** better-auth's options that all providers share. */

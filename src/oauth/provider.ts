@@ -4,13 +4,13 @@ import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { borderOf } from "../border/border";
 import { tenantError } from "../errors";
-import { boundedMap, errorRedirect, oncePerObject, resolved, withChanges } from "../framework";
-import { assertReturned, startingFlows, stateMismatch } from "../naming/oauth-state";
+import { boundedMap, errorRedirect, oncePerObject } from "../framework";
+import { assertBound, startingFlows, stateMismatch } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint } from "../scope/endpoint";
-import { keeperOf } from "../scope/instance";
-import { getTenantId, notes, runInScope, settled } from "../scope/scope";
+import type { Endpoint } from "../scope/endpoint";
+import { getTenantId, notes } from "../scope/scope";
 import { recentlySeen } from "../tenants/find";
+import { applicationProviders, optionsOf } from "./application-providers";
 import {
   type Confidential,
   decrypt,
@@ -19,14 +19,8 @@ import {
   oldestFirst,
   type StoredOAuthConfig,
 } from "./config-store";
-import {
-  byId,
-  configuredOptions,
-  isConfigured,
-  lateRedirectURI,
-  resolvedProviders,
-} from "./configured";
 import { explainingRefusals, type OAuthConfigKey } from "./log-lines";
+import { withMatchingTokens } from "./matching-tokens";
 import {
   authorityOf,
   certainIssuerOf,
@@ -36,13 +30,16 @@ import {
   type OwnOptions,
   parseOwnOptions,
 } from "./provider-options";
-import { keepingTokens } from "./stored-tokens";
+import { requestedAccount } from "./tokens";
 import { assertNamesTenant, TENANT_PARAMETER, tenantsIn } from "./trusted-addresses";
 
-/** A provider for a tenant, and a word for the credentials that it uses. */
-export interface TenantProvider {
+/** A tenant's provider. */
+interface TenantProvider {
   provider: OAuthProvider;
+  /** Identifies the credentials that the provider uses. */
   credentials: string;
+  /** What is in front of its account ids; undefined for providers of plugins. */
+  prefix: string | undefined;
 }
 
 export const isBuiltIn = (id: string) => (socialProviderList as readonly string[]).includes(id);
@@ -50,26 +47,28 @@ export const isBuiltIn = (id: string) => (socialProviderList as readonly string[
 type Create = (options: ProviderOptions) => OAuthProvider;
 
 /**
- * One of better-auth's own providers, which sends people back to the tenants' callback; with a
+ * One of better-auth's own providers, which sends users back to the tenants' callback; with a
  * tenant's id, to the address that is this tenant's alone.
  */
 export function build(id: string, options: ProviderOptions, tenantId?: string): OAuthProvider {
   const create: unknown = isBuiltIn(id) ? Reflect.get(socialProviders, id) : undefined;
   const provider = (create as Create | undefined)?.(options);
-  // A config of a provider that this version of better-auth does not have any more.
+  // A config of a provider that this version of better-auth no longer has.
   if (!provider) throw tenantError("PROVIDER_NOT_FOUND");
-  // better-auth reads from here whether people may sign up; Zoom's provider does not say.
-  provider.options ??= options;
-  // Both as better-auth does it for the global ones, or for providers with a callback of their own.
-  provider.disableImplicitSignUp = options.disableImplicitSignUp;
-  provider.callbackPath = callbackPath(id, tenantId);
-  return provider;
+  return {
+    ...withMatchingTokens(provider),
+    // better-auth reads from here whether users may sign up. Zoom's provider does not show them.
+    options: provider.options ?? options,
+    // better-auth sets this for the application's providers.
+    disableImplicitSignUp: options.disableImplicitSignUp,
+    callbackPath: callbackPath(id, tenantId),
+  };
 }
 
 /**
- * Where a provider sends people back to. Tenants share the address, except where a tenant brought
- * the provider's host: a hostile host could send people on to another tenant's provider, and would
- * be handed the code that comes back. With an address of its own, that code arrives at the wrong one.
+ * Where a provider sends users back to. Tenants share the address, except if a tenant brought the
+ * provider's host: a hostile host could send users on to another tenant's provider, and would
+ * receive the code that comes back. With its own address, that code arrives at the wrong one.
  */
 export function callbackPath(id: string, tenantId?: string): string {
   const path = `/tenant/callback/${id}`;
@@ -80,10 +79,10 @@ export function callbackPath(id: string, tenantId?: string): string {
 
 /**
  * Whether a callback with this `tenant` in its query came by the redirect URI that the provider was
- * started with: the config's own one if it has any, else better-auth's base URL and the callback path.
+ * started with: the config's, or else better-auth's base URL and the callback path.
  */
 export function arrivedAt(
-  provider: OAuthProvider,
+  provider: Pick<OAuthProvider, "callbackPath">,
   id: string,
   tenant: string | undefined,
   overridden: string | null | undefined,
@@ -92,63 +91,48 @@ export function arrivedAt(
   return provider.callbackPath === callbackPath(id, tenant);
 }
 
-// Decrypted and built once for as long as the row says the same, whoever writes it and wherever;
-// and for the same global provider, on which it depends: a plugin may put another in its place.
-type Built = TenantProvider & { global: OAuthProvider | undefined };
-const builtFor = oncePerObject((_instance: object) => new Map<string, Built>());
-const keepBuilt = boundedMap<Built>(1000);
+// Derived once for as long as the row stays the same, whichever process changes it.
+const builtBy = oncePerObject((_instance: object) => new Map<string, TenantProvider>());
+const keepBuilt = boundedMap<TenantProvider>(1000);
 
-/**
- * The provider as the tenant has it: its own config if there is one, else the global provider. That
- * is not kept: it may be another thing in each tenant, and at any time.
- */
+/** The tenant's own config if there is one, else the application's provider. */
 async function tenantProvider(
   ctx: AuthContext,
+  id: string,
   row: StoredOAuthConfig | undefined,
-  global: OAuthProvider | undefined,
   trustedHosts: string[],
 ): Promise<TenantProvider | undefined> {
-  if (!row) return global && fromGlobal(ctx, global);
-  const built = builtFor(keeperOf(ctx));
+  if (!row) return fromApplication(ctx, id);
+  const built = builtBy(applicationProviders(ctx));
   const key = JSON.stringify(row);
-  const kept = built.get(key);
-  const found =
-    kept && kept.global === global ? kept : await fromConfig(ctx, row, global, trustedHosts);
-  keepBuilt(built, key, { ...found, global });
+  const found = built.get(key) ?? (await fromConfig(ctx, row, trustedHosts));
+  keepBuilt(built, key, found);
   return found;
 }
 
-/** The global provider, with all that plugins have done to it, sent back to the tenants' callback. */
-async function fromGlobal(ctx: AuthContext, global: OAuthProvider): Promise<TenantProvider> {
-  const { id } = global;
-  lateRedirectURI(ctx, global);
-  const options = await configuredOptions(ctx, id, global);
-  // Inside a tenant there is no redirect URI any more; except for Zoom, and in frozen options.
-  const provider =
-    options.redirectURI && isConfigured(ctx, id)
-      ? build(id, withChanges(options, { redirectURI: undefined }))
-      : withChanges(global, { callbackPath: callbackPath(id) });
-  return { provider, credentials: "global" };
+/** The application's provider, with everything that plugins did to it. */
+function fromApplication(ctx: AuthContext, id: string): TenantProvider | undefined {
+  const { byId, ofPlugins } = applicationProviders(ctx);
+  const found = byId.get(id);
+  if (!found) return undefined;
+  // Zoom's provider has a copy of its options, with the platform's redirect URI.
+  const hasCopy = !found.options && !ofPlugins.has(id);
+  const provider = hasCopy
+    ? build(id, { ...optionsOf(ctx, id), redirectURI: undefined })
+    : { ...found, callbackPath: callbackPath(id) };
+  return { provider, credentials: "global", prefix: isBuiltIn(id) ? "" : undefined };
 }
 
-/** The providers that a sign-in at the tenant would find: its own, else the global one. */
+/** The providers that users can sign in with at a tenant. */
 export async function offeredProviders(ctx: AuthContext, tenantId: string, trustedHosts: string[]) {
   const rows = (await listOAuthConfigs(ctx, tenantId)).filter(({ enabled }) => enabled);
   const own = new Map(rows.toSorted(oldestFirst).map((row) => [row.providerId, row]));
-  const globals = byId(await resolvedProviders(ctx));
-  const ids = [...new Set([...globals.keys(), ...own.keys()])];
-  // A config that cannot be used is not offered, and the global one does not stand in for it.
-  const built = await Promise.all(
-    ids.map(async (id) => {
-      try {
-        const global = await resolved(globals.get(id));
-        return await tenantProvider(ctx, own.get(id), global, trustedHosts);
-      } catch {
-        return undefined;
-      }
-    }),
+  const ids = new Set([...applicationProviders(ctx).byId.keys(), ...own.keys()]);
+  // A config that cannot be used is not offered, and the application's does not replace it.
+  const offered = await Promise.all(
+    [...ids].map((id) => tenantProvider(ctx, id, own.get(id), trustedHosts).catch(() => undefined)),
   );
-  return built.flatMap((found) =>
+  return offered.flatMap((found) =>
     found ? [{ id: found.provider.id, name: found.provider.name }] : [],
   );
 }
@@ -159,131 +143,115 @@ export interface TenantClient extends Confidential {
   redirectURI?: string | null | undefined;
 }
 
-/** A provider with the tenant's credentials, which behaves like the global one of its name. */
-export async function fromConfig(
+async function fromConfig(
   ctx: AuthContext,
   row: StoredOAuthConfig,
-  global: OAuthProvider | undefined,
   trustedHosts: string[],
 ): Promise<TenantProvider> {
   const { providerId, redirectURI, scopes } = row;
   const { clientId, clientSecret, options } = await decrypt(ctx, row);
   // The list of trusted hosts may have changed since the config was stored.
   const own = parseOwnOptions(providerId, options, trustedHosts);
-  const client = { clientId, clientSecret, redirectURI, scopes };
-  const [provider, credentials] = await Promise.all([
-    fromClient(ctx, row, client, own, global),
-    fingerprint(ctx, [clientId, clientSecret, redirectURI, scopes, options]),
-  ]);
-  return { provider, credentials };
+  const built = fromClient(ctx, row, { clientId, clientSecret, redirectURI, scopes }, own);
+  const parts = [clientId, clientSecret, redirectURI, scopes, options];
+  return { ...built, credentials: await fingerprint(ctx, parts) };
 }
 
-/** The same from a client whose own options have been checked. */
-export async function fromClient(
+/** A provider with the tenant's client, which behaves like the application's provider. */
+export function fromClient(
   ctx: AuthContext,
   { tenantId, providerId: id }: OAuthConfigKey,
   { clientId, clientSecret, redirectURI, scopes }: Omit<TenantClient, "options">,
   own: OwnOptions,
-  global: OAuthProvider | undefined,
-): Promise<OAuthProvider> {
-  // Nobody knows whose the ids are that it gives out, nor where people's tokens are from.
-  if (await isOfPlugin(ctx, id)) throw tenantError("UNSUPPORTED_PROVIDER");
+): Omit<TenantProvider, "credentials"> {
+  // The account ids of a plugin's provider may be those of another identity provider.
+  if (applicationProviders(ctx).ofPlugins.has(id)) throw tenantError("UNSUPPORTED_PROVIDER");
   const scope = scopes ? { scope: scopes } : {};
   const client = { clientId, clientSecret, redirectURI: redirectURI ?? undefined, ...scope };
-  const configured = await configuredOptions(ctx, id, global);
-  const options = mergeOptions(id, client, own, () => global?.options ?? configured);
+  const application = optionsOf(ctx, id);
+  const options = mergeOptions(id, client, own, application);
   const broughtHost = isAtForeignHost(id, own);
   if (broughtHost) assertNamesTenant(redirectURI, tenantId);
   try {
     const provider = build(id, options, broughtHost ? tenantId : undefined);
-    // better-auth compares it with the issuer that a provider sends along with the code (RFC 9207).
+    // better-auth compares it with the issuer that a provider sends with the code (RFC 9207).
     provider.issuer ??= certainIssuerOf(id, options);
     const authority = authorityOf(id, options);
-    return authority === authorityOf(id, configured)
-      ? provider
-      : withSubjectsOf(authority, provider);
+    const isSame = authority === authorityOf(id, application);
+    return isSame ? { provider, prefix: "" } : withPrefix(`${authority || id}#`, provider);
   } catch (error) {
-    // A provider that wants something that is not in our table.
+    // A provider that requires something that is not in our table.
     if (isAPIError(error)) throw error;
     throw invalid("This provider cannot be set up with these options");
   }
 }
 
-/** Whether a plugin has brought a provider of this name, alone or beside the application's own. */
-async function isOfPlugin(ctx: AuthContext, id: string): Promise<boolean> {
-  // On the platform: inside a tenant, one may be made of what the tenant shows, and ask us again.
-  const all = await runInScope(settled(null), () => resolvedProviders(ctx));
-  const named = all.filter((provider) => provider.id === id);
-  const options = (await configuredOptions(ctx, id, undefined)) as { enabled?: boolean };
-  const isAsConfigured = isConfigured(ctx, id) && options.enabled !== false;
-  return named.length > Number(isAsConfigured);
-}
-
 /**
- * better-auth knows people by provider and id. Where somebody else gives out the ids than at the
- * application's own provider, the same id is another person: on the day that a tenant moves from
- * the one to the other, nobody may become somebody else.
+ * better-auth knows users by provider and account id. At another host, the same id is another user:
+ * without the prefix, they could sign in as each other after a tenant has moved to that host.
  */
-function withSubjectsOf(authority: string, provider: OAuthProvider): OAuthProvider {
-  const subject = provider.accountSubject;
-  const prefix = `${authority || provider.id}#`;
-  const changed = withChanges(provider, {
-    accountSubject: async (context) => `${prefix}${await subject(context)}`,
-  });
-  prefixes.set(changed, prefix);
-  return changed;
+function withPrefix(prefix: string, provider: OAuthProvider) {
+  const accountSubject: OAuthProvider["accountSubject"] = async (context) =>
+    `${prefix}${await provider.accountSubject(context)}`;
+  return { provider: { ...provider, accountSubject }, prefix };
 }
 
-/** What is in front of the subjects of such a provider. */
-const prefixes = new WeakMap<OAuthProvider, string>();
-
-/** A provider as the tenant of the running request has it: for a flow that starts or comes back. */
+/** The provider for the tenant of the running request, for a flow that starts or comes back. */
 export async function provide(
-  context: AuthContext,
+  endpoint: Endpoint,
   id: string,
-  global: OAuthProvider | undefined,
   { trustedProviderHosts }: ResolvedOptions,
 ): Promise<OAuthProvider | undefined> {
+  const { context } = endpoint;
   const tenantId = getTenantId() ?? "";
   const tenant = await recentlySeen(context, tenantId);
-  // A callback gets here, and flows that the server's own code starts.
+  // Callbacks of suspended tenants get here, and flows that the server's own code starts.
   if (tenant && tenant.status !== "active") throw tenantError("TENANT_SUSPENDED");
   const rows = await configsOf(context, tenantId);
   const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
-  const found = await tenantProvider(context, row, global, trustedProviderHosts);
+  const found = await tenantProvider(context, id, row, trustedProviderHosts);
   if (!found) return undefined;
-  const { provider, credentials } = found;
-  const binding = { tenantId, since: tenant?.since, providerId: id, credentials };
+  const { provider, credentials, prefix } = found;
+  assertIssuedHere(endpoint, prefix);
+  const binding = { tenantId, providerId: id, credentials };
   const { returned } = notes();
-  if (!returned?.state) {
-    // A tenant has no config for a provider of a plugin, so nothing is in front of its subjects.
-    const own = isBuiltIn(id)
-      ? keepingTokens(context, provider, prefixes.get(provider) ?? "")
-      : provider;
-    return startingFlows(context, own, binding);
-  }
-  await assertReturned(context, binding);
+  if (!returned?.state) return startingFlows(context, provider, binding);
+  await assertBound(binding);
   if (!arrivedAt(provider, id, returned.tenant, row?.redirectURI)) throw stateMismatch();
-  await askPolicyOfCallback(context);
+  await askPolicyOfCallback(endpoint);
   return explainingRefusals(context, provider, binding, row !== undefined);
 }
 
 /**
- * A session by a way that the policy does not allow would be refused as well, but after better-auth
- * has linked the account and written the profile. Whoever links one is signed in already.
+ * A tenant may have moved a provider to its own host since a user got their tokens. Without this
+ * check, that host would receive the tokens of the host before.
  */
-async function askPolicyOfCallback(context: AuthContext): Promise<void> {
+function assertIssuedHere(endpoint: Endpoint, prefix: string | undefined): void {
+  const account = prefix === undefined ? undefined : requestedAccount(endpoint);
+  if (account === undefined) return;
+  const { accountId = "#" } = account ?? {};
+  if (prefix ? accountId.startsWith(prefix) : !accountId.includes("#")) return;
+  throw tenantError(
+    "PROVIDER_NOT_FOUND",
+    "This account is from another host than the provider has now. Link it again.",
+  );
+}
+
+/**
+ * A session by a method that the policy does not allow would be refused as well, but after
+ * better-auth has linked the account and changed the profile. A user who links one is signed in.
+ */
+async function askPolicyOfCallback(endpoint: Endpoint): Promise<void> {
   const { link, errorURL } = (await getOAuthState()) ?? {};
-  const endpoint = currentEndpoint();
-  if (link || !endpoint) return;
-  await borderOf(context)
+  if (link) return;
+  await borderOf(endpoint.context)
     ?.policy.refuseEarly(endpoint)
     .catch((error: APIError) => {
-      throw errorRedirect(context, String(error.body?.code), errorURL, error.message);
+      throw errorRedirect(endpoint.context, String(error.body?.code), errorURL, error.message);
     });
 }
 
-// One query serves all the providers that an endpoint asks for.
+// One query for all the providers that an endpoint asks for.
 const read = new WeakMap<object, { tenantId: string; rows: Promise<StoredOAuthConfig[]> }>();
 
 function configsOf(context: AuthContext, tenantId: string): Promise<StoredOAuthConfig[]> {

@@ -20,7 +20,7 @@ const TRIES = 10;
 
 type StoredSecrets = OAuthConfigKey & { id: string };
 
-/** Where secrets are stored, and how a row of them is encrypted anew. */
+/** Where secrets are stored, and how a row is encrypted again. */
 interface Secrets<Row extends StoredSecrets> {
   adapter: DBTransactionAdapter;
   model: string;
@@ -29,9 +29,8 @@ interface Secrets<Row extends StoredSecrets> {
 }
 
 /**
- * Encrypts everything anew that was not encrypted with the newest of the framework's secrets. What
- * somebody else writes in between is never undone, so this can be interrupted, and run twice or
- * side by side.
+ * Encrypts every secret again that was not encrypted with the newest of the framework's secrets. It
+ * never overwrites a concurrent change, so it can be interrupted, repeated and run in parallel.
  */
 export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
   const touched = await borderOf(ctx)?.identityProviders?.rotateSecrets();
@@ -74,14 +73,14 @@ async function rotate<Row extends StoredSecrets>(
       adapter.updateMany({ model, where: [...where, ...asItWas], update }),
     );
     if (count > 0) return "rotated";
-    // Changed in between: that may have been a part of it only.
+    // Another request changed the row, perhaps only a part of it.
     row = await adapter.findOne<Row>({ model, where });
   }
   if (!row) return "upToDate";
   throw tenantError("OAUTH_CONFIG_NOT_SAVED");
 }
 
-/** Whether all of it was encrypted with the newest of the framework's secrets. */
+/** Whether all columns were encrypted with the newest of the framework's secrets. */
 function isUpToDate({ secretConfig }: AuthContext, stored: Encrypted): boolean {
   const newest = typeof secretConfig === "string" ? undefined : secretConfig.currentVersion;
   return [stored.clientId, stored.clientSecret, stored.options].every(

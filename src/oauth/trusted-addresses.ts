@@ -2,19 +2,18 @@ import { tenantError } from "../errors";
 
 const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])(:|$)/;
 
-/** The machine itself, with or without a port: there is nobody in between who could listen. */
+/** The machine itself, with or without a port: http is safe there. */
 const isLoopback = (host: string) => LOOPBACK.test(host);
 
-// Letter by letter what may stand in an address. The URL parser forgives a lot (backslashes, tabs,
-// credentials, numbers that are an IP address, dots in a path), so what needs forgiving is refused.
+// The URL parser accepts backslashes, tabs, credentials, numeric IP addresses and dots in a path.
+// An address that contains any of these is refused.
 const ADDRESS =
   /^(https?):\/\/((?:[a-z0-9-]+(?:\.[a-z0-9-]+)*|\[[0-9a-f:]+\])(?::\d{1,5})?)((?:\/[\w~-][\w.~-]*)*)$/i;
 
 /**
- * Whether an address that a tenant gave leads to the provider's own hosts or to one that the
- * application trusts, and nowhere else: the server will call it, with the tenant's secret. On the
- * provider's own hosts a path could be a page that somebody else has put there, so there is none,
- * unless the table says so with `/*`.
+ * Whether a tenant's address leads to the provider's public hosts or to a host that the application
+ * trusts: the server sends the tenant's secret there. On public hosts, another customer may control
+ * a path, so none is allowed unless the table says so with `/*`.
  */
 export function isTrustedAddress(address: string, own: string[], trusted: string[]): boolean {
   const [, scheme = "", host = "", path = ""] = ADDRESS.exec(address.toLowerCase()) ?? [];
@@ -32,7 +31,7 @@ export function isTrustedHost(host: string, own: string[], trusted: string[]): b
   return !host.includes("/") && isTrustedAddress(`https://${host}`, own, trusted);
 }
 
-/** 0x7f.1 and 2130706433 are 127.0.0.1 to the parser: such a host is not what it looks like. */
+/** The parser reads 0x7f.1 and 2130706433 as 127.0.0.1. */
 function isSpelledOut(address: string, host: string): boolean {
   return new URL(address).hostname === host.replace(/:\d+$/, "");
 }
@@ -45,8 +44,8 @@ export function assertRedirectURI(uri: string | null | undefined): void {
 }
 
 /**
- * A tenant that brought the provider's host cannot choose an address that others use as well: the
- * codes of another tenant's provider would be taken for its own.
+ * A tenant that brought the provider's host cannot share its redirect URI with other tenants: it
+ * would receive the codes of their providers.
  */
 export function assertNamesTenant(uri: string | null | undefined, tenantId: string): void {
   if (!uri) return;
@@ -58,20 +57,19 @@ export function assertNamesTenant(uri: string | null | undefined, tenantId: stri
 }
 
 function isRedirectURI(uri: string): boolean {
-  // The parser forgives backslashes, control characters and spaces. A provider compares the
-  // redirect URI letter by letter, so what needs forgiving is refused.
+  // A provider compares the redirect URI exactly, so nothing is accepted that the parser changes.
   if (!/^https?:\/\/[^/?@]+([/?].*)?$/i.test(uri) || !/^[!-~]+$/.test(uri)) return false;
   if (/[\\<>"^`{|}#]/.test(uri) || !URL.canParse(uri)) return false;
   const url = new URL(uri);
   return url.protocol === "https:" || isLoopback(url.hostname);
 }
 
-/** The tenants that a redirect URI names: usually none, and one where the address is its own. */
+/** The tenants that a redirect URI names: usually none. */
 export function tenantsIn(redirectURI: string): string[] {
   return URL.canParse(redirectURI)
     ? new URL(redirectURI).searchParams.getAll(TENANT_PARAMETER)
     : [];
 }
 
-/** Not `tenantId`: that parameter names the tenant of a request, and here the state does. */
+/** Not `tenantId`: that parameter names the tenant of a request. */
 export const TENANT_PARAMETER = "tenant";

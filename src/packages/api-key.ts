@@ -1,5 +1,5 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { borderOf, databaseOf, OF_KEY, type Row } from "../border/border";
+import { borderOf, OF_KEY, type Row } from "../border/border";
 import { refuse } from "../schema";
 import type { Endpoint } from "../scope/endpoint";
 import { runInScope, type SessionRow, settled } from "../scope/scope";
@@ -74,7 +74,7 @@ export function assertKeysConfined(plugins: BetterAuthPlugin[]): void {
 
 /** What would come of sharing keys between tenants, if anything. */
 export function whyKeysAreScoped(
-  { options: { plugins, advanced }, adapter }: AuthContext,
+  { options: { plugins, advanced } }: AuthContext,
   plugin: BetterAuthPlugin,
 ): string | undefined {
   if (!isApiKey(plugin)) return undefined;
@@ -84,10 +84,6 @@ export function whyKeysAreScoped(
   }
   const { generateId } = advanced?.database ?? {};
   const areNumbers = generateId === "serial" || generateId === false;
-  // Those two give no number twice.
-  if (areNumbers && !/^(postgres|pg|mysql)/.test(databaseOf(adapter) ?? "")) {
-    return "would belong to whoever gets the number of a deleted user next, in whichever tenant";
-  }
   // Deleting the keys of a tenant's users would delete those of somebody else's organizations.
   return areNumbers && plugins?.some(({ id }) => id === "organization")
     ? "could not be deleted with the tenant: a key of user 1 looks like one of organization 1"
@@ -114,7 +110,7 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
         });
         const border = borderOf(ctx.context);
         if (!session.tenantId) continue;
-        if (await border?.openSince(session)) {
+        if (await border?.acceptsSession(session)) {
           const endpoint = { ...ctx, context: { ...ctx.context, session: found } } as Endpoint;
           const ask = async () => border?.policy.refuseEarly(endpoint);
           await runInScope(settled(session.tenantId), ask);

@@ -1,11 +1,11 @@
+import type { AuthContext } from "better-auth";
 import { APIError, createAuthMiddleware } from "better-auth/api";
-import { borderOf } from "../border/border";
-import { isSessionToken } from "../border/sessions";
 import type { AfterHook, BeforeHook } from "../framework";
 import { askForHosts } from "../naming/addresses";
 import { readState } from "../naming/oauth-state";
 import type { ResolvedOptions } from "../options";
-import { notes } from "../scope/scope";
+import { changeCall } from "../scope/endpoint";
+import { notes, runInScope, settled } from "../scope/scope";
 
 /*
  * An Expo app opens the address of a provider through an endpoint of the package, which gives the
@@ -34,17 +34,19 @@ export const takeLabelForCookie: BeforeHook = {
     if (!sent) return;
     const isPlain = STATE.test(sent);
     const state = isPlain ? sent : readState(sent)?.state;
-    const border = borderOf(ctx.context);
-    // A session's token has the form of a state, and signed it is the session's cookie.
-    if (!state || !STATE.test(state) || (border && (await isSessionToken(border, state)))) {
+    if (!state || !STATE.test(state) || (await isSessionToken(ctx.context, state))) {
       throw new APIError("BAD_REQUEST", { message: "Invalid authorizationURL" });
     }
     if (isPlain) return;
     notes().openedAddress = address;
     url.searchParams.set("state", state);
-    return { context: { query: { authorizationURL: url.href } } };
+    changeCall("query", { authorizationURL: url.href });
   }),
 };
+
+/** A session token of the platform has the form of a state, and signed it is the session's cookie. */
+const isSessionToken = async ({ internalAdapter }: AuthContext, state: string) =>
+  (await runInScope(settled(null), () => internalAdapter.findSession(state))) !== null;
 
 export const redirectWithLabel: AfterHook = {
   matcher: ({ path }) => path === PATH && notes().openedAddress !== undefined,

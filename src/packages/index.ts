@@ -1,11 +1,13 @@
 import type { Border } from "../border/border";
 import type { OwnHooks } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { nameTenantInHeaders } from "./electron";
 import { askForApp, redirectWithLabel, takeLabelForCookie } from "./expo";
-import { sayInPopupState } from "./oauth-popup";
-import { leaveTenantsAlone } from "./oauth-proxy";
-import { emptyInTenants, platformOnlyPlugins, stayOnPlatform } from "./platform-only";
+import {
+  emptyInTenants,
+  leaveTenantsAlone,
+  platformOnlyPlugins,
+  stayOnPlatform,
+} from "./platform-only";
 import { confineSearchAtCheckout, enterByEvent, guardCustomers, stripeOptions } from "./stripe";
 
 /*
@@ -21,22 +23,20 @@ export function confinePackages(
 ): OwnHooks {
   const stripe = stripeOptions(border.ctx);
   if (stripe) guardCustomers(border, stripe);
-  for (const plugin of border.ctx.options.plugins ?? []) {
-    if (plugin.id === "oauth-proxy") leaveTenantsAlone(plugin);
-  }
   const platformOnly = platformOnlyPlugins(border);
-  for (const plugin of platformOnly) emptyInTenants(border, plugin);
+  for (const plugin of platformOnly) {
+    emptyInTenants(border, plugin);
+    if (plugin.id !== "oauth-provider") leaveTenantsAlone(plugin);
+  }
   return {
     ...hooks,
     before: [
       ...hooks.before,
       takeLabelForCookie,
-      nameTenantInHeaders(options),
-      sayInPopupState(border),
       enterByEvent(border),
-      confineSearchAtCheckout,
       ...platformOnly.map((plugin) => stayOnPlatform(border, plugin)),
     ],
+    afterNaming: [...hooks.afterNaming, confineSearchAtCheckout],
     afterEndpoint: [...hooks.afterEndpoint, askForApp(options)],
     afterPlugins: [...hooks.afterPlugins, redirectWithLabel],
   };

@@ -1,19 +1,19 @@
-import type { BetterAuthPlugin } from "better-auth";
+import type { BetterAuthPlugin, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
-import type { Border } from "../border/border";
-import { PLATFORM_ONLY } from "../decided";
+import { type Border, borderOf } from "../border/border";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
-import { isOutermost } from "../scope/endpoint";
-import { currentScope, enter, settled } from "../scope/scope";
-import { settle } from "../scope/settle";
+import { isOutermost, settledScope } from "../scope/endpoint";
+import { prefixesIn } from "../scope/prefix";
+import { enter, enteredScope, settled } from "../scope/scope";
+import { PLATFORM_ONLY } from "../setup/checks";
 
 /*
- * Plugins that work on the platform and in no tenant. Some say to other applications who somebody
- * is. Their codes and tokens name no tenant, and what such an application is told says nothing about
- * one. An address that is verified inside a tenant is what the tenant's administrator says, so nobody
- * outside may believe it. The other way round, oAuthProxy() completes what another deployment has
- * proven with the platform's client, which is no word of a tenant's provider.
+ * Plugins that work on the platform and in no tenant. oauthProvider() tells other applications who a
+ * user is; its tokens name no tenant, and a tenant's administrator decides which addresses are
+ * verified there, so other applications must not believe them. oAuthProxy() completes a sign-in that
+ * another deployment has proven with the platform's client. oauthPopup() and electron() hand the
+ * session to another page or app, and what they keep meanwhile names no tenant.
  */
 
 /** The plugins of this kind that are installed. */
@@ -26,20 +26,26 @@ const platformOnly = (id: string) =>
     `${id} works on the platform only. Leave the tenant out of this request.`,
   );
 
+/** People come to these with a session of a tenant, which is no session on the platform (R5). */
+const IGNORES_TENANT_SESSIONS = ["oauth-provider", "oauth-proxy"];
+
 /**
- * The endpoints run on the platform, where a session of a tenant is no session (R5). So does a
- * sign-in that goes on with an authorization, which it has in its body: people may come to the
- * platform's login page with a session of a tenant. What names a tenant is refused.
+ * The endpoints run on the platform, and are refused in a tenant. So is a sign-in that continues an
+ * authorization of oauthProvider(), which it has in its body.
  */
-export function stayOnPlatform(border: Border, { id, endpoints }: BetterAuthPlugin): BeforeHook {
+export function stayOnPlatform(_border: Border, { id, endpoints }: BetterAuthPlugin): BeforeHook {
   const paths = new Set(Object.values(endpoints ?? {}).map(({ path }) => path));
   return {
     matcher: ({ path, body }) =>
       paths.has(path ?? "") || (id === "oauth-provider" && body?.oauth_query !== undefined),
 
     handler: createAuthMiddleware(async (ctx) => {
-      if (isOutermost(ctx) && currentScope().kind === "pending") return void enter(settled(null));
-      const { tenantId } = await settle(border.readSession);
+      if (isOutermost(ctx) && !enteredScope()) {
+        const isTenants = prefixesIn(ctx).some((tenantId) => tenantId !== null);
+        if (isTenants && !IGNORES_TENANT_SESSIONS.includes(id)) throw platformOnly(id);
+        return void enter(settled(null));
+      }
+      const { tenantId } = settledScope();
       if (tenantId !== null) throw platformOnly(id);
     }),
   };
@@ -67,10 +73,31 @@ export function emptyInTenants(border: Border, { id, schema }: BetterAuthPlugin)
   const { guard } = border.policy;
   border.policy.guard = async (name, call: { model: string }, run, raw, transaction) => {
     if (models.includes(call.model)) {
-      const { tenantId } = await settle(border.readSession, raw);
+      const { tenantId } = settledScope();
       if (tenantId !== null && name === "create") throw platformOnly(id);
       if (tenantId !== null) return structuredClone(EMPTY[name]);
     }
     return guard(name, call as never, run, raw, transaction) ?? run(call as never);
   };
+}
+
+type Handler = ((ctx: HookEndpointContext) => Promise<unknown>) & { [LEAVES_TENANTS]?: true };
+
+const LEAVES_TENANTS = Symbol.for("better-auth-tenant:leaves-tenants-alone");
+
+/**
+ * Keeps the hooks of a platform-only plugin out of tenants. oAuthProxy() would send the flow through
+ * another deployment; oauthPopup() and electron() would hand the tenant's session to the page or app
+ * that a cookie of the browser names. Changed in place, once for all instances that share the plugin.
+ */
+export function leaveTenantsAlone({ hooks }: BetterAuthPlugin): void {
+  for (const hook of [...(hooks?.before ?? []), ...(hooks?.after ?? [])]) {
+    const run = hook.handler as Handler;
+    if (run[LEAVES_TENANTS]) continue;
+    const onPlatform = async (ctx: HookEndpointContext) => {
+      const border = borderOf(ctx.context);
+      return border && settledScope().tenantId ? {} : run(ctx);
+    };
+    Object.assign(hook, { handler: Object.assign(onPlatform, { [LEAVES_TENANTS]: true }) });
+  }
 }

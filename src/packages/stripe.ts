@@ -4,9 +4,8 @@ import type { Border, Row } from "../border/border";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
 import { statusOf } from "../naming/request";
-import { isOutermost } from "../scope/endpoint";
+import { isOutermost, settledScope } from "../scope/endpoint";
 import { enter, getTenantId, namedScope, settled } from "../scope/scope";
-import { settle } from "../scope/settle";
 
 /** What the package is given, as far as it matters here. */
 interface StripeOptions {
@@ -101,7 +100,7 @@ async function ownerOf(border: Border, object: Row): Promise<string | null | und
   return undefined;
 }
 
-/** Rows of all tenants: read below the border. Organizations may belong to none. */
+/** Rows of all tenants, read below the border. */
 async function rowsWith({ raw, ctx, confinedModel }: Border, ...call: [string, string, string]) {
   const [model, field, value] = call;
   const isKnown = field === "id" || ctx.tables[model]?.fields[field];
@@ -121,7 +120,7 @@ export function guardCustomers(border: Border, options: StripeOptions): void {
     if (name === "create" && border.confinedModel(call.model) === "user") confineSearch(options);
     const { stripeCustomerId } = call.data ?? call.update ?? call.set ?? {};
     const value = text(stripeCustomerId);
-    if (value && hasCustomers(border, call.model)) {
+    if (value && WITH_CUSTOMER.includes(border.confinedModel(call.model) ?? "")) {
       await refuseCustomerOfElsewhere({ ...border, raw }, value);
     }
     return guard(name, call as never, run, raw, transaction) ?? run(call as never);
@@ -130,16 +129,8 @@ export function guardCustomers(border: Border, options: StripeOptions): void {
 
 const WITH_CUSTOMER = ["user", "organization", "subscription"];
 
-/** Organizations may be shared, and still have no customer of a tenant that is not theirs. */
-const hasCustomers = ({ ctx, confinedModel }: Border, model: string) =>
-  WITH_CUSTOMER.some((name) =>
-    [confinedModel(model), model].some(
-      (known) => known === name || known === ctx.tables[name]?.modelName,
-    ),
-  );
-
 async function refuseCustomerOfElsewhere(border: Border, customer: string): Promise<void> {
-  const { tenantId } = await settle(border.readSession, border.raw);
+  const { tenantId } = settledScope();
   for (const model of WITH_CUSTOMER) {
     const rows = await rowsWith(border, model, "stripeCustomerId", customer);
     if (rows.every((row) => (row.tenantId ?? null) === tenantId)) continue;

@@ -36,7 +36,7 @@ const wholeNumber = z
   .or(limited(10).regex(/^\d+$/).transform(Number))
   .pipe(z.int32().nonnegative());
 
-export const TENANT_SORTS = ["createdAt", "-createdAt", "name", "-name", "slug", "-slug"] as const;
+export const TENANT_SORTS = ["createdAt", "-createdAt", "slug", "-slug"] as const;
 
 /** How much of a list, and from where. */
 export const limit = wholeNumber

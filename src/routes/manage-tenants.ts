@@ -5,7 +5,7 @@ import { requireTenant } from "../naming/request";
 import type { ResolvedOptions } from "../options";
 import { emit, type TenantActor } from "../tenants/events";
 import { findTenantById, findTenantBySlug, type Tenant } from "../tenants/find";
-import { endAllSessions, removeTenant } from "../tenants/status";
+import { endSessions, removeTenant } from "../tenants/status";
 import { changeTenant, createTenant, listTenants } from "../tenants/store";
 import type { createBody, deleteBody, listQuery, updateBody } from "./input";
 import { assertTarget, notAllowed, ownTenantOf, requireManager } from "./management";
@@ -65,7 +65,7 @@ export async function updateTenant(
   options: ResolvedOptions,
   body: UpdateBody,
 ): Promise<Tenant> {
-  const { tenantId, endSessions: endsSessions, policy: given, ...changes } = body;
+  const { tenantId, endSessions: shouldEndSessions, policy: given, ...changes } = body;
   const actor = await requireUpdater(ctx, options, body);
   await assertTarget(ctx, options, tenantId || undefined);
   const target = tenantId ?? ownTenantOf(actor, options);
@@ -77,7 +77,7 @@ export async function updateTenant(
     const change = { type: "policy:changed", before: tenant.policy, after: policy } as const;
     await emit(ctx.context, options, actor, tenant.id, change);
   }
-  if (endsSessions) await endAllSessions(ctx.context, tenant);
+  if (shouldEndSessions) await endSessions(ctx.context, tenant.id);
   return changed;
 }
 

@@ -1,9 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
 import { getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
-import { borderOf } from "../border/border";
 import { isOperator, rolesOf } from "../border/operators";
-import { carriesAnother } from "../border/reach";
 import { tenantError } from "../errors";
 import {
   claimedBySlug,
@@ -13,7 +11,7 @@ import {
   resolvedTenantId,
 } from "../naming/request";
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
-import { getTenantId, runInScope, settled } from "../scope/scope";
+import { getTenantId, notes, runInScope, settled } from "../scope/scope";
 import type { TenantActor } from "../tenants/events";
 import { couldBeId } from "../tenants/find";
 
@@ -113,8 +111,8 @@ async function callerOf(
     (await sessionOfNamedTenant(ctx, options)) ??
     (await getAuthoritativeSessionFromCtx(ctx)) ??
     (await askForSession(ctx));
-  const border = borderOf(ctx.context);
-  if (known && border && (await carriesAnother(border, ctx, known.session))) return null;
+  // Two credentials of different scopes never add up to the rights of both.
+  if (known && (notes().prefixes?.size ?? 0) > 1) return null;
   if (known || options.sessionCookies === "shared") return known;
   // A tenant's own people have a cookie of the tenant's name.
   return sessionAt(ctx, target ?? (await targetTenantId(ctx, options)));

@@ -6,8 +6,8 @@ import { borderOf } from "../border/border";
 import { DOMAIN, isAddressOf } from "../border/late-policy";
 import { allows } from "../border/ways";
 import { tenantError } from "../errors";
+import { applicationProviders } from "../oauth/application-providers";
 import { listOAuthConfigs } from "../oauth/config-store";
-import { resolvedProviders } from "../oauth/configured";
 import { offeredProviders } from "../oauth/provider";
 import type { ResolvedOptions } from "../options";
 import type { SignInMethod, TenantPolicy } from "../policy";
@@ -24,7 +24,7 @@ const PLUGINS: Partial<Record<SignInMethod, string[]>> = {
   sso: ["sso"],
   siwe: ["siwe"],
   anonymous: ["anonymous"],
-  device: ["device-authorization", "electron"],
+  device: ["device-authorization"],
 };
 
 const METHOD = /^(password|social|social:.+)$/;
@@ -120,8 +120,7 @@ async function missingWay(
 async function providersOf(ctx: AuthContext, tenantId: string | undefined): Promise<Set<string>> {
   const configs = tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
   const own = configs.filter(({ enabled }) => enabled).map(({ providerId }) => providerId);
-  const globals = await resolvedProviders(ctx);
-  return new Set([...globals.map(({ id }) => id), ...own, ...byOneTap(ctx)]);
+  return new Set([...applicationProviders(ctx).byId.keys(), ...own, ...byOneTap(ctx)]);
 }
 
 /** One Tap is Google, and may have a client of its own. */

@@ -18,7 +18,6 @@ import { namedTenantId, requireTenant } from "../naming/request";
 import { oauthState } from "../naming/stand-ins";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { asStandIn, standInOf } from "../scope/endpoint";
-import { comesFrom } from "../scope/instance";
 import { getTenantId, notes, runInScope } from "../scope/scope";
 import { tenantId } from "./input";
 
@@ -199,11 +198,12 @@ export async function runEndpoint<Response>(
   const bringing = plugins.findLast(({ endpoints }) => endpoints?.[name]);
   const brought = bringing?.endpoints?.[name];
   // Its own may ask us in turn, for the tenant that it has found.
-  const isAsking = brought && comesFrom(ctx.context, brought.path);
+  const isAsking = brought && notes().running === name;
   const endpoint: Endpoint = isAsking ? ENDPOINTS[name] : (brought ?? ENDPOINTS[name]);
   const everything = { asResponse: false, returnHeaders: true, returnStatus: true };
   const { isVisited = false } = notes();
-  const answer = await runInScope({ kind: "pending" }, () => {
+  const answer = await runInScope(undefined, () => {
+    notes().running = name;
     // What a hook calls in a visitor's request is the visitor's.
     notes().isVisited = isVisited;
     return dispatchAuthEndpoint(endpoint, { ...ctx, ...input, ...everything });

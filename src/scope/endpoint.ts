@@ -3,9 +3,7 @@ import {
   tryGetCurrentAuthEndpointContext,
 } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { lazy } from "../framework";
-import { instanceOf, noteCall } from "./instance";
-import { currentScope, currentTransaction, notes, type ReturnedState, type Settled } from "./scope";
+import { currentScope, notes, type ReturnedState, type Scope } from "./scope";
 
 /** An endpoint that is running, as far as the scope has to know it. */
 export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers"> &
@@ -14,40 +12,7 @@ export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers">
 /** On the context, because better-auth copies the endpoint's own object on its way. */
 const OUTERMOST = Symbol.for("better-auth-tenant:outermost");
 
-export const SENT = Symbol.for("better-auth-tenant:sent");
-
-/** On the context of a call, what we have taken out of its headers. */
-const TAKEN_OUT = Symbol.for("better-auth-tenant:taken-out");
-
-type Change = (headers: Headers) => void | Promise<void>;
-
-/** What is noted there: the headers of a call before the bearer plugin has written into them, too. */
-export type Noted = { [OUTERMOST]?: true; [SENT]?: Headers; [TAKEN_OUT]?: Change[] };
-
-type Call = { headers?: Headers | undefined; context: object };
-
-/** Takes something out of the headers of a call, whatever hooks make of them afterwards. */
-export function takeOut({ headers, context }: Call, change: Change): ReturnType<Change> {
-  const noted: Noted = context;
-  noted[TAKEN_OUT] = [...(noted[TAKEN_OUT] ?? []), change];
-  return headers && change(headers);
-}
-
-/**
- * Does it again once a hook has run: it may have written into the headers of the call, or hand
- * headers back, which are answered as they may count. Those may be somebody's that nobody can change.
- */
-export async function takeOutAgain({ headers, context }: Call, handedBack?: Headers) {
-  const { [TAKEN_OUT]: changes = [] }: Noted = context;
-  const own = handedBack && new Headers(handedBack);
-  for (const change of changes) {
-    if (headers) await change(headers);
-    if (own) await change(own);
-  }
-  return own;
-}
-
-export const hasTakenOut = ({ context }: Call) => TAKEN_OUT in context;
+type Noted = { [OUTERMOST]?: true };
 
 /**
  * Remembers the endpoint that a request is about. Endpoints that its hooks and handlers call
@@ -58,12 +23,7 @@ export function noteEndpoint(
 ): void {
   const noted: Noted = endpoint.context;
   const { headers, request } = endpoint;
-  // A copy: better-auth writes what a hook changes into the very object.
-  if (headers?.has("authorization")) noted[SENT] ??= new Headers(headers);
-  const { endpoint: first, resolving } = notes();
-  noteCall(noted, !first, resolving);
   const known = notes();
-  if (resolving) known.resolving = resolving;
   if (headers || request) known.isVisited = true;
   // A call that is made with the context of another has its mark as well.
   if (known.endpoint) return void delete noted[OUTERMOST];
@@ -81,33 +41,15 @@ export const isOutermost = ({ context }: { context: object }) => OUTERMOST in co
 
 export const currentEndpoint = (): Endpoint | undefined => tryGetCurrentAuthEndpointContext();
 
-export const apart = lazy(() => import("./apart"));
-
-/** On a call of the adapter that may come out of a queue: where it is from. See `back.ts`. */
-export const FROM = Symbol.for("better-auth-tenant:from");
-
-/** Runs something where it is from. */
-export type Here = <T>(run: () => Promise<T>) => Promise<T>;
-
-type OfInstance = { adapter: object };
-
-/** Whether something that is running is of another instance than the one that is asked. */
-export const isOfAnother = (around: { adapter?: object } | undefined, asked: OfInstance) =>
-  around?.adapter !== undefined && instanceOf(around) !== instanceOf(asked);
-
-/** Whether this instance is asked in a hook of another one, or in a transaction of it. */
-export const isAskedByAnother = (asked: OfInstance) =>
-  isOfAnother(currentEndpoint()?.context, asked) || isOfAnother(currentTransaction(), asked);
-
-/** Runs what an instance is asked for: without anything of another one that may be around it. */
-export const runAsOwn = <T>(ctx: AuthContext, run: () => T) =>
-  isAskedByAnother(ctx) ? apart().then(({ runApart }) => runApart(ctx, run)) : run();
-
-/** The endpoint that the request is about, seen from an endpoint that it may have called. */
-export function endpointOfRequest(): Endpoint | undefined {
-  const called = currentEndpoint();
-  if (!called || isOutermost(called)) return called;
-  return (notes().endpoint as Endpoint | undefined) ?? called;
+/**
+ * Changes values that a call carries, for all later hooks and the endpoint. On the call itself: what
+ * a hook returns instead is undone by a later hook that returns the call as it was given it.
+ *
+ * Guarded by "what is written on the current endpoint is what later hooks and the endpoint see".
+ */
+export function changeCall(place: "query" | "body" | "params", changes: object): void {
+  const endpoint = currentEndpoint();
+  if (endpoint) endpoint[place] = { ...endpoint[place], ...changes };
 }
 
 /** A call that came to an endpoint of ours and goes on at better-auth's, inside a tenant. */
@@ -187,16 +129,13 @@ export function adminTarget(endpoint: Endpoint | undefined): AdminTarget | undef
  * The scope with the reach that the running endpoint has: a wider one was granted to an admin
  * endpoint, and not to what its hooks call through `auth.api`.
  */
-function reachedScope(scope: Settled): Settled {
+function reachedScope(scope: Scope): Scope {
   if (scope.reach === "own" || adminTarget(currentEndpoint())) return scope;
   return { ...scope, reach: "own" };
 }
 
-/** The settled scope of the running request, if it is known already. */
-export function settledScope(): Settled | undefined {
-  const scope = currentScope();
-  return scope.kind === "settled" ? reachedScope(scope) : undefined;
-}
+/** The scope of the running code, as far as the running endpoint reaches. */
+export const settledScope = (): Scope => reachedScope(currentScope());
 
 /** Whether this is the session token that the endpoint reads its session by. */
 export function carries({ headers, context }: Endpoint, token: string | undefined): boolean {

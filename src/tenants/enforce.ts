@@ -1,36 +1,25 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
-import type { AuthContext } from "better-auth";
+import { type AuthContext, generateId } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { type AdapterMethod, type Border, type PolicyOf, vouchForUser } from "../border/border";
 import type { Act } from "../border/escalation";
 import { invitingOf } from "../border/inviting";
-import {
-  administrators,
-  type Call,
-  changeOf,
-  keepAdmins,
-  mayTakeAdmin,
-} from "../border/keep-admin";
-import { requiresVerification } from "../border/late-policy";
+import { type Call, changeOf, mayRemoveAdmin, requireAnotherAdmin } from "../border/keep-admin";
+import { tenantError } from "../errors";
 import { lazy } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint, isServersOwn, runAsOwn, settledScope } from "../scope/endpoint";
+import { currentEndpoint, isServersOwn, settledScope } from "../scope/endpoint";
+import { tenantInPrefix, withPrefix } from "../scope/prefix";
 import { notes } from "../scope/scope";
-import { settle } from "../scope/settle";
+import { requiresVerification } from "../setup/overrides";
 import { recentlySeen, rememberedPolicy } from "./find";
-import type { Reservation } from "./reservations";
+import { type Reservation, reserve } from "./reservations";
 
 /** Loaded by the first tenant that has a policy. */
 const admission = lazy(() => import("../border/admission"));
 
 /** Loaded with the first call of an admin endpoint that acts on a user. */
 const escalation = lazy(() => import("../border/escalation"));
-
-/** Loaded by the first thing that is good once. */
-const reservations = lazy(() => import("./reservations"));
-
-/** Loaded by the first member of an organization that all tenants share. */
-const memberships = lazy(() => import("../border/memberships"));
 
 /** What the policy of a tenant decides. It comes with the tenant that this process remembers. */
 export function policyOf(
@@ -40,7 +29,7 @@ export function policyOf(
 ): PolicyOf {
   const roles = Object.keys(options.tenantRoles);
   const now = () => {
-    const { tenantId } = settledScope() ?? {};
+    const { tenantId } = settledScope();
     return tenantId ? rememberedPolicy(ctx, tenantId) : undefined;
   };
   const runGuarded = async (
@@ -49,31 +38,32 @@ export function policyOf(
     run: AdapterMethod,
     transaction: DBTransactionAdapter | undefined,
   ) => {
-    if (!settledScope()) {
-      // Through the transaction: a database may have no second connection to ask for the session.
-      if (transaction) await transaction.findOne({ model: "user", where: call.where });
-      else await settle(border().readSession);
-    }
     const change = changeOf(name, call);
-    const { tenantId } = settledScope() ?? {};
+    const { tenantId } = settledScope();
     if (change?.email !== undefined && tenantId) {
       const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
       const policy = (await recentlySeen(ctx, tenantId, adapter))?.policy;
       if (policy) await (await admission()).admitAddress(policy, adapter, call.where, change);
     }
-    const takesAdmin = roles.length > 0 && mayTakeAdmin(name, call);
-    return takesAdmin ? keepAdmins(roles, border(), name, call, transaction) : run(call as never);
+    if (roles.length && mayRemoveAdmin(name, call)) {
+      const { where } = call;
+      await requireAnotherAdmin(border(), roles, { where, update: change }, transaction);
+    }
+    return run(call as never);
   };
   return {
     now,
-    requiresVerification: () => requiresVerification(now()),
+    requiresVerification: () => requiresVerification(now() ?? {}),
     refuseEarly: async (endpoint) => {
       const policy = now();
       if (policy) await (await admission()).refuseEarly(policy, endpoint);
     },
     admitRow: async (model, scope, row, adapter) => {
       if (!scope.tenantId || (model !== "user" && model !== "session")) return undefined;
-      const policy = (await recentlySeen(ctx, scope.tenantId, adapter))?.policy;
+      const tenant = await recentlySeen(ctx, scope.tenantId, adapter);
+      // Deleted in the meantime, or a wrong id in `runInTenant`.
+      if (!tenant) throw tenantError("TENANT_NOT_FOUND");
+      const { policy } = tenant;
       // Where everybody may come, an invitation still says in which role.
       if (!policy && (model !== "user" || !invitingOf(currentEndpoint()?.context ?? ctx)))
         return undefined;
@@ -84,54 +74,19 @@ export function policyOf(
       const policy = (await recentlySeen(ctx, tenantId, adapter))?.policy;
       return policy?.session && (await admission()).capExpiry(policy, session);
     },
-    guard: (name, call: Call, run, raw, transaction) => {
-      if (isAboutMembers(border(), call))
-        return guardMembers(border(), name, call, run, raw, transaction);
+    guard: (name, call: Call, run, _raw, transaction) => {
       if (border().confinedModel(call.model) === "verification") {
-        return guardReservation(border(), name, call, run, transaction);
+        return guardReservation(border(), name, call, run);
       }
       if (name.startsWith("find") && border().confinedModel(call.model) === "account") {
         return run(call as never).then(noteAccounts);
       }
       const isAddress = changeOf(name, call)?.email !== undefined;
-      const isGuarded = isAddress || (roles.length > 0 && mayTakeAdmin(name, call));
+      const isGuarded = isAddress || (roles.length > 0 && mayRemoveAdmin(name, call));
       if (!isGuarded || border().confinedModel(call.model) !== "user") return undefined;
       return runGuarded(name, call, run, transaction);
     },
   };
-}
-
-/** Whether a call is about members of better-auth's organizations, where all tenants share those. */
-function isAboutMembers({ ctx, confinedModel }: Border, { model, join }: Call): boolean {
-  const isAbout = model === "organization" ? join?.member : ABOUT_MEMBERS.includes(model);
-  if (!isAbout) return false;
-  return !confinedModel("member") && hasPlugin(ctx, "organization");
-}
-
-const ABOUT_MEMBERS = ["member", "teamMember", "invitation"];
-
-const hasPlugin = ({ options }: AuthContext, name: string) =>
-  options.plugins?.some(({ id }) => id === name) === true;
-
-function guardMembers(
-  border: Border,
-  name: string,
-  call: Call,
-  run: AdapterMethod,
-  raw: DBTransactionAdapter,
-  transaction: DBTransactionAdapter | undefined,
-): Promise<unknown> | undefined {
-  if (name === "create" && call.model !== "invitation") {
-    const check = memberships().then(({ keepTogether }) => keepTogether(raw, call.data ?? {}));
-    return check.then(() => run(call as never));
-  }
-  // Who is in a team is a member as well, and is looked at as one. The application's own code sees
-  // shared rows as they are.
-  const isShown = name.startsWith("find") && call.model !== "teamMember";
-  if (!isShown || !currentEndpoint()?.path?.startsWith("/organization/")) return undefined;
-  return Promise.all([memberships(), run(call as never)]).then(([{ withoutStrangers }, found]) =>
-    withoutStrangers(border, call.model, found, raw, transaction),
-  );
 }
 
 function noteAccounts(found: unknown): unknown {
@@ -141,21 +96,18 @@ function noteAccounts(found: unknown): unknown {
   return found;
 }
 
-/** What is being marked as good once, and the look at a mark that was there before. */
+/** Marks a value as used, and finds a mark that exists already. */
 function guardReservation(
   border: Border,
   name: string,
   call: Call,
   run: AdapterMethod,
-  transaction: DBTransactionAdapter | undefined,
 ): Promise<unknown> | undefined {
   const { reserved } = notes();
   if (!reserved) return undefined;
   const reservation = call as unknown as Reservation;
   if (name === "create" && reservation.forceAllowId) {
-    return reservations().then(({ reserve }) =>
-      reserve(border, reserved, reservation, run, transaction),
-    );
+    return reserve(border, reserved, reservation, run);
   }
   const [clause] = name === "findOne" ? call.where : [];
   return clause?.field === "id" ? reserved.get(clause.value)?.(run) : undefined;
@@ -167,24 +119,7 @@ export function guardInternalAdapter(
   options: ResolvedOptions,
   border: Border,
 ): void {
-  guardSteps(ctx, options, border);
-  const { internalAdapter } = ctx;
-  const methods = Object.entries(internalAdapter as unknown as Record<string, Method>);
-  const entries = methods.map(([name, run]) => [
-    name,
-    // A hook of another instance may ask for a user here: by better-auth alone, in its own database.
-    (...call: Parameters<Method>) => runAsOwn(ctx, () => run(...call)),
-  ]);
-  Object.assign(internalAdapter, Object.fromEntries(entries));
-}
-
-type Method = (...call: never[]) => Promise<unknown>;
-
-function guardSteps(
-  { internalAdapter, logger, options: { secondaryStorage, session } }: AuthContext,
-  options: ResolvedOptions,
-  border: Border,
-): void {
+  const { internalAdapter, logger } = ctx;
   takeNoIds(internalAdapter, logger);
   guardRoles(internalAdapter, border);
   const { deleteUser, reserveVerificationValue } = internalAdapter;
@@ -192,12 +127,14 @@ function guardSteps(
     notes().reserved ??= new Map();
     return reserveVerificationValue(mark);
   };
-  if (secondaryStorage || session?.cookieCache?.enabled) keepAsStored(internalAdapter, border);
-  // better-auth deletes sessions and accounts first: the last administrator keeps those, too.
+  isolateSessions(ctx, border);
+  // better-auth deletes sessions and accounts first: the refusal has to come before that.
   const roles = Object.keys(options.tenantRoles);
   if (!roles.length) return;
-  internalAdapter.deleteUser = async (userId) =>
-    (await administrators()).keepAdminAround(border, roles, userId, () => deleteUser(userId));
+  internalAdapter.deleteUser = async (userId) => {
+    await requireAnotherAdmin(border, roles, { where: [{ field: "id", value: userId }] });
+    return deleteUser(userId);
+  };
 }
 
 /**
@@ -226,6 +163,8 @@ function takeNoIds(
   } satisfies Partial<typeof internalAdapter>);
 }
 
+type Method = (...call: never[]) => Promise<unknown>;
+
 /** Everything by which an admin endpoint gives a role, or hands an account to its caller. */
 function guardRoles(internalAdapter: AuthContext["internalAdapter"], border: Border): void {
   const check = async (act: Act) => {
@@ -250,30 +189,48 @@ function guardRoles(internalAdapter: AuthContext["internalAdapter"], border: Bor
 }
 
 /**
- * The storage has looked at a session after all hooks. What better-auth goes on with, caches in a
- * cookie or stores after the transaction has not been looked at, and has to be the same.
+ * The one place where sessions are created. The user has to be in the scope (R8), the tenant active,
+ * and the sign-in method one that the policy allows (R14). The token gets the tenant's prefix, under
+ * which everything else about the session is kept (R4).
  */
-function keepAsStored(internalAdapter: AuthContext["internalAdapter"], border: Border): void {
+function isolateSessions(ctx: AuthContext, border: Border): void {
+  const { internalAdapter } = ctx;
   const { createSession, updateSession } = internalAdapter;
-  internalAdapter.createSession = async (...call) => {
-    const session = await createSession(...call);
-    if (!session) return session;
-    const scope = await settle(border.readSession);
-    const adapter = await getCurrentAdapter(border.ctx.adapter);
-    const tenantId = await vouchForUser(border, adapter, scope, session.userId);
-    const cap = await border.policy.capExpiry({ ...scope, tenantId }, session, adapter);
-    const { sessionTokens } = notes();
-    // A hook may have given it another token, under which a plugin (a device's) is about to store it.
-    if (!sessionTokens.has(session.token)) {
-      sessionTokens.set(session.token, { userId: session.userId, tenantId });
-    }
-    return Object.assign(session, { tenantId }, cap);
+  internalAdapter.createSession = async (userId, dontRememberMe, given, overrideAll, storage) => {
+    const adapter = await getCurrentAdapter(ctx.adapter);
+    const scope = settledScope();
+    const tenantId = await vouchForUser(border, adapter, scope, userId);
+    if (tenantId === null)
+      return createSession(userId, dontRememberMe, given, overrideAll, storage);
+    const refusal = await refusalAt(ctx, tenantId);
+    if (refusal) throw refusal;
+    // better-auth ignores these, unless it is told to take all of what it is given.
+    const { token, expiresAt, userId: _, createdAt, updatedAt, ...rest } = given ?? {};
+    const own = overrideAll && typeof token === "string" && token ? token : generateId(32);
+    const seconds = dontRememberMe ? DAY : ctx.options.session?.expiresIn || WEEK;
+    const session = {
+      expiresAt: new Date(Date.now() + seconds * 1000),
+      ...(overrideAll ? given : rest),
+      userId,
+      tenantId,
+      token: tenantInPrefix(own) === tenantId ? own : withPrefix(tenantId, own),
+    };
+    await border.policy.admitRow("session", { ...scope, tenantId }, session, adapter);
+    return createSession(userId, dontRememberMe, session, true, storage);
   };
   internalAdapter.updateSession = async (token, change) => {
-    const session = await updateSession(token, change);
-    const { expiresAt, tenantId } = notes().sessionTokens.get(token) ?? {};
-    if (!session || !expiresAt) return session;
-    const end = new Date(expiresAt);
-    return Object.assign(session, { tenantId }, session.expiresAt > end && { expiresAt: end });
+    if (!border.policy.now()?.session) return updateSession(token, change);
+    const cap = await border.policy.capExpiry(settledScope(), change);
+    return updateSession(token, { ...change, ...cap });
   };
+}
+
+const DAY = 24 * 60 * 60;
+const WEEK = 7 * DAY;
+
+/** Why a tenant has no new sessions: it is gone, or suspended. */
+async function refusalAt(ctx: AuthContext, tenantId: string) {
+  const tenant = await recentlySeen(ctx, tenantId);
+  if (!tenant) return tenantError("TENANT_NOT_FOUND");
+  return tenant.status === "active" ? undefined : tenantError("TENANT_SUSPENDED");
 }

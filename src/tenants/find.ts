@@ -1,11 +1,12 @@
-import { getCurrentAdapter } from "@better-auth/core/context";
+import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { borderOf, isOfTransaction, orNobody } from "../border/border";
-import { boundedMap, lazy } from "../framework";
+import { borderOf, isOfTransaction, keeperOf, orNobody } from "../border/border";
+import { boundedMap } from "../framework";
 import type { TenantPolicy } from "../policy";
-import { keeperOf } from "../scope/instance";
+import { TENANT_ID } from "../scope/prefix";
 import { notes, type SessionRow } from "../scope/scope";
+import { understood } from "./stored-policy";
 
 /** Nobody signs in at a tenant that is not active. */
 export type TenantStatus = "active" | "suspended" | "deleting";
@@ -40,16 +41,6 @@ async function findTenant(ctx: AuthContext, key: Key): Promise<Tenant | null> {
   return row ? toTenant(row) : null;
 }
 
-/**
- * For those who need nothing else of the tenant: reading the whole of it takes twice as long. With
- * `since`, whether it is still the same: its number may have been given again by another process.
- */
-export async function tenantExists(ctx: AuthContext, id: string, since?: string): Promise<boolean> {
-  const adapter = await getCurrentAdapter(ctx.adapter);
-  const row = await lookAt(adapter, byId(ctx, id), ["id", "createdAt"]);
-  return row !== undefined && (since === undefined || sinceOf(row) === since);
-}
-
 /** A row of the table. */
 type TenantRow = Tenant & {
   /** Sessions from before are over, wherever they are kept: some places cannot be emptied. */
@@ -58,8 +49,6 @@ type TenantRow = Tenant & {
 
 /** What is remembered of a tenant. */
 export interface RememberedTenant {
-  /** When it was created: tells two tenants apart that were given the same number. */
-  since: string;
   slug: string;
   status: TenantStatus;
   policy: TenantPolicy | null;
@@ -71,12 +60,12 @@ export interface RememberedTenant {
 type Key = { field: "id" | "slug"; value: string } | undefined;
 
 const byId = (ctx: AuthContext, value: string): Key =>
-  couldBeId(ctx, value) ? { field: "id", value } : undefined;
+  TENANT_ID.test(value) && couldBeId(ctx, value) ? { field: "id", value } : undefined;
 
 const bySlug = (value: string): Key =>
   value.length <= MAX_LENGTH && isText(value) ? { field: "slug", value } : undefined;
 
-const REMEMBERED = ["id", "slug", "createdAt", "status", "policy", "sessionsEndedAt"];
+const REMEMBERED = ["id", "slug", "status", "policy", "sessionsEndedAt"];
 
 /** Nothing selected is all of it. */
 async function lookAt(
@@ -90,8 +79,7 @@ async function lookAt(
   // MySQL compares without regard to case and trailing spaces, and takes "1x" for a number: whoever
   // checked one id must not act on another.
   if (row?.[key.field] !== key.value) return undefined;
-  if (row.policy == null) return row;
-  return { ...row, policy: (await storedPolicy()).understood(row.policy) };
+  return { ...row, policy: understood(row.policy) };
 }
 
 /** Remembered for ten seconds: a session is good only while its tenant is there, in all processes. */
@@ -114,7 +102,7 @@ function keepPolicy(id: string, tenant: RememberedTenant): RememberedTenant {
   return tenant;
 }
 
-function remembered(ctx: AuthContext, id: string): RememberedTenant | undefined {
+export function remembered(ctx: AuthContext, id: string): RememberedTenant | undefined {
   const { tenant, until = 0 } = seenTenants(ctx).tenants.get(id) ?? {};
   return tenant && until > Date.now() ? keepPolicy(id, tenant) : undefined;
 }
@@ -141,8 +129,8 @@ async function see(
   const until = Date.now() + KEPT_MS;
   const row = await lookAt(given ?? (await getCurrentAdapter(ctx.adapter)), key);
   if (!row || isOfTransaction(borderOf(ctx), given)) return row;
-  // Somebody may have deleted or changed it here while it was looked up.
-  if ((seen.changed.get(row.id) ?? 0) <= changes && !wasDeleted(ctx, row.id)) {
+  // A tenant that was changed here during the look-up is not remembered.
+  if (seen.changes === changes) {
     note(seen.tenants, row.id, { tenant: toRemembered(row), until });
     if (key?.field === "slug") noteSlug(seen.slugs, key.value, row.id);
   }
@@ -157,7 +145,6 @@ export function rememberedPolicy(ctx: AuthContext, id: string): TenantPolicy | n
 }
 
 const toRemembered = (row: TenantRow): RememberedTenant => ({
-  since: sinceOf(row),
   slug: row.slug,
   status: row.status ?? "active",
   policy: row.policy ?? null,
@@ -165,21 +152,21 @@ const toRemembered = (row: TenantRow): RememberedTenant => ({
 });
 
 /**
- * When the tenant of a session was created, if the session is good there (R10): the tenant is there
- * and active, and has not ended its sessions since this one was made.
+ * Whether the tenant of a session accepts it (R10): the tenant exists and is active, and has not
+ * ended its sessions after this one was created.
  */
-export async function openSince(
+export async function acceptsSession(
   ctx: AuthContext,
   { tenantId, createdAt }: SessionRow,
   adapter?: DBTransactionAdapter,
-): Promise<string | undefined> {
-  if (!tenantId) return undefined;
+): Promise<boolean> {
+  if (!tenantId) return false;
   const tenant = remembered(ctx, tenantId) ?? (await recentlySeen(ctx, tenantId, adapter));
-  if (tenant?.status !== "active") return undefined;
+  if (tenant?.status !== "active") return false;
+  if (!tenant.endedAt) return true;
   const made = new Date(createdAt ?? "").getTime();
-  // A session that does not say when it was made, or says what cannot be, may be from before.
-  const isAfter = made >= tenant.endedAt && made < Date.now() + CLOCKS_DIFFER_MS;
-  return tenant.endedAt && !isAfter ? undefined : tenant.since;
+  // A session without a creation time, or with one in the future, may be from before.
+  return made >= tenant.endedAt && made < Date.now() + CLOCKS_DIFFER_MS;
 }
 
 /** Whether nobody may sign in at a tenant that is there. */
@@ -191,69 +178,49 @@ export async function isSuspended(
   return tenant !== undefined && tenant.status !== "active";
 }
 
-/** What tells two tenants apart that were given the same number. */
-export const sinceOf = ({ createdAt }: Pick<Tenant, "createdAt">) =>
-  String(new Date(createdAt).getTime());
-
 /**
- * Whether this process has deleted the tenant a moment ago. Whoever found a user of it before that
- * must not get a session after it; not every database would refuse.
+ * Forgets a tenant after a change or deletion, and which tenant its slug belonged to: at once, for
+ * the rest of a transaction around the change, and again after its commit, because other requests
+ * may have read the old state in between.
  */
-export function wasDeleted(ctx: AuthContext, id: string): boolean {
-  const known = seenTenants(ctx).tenants.get(id);
-  return known !== undefined && !known.tenant && known.until > Date.now();
-}
-
-export function noteDeletion(ctx: AuthContext, id: string): void {
-  noteChange(ctx, id);
-  note(seenTenants(ctx).tenants, id, { until: Date.now() + KEPT_MS });
-}
-
-/**
- * Forgets what was known of a tenant, and whose its slug was: the next request looks again. Numbers
- * and slugs may be given again.
- */
-export function noteChange(ctx: AuthContext, id: string, slug = ""): void {
-  const seen = seenTenants(ctx);
-  noteNumber(seen.changed, id, ++seen.changes);
-  seen.tenants.delete(id);
-  seen.slugs.delete(slug);
+export async function forgetTenant(ctx: AuthContext, id: string, slug = ""): Promise<void> {
+  const forget = async () => {
+    const seen = seenTenants(ctx);
+    seen.changes++;
+    seen.tenants.delete(id);
+    seen.slugs.delete(slug);
+  };
+  await forget();
+  await queueAfterTransactionHook(forget);
 }
 
 interface Sighting {
   until: number;
-  /** Missing where this process has deleted it. */
-  tenant?: RememberedTenant;
+  tenant: RememberedTenant;
 }
 
 interface Seen {
   tenants: Map<string, Sighting>;
-  /** The tenants that were found by their slug. It counts while the tenant is remembered with it. */
+  /** Tenant ids by slug. An entry is valid while the tenant is remembered with that slug. */
   slugs: Map<string, string>;
-  /** How often a tenant was changed here. */
+  /** Counts changes in this process: a look-up that began before the last one may be outdated. */
   changes: number;
-  /** The last change of each. Whoever was reading meanwhile may have read what was before. */
-  changed: Map<string, number>;
 }
 
 const KEPT_MS = 10_000;
 const CLOCKS_DIFFER_MS = 60_000;
 const note = boundedMap<Sighting>(10_000);
 const noteSlug = boundedMap<string>(10_000);
-const noteNumber = boundedMap<number>(10_000);
 const seenBy = new WeakMap<object, Seen>();
 
 function seenTenants(ctx: AuthContext): Seen {
   const instance = keeperOf(ctx);
   const known = seenBy.get(instance);
   if (known) return known;
-  const seen = { tenants: new Map(), slugs: new Map(), changed: new Map(), changes: 0 };
+  const seen = { tenants: new Map(), slugs: new Map(), changes: 0 };
   seenBy.set(instance, seen);
   return seen;
 }
-
-/** Loaded by the first tenant that has a policy. */
-const storedPolicy = lazy(() => import("./stored-policy"));
 
 /** What the columns of ids and slugs hold on every database. */
 const MAX_LENGTH = 255;

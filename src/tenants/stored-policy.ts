@@ -2,9 +2,9 @@ import * as z from "zod";
 import type { TenantPolicy } from "../policy";
 
 /*
- * What is in the column may have been written past us, or by a newer version. What is not understood
- * must not look as if it were enforced: then nobody becomes a user, and nobody signs in, until a
- * manager sets another policy. Loaded by the first tenant that has a policy.
+ * The column may have been written with SQL, or by a newer version. A policy that this version does
+ * not understand must not look as if it were enforced: it lets no one sign up or in until a manager
+ * sets another.
  */
 
 const texts = z.array(z.string()).optional();
@@ -18,11 +18,11 @@ const shape = z.strictObject({
   session: z.strictObject({ expiresIn: count }).optional(),
 });
 
-const NOBODY: TenantPolicy = { signUp: "closed", methods: [] };
+const CLOSED: TenantPolicy = { signUp: "closed", methods: [] };
 
-/** The policy in a row of the table; null where there is none. */
+/** The policy in a row of the table, or null. */
 export function understood(stored: unknown): TenantPolicy | null {
-  // Some adapters return JSON as they have stored it, as text.
+  // Some adapters return JSON as the text they store.
   if (stored === null || stored === undefined || stored === "null") return null;
-  return shape.safeParse(stored).success ? (stored as TenantPolicy) : NOBODY;
+  return shape.safeParse(stored).success ? (stored as TenantPolicy) : CLOSED;
 }

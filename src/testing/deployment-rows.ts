@@ -79,7 +79,7 @@ function orphanFinding(subject: Subject, model: string, count: number): Finding 
     id: "orphans",
     found: `${count} rows of ${table} belong to a tenant that is gone`,
     meaning:
-      "Nobody can see them, and they still hold people's data: a tenant was deleted past the plugin, or by a process that was killed.",
+      "No request can reach them, but they still hold personal data: they were written while the tenant was deleted, or the tenant was deleted with SQL. `auth.api.purgeTenants()` deletes them, too.",
     mend: `delete from ${table} where ${column} <> '' and ${column} not in (select ${id} from ${tenant.table});`,
   };
 }

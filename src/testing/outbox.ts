@@ -1,6 +1,5 @@
 import type { BetterAuthOptions } from "better-auth";
 import { SEALING, sealingSender } from "../border/links";
-import { readThrough } from "../framework";
 import type { Subject } from "./subject";
 
 /** Something that was on its way to a person. */
@@ -48,30 +47,30 @@ export function catchMails({ ctx, plugins }: Subject) {
 
 type Caught = (name: string, given: unknown) => unknown;
 
-/**
- * better-auth's own senders, in views of the options. They are caught whenever they are read: a
- * getter may give another one each time.
- */
+/** better-auth's own senders, in copies of the options that keep their getters. */
 function catchOwn(options: BetterAuthOptions, caught: Caught): (() => void)[] {
-  const quiet = <Group extends object>(group: Group | undefined) => {
+  const quiet = <Group extends object>(group: Group | undefined, more: Partial<Group> = {}) => {
     if (!group) return group;
-    const read = (name: string) => (group as Holder)[name];
-    const shown = senderNames(group).map((name) => [name, () => caught(name, read(name))]);
-    return readThrough(group, Object.fromEntries(shown));
+    const holder = group as Holder;
+    const senders = senderNames(group).map((name) => [name, caught(name, holder[name])] as const);
+    const copy = Object.create(
+      Object.getPrototypeOf(group),
+      Object.getOwnPropertyDescriptors(group),
+    );
+    for (const [name, value] of [...senders, ...Object.entries(more)]) replace(copy, name, value);
+    return copy as Group;
   };
   const { emailAndPassword, emailVerification, user } = options;
-  const views = {
+  const copies = {
     emailAndPassword: quiet(emailAndPassword),
     emailVerification: quiet(emailVerification),
-    user:
-      user &&
-      readThrough(user, {
-        changeEmail: () => quiet(user.changeEmail),
-        deleteUser: () => quiet(user.deleteUser),
-      }),
+    user: quiet(user, {
+      ...(user?.changeEmail && { changeEmail: quiet(user.changeEmail) }),
+      ...(user?.deleteUser && { deleteUser: quiet(user.deleteUser) }),
+    }),
   };
-  return Object.entries(views).flatMap(([name, view]) =>
-    view ? [replace(options as Holder, name, view)] : [],
+  return Object.entries(copies).flatMap(([name, copy]) =>
+    copy ? [replace(options as Holder, name, copy)] : [],
   );
 }
 

@@ -1,3 +1,4 @@
+import { tenantInPrefix } from "../scope/prefix";
 import { type Entries, openEntries } from "./entries";
 import { createOwnership, keyOf, type Ownership } from "./ownership";
 import { type Place, SIDES, type SideName } from "./places";
@@ -190,7 +191,10 @@ export class Watch {
   async forgetSessions(tokens: string[]): Promise<void> {
     const models = this.tables.models.filter((model) => model === "session");
     await this.tables.restore(new Map(), await this.tables.readAll(models));
-    for (const token of tokens) await this.entries.forget(token);
+    for (const token of tokens) {
+      const tenantId = tenantInPrefix(token);
+      await this.entries.forget(tenantId === null ? token : `tenant:${tenantId}:${token}`);
+    }
   }
 
   /** Takes away all that the run has made, and stops watching. */

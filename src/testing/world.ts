@@ -55,7 +55,7 @@ export async function inWorld<T>(
 async function removeTenants(subject: Subject, tenants: Partial<Tenants>): Promise<void> {
   const { ctx, tenantOptions } = subject;
   for (const tenant of Object.values(tenants)) {
-    await deleteTenant(ctx, tenantOptions, "server", tenant).catch(() => undefined);
+    await deleteTenant(ctx, tenantOptions, "server", tenant.id).catch(() => undefined);
   }
 }
 

@@ -25,7 +25,7 @@ function start(last = itself, hasTransactions = true) {
     });
     // Adapters have two words for it.
     const options = { ...inner.options, [hasTransactions ? "type" : "provider"]: "mysql" };
-    const adapter: DBAdapter = { ...answering(inner), options } as never;
+    const adapter: DBAdapter = { ...answering(inner), id: "mysql", options } as never;
     adapter.transaction = (run) =>
       hasTransactions ? inner.transaction((tx) => run(answering(tx))) : run(adapter);
     return adapter;

@@ -98,7 +98,7 @@ describe.each(sample(STORES, 1))("sessions in %s", (store) => {
   });
 });
 
-describe.each(STORES.filter((store) => store !== "stateless"))("sessions in %s", (store) => {
+describe.each(STORES)("sessions in %s", (store) => {
   it("R14: renewal is no new way in, nor is impersonation by those who may", async () => {
     const { setPolicy, person, join, as, settle, at } = await createWays(store);
     const newPassword = "another good password";

@@ -6,10 +6,10 @@ import { prismaAdapter } from "better-auth/adapters/prisma";
 import type { DBAdapter } from "better-auth/types";
 import type { Pool } from "pg";
 import { beforeAll, describe, expect, it } from "vitest";
-import { createDatabase } from "../support/database";
+import { createDatabase, ID_KINDS, type IdKind } from "../support/database";
 import { run } from "../support/processes";
 import { behaves } from "./behaviour";
-import { because, ID_KINDS, type IdKind, type Row, type Store, tableOptions } from "./store";
+import { because, type Row, type Store, tableOptions } from "./store";
 
 /** Prisma is installed in a folder of its own, so nothing of it is imported by its name. */
 const FOLDER = join(import.meta.dirname, "../prisma");

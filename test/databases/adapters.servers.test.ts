@@ -9,7 +9,14 @@ import type { Pool as MysqlPool } from "mysql2/promise";
 import type { Pool } from "pg";
 import ts from "typescript";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createDatabase, type DatabaseKind, databases } from "../support/database";
+import {
+  createDatabase,
+  type DatabaseKind,
+  databases,
+  ID_KINDS,
+  type IdKind,
+  idKindsOn,
+} from "../support/database";
 import { combine, everyCase } from "../support/matrix";
 import { createMemory } from "../support/stores";
 import { behaves } from "./behaviour";
@@ -18,8 +25,6 @@ import {
   createWorld,
   DATABASE_NAMES,
   generateDrizzle,
-  ID_KINDS,
-  type IdKind,
   loadDrizzle,
   type Row,
   type Store,
@@ -27,10 +32,9 @@ import {
 } from "./store";
 
 /** Every kind of ids, or one. A UUID is a text like any other to SQLite and in memory. */
-function idKinds(kind: DatabaseKind | "memory", one: IdKind): IdKind[] {
-  if (!everyCase) return [one];
-  const hasUuids = kind === "postgres" || kind === "mysql";
-  return ID_KINDS.filter((ids) => hasUuids || ids !== "uuid");
+function idKinds(kind: DatabaseKind | "memory", one: IdKind): readonly IdKind[] {
+  if (kind === "sqlite" || kind === "memory") return ["text"];
+  return everyCase ? idKindsOn(kind) : [one];
 }
 
 async function openKysely(kind: DatabaseKind): Promise<Store> {
@@ -44,12 +48,10 @@ async function openKysely(kind: DatabaseKind): Promise<Store> {
 
 for (const kind of databases) {
   for (const ids of idKinds(kind, "text")) {
-    // better-auth's migrations leave SQLite to count from the highest id that is left.
-    const reusesIds = kind === "sqlite" && ids === "serial";
     const deadlocks = kind === "mysql";
     const name = `Kysely on ${DATABASE_NAMES[kind]}`;
     const crowd = kind === "sqlite" ? 10 : 20;
-    behaves({ name, ids, open: () => openKysely(kind), crowd, reusesIds, deadlocks });
+    behaves({ name, ids, open: () => openKysely(kind), crowd, deadlocks });
   }
 }
 
@@ -58,15 +60,13 @@ async function openMemory(): Promise<Store> {
   return { ...database, migrate: false, rows: async (model) => tables[model] ?? [] };
 }
 
-for (const ids of idKinds("memory", "serial")) {
+for (const ids of idKinds("memory", "text")) {
   behaves({
     name: "Memory",
     ids,
     open: openMemory,
     crowd: 10,
     noUniqueValues: "better-auth's memory adapter has no unique columns",
-    // It counts the rows that are left.
-    reusesIds: ids === "serial",
   });
 }
 

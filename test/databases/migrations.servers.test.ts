@@ -4,11 +4,12 @@ import {
   createDatabase,
   type DatabaseKind,
   databases,
+  idKindsOn,
   type TestDatabase,
 } from "../support/database";
 import { createInstance, type Instance } from "../support/instance";
 import { sample } from "../support/matrix";
-import { generateId, ID_KINDS } from "./store";
+import { generateId } from "./store";
 
 const TYPES: Record<DatabaseKind, string> = {
   sqlite: "select type from pragma_table_info(?) where name = ?",
@@ -29,7 +30,7 @@ async function plan({ auth }: Instance) {
 }
 
 const cases = sample(
-  databases.flatMap((kind) => ID_KINDS.map((ids) => ({ kind, ids }))),
+  databases.flatMap((kind) => idKindsOn(kind).map((ids) => ({ kind, ids }))),
   2,
 );
 

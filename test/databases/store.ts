@@ -11,13 +11,8 @@ import * as sqlite from "drizzle-orm/sqlite-core";
 import { onTestFinished } from "vitest";
 import { tenantAuth } from "../../src/index";
 import { tenantInvitations } from "../../src/invitations/index";
-import type { DatabaseKind, TestDatabase } from "../support/database";
+import type { DatabaseKind, IdKind, TestDatabase } from "../support/database";
 import { createSocialInstance } from "../support/social";
-
-export type IdKind = (typeof ID_KINDS)[number];
-
-/** How better-auth makes ids: random texts, UUIDs, or numbers that the database counts. */
-export const ID_KINDS = ["text", "uuid", "serial"] as const;
 
 export const DATABASE_NAMES: Record<DatabaseKind, string> = {
   sqlite: "SQLite",
@@ -48,8 +43,6 @@ export interface Ground {
   noJoins?: string | undefined;
   /** Of two that wait for each other the database ends one, and nobody tries again. */
   deadlocks?: boolean;
-  /** An id may come back after its row was deleted. */
-  reusesIds?: boolean;
 }
 
 /** One has a column that is unique over all tenants, the other a table of its own. */

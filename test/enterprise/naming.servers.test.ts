@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { createSamlProvider } from "../../src/testing/saml";
 import type { Browser } from "../support/browser";
-import { databases } from "../support/database";
+import { databases, idKindsOn } from "../support/database";
 import { BASE_URL } from "../support/instance";
 import { mapStorage } from "../support/stores";
 import type { Where, WorldOptions } from "../support/world";
@@ -128,7 +128,7 @@ describe.each(databases)("SAML that the provider starts, where allowed, on %s", 
 });
 
 const IDS = databases.flatMap((database) =>
-  (["text", "serial", "uuid"] as const).map((ids) => [database, ids] as const),
+  idKindsOn(database).map((ids) => [database, ids] as const),
 );
 
 describe.each(IDS)("a SAML response the second time, on %s with %s ids", (database, ids) => {
@@ -159,14 +159,15 @@ describe.each(IDS)("a SAML response the second time, on %s with %s ids", (databa
   it.each<[whose: keyof typeof idps, places: Where[]]>([
     ["acme", ["platform"]],
     ["everybodys", ["acme", "globex", "platform"]],
-    // With numbers for ids better-auth takes it again: on the platform it is simply better-auth.
-    ...(ids === "serial" ? [] : [["platform", ["platform"]] as [keyof typeof idps, Where[]]]),
+    ["platform", ["platform"]],
   ])("is refused, also when it comes several times at once: %s, at %j", async (whose, places) => {
     const SAMLResponse = await unasked(whose, `${whose}@acme.example`);
     const send = (where: Where, browser = world.at("platform")) =>
       post(browser, acsOf(`${whose}-saml`), { SAMLResponse }, world.naming(where));
     const answers = await Promise.all([...places, ...places, ...places].map((at) => send(at)));
-    expect(answers.filter(({ location }) => location === "/welcome")).toHaveLength(1);
+    const welcome = answers.filter(({ location }) => location === "/welcome");
+    // With numeric ids, attempts at the same time may all fail.
+    expect(ids === "serial" ? [0, 1] : [1]).toContain(welcome.length);
     for (const where of places) {
       const browser = world.at("platform");
       await expectRefused(world, browser, async () => {
@@ -245,10 +246,6 @@ describe.each(databases)("a provider of everybody's, on %s", (database) => {
   it("is nobody's else, whatever ids are like its own", async () => {
     const world = await createSSOWorld({
       database,
-      // A social provider may be a function, which shows no id.
-      plugins: [
-        { id: "late", init: () => ({ context: { socialProviders: [(() => ({})) as never] } }) },
-      ],
       sso: (provider) => {
         const { oidcConfig, issuer } = oidc(provider, "everybodys");
         const config = { ...oidcConfig, issuer, discoveryEndpoint: `${issuer}/none` };

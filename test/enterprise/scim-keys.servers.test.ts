@@ -2,7 +2,7 @@ import { type ApiKeyConfigurationOptions, apiKey } from "@better-auth/api-key";
 import { organization } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
-import { databases } from "../support/database";
+import { countingIds, databases } from "../support/database";
 import { mapStorage } from "../support/stores";
 import { createSCIMWorld, identity, SCIM_MODELS } from "./world";
 
@@ -23,7 +23,8 @@ describe.each(databases)("keys of people of a directory, on %s", (database) => {
     ["in both", { storage, fallbackToDatabase: true }],
   ])("deletes the keys of whom it deletes, and of nobody else: %s", async (_, keys) => {
     const { storage: secondaryStorage } = mapStorage();
-    const advanced = { database: { generateId: "serial" as const, defaultFindManyLimit: 2 } };
+    const generateId = database === "sqlite" ? countingIds() : ("serial" as const);
+    const advanced = { database: { generateId, defaultFindManyLimit: 2 } };
     const world = await createSCIMWorld({
       database,
       auth: { secondaryStorage, advanced },

@@ -126,7 +126,8 @@ describe.each(WAYS)("the host of an identity provider, in %s", (_, place, hosts)
     }
     const query = { provider: "google", popupOrigin: issuer };
     const popup = await admin.get("/oauth-popup/start", { query });
-    expect(outcome(popup)).toEqual([403, "INVALID_ORIGIN"]);
+    const code = place === "platform" ? "INVALID_ORIGIN" : "PLATFORM_ONLY";
+    expect(outcome(popup)).toEqual([403, code]);
   });
 
   it("takeover: is none that SAML leads to, with a relay state or what was registered", async () => {

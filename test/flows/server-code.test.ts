@@ -1,4 +1,3 @@
-import { runWithTransaction } from "@better-auth/core/context";
 import type { BetterAuthOptions } from "better-auth";
 import {
   createAuthEndpoint,
@@ -75,24 +74,6 @@ describe("runInTenant()", () => {
     const boom = new Error("boom");
     await expect(inAcme(() => Promise.reject(boom))).rejects.toBe(boom);
     expect(getTenantId()).toBeNull();
-  });
-
-  it("R3: what runs after a transaction of the server's own is in the tenant of the call that asked for it", async () => {
-    const seen: unknown[] = [];
-    const after = async ({ tenantId }: { tenantId?: string }) => {
-      seen.push([tenantId, getTenantId()]);
-    };
-    const databaseHooks = { user: { create: { after } } } as BetterAuthOptions["databaseHooks"];
-    const { api, context, ids } = await createWorld({ auth: { databaseHooks } });
-    const { acme, globex } = ids;
-    const together = (run: () => Promise<unknown>) => runWithTransaction(context.adapter, run);
-    await together(() => api.signUpEmailTenant({ body: { ...newcomer(), tenantId: acme } }));
-    const signUp = () => api.signUpEmail({ body: newcomer() });
-    await runInTenant(acme, () => together(() => runInTenant(globex, signUp)));
-    expect(seen).toEqual([
-      [acme, acme],
-      [globex, globex],
-    ]);
   });
 
   it("R13: threat: what a hook calls in a visitor's request is not trusted, whichever endpoint it is", async () => {

@@ -2,7 +2,6 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { BetterAuthPlugin, User } from "better-auth";
 import { organization } from "better-auth/plugins";
 import { describe, expect, it, vi } from "vitest";
-import { bySlug } from "../../src/index";
 import { createSamlProvider } from "../../src/testing/saml";
 import {
   ADA,
@@ -43,17 +42,6 @@ function outcome({ status, code, location }: Answered, logs: string[]): Outcome 
   return { answer, messages: logs.map((line) => line.replace(/^\w+ /, "")) };
 }
 
-/** Sends one request with headers to an instance with a tenant "acme". */
-async function send(
-  options: InstanceOptions,
-  path: string,
-  headersFor: (tenant: { id: string; slug: string }) => Record<string, string>,
-): Promise<Outcome> {
-  const { createTenant, browser, logs } = await createInstance(options);
-  const tenant = await createTenant("acme");
-  return outcome(await browser(headersFor(tenant)).post(path, person), logs);
-}
-
 async function start(options: InstanceOptions): Promise<Outcome> {
   const message = await createInstance(options).then(
     () => "",
@@ -63,20 +51,6 @@ async function start(options: InstanceOptions): Promise<Outcome> {
 }
 
 const MISTAKES: Record<string, () => Promise<Outcome>> = {
-  "A slug is sent where an id is expected": () =>
-    send({}, "/sign-in/email", ({ slug }) => ({ "x-tenant-id": slug })),
-
-  "An id is sent as the slug": () =>
-    send({ tenant: { resolveTenantId: bySlug() } }, "/sign-in/email", ({ id }) => ({
-      "x-tenant-slug": id,
-    })),
-
-  "The client's header has another name than the server's": () =>
-    send({}, "/tenant/sign-in/email", ({ id }) => ({ "x-workspace": id })),
-
-  "The client sends a slug, and the server has no `bySlug()`": () =>
-    send({}, "/tenant/sign-in/email", ({ slug }) => ({ "x-tenant-slug": slug })),
-
   "Somebody manages tenants without being allowed to": async () => {
     const { signUp, logs } = await createInstance();
     const { browser } = await signUp(null);
@@ -166,9 +140,9 @@ const patternOf = (text: string) => {
 };
 
 describe("docs/troubleshooting.md", () => {
-  it("has the fourteen mistakes that are made here", () => {
+  it("has the ten mistakes that are made here", () => {
     expect(rows.map(({ mistake }) => mistake)).toEqual(Object.keys(MISTAKES));
-    expect(rows).toHaveLength(14);
+    expect(rows).toHaveLength(10);
   });
 
   it.each(rows)("$mistake", async (row) => {

@@ -1,10 +1,10 @@
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
-import { bearer, magicLink, oauthPopup } from "better-auth/plugins";
+import { magicLink } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import type { Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
-import { createSocialWorld, GLOBAL, shareSocialWorld } from "../support/social";
+import { createSocialWorld, GLOBAL } from "../support/social";
 import {
   BY_HEADER,
   BY_URL,
@@ -33,7 +33,7 @@ const ALLOWED: Base = {
 const answering = (hosts: Hosts, base: Base): WorldOptions => ({
   hosts,
   auth: { ...base, socialProviders: { google: GLOBAL } },
-  plugins: (send) => [magicLink({ sendMagicLink: send("magic link") }), oauthPopup(), trusts],
+  plugins: (send) => [magicLink({ sendMagicLink: send("magic link") }), trusts],
 });
 
 /** A plugin that looks at an address of its own. */
@@ -175,6 +175,12 @@ describe("R9: an address of another tenant's", () => {
     for (const count of [2000, 21]) expectRefused(await send(count), 400, "VALIDATION_ERROR");
     expect(world.database.statements.length).toBeLessThan(100);
     expectRefused(await send(20), 403, "INVALID_ORIGIN");
+    const long = `http://acme.example.com/${"x".repeat(2048)}`;
+    const ask = (pageURL: string) => jane.post("/update-user", { name: "X", pageURL });
+    expectRefused(await ask(long), 400, "VALIDATION_ERROR");
+    for (const good of [long.slice(0, 2048), `data:text/plain,${long}`]) {
+      expect((await ask(good)).status).toBe(200);
+    }
   });
 
   it("in a link leads nowhere, which works as it was sent", async () => {
@@ -191,27 +197,6 @@ describe("R9: an address of another tenant's", () => {
       }
     }
     expect((await person.get(link.href)).location).toMatch(/^(http:\/\/[^/]+)?\/page$/);
-  });
-
-  it.each(HERE)("at %s: a popup hands its token to no page there", async (place) => {
-    const open = (query: Record<string, string>) =>
-      world.at(place).get<{ text?: string }>("/oauth-popup/start", {
-        query: { provider: "google", popupNonce: "n", ...query },
-      });
-    for (const popupOrigin of [origin("globex"), origin("globex").replace("tt", "t\nt")]) {
-      const answer = await open({ popupOrigin });
-      expectRefused(answer, 403, "INVALID_ORIGIN");
-      expect(answer.headers.getSetCookie()).toEqual([]);
-    }
-    for (const field of FIELDS) {
-      const led = await open({ popupOrigin: origin(place), [field]: `${origin("globex")}/x` });
-      expect(led.location, field).toBeNull();
-      expect(led.data.text).toMatch(/invalid_\w*callback_url/);
-    }
-    for (const home of [place, "platform"] as const) {
-      const led = await open({ popupOrigin: origin(home), callbackURL: "/x" });
-      expect(led.location, home).toMatch(/^https:\/\/accounts\.google\.com\//);
-    }
   });
 });
 
@@ -277,8 +262,8 @@ it("R9: a host for which the resolver fails, or finds no tenant, is trusted nowh
 });
 
 it.each([
-  ["disableCSRFCheck", { disableOriginCheck: false, disableCSRFCheck: true }, [200, 403, 403]],
-  ["disableOriginCheck", { disableOriginCheck: true }, [200, 200, 302]],
+  ["disableCSRFCheck", { disableOriginCheck: false, disableCSRFCheck: true }, [200, 403]],
+  ["disableOriginCheck", { disableOriginCheck: true }, [200, 200]],
 ])("R9: better-auth's own %s switches off pages, or all of it", async (_, advanced, statuses) => {
   const world = await createWorld(answering(SUBDOMAINS, { ...STATIC, advanced }));
   const jane = await world.as("jane", "acme");
@@ -286,9 +271,7 @@ it.each([
   const body = { email: jane.email, redirectTo: `${origin}/page` };
   const renamed = await jane.post("/update-user", { name: "X" }, { headers: { origin } });
   const asked = await jane.post("/request-password-reset", body);
-  const query = { provider: "google", popupNonce: "n", popupOrigin: origin };
-  const popup = await jane.get("/oauth-popup/start", { query });
-  expect([renamed.status, asked.status, popup.status]).toEqual(statuses);
+  expect([renamed.status, asked.status]).toEqual(statuses);
 });
 
 const asksForReset = (world: World) => async (redirectTo: string) => {
@@ -363,14 +346,7 @@ describe("R9: addresses in disguise, where everything is trusted", () => {
 
 // Patterns without a scheme, which better-auth compares with the host alone; and one with any.
 describe("R9: addresses of any scheme, where the host is trusted", () => {
-  const trustedOrigins = [
-    "*.example.com",
-    "*",
-    "*://*.example.com",
-    "blob:*",
-    "myapp://",
-    "exp://",
-  ];
+  const trustedOrigins = ["*.example.com", "*", "*://*.example.com", "MyApp://", "exp://"];
   const world = shareWorld(answering(SUBDOMAINS, { baseURL, trustedOrigins }));
   const ask = asksForReset(world);
 
@@ -388,25 +364,24 @@ describe("R9: addresses of any scheme, where the host is trusted", () => {
     "blob:http://globex.example.com/page",
     "view-source:blob:http://globex.example.com",
     "intent://nobody.example.com/",
-    "myapp://globex.example.com/page",
+    // Of Acme as well: these open no app that the application lists.
+    "intent://acme.example.com/#Intent;scheme=http;end",
+    "blob:http://acme.example.com/page",
   ])("%j is refused at Acme", async (address) => {
     expectRefused(await ask(address), 403, "INVALID_REDIRECT_URL");
     expect(world.mails).toEqual([]);
   });
 
-  it("a page of such an origin changes nothing", async () => {
+  it("the origin of an app is better-auth's to judge", async () => {
     const jane = await world.as("jane", "acme");
-    const rename = (origin: string) =>
-      jane.post("/update-user", { name: "X" }, { headers: { origin } });
-    expectRefused(await rename("intent://globex.example.com"), 403, "INVALID_ORIGIN");
-    expect((await rename("myapp://globex")).status).toBe(200);
+    const headers = { origin: "myapp://globex" };
+    expect((await jane.post("/update-user", { name: "X" }, { headers })).status).toBe(200);
   });
 
   it.each([
-    "intent://acme.example.com/#Intent;scheme=http;end",
-    "blob:http://acme.example.com/page",
     "myapp://callback",
     "myapp://globex/page",
+    "myapp://globex.example.com/page",
     "myapp:/page",
     "exp://192.168.0.7:8081/--/page",
     "exp://u.expo.dev/page",
@@ -434,89 +409,6 @@ describe("R9: addresses of any scheme, where the host is trusted", () => {
       expect([redirectTo, answer.status]).toEqual([redirectTo, status]);
     }
   });
-});
-
-describe("R9: a popup of Globex's, with cookies of the whole domain", () => {
-  const GLOBEX = SUBDOMAINS.names.globex;
-  const crossSubDomainCookies = { enabled: true, domain: "example.com" };
-  const world = shareSocialWorld({
-    hosts: SUBDOMAINS,
-    plugins: [bearer(), oauthPopup()],
-    auth: {
-      advanced: { disableOriginCheck: false, crossSubDomainCookies },
-      trustedOrigins: ["capacitor://localhost"],
-    },
-  });
-  const open = (browser: Browser, popupNonce: string) => {
-    const popup = { provider: "gitlab", popupOrigin: `http://${GLOBEX}`, callbackURL: "/in" };
-    return browser.get("/oauth-popup/start", { query: { ...popup, popupNonce } });
-  };
-
-  /** The marker of a popup that Globex's page opens at its own host, which it may. */
-  async function markerOf(popupNonce = "a-nonce") {
-    const attacker = world.at("globex");
-    expect((await open(attacker, popupNonce)).status).toBe(302);
-    const [marker, ...others] = [...attacker.cookies].filter(([name]) => name.includes("popup"));
-    expect(others).toEqual([]);
-    return marker ?? ["", ""];
-  }
-
-  /** Goes to the provider, takes on a cookie on the way, and comes back: to the page, not to Globex. */
-  async function expectNoToken(victim: Browser, path: string, tossed?: [string, string]) {
-    const body = { provider: "gitlab", callbackURL: "/in" };
-    const { data } = await victim.post<{ url: string }>(path, body);
-    if (tossed) victim.cookies.set(...tossed);
-    const answer = await victim.get(await world.idp.authorize(data.url, "alice"));
-    expect([answer.status, answer.location]).toEqual([302, "/in"]);
-    expect(JSON.stringify(answer.data)).not.toContain(GLOBEX);
-  }
-
-  it.each(HERE)("hands it no token of %s by the marker in a cookie", async (place) => {
-    await expectNoToken(world.at(place), "/sign-in/social", await markerOf());
-  });
-
-  // better-auth takes a cookie that cannot be decoded as it is, and cookies with spaces around.
-  it.each([
-    ["without encoding", (name: string, value: string) => [name, decodeURIComponent(value)]],
-    ["with a space", (name: string, value: string) => [`${name} `, value]],
-  ] as const)("hands it no token of Acme when it is written %s", async (_, write) => {
-    const [name = "", value = ""] = write(...(await markerOf("%")));
-    await expectNoToken(world.at("acme"), "/sign-in/social", [name, value]);
-  });
-
-  // Two cookies of one name: "path=/" and "path=/api/auth". A browser sends both.
-  it("hands it no token of Acme when there are two of it", async () => {
-    const [[name, one], two] = [await markerOf("one"), await markerOf("two")];
-    // The jar has one cookie of a name: the other one goes along in its value.
-    const tossed: [string, string] = [name, `${one}; ${two.join("=")}`];
-    await expectNoToken(world.at("acme"), "/tenant/sign-in/social", tossed);
-  });
-
-  it.each([`http://${SUBDOMAINS.names.acme}`, "capacitor://localhost"])(
-    "hands a page of Acme's, and an app, their own: %s",
-    async (popupOrigin) => {
-      const browser = world.at("acme");
-      const query = { provider: "gitlab", popupOrigin, popupNonce: "n", callbackURL: "/in" };
-      const { location } = await browser.get("/oauth-popup/start", { query });
-      const answer = await browser.get(await world.idp.authorize(String(location), "alice"));
-      expect([answer.status, JSON.stringify(answer.data)]).toEqual([
-        200,
-        expect.stringContaining(popupOrigin),
-      ]);
-    },
-  );
-
-  // bearer() writes the cookies anew, and reads the last of two, or the one that it understands.
-  it.each(["x", "", "\u00e9"])(
-    "hands it no token of Acme when one that is %j comes first, with a bearer token",
-    async (first) => {
-      const [name, value] = await markerOf();
-      const jane = await world.as("jane", "acme");
-      const victim = world.at("acme").fork({ authorization: `Bearer ${jane.token}` });
-      const tossed: [string, string] = [name, `${first}; ${name}=${value}`];
-      await expectNoToken(victim, "/sign-in/social", tossed);
-    },
-  );
 });
 
 const CLIENT_HOSTS: [name: string, hosts: Hosts][] = [

@@ -239,15 +239,8 @@ describe("the label of a state", () => {
     (state) => expect(readState(state)).toBeUndefined(),
   );
 
-  it("may name what fits into no header: a flow ends, and a callback answers", async () => {
-    const generateId = ({ model }: { model: string }) =>
-      `${model === "tenant" ? "\u65e5\u672c-" : ""}${crypto.randomUUID()}`;
-    const advanced = { disableOriginCheck: false, database: { generateId } };
-    const { at, signInAtProvider } = await createSocialWorld({ auth: { advanced } });
-    const { location, headers } = await signInAtProvider(at(null), "acme");
-    expect(location).toBe("/welcome");
-    const cookies = headers.getSetCookie().map((line) => line.split("=")[0]);
-    expect(new Set(cookies).size).toBe(cookies.length);
+  it("may name what fits into no header: the callback answers", async () => {
+    const { at } = await createSocialWorld();
     const text = Buffer.from("\u65e5\u672c").toString("base64url");
     const label = `${String(text.length).padStart(3, "0")}${text}`;
     for (const query of ["state=y&tenant=\u65e5\u672c", `state=${label}${"s".repeat(32)}`]) {
@@ -431,7 +424,7 @@ it("allowIdpInitiated: a code that nobody asked for starts a flow of its own, wh
 
 it("R6: the signature of a state is good for all that it is bound to, and for nothing else", async () => {
   const context = (await createWorld()).context as unknown as AuthContext;
-  const binding = { tenantId: "acme", since: "1", providerId: "sso", credentials: "sso" };
+  const binding = { tenantId: "acme", providerId: "sso", credentials: "sso" };
   const returned = { state: "the-state", tenantId: "acme" };
   const signature = await sign(context, returned.state, binding);
   expect(await isSignedFor(context, { ...returned, signature }, binding)).toBe(true);

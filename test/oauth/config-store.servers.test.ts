@@ -9,6 +9,7 @@ import {
   createDatabase,
   type DatabaseKind,
   databases,
+  idKindsOn,
   type TestDatabase,
 } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";
@@ -284,10 +285,10 @@ function beforeRotation({ context: { adapter } }: Instance, run: (row: number) =
 }
 
 describe.each(databases)("rotateTenantOAuthSecrets() on %s", (kind) => {
-  it.each(sample(["usual", "uuid", "serial"] as const, 1))(
+  it.each(sample(idKindsOn(kind), 1))(
     "encrypts everything anew, a batch at a time, and the old secret can go (%s ids)",
     async (ids) => {
-      const generateId = ids === "usual" ? undefined : ids;
+      const generateId = ids === "text" ? undefined : ids;
       const { open, read, versions } = await createHistory(kind, { database: { generateId } });
       const before = await open(secrets(1));
       const tenantId = await createFullTenant(before);

@@ -89,7 +89,7 @@ describe("the token of a session", () => {
 
   it.each<Place>(["acme", "platform"])("of %s does not become its cookie", async (place) => {
     const victim = await world.as("jane", place);
-    expect(victim.token).toMatch(/^\w{32}$/);
+    expect(victim.token).toMatch(/\w{32}$/);
     for (const state of [victim.token, labelState(victim.token, world.ids.globex)]) {
       expectRefused(await proxied(state), 400);
     }

@@ -306,7 +306,7 @@ it("R11: oauth-provider needs no decision, and takes none", async () => {
   for (const option of ["scopedModels", "sharedModels"] as const) {
     const tenant = { [option]: ["oauthClient"] };
     await expect(createInstance({ plugins, tenant })).rejects.toThrow(
-      `tenantAuth(): ${option}: "oauthClient" belongs to oauth-provider, which works on the platform only. Leave it out.`,
+      `tenantAuth(): ${option}: "oauthClient" needs no decision. Leave it out.`,
     );
   }
 });

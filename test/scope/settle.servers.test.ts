@@ -1,16 +1,13 @@
-import type { HookEndpointContext } from "better-auth";
 import { createAuthEndpoint, createAuthMiddleware, requestPasswordReset } from "better-auth/api";
 import { bearer, customSession } from "better-auth/plugins";
 import { beforeAll, describe, expect, it } from "vitest";
-import { getTenantId } from "../../src/index";
-import { Browser } from "../support/browser";
-import { BASE_URL, createStateless, type InstanceOptions, PASSWORD } from "../support/instance";
+import type { Browser } from "../support/browser";
+import { BASE_URL, type InstanceOptions, PASSWORD } from "../support/instance";
 import { combine } from "../support/matrix";
 import { createStorage, SORTS, type Store } from "../support/stores";
 import {
   createWorld,
   EMAIL,
-  gate,
   type Person,
   type Place,
   type SessionAnswer,
@@ -254,10 +251,8 @@ describe("R4: code of the application's own", () => {
   const lookUp = createAuthEndpoint("/look-up", { method: "GET" }, ({ context, query }) =>
     context.internalAdapter.findSession(query?.token),
   );
-  let made: object | undefined;
-  const before = createAuthMiddleware(async () => made && { context: { context: made } });
   const own = { id: "own", endpoints: { relay, lookUp } };
-  const world = shareWorld({ plugins: [own], auth: { hooks: { before } } });
+  const world = shareWorld({ plugins: [own] });
   const reset = (input: object) => world.api.requestPasswordReset({ body, ...input });
 
   it.each<[string, Place, (headers: { cookie: string }) => Promise<unknown>]>([
@@ -275,22 +270,6 @@ describe("R4: code of the application's own", () => {
     expect(world.mails).toMatchObject([{ userId: janes[place].id, sentIn: world.ids[place] }]);
   });
 
-  it.each<[string, Place, (tenantId: string) => object[]]>([
-    ["for a user of a tenant", "acme", (tenantId) => [{}, { tenantId }]],
-    ["in a tenant", "acme", (tenantId) => [{ tenantId }, {}]],
-    ["of no tenant", "platform", () => [{}, {}]],
-  ])("that makes a session of its own %s takes its request to %s", async (_, place, make) => {
-    const {
-      [place]: { id },
-    } = await world.janes();
-    const [session, user] = make(world.ids.acme);
-    const expiresAt = new Date(Date.now() + 60_000);
-    made = { session: { session: { userId: id, expiresAt, ...session }, user: { id, ...user } } };
-    await world.browser().post("/request-password-reset", body);
-    made = undefined;
-    expect(world.mails).toMatchObject([{ userId: id, sentIn: world.ids[place] }]);
-  });
-
   it("that looks up a session of Acme's for somebody without one finds none", async () => {
     const query = { token: (await world.as("jane", "acme")).token };
     const { status, data } = await world.browser().get("/look-up", { query });
@@ -298,53 +277,4 @@ describe("R4: code of the application's own", () => {
     const api = world.api as unknown as { lookUp(input: object): Promise<unknown> };
     expect(await api.lookUp({ query })).toBe(null);
   });
-});
-
-it("R4: without a database, the cookie alone takes a request into its tenant", async () => {
-  const { handler, api } = createStateless();
-  const { id: tenantId } = await api.createTenant({ body: { name: "Acme", slug: "acme" } });
-  const body = { name: "Jane", email: EMAIL, password: PASSWORD };
-  const idAfter = async (browser: Browser, path: string, more: object = {}) =>
-    (await browser.post<SessionAnswer>(path, { ...body, ...more })).data.user.id;
-  const jane = new Browser(handler, BASE_URL);
-  const stranger = () => new Browser(handler, BASE_URL, { cookie: "theme=dark" });
-  const ids = {
-    acme: await idAfter(jane, "/tenant/sign-up/email", { tenantId }),
-    platform: await idAfter(stranger(), "/sign-up/email"),
-  };
-  // The process forgets the session: nothing but the cookie is left of it.
-  await jane.fork().post("/sign-out");
-  expect(await idAfter(jane, "/sign-in/email")).toBe(ids.acme);
-  expect(await idAfter(stranger(), "/sign-in/email")).toBe(ids.platform);
-});
-
-it("R4: what a hook has asked, and is told late, does not take its request elsewhere", async () => {
-  const late = gate();
-  const storage = createStorage();
-  let asked: Promise<unknown> | undefined;
-  let isFirst = false;
-  const get = async (key: string) => {
-    const isSlow = isFirst;
-    isFirst = false;
-    if (isSlow) await late.pass();
-    return storage.get(key);
-  };
-  const seen: unknown[] = [];
-  const whenBanning = (run: (ctx: HookEndpointContext) => Promise<unknown>) =>
-    createAuthMiddleware(async (ctx) => void (ctx.path === "/admin/ban-user" && (await run(ctx))));
-  const before = whenBanning(async ({ context }) => {
-    isFirst = true;
-    asked = context.internalAdapter.findUserByEmail(EMAIL);
-    await late.reached;
-  });
-  const after = whenBanning(async () => {
-    late.open();
-    await asked;
-    seen.push(getTenantId());
-  });
-  const secondaryStorage = { ...storage, get };
-  const world = await createWorld({ auth: { secondaryStorage, hooks: { before, after } } });
-  const [operator, jane] = [await world.operator(), await world.as("jane", "acme")];
-  expect((await operator.post("/admin/ban-user", { userId: jane.id })).status).toBe(200);
-  expect(seen).toEqual([world.ids.acme]);
 });

@@ -274,7 +274,6 @@ export class Operator {
       const on = this.random.pick(this.world.fleet.running);
       const answer = await this.manage("/tenant/delete", { tenantId: place.id }, on);
       // Where it is gone already, one that was killed meanwhile has deleted it.
-      if (answer?.status !== 404) place.deleters.push(on);
       if (answer?.status === 200 || answer?.status === 404) {
         Object.assign(place, { state: "gone", goneAt: Date.now() });
         this.world.count("tenants deleted");
@@ -306,17 +305,11 @@ export class Operator {
   }
 }
 
-/** How long after a deletion the process that did it sweeps for the last time, and a little more. */
-const SWEPT_MS = 12_000;
-
-/** Every table with a tenant in it: what belongs to one has to be gone with it. */
+/** Every table with a tenant in it: a purge leaves nothing of a tenant that is gone. */
 export async function findRows(world: World, database: TestDatabase): Promise<void> {
-  if ((await leftIn(database)).length > 0) await sleep(SWEPT_MS);
+  await world.fleet.purge();
   for (const { table, row } of await leftIn(database)) {
-    // A sign-up that was cut off halfway is for the one that deleted the tenant to undo, and that
-    // one was killed as well. Nobody can use such rows, and checkDeployment() finds them.
-    if (nobodyWasLeft(world, row)) world.count("rows that nobody was left to take away");
-    else world.fail("left behind", `${table}: ${JSON.stringify(row)}`);
+    world.fail("left behind", `${table}: ${JSON.stringify(row)}`);
   }
 }
 
@@ -338,11 +331,4 @@ async function leftIn({ query }: TestDatabase) {
     rows("tenant", "true"),
   ];
   return (await Promise.all(found)).flat();
-}
-
-function nobodyWasLeft({ tenants, kills }: World, row: Record<string, unknown>): boolean {
-  const { deleters = [], goneAt = 0 } = tenants.find(({ id }) => id === row.tenantId) ?? {};
-  const madeAt = row.createdAt instanceof Date ? row.createdAt.getTime() : Number.NaN;
-  const isCutOff = kills.some((time) => time >= madeAt && time < madeAt + SWEPT_MS);
-  return isCutOff && deleters.every(({ killedAt = Infinity }) => killedAt < goneAt + SWEPT_MS);
 }

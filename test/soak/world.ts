@@ -62,6 +62,15 @@ export class Fleet {
     await Promise.all(this.running.map((member) => this.kill(member)));
   }
 
+  /** Lets one of them run `purgeTenants()`. */
+  async purge(): Promise<void> {
+    const [member] = this.running;
+    if (!member) throw new Error("no process is left");
+    const done = once(member.child, "message");
+    member.child.send("purge");
+    await done;
+  }
+
   private async kill(member: Member): Promise<void> {
     member.killedAt = Date.now();
     const exit = once(member.child, "exit");
@@ -100,11 +109,9 @@ export interface Place {
   state: "there" | "leaving" | "gone";
   /** When the deletion was answered. */
   goneAt: number;
-  /** The processes that were asked to delete it. */
-  deleters: Member[];
 }
 
-const place = (id: string | null): Place => ({ id, state: "there", goneAt: 0, deleters: [] });
+const place = (id: string | null): Place => ({ id, state: "there", goneAt: 0 });
 
 /** A session that somebody was given, and keeps for later. */
 export interface Session {

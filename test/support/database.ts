@@ -29,6 +29,26 @@ export const databases: DatabaseKind[] = process.env.TEST_SERVERS
   ? ["postgres", "mysql"]
   : ["sqlite"];
 
+/** How better-auth makes ids: random texts, UUIDs, or numbers that the database counts. */
+export const ID_KINDS = ["text", "uuid", "serial"] as const;
+export type IdKind = (typeof ID_KINDS)[number];
+
+/** SQLite gives the number of a deleted row to the next one, so its numbers are refused at start. */
+export const idKindsOn = (database: DatabaseKind | "memory"): readonly IdKind[] =>
+  database === "sqlite" || database === "memory"
+    ? ID_KINDS.filter((ids) => ids !== "serial")
+    : ID_KINDS;
+
+/** Ids that repeat from model to model and from instance to instance, as numbers do. */
+export function countingIds() {
+  const counts = new Map<string, number>();
+  return ({ model }: { model: string }) => {
+    const next = (counts.get(model) ?? 0) + 1;
+    counts.set(model, next);
+    return String(next);
+  };
+}
+
 /** For what only a server can show; skipped, and shown as skipped, where there are none. */
 export const servers = { kinds: ["postgres", "mysql"] as const, asked: databases.length > 1 };
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type BetterAuthOptions, type BetterAuthPlugin, betterAuth } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
-import { admin, bearer } from "better-auth/plugins";
+import { admin } from "better-auth/plugins";
 import { build } from "tsup";
 import { afterAll, onTestFinished } from "vitest";
 import { type TenantAuthOptions, tenantAuth } from "../../src/index";
@@ -195,21 +195,3 @@ function printable(value: unknown): string {
     return String(value);
   }
 }
-
-/** Without a `database` better-auth keeps its rows in memory, and sessions in an encrypted cookie. */
-export const createStateless = (
-  tenant: TenantAuthOptions = {},
-  more: Pick<BetterAuthOptions, "socialProviders" | "account" | "hooks"> = {},
-) =>
-  betterAuth({
-    secret: "a test secret that is long enough for everybody",
-    baseURL: "http://localhost:3000",
-    emailAndPassword: {
-      enabled: true,
-      password: { hash: async (password) => password, verify: async () => true },
-    },
-    session: { cookieCache: { enabled: true, strategy: "jwe", refreshCache: true } },
-    logger: { disabled: true },
-    plugins: [tenantAuth(tenant), bearer()],
-    ...more,
-  });

@@ -5,11 +5,10 @@ import { runInTenant } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { type DatabaseKind, databases } from "../support/database";
 import { createInstance, type Instance, PASSWORD } from "../support/instance";
-import { createMemory, createStorage, mapStorage, type Row, type Store } from "../support/stores";
+import { createMemory, mapStorage, type Row } from "../support/stores";
 import {
   createWorld,
   EMAIL,
-  gate,
   outcome,
   PLACES,
   type Place,
@@ -201,116 +200,6 @@ it.each([false, true])(
   },
 );
 
-const advanced = { disableOriginCheck: false, database: { generateId: "serial" } } as const;
-const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
-/** The last tenant, whose number goes to the next one once it is gone. */
-const createLast = async ({ createTenant }: World) => (await createTenant("last")).id;
-
-it.each<Store>([{ name: "the database" }, { name: "a storage", storage: () => createStorage() }])(
-  "R10: a sign-in whose tenant's number is given again meanwhile signs nobody in, with $name",
-  async (store) => {
-    const comparison = gate();
-    const password = {
-      hash: async (text: string) => text,
-      verify: async ({ hash, password }: { hash: string; password: string }) => {
-        await comparison.pass();
-        return hash === password;
-      },
-    };
-    const emailAndPassword = { enabled: true, password };
-    const world = await createWorld({ store, auth: { advanced, emailAndPassword } });
-    const id = await createLast(world);
-    const mallory = await world.signUp(id, "mallory@example.com");
-    const signIn = world.signIn(id, mallory.email);
-    await comparison.reached;
-    await world.api.deleteTenant({ body: { tenantId: id } });
-    expect(await createLast(world)).toBe(id);
-    const victim = await world.signUp(id, "victim@example.com");
-    expect(victim.id).toBe(mallory.id);
-    comparison.open();
-    const { status, person } = await signIn;
-    expect(status).not.toBe(200);
-    expect(await world.whoIs(person)).toBe(null);
-  },
-);
-
-it.each(["name", "session"])(
-  "R10: a request that goes by its %s makes nothing in a tenant that is given the number meanwhile",
-  async (by) => {
-    const making = gate();
-    const customKeyGenerator = () => making.pass().then(() => crypto.randomUUID().repeat(2));
-    const world = await createWorld({
-      plugins: [apiKey({ enableSessionForAPIKeys: true, customKeyGenerator })],
-      tenant: { scopedModels: ["apikey"] },
-      auth: { advanced },
-    });
-    const id = await createLast(world);
-    const mallory = await world.signUp(id, "mallory@example.com");
-    const window = by === "name" ? mallory : mallory.fork({});
-    const late = window.post("/api-key/create");
-    await making.reached;
-    await world.api.deleteTenant({ body: { tenantId: id } });
-    expect(await createLast(world)).toBe(id);
-    expect((await world.signUp(id, "victim@example.com")).id).toBe(mallory.id);
-    making.open();
-    expect((await late).status).not.toBe(200);
-    expect(await world.rows("apikey")).toBe(0);
-  },
-);
-
-it("R10: a deletion that comes second deletes no new tenant under the number", async () => {
-  const world = await createWorld({ auth: { advanced } });
-  const operator = await world.operator();
-  const tenantId = await createLast(world);
-  // As where one writer waits for the other: the transaction of the second begins late.
-  const { adapter } = world.context;
-  const { transaction } = adapter;
-  const waiting = gate();
-  adapter.transaction = async (run) => {
-    adapter.transaction = transaction;
-    await waiting.pass();
-    return transaction(run);
-  };
-  const second = operator.fork().post("/tenant/delete", { tenantId });
-  await waiting.reached;
-  expect((await operator.post("/tenant/delete", { tenantId })).status).toBe(200);
-  expect(await createLast(world)).toBe(tenantId);
-  const victim = await world.signUp(tenantId, "victim@example.com");
-  waiting.open();
-  await second;
-  expect(await world.whoIs(victim)).toMatchObject({ id: victim.id });
-});
-
-it("R10: a storage that forgets the old tenant slowly keeps the people of a new one under its number", async () => {
-  let delay = 0;
-  // Every answer of it takes a while.
-  const slowly = Object.entries(createStorage()).map(([name, method]) => [
-    name,
-    async (...given: unknown[]) => {
-      await wait(delay);
-      return (method as (...given: unknown[]) => unknown)(...given);
-    },
-  ]);
-  const secondaryStorage = Object.fromEntries(slowly);
-  const world = await createWorld({ auth: { secondaryStorage, advanced } });
-  const old = await createLast(world);
-  const names = ["one", "two", "three"];
-  for (const name of names) await world.signUp(old, `old-${name}@example.com`);
-  delay = 150;
-  const deletion = world.api.deleteTenant({ body: { tenantId: old } });
-  while ((await world.rows("tenant")) > 2) await wait(1);
-  delay = 0;
-  const id = await createLast(world);
-  expect(id).toBe(old);
-  const people = [];
-  for (const name of names) people.push(await world.signUp(id, `${name}@example.com`));
-  delay = 10;
-  await deletion;
-  for (const person of people) expect(await world.whoIs(person)).toMatchObject({ id: person.id });
-  expect(await world.rows("user")).toBe(names.length);
-});
-
 const DAY = 24 * 60 * 60;
 const later = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1000);
 const freeze = () => vi.useFakeTimers({ toFake: ["Date"], now: new Date() });
@@ -411,6 +300,48 @@ it("purgeTenants() goes on where one tenant cannot be deleted, and takes that on
   await database.query("drop trigger kept");
   expect(await api.purgeTenants()).toEqual({ deleted: [tenantId], failed: [] });
   expect(deleted).toEqual([ids.globex, tenantId]);
+});
+
+const TIMES = ["expiresAt", "createdAt", "updatedAt"];
+
+describe.each(databases)("rows whose tenant is gone, on %s", (database) => {
+  it("go with the next purge, and those of nobody else", async () => {
+    const { world, counts, expectSignedIn } = await createFull(database);
+    const { acme: tenantId } = world.ids;
+    const { query, quote } = world.database;
+    await query(`delete from ${quote("tenant")} where id = ?`, [tenantId]);
+    // The database may delete the configs with their tenant.
+    expect(await counts()).toMatchObject({ user: 1, session: 2, account: 1, verification: 2 });
+    const before = [await counts("globex"), await counts(null)];
+    expect(await world.api.purgeTenants()).toEqual(NOTHING);
+    expect(await counts()).toEqual(EMPTY);
+    expect([await counts("globex"), await counts(null)]).toEqual(before);
+    await expectSignedIn("globex");
+    await expectSignedIn("platform");
+  });
+
+  it("are found behind thousands of rows of others", async () => {
+    const world = await createWorld({ database });
+    const person = await world.as("jane", "globex");
+    const [gone, first] = ["zz-gone", "00-gone"];
+    const rows = (tenantId: string, count: number) =>
+      Array.from({ length: count }, () => [crypto.randomUUID(), tenantId]);
+    const { query, quote } = world.database;
+    const columns = ["id", "tenantId", "identifier", "value", ...TIMES].map(quote).join();
+    const time = database === "sqlite" ? "2100-01-01" : new Date("2030-01-01");
+    const all = [...rows(world.ids.globex, 5_100), ...rows(gone, 3), ...rows(first, 2)];
+    for (let start = 0; start < all.length; start += 500) {
+      const chunk = all.slice(start, start + 500);
+      const values = chunk.map(() => "(?, ?, 'i', 'v', ?, ?, ?)").join(", ");
+      const parameters = chunk.flatMap((row) => [...row, time, time, time]);
+      await query(`insert into ${quote("verification")} (${columns}) values ${values}`, parameters);
+    }
+    expect(await world.rows("verification")).toBe(5_105);
+    expect(await world.api.purgeTenants()).toEqual(NOTHING);
+    expect(await world.rows("verification")).toBe(5_100);
+    expect(await world.whoIs(person)).toMatchObject({ id: person.id });
+    expect(await world.rows("tenant")).toBe(2);
+  });
 });
 
 describe.each(databases)("two machines on %s", (kind) => {

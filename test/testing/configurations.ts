@@ -67,7 +67,7 @@ const CACHES = ["compact", "jwt", "jwe"] as const;
 export const AXES = {
   plugins: ["none", "groups", "codes", "keys", "others"],
   order: ["first", "last", "in between", "shuffled, seed 1"],
-  sessions: ["database", "storage", "reordering storage", "both", ...CACHES, "stateless"],
+  sessions: ["database", "storage", "reordering storage", "both", ...CACHES],
   naming: ["header", "own header", "slug", "subdomain", "domain", "resolver"],
   cookies: ["shared", "per-tenant"],
   ids: ["text", "serial", "uuid"],
@@ -126,7 +126,7 @@ export async function createConfigured(configuration: Configuration) {
   const { database, order, cookies } = configuration;
   const entries = new Map<string, string>();
   const { plugins, scopedModels } = PLUGIN_SETS[configuration.plugins](usesStorage(configuration));
-  const memory = configuration.sessions === "stateless" || database === "memory";
+  const _memory = database === "memory";
   const extra: BetterAuthPlugin[] = configuration.hooks === "nextCookies" ? [nextCookies()] : [];
   const instance = await createInstance({
     plugins: [...plugins.map(withSchemaOfItsOwn), ...extra],
@@ -138,7 +138,9 @@ export async function createConfigured(configuration: Configuration) {
     },
     auth: { ...authOptions(configuration), ...sessions(configuration, entries) },
     arrange: new Map([...ORDERS, ...SHUFFLED]).get(order),
-    ...(memory ? { database: createMemory().database, migrate: false } : { database }),
+    ...(database === "memory"
+      ? { database: createMemory().database, migrate: false }
+      : { database }),
   } as InstanceOptions);
   const address = ADDRESSES[configuration.naming];
   return { ...instance, entries, options: address ? { address } : {} };
@@ -228,11 +230,6 @@ function sessions(
 ): Partial<BetterAuthOptions> {
   const model = named === "renamed" ? { modelName: "people_sessions" } : {};
   const cached = { enabled: true, maxAge: 3600 };
-  if (kind === "stateless") {
-    const cookieCache = { ...cached, strategy: "jwe", refreshCache: true } as const;
-    const account = { storeAccountCookie: true, storeStateStrategy: "cookie" } as const;
-    return { session: { ...model, cookieCache }, account };
-  }
   if (kind === "compact" || kind === "jwt" || kind === "jwe") {
     return { session: { ...model, cookieCache: { ...cached, strategy: kind } } };
   }

@@ -1,7 +1,7 @@
 import type { AuthContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
-import { bearer, magicLink } from "better-auth/plugins";
-import { describe, expect, it, vi } from "vitest";
+import { bearer } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
 import { checkIsolation } from "../../src/testing/index";
 import { createInstance, type Instance, type InstanceOptions } from "../support/instance";
 import { mapStorage } from "../support/stores";
@@ -95,60 +95,3 @@ it("says what to do about a hook that refuses sessions", LONG, async () => {
   await expect(report).rejects.toThrow("`databaseHooks.session.create.before` returned false");
   expect(await instance.rows("tenant")).toBe(0);
 });
-
-it(
-  "sends no mail by senders that are new whenever they are read, and puts them back",
-  LONG,
-  async () => {
-    const send = vi.fn<(mail: object) => void>();
-    class Mails {
-      #send = send;
-      get sendVerificationEmail() {
-        return async (mail: object) => this.#send(mail);
-      }
-    }
-    const links = {
-      get sendMagicLink() {
-        return async (mail: object) => send(mail);
-      },
-    };
-    const user = {
-      changeEmail: {
-        enabled: true,
-        get sendChangeEmailConfirmation() {
-          return async (mail: object) => send(mail);
-        },
-      },
-      deleteUser: {
-        enabled: true,
-        get sendDeleteAccountVerification() {
-          return async (mail: object) => send(mail);
-        },
-      },
-    };
-    const instance = await createInstance({
-      auth: { emailVerification: new Mails(), user },
-      plugins: [magicLink(links)],
-    });
-    const { createTenant, signUp } = instance;
-    const { untried } = await check(instance, [
-      "/send-verification-email",
-      "/verify-email",
-      "/change-email",
-      "/delete-user",
-      "/sign-in/magic-link",
-      "/magic-link/",
-    ]);
-    expect(untried).toEqual([]);
-    expect(send).not.toHaveBeenCalled();
-    const { id } = await createTenant();
-    const { browser, email } = await signUp(id);
-    for (const path of ["/send-verification-email", "/sign-in/magic-link", "/delete-user"]) {
-      await browser.post(path, { email });
-      expect(send).toHaveBeenLastCalledWith(
-        expect.objectContaining({ url: expect.stringContaining("token=tenant~") }),
-      );
-    }
-    expect(send).toHaveBeenCalledTimes(3);
-  },
-);

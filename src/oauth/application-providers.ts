@@ -1,0 +1,94 @@
+import { type AuthContext, BetterAuthError, type BetterAuthOptions } from "better-auth";
+import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
+import { borderOf } from "../border/border";
+import { getTenantId } from "../scope/scope";
+import { withMatchingTokens } from "./matching-tokens";
+
+/** The application's own providers, as they are when it starts. */
+interface ApplicationProviders {
+  /** If two providers have the same id, better-auth uses the first. */
+  byId: Map<string, OAuthProvider>;
+  /** What `socialProviders` says about better-auth's own providers, enabled or not. */
+  options: Map<string, ProviderOptions>;
+  /** Ids of providers that plugins brought. */
+  ofPlugins: Set<string>;
+}
+
+/** By the context that better-auth started with. */
+const known = new WeakMap<AuthContext, ApplicationProviders>();
+
+export function applicationProviders(ctx: AuthContext): ApplicationProviders {
+  const found = known.get(borderOf(ctx)?.ctx ?? ctx);
+  if (!found) throw new Error("The providers of this instance are not known");
+  return found;
+}
+
+/** The options of a provider may be a function, which better-auth calls when it starts. */
+export async function configuredOptions({ socialProviders = {} }: BetterAuthOptions) {
+  const entries = Object.entries(socialProviders).map(
+    async ([id, given]) => [id, typeof given === "function" ? await given() : given] as const,
+  );
+  return new Map<string, ProviderOptions>((await Promise.all(entries)).filter(([, set]) => set));
+}
+
+/** Takes down the providers once all plugins have brought theirs. */
+export function noteProviders(
+  ctx: AuthContext,
+  complete: BetterAuthOptions,
+  options: Map<string, ProviderOptions>,
+): void {
+  for (const provider of ctx.socialProviders) assertPlain(provider);
+  ctx.socialProviders = ctx.socialProviders.map(withMatchingTokens);
+  const byId = new Map<string, OAuthProvider>();
+  for (const one of ctx.socialProviders) if (!byId.has(one.id)) byId.set(one.id, one);
+  const isEnabled = (id: string) => {
+    const found = options.get(id) as { enabled?: boolean } | undefined;
+    return found !== undefined && found.enabled !== false;
+  };
+  const isOfPlugin = (id: string) =>
+    ctx.socialProviders.filter((one) => one.id === id).length > Number(isEnabled(id));
+  known.set(ctx, { byId, options, ofPlugins: new Set([...byId.keys()].filter(isOfPlugin)) });
+  for (const [id, given] of options) hideRedirectURI(id, given);
+  for (const one of ctx.socialProviders) hideRedirectURI(one.id, one.options);
+  for (const config of genericConfigs(complete)) hideRedirectURI(config.providerId, config);
+}
+
+/** Providers are copied for tenants, and a copy of anything else would lack its methods. */
+function assertPlain(provider: OAuthProvider): void {
+  if ([Object.prototype, null].includes(Object.getPrototypeOf(provider))) return;
+  throw new BetterAuthError(
+    `tenantAuth(): context.socialProviders contains a function or a class instance (${provider.id ?? "without an id"}). Write it as a plain object: { id, name, createAuthorizationURL, ... }.`,
+  );
+}
+
+/**
+ * A provider with a `redirectURI` in its options sends users there, whatever it is told. That is the
+ * platform's callback, so tenants do not see it.
+ *
+ * Guarded by "%s reads its redirect URI whenever it needs it, from its options", and the same of
+ * genericOAuth().
+ */
+function hideRedirectURI(id: string, options: { redirectURI?: string } | undefined): void {
+  const redirectURI = options?.redirectURI;
+  if (!redirectURI) return;
+  const get = () => (getTenantId() === null ? redirectURI : undefined);
+  const property = { get, enumerable: true, configurable: true };
+  if (Reflect.defineProperty(options, "redirectURI", property)) return;
+  throw new BetterAuthError(
+    `tenantAuth(): the options of the provider ${id} are frozen, and their redirectURI leads out of every tenant. Leave out the redirectURI, or do not freeze the options.`,
+  );
+}
+
+/** Providers of genericOAuth() do not show the options that they read. */
+const genericConfigs = ({ plugins = [] }: BetterAuthOptions) =>
+  plugins
+    .filter(({ id }) => id === "generic-oauth")
+    .flatMap(
+      (plugin): { providerId: string; redirectURI?: string }[] => plugin.options?.config ?? [],
+    );
+
+/** How the application has set up a provider. Zoom's provider does not show its options. */
+export function optionsOf(ctx: AuthContext, id: string): ProviderOptions {
+  const { byId, options } = applicationProviders(ctx);
+  return byId.get(id)?.options ?? options.get(id) ?? {};
+}

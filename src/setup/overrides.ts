@@ -1,0 +1,127 @@
+import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
+import { isAddressOf } from "../border/late-policy";
+import { makeUpUser, withInvitation, writtenByInvitation } from "../border/made-up-user";
+import { type BeforeHook, silentHook } from "../framework";
+import type { TenantPolicy } from "../policy";
+import { currentEndpoint } from "../scope/endpoint";
+import { getTenantId, notes } from "../scope/scope";
+import { recentlySeen, remembered } from "../tenants/find";
+
+/*
+ * What a tenant's policy changes in better-auth's configuration, assigned once to the context of the
+ * call. better-auth then gives its own responses and sends its own mails. A context that a plugin
+ * has kept from its `init` has the configuration of the platform.
+ */
+
+export const applyOverrides: BeforeHook = {
+  matcher: () => getTenantId() !== null,
+
+  handler: silentHook((ctx) => {
+    const tenantId = getTenantId() as string;
+    const known = remembered(ctx.context, tenantId);
+    if (known) return apply(ctx, known.policy);
+    return recentlySeen(ctx.context, tenantId).then((tenant) => apply(ctx, tenant?.policy));
+  }),
+};
+
+function apply(
+  { context }: HookEndpointContext,
+  policy: TenantPolicy | null | undefined,
+): undefined {
+  if (policy) Object.assign(context, overridesOf(context, policy));
+  return undefined;
+}
+
+function overridesOf({ options, sessionConfig, password }: AuthContext, policy: TenantPolicy) {
+  const { expiresIn } = sessionConfig;
+  const { minPasswordLength } = password.config;
+  return {
+    options: { ...options, ...optionsOf(options, policy) },
+    sessionConfig: {
+      ...sessionConfig,
+      expiresIn: Math.min(expiresIn, policy.session?.expiresIn ?? expiresIn),
+    },
+    password: {
+      ...password,
+      config: {
+        ...password.config,
+        minPasswordLength: Math.max(minPasswordLength, policy.password?.minLength ?? 0),
+      },
+    },
+  };
+}
+
+function optionsOf(
+  { user, emailAndPassword, emailVerification }: BetterAuthOptions,
+  policy: TenantPolicy,
+): Partial<BetterAuthOptions> {
+  const { changeEmail } = user ?? {};
+  return {
+    ...(user &&
+      changeEmail &&
+      policy.emailDomains && {
+        // An address of a domain says who a user is.
+        user: { ...user, changeEmail: { ...changeEmail, updateEmailWithoutVerification: false } },
+      }),
+    ...(emailAndPassword && {
+      emailAndPassword: {
+        ...emailAndPassword,
+        get requireEmailVerification() {
+          if (isProven()) return false;
+          return emailAndPassword.requireEmailVerification || requiresVerification(policy);
+        },
+      },
+    }),
+    ...(emailVerification && {
+      emailVerification: {
+        ...emailVerification,
+        get sendOnSignUp() {
+          return emailVerification.sendOnSignUp;
+        },
+        get autoSignInAfterVerification() {
+          return emailVerification.autoSignInAfterVerification && allowsVerifiedSignIn(policy);
+        },
+      },
+    }),
+  };
+}
+
+/** Whether the address that a request is about has to be verified before there is a session. */
+export function requiresVerification({ emailDomains }: TenantPolicy): boolean {
+  if (!emailDomains) return false;
+  const [user] = [...notes().knownUsers.values()].slice(-1);
+  const email: unknown = currentEndpoint()?.body?.email ?? user?.email;
+  return email === undefined || isAddressOf(emailDomains, email);
+}
+
+/** The address is verified in any case; a session by a method that is not allowed is an error. */
+function allowsVerifiedSignIn({ methods }: TenantPolicy): boolean {
+  const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
+  return methods?.includes(isCode ? "email-otp" : "password") ?? true;
+}
+
+/** Whether the request has proven that the address it signs up with is its own. */
+const isProven = () => writtenByInvitation().emailVerified === true;
+
+/** What holds on the platform and in every tenant: invitations that came by mail prove an address. */
+export function trustMailedInvitations(options: BetterAuthOptions): void {
+  const { emailAndPassword, emailVerification } = options;
+  if (emailAndPassword) {
+    const { requireEmailVerification, customSyntheticUser = makeUpUser } = emailAndPassword;
+    options.emailAndPassword = {
+      ...emailAndPassword,
+      customSyntheticUser: withInvitation(customSyntheticUser),
+      get requireEmailVerification() {
+        return requireEmailVerification && !isProven();
+      },
+    };
+  }
+  if (emailVerification?.sendOnSignUp) {
+    options.emailVerification = {
+      ...emailVerification,
+      get sendOnSignUp() {
+        return !isProven();
+      },
+    };
+  }
+}
