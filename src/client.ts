@@ -9,8 +9,8 @@ import {
 import type { StrictEndpoint } from "better-call";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import type { tenantAuth } from "./plugin";
-import type { SignUpAnswer, SignUpInput } from "./routes/sign-in";
-import type { SignInMethods } from "./routes/sign-in-methods";
+import type { SignInMethods } from "./policy/sign-in-methods";
+import type { SignUpAnswer, SignUpInput } from "./request/tenant-routes";
 
 export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 

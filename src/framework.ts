@@ -6,6 +6,7 @@ import type {
   HookEndpointContext,
 } from "better-auth";
 import { APIError } from "better-auth/api";
+import type { DBTransactionAdapter } from "better-auth/types";
 import type { EndpointOptions, StrictEndpoint } from "better-call";
 
 /*
@@ -141,3 +142,25 @@ export const boundedMap =
     if (oldest !== undefined && entries.size >= most && !entries.has(key)) entries.delete(oldest);
     entries.set(key, value);
   };
+
+/** All rows of a table, a page at a time, by their ids: rows that come and go shift no others. */
+export async function* pagesOf<Stored extends { id?: string }>(
+  adapter: Pick<DBTransactionAdapter, "findMany">,
+  model: string,
+  size: number,
+  select?: string[],
+): AsyncGenerator<Stored[]> {
+  let last: string | undefined;
+  for (;;) {
+    const rows: Stored[] = await adapter.findMany<Stored>({
+      model,
+      where: last === undefined ? [] : [{ field: "id", operator: "gt", value: last }],
+      sortBy: { field: "id", direction: "asc" },
+      limit: size,
+      ...(select && { select }),
+    });
+    if (rows.length) yield rows;
+    if (rows.length < size) return;
+    last = rows.at(-1)?.id;
+  }
+}

@@ -1,6 +1,4 @@
 export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
-export { byDomain, bySubdomain } from "./naming/by-host";
-export { bySlug } from "./naming/by-slug";
 export type { OAuthConfigCheck, OAuthConfigFinding } from "./oauth/check";
 export type { TenantOAuthConfig } from "./oauth/configs";
 export {
@@ -15,9 +13,11 @@ export {
   type TenantSession,
 } from "./options";
 export { tenantAuth } from "./plugin";
-export type { SignInMethod, TenantPolicy } from "./policy";
-export type { SignInMethods } from "./routes/sign-in-methods";
+export type { SignInMethod, TenantPolicy } from "./policy/schema";
+export type { SignInMethods } from "./policy/sign-in-methods";
+export { byDomain, bySubdomain } from "./request/by-host";
+export { bySlug } from "./request/by-slug";
+export { getTenantId, runInTenant } from "./request/scope";
 export type { TenantAuthSchema } from "./schema";
-export { getTenantId, runInTenant } from "./scope/scope";
+export type { Tenant, TenantStatus } from "./tenants/cache";
 export type { TenantActor, TenantEvent } from "./tenants/events";
-export type { Tenant, TenantStatus } from "./tenants/find";

@@ -1,14 +1,10 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { closeEndpoint, keepCookiesOfElsewhere, openEndpoint } from "./border/cookies";
-import { openSealedToken, sealRedirectedToken } from "./border/links";
 import { isStandIn, PLUGIN_ID } from "./constants";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { notStarted } from "./errors";
-import { lazy, silentHook } from "./framework";
-import { askPolicy, enterByPrefix, enterNamedTenant, refuseAddresses } from "./naming/enter";
-import { requireTenantId } from "./naming/request";
-import { withholdTokens } from "./oauth/tokens";
-import { resolveOptions, type TenantAuthOptions } from "./options";
+import { silentHook } from "./framework";
+import { closeEndpoint, keepCookiesOfElsewhere, openEndpoint } from "./isolation/cookies";
+import { openSealedToken, sealRedirectedToken } from "./isolation/links";
 import {
   checkOAuthConfigEndpoint,
   deleteOAuthConfigEndpoint,
@@ -16,7 +12,11 @@ import {
   registerOAuthConfigEndpoint,
   rotateOAuthSecretsEndpoint,
   updateOAuthConfigEndpoint,
-} from "./routes/oauth-configs";
+} from "./oauth/routes";
+import { withholdTokens } from "./oauth/tokens";
+import { resolveOptions, type TenantAuthOptions } from "./options";
+import { askPolicy, enterByPrefix, enterNamedTenant, refuseAddresses } from "./request/enter";
+import { requireTenantId } from "./request/resolve";
 import {
   answerWithSession,
   callbackTenantOAuth,
@@ -24,7 +24,10 @@ import {
   signInMethodsEndpoint,
   signInSocialTenant,
   signUpEmailTenant,
-} from "./routes/sign-in";
+} from "./request/tenant-routes";
+import { type InferredSchema, storedSchema } from "./schema";
+import { start } from "./setup/install";
+import { applyOverrides } from "./setup/overrides";
 import {
   createTenantEndpoint,
   deleteTenantEndpoint,
@@ -32,12 +35,7 @@ import {
   listTenantsEndpoint,
   purgeTenantsEndpoint,
   updateTenantEndpoint,
-} from "./routes/tenants";
-import { type InferredSchema, storedSchema } from "./schema";
-import { applyOverrides } from "./setup/overrides";
-
-/** Loaded when better-auth starts: whoever only lists the plugin (a build, the CLI) needs none of it. */
-const start = lazy(() => import("./start"));
+} from "./tenants/routes";
 
 /**
  * On the plugin as it is listed, in whose place `start.ts` puts another one. Where something has
@@ -72,7 +70,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
     id: PLUGIN_ID,
     // What is inferred from the schema is what people see: users and sessions with their tenant.
     schema: schema as InferredSchema,
-    init: async (ctx: AuthContext) => (await start()).start(ctx, schema, options, hooks),
+    init: async (ctx: AuthContext) => start(ctx, schema, options, hooks),
     onRequest: refuse,
     hooks: { before: [{ matcher: () => true, handler: silentHook(refuse) }] },
     endpoints: {

@@ -19,12 +19,12 @@ import {
 } from "better-auth/plugins";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { WAYS } from "../src/border/ways";
 import { tenantAuth } from "../src/index";
-import { DEFAULT_SECRET } from "../src/oauth/log-lines";
+import { DEFAULT_SECRET } from "../src/oauth/config-store";
 import { build } from "../src/oauth/provider";
 import { BY_ID_TOKEN } from "../src/oauth/tokens";
-import { ADMIN_ENDPOINTS } from "../src/scope/endpoint";
+import { WAYS } from "../src/policy/methods";
+import { ADMIN_ENDPOINTS } from "../src/request/endpoint";
 import { createSamlProvider } from "../src/testing/saml";
 import { oidc, samlRegistration } from "./enterprise/world";
 import type { Browser } from "./support/browser";

@@ -1,9 +1,9 @@
 import { APIError } from "better-auth/api";
 import type { Where } from "better-auth/types";
-import type { Border, Row } from "../border/border";
 import { tenantError } from "../errors";
 import { parseJSON } from "../framework";
-import { isText } from "../tenants/find";
+import type { Border, Row } from "../isolation/isolation";
+import { isText } from "../tenants/cache";
 
 /*
  * MySQL compares text by collations: to it, "CORP", "cörp" and "corp " are "corp". better-auth

@@ -1,8 +1,8 @@
-import type { Border } from "../border/border";
 import type { OwnHooks } from "../framework";
+import type { Border } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { isSharedMark } from "./exact";
-import { enterByProvider } from "./naming";
+import { enterByProvider } from "./resolve";
 import { refuseAmbiguousResponse } from "./saml-response";
 import { barDeactivated, followAdministrator, followDirectory } from "./scim";
 import { linkDirectoryUsers, markCreatedUsers } from "./scim-linking";
@@ -10,6 +10,7 @@ import { SCIM_USER } from "./scim-rows";
 import { askForGivenHosts, askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
 import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
 import { guardProviders, offeredProviders, SSO_PROVIDER, usableProviders } from "./sso-rows";
+import { rotateProviders } from "./sso-secrets";
 import { labelStartedFlow, nameStartedFlow, refuseSharedCallback } from "./sso-state";
 import {
   explainRefusedProvider,
@@ -36,7 +37,7 @@ export function confineEnterprise(
       offered: (tenantId) => offeredProviders(border, tenantId),
       usable: (tenantId) => usableProviders(border, tenantId),
       isSharedMark: (value) => isSharedMark(border.ctx, value),
-      rotateSecrets: async () => (await import("./sso-rotate")).rotateProviders(border),
+      rotateSecrets: async () => rotateProviders(border),
     };
   }
   const hasDirectories = border.confinedModel(SCIM_USER) !== undefined;

@@ -1,9 +1,9 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import type { Row } from "../border/border";
-import { ALL } from "../tenants/find";
-import { deleteByIds, forgetSomeKeys } from "../tenants/sweep";
+import type { Row } from "../isolation/isolation";
+import { ALL } from "../tenants/cache";
+import { deleteByIds, forgetSomeKeys } from "../tenants/delete";
 import { findUser, isDeactivated } from "./scim-rows";
 
 /*

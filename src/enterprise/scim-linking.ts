@@ -1,9 +1,9 @@
-import type { Border, Row } from "../border/border";
-import { removeCredentials } from "../border/credentials";
-import type { Call } from "../border/keep-admin";
-import { isAddressOf } from "../border/late-policy";
-import { currentEndpoint } from "../scope/endpoint";
-import { getTenantId, notes } from "../scope/scope";
+import { removeCredentials } from "../isolation/changed-hands";
+import type { Border, Row } from "../isolation/isolation";
+import { isAddressOf } from "../policy/email-domains";
+import type { Call } from "../policy/last-admin";
+import { currentEndpoint } from "../request/endpoint";
+import { getTenantId, notes } from "../request/scope";
 import { isCreatedByDirectory, SCIM_USER } from "./scim-rows";
 import { isEndOfFlow } from "./sso-state";
 

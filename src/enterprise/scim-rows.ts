@@ -1,6 +1,7 @@
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { orNobody, type Row } from "../border/border";
 import { textOf } from "../framework";
+import { orNobody } from "../isolation/database-errors";
+import type { Row } from "../isolation/isolation";
 
 /*
  * What the directories of a tenant say of somebody, each in a row of its own. better-auth keeps the

@@ -2,6 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { type AfterHook, boundedMap } from "../framework";
 import {
   type Border,
   belowBorder,
@@ -9,14 +10,13 @@ import {
   keeperOf,
   OF_KEY,
   type Row,
-} from "../border/border";
-import { toldToPage } from "../border/error-pages";
-import { type Call, requireAnotherAdmin } from "../border/keep-admin";
-import { wayOf } from "../border/ways";
-import { type AfterHook, boundedMap } from "../framework";
-import { currentEndpoint } from "../scope/endpoint";
-import { getTenantId, notes, type SessionRow } from "../scope/scope";
-import { ALL } from "../tenants/find";
+} from "../isolation/isolation";
+import { toldToPage } from "../policy/admission";
+import { type Call, requireAnotherAdmin } from "../policy/last-admin";
+import { wayOf } from "../policy/methods";
+import { currentEndpoint } from "../request/endpoint";
+import { getTenantId, notes, type SessionRow } from "../request/scope";
+import { ALL } from "../tenants/cache";
 import { deleteKeysOf } from "./scim-keys";
 import {
   countDirectories,

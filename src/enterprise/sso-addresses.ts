@@ -1,9 +1,10 @@
 import type { HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
-import type { Border, Row } from "../border/border";
-import { type BeforeHook, lazy, parseJSON, textOf } from "../framework";
+import { type BeforeHook, parseJSON, textOf } from "../framework";
+import type { Border, Row } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint } from "../scope/endpoint";
+import { askForHosts } from "../request/addresses";
+import { currentEndpoint } from "../request/endpoint";
 import { defaultProviders } from "./exact";
 import { isForDomain } from "./sso-domains";
 import { isAboutSSO } from "./sso-trust";
@@ -15,8 +16,6 @@ import { isAboutSSO } from "./sso-trust";
  * started) at a moment when nobody can wait for the resolver. So they are looked up before.
  */
 
-const addresses = lazy(() => import("../naming/addresses"));
-
 /** Looks up the hosts in rows, and in the JSON that these hold. */
 export type AskForHosts = (rows: unknown) => Promise<void>;
 
@@ -25,7 +24,6 @@ export const hostsAskedFor =
   async (rows) => {
     const endpoint = currentEndpoint() as HookEndpointContext | undefined;
     if (!options.resolveTenantId || !endpoint) return;
-    const { askForHosts } = await addresses();
     await askForHosts(endpoint, options, [rows].flat().map(contents), "what is stored");
   };
 
@@ -61,7 +59,6 @@ export const askForWrittenHosts = (options: ResolvedOptions): BeforeHook => ({
 
   handler: createAuthMiddleware(async (given) => {
     const ctx = given as HookEndpointContext;
-    const { askForHosts } = await addresses();
     await askForHosts(ctx, options, ctx.body, "the caller");
     await askForHosts(ctx, options, await discoveryDocument(ctx), "the caller");
   }),
@@ -76,7 +73,6 @@ export const askForGivenHosts = (options: ResolvedOptions): BeforeHook => ({
 
   handler: createAuthMiddleware(async (given) => {
     const ctx = given as HookEndpointContext;
-    const { askForHosts } = await addresses();
     await askForHosts(ctx, options, defaultProviders(ctx.context), "what is stored");
     const relayed = [ctx.query?.RelayState, ctx.body?.RelayState];
     await askForHosts(ctx, options, relayed, "the caller");

@@ -1,6 +1,6 @@
 import { APIError } from "better-auth/api";
-import type { Row } from "../border/border";
-import { DOMAIN } from "../border/late-policy";
+import type { Row } from "../isolation/isolation";
+import { DOMAIN } from "../policy/email-domains";
 
 /*
  * The one place that reads the `domain` of a provider. better-auth splits it at commas, and takes

@@ -5,14 +5,14 @@ import {
   getAuthoritativeSessionFromCtx,
   isAPIError,
 } from "better-auth/api";
-import type { Border } from "../border/border";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
+import type { Border } from "../isolation/isolation";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
-import { notAllowed, ownTenantOf, requireManager } from "../routes/management";
-import { isOutermost, settledScope } from "../scope/endpoint";
-import { prefixesIn } from "../scope/prefix";
-import { notes, runInScope, settled } from "../scope/scope";
+import { isOutermost, settledScope } from "../request/endpoint";
+import { prefixesIn } from "../request/prefix";
+import { notes, runInScope, settled } from "../request/scope";
+import { notAllowed, ownTenantOf, requireManager } from "../tenants/management";
 
 /** What better-auth lets everybody do who is signed in. */
 const ACTIONS: Readonly<Record<string, TenantManagementAction>> = {

@@ -1,10 +1,10 @@
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { Where } from "better-auth/types";
-import { type Border, belowBorder, type Row } from "../border/border";
 import { tenantError } from "../errors";
+import { type Border, belowBorder, type Row } from "../isolation/isolation";
+import { getTenantId, notes } from "../request/scope";
 import { PLATFORM } from "../schema";
-import { getTenantId, notes } from "../scope/scope";
 import { assertPlainId, exactly, findsNothing, sharedProviders } from "./exact";
 import { keepLastAdmin, noteDirectoryUser } from "./scim";
 import { asKey } from "./scim-keys";

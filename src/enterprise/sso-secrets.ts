@@ -1,8 +1,10 @@
 import type { AuthContext } from "better-auth";
 import { parseEnvelope, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
-import type { Row } from "../border/border";
 import { tenantError } from "../errors";
 import { parseJSON } from "../framework";
+import type { Border, Rotated, Row } from "../isolation/isolation";
+import { rotateAll } from "../oauth/rotate";
+import { SSO_PROVIDER } from "./sso-rows";
 
 /** The columns that hold a config, as JSON. */
 const COLUMNS = ["oidcConfig", "samlConfig"];
@@ -79,3 +81,23 @@ export async function isUpToDate({ secretConfig }: AuthContext, row: Row): Promi
   });
   return upToDate;
 }
+
+type StoredProvider = Row & { id: string; tenantId: string; providerId: string };
+
+/**
+ * Encrypts the secrets of all identity providers anew that were not encrypted with the newest of
+ * the framework's secrets, and those from before that were not encrypted at all.
+ */
+export const rotateProviders = ({ ctx, raw }: Border): Promise<Rotated> =>
+  rotateAll<StoredProvider>(ctx, {
+    adapter: raw,
+    model: SSO_PROVIDER,
+    columns: ["oidcConfig", "samlConfig"],
+    async anew(row) {
+      if (await isUpToDate(ctx, row)) return "upToDate";
+      const clear = await decryptConfigs(ctx, row).catch(() => null);
+      if (!clear) return "unreadable";
+      const { oidcConfig, samlConfig } = await encryptConfigs(ctx, clear);
+      return { oidcConfig, samlConfig };
+    },
+  });

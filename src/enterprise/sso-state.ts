@@ -1,7 +1,7 @@
 import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
-import type { Border } from "../border/border";
 import type { AfterHook, BeforeHook } from "../framework";
+import type { Border } from "../isolation/isolation";
 import {
   type Binding,
   holdState,
@@ -12,9 +12,9 @@ import {
   sign,
   starterOf,
   stateMismatch,
-} from "../naming/oauth-state";
-import { changeCall, currentEndpoint, settledScope } from "../scope/endpoint";
-import { getTenantId } from "../scope/scope";
+} from "../oauth/state";
+import { changeCall, currentEndpoint, settledScope } from "../request/endpoint";
+import { getTenantId } from "../request/scope";
 import { ACS } from "./saml-response";
 
 /*

@@ -1,11 +1,11 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { AfterHook } from "../framework";
-import { isCarriedBy } from "../naming/addresses";
 import { isTrustedAddress } from "../oauth/trusted-addresses";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint } from "../scope/endpoint";
-import { getTenantId } from "../scope/scope";
+import { isCarriedBy } from "../request/addresses";
+import { currentEndpoint } from "../request/endpoint";
+import { getTenantId } from "../request/scope";
 
 /*
  * better-auth has one list for two questions: where people may be sent to, and where the endpoints

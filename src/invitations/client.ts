@@ -2,8 +2,7 @@ import type { BetterAuthClientPlugin } from "better-auth/client";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 import type { tenantInvitations } from "./plugin";
 
-export { INVITATION_HEADER } from "./constants";
-export { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
+export { INVITATION_HEADER, TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 
 /**
  * What editors say about the calls. Their types come from the server's endpoints by way of the

@@ -13,3 +13,6 @@ export const TENANT_INVITATION_ERROR_CODES = defineErrorCodes({
   INVITATION_LIMIT_REACHED:
     "The tenant has too many pending invitations, or has mailed too many within an hour",
 });
+
+/** Carries the token of an invitation along with any other way in: social sign-in, say. */
+export const INVITATION_HEADER = "x-tenant-invitation";

@@ -1,7 +1,6 @@
-export type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
+export type { InvitationStatus, TenantInvitation } from "../tenants/events";
 export type { OpenInvitation } from "./accept";
-export { INVITATION_HEADER } from "./constants";
-export { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
+export { INVITATION_HEADER, TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 export type { SentInvitation } from "./manage";
 export type { InvitationMail, Inviter, TenantInvitationsOptions } from "./options";
 export { tenantInvitations } from "./plugin";

@@ -1,12 +1,13 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, GenericEndpointContext, User } from "better-auth";
-import { belowBorder, borderOf } from "../border/border";
-import { isOperator } from "../border/operators";
-import { canGiveRole, type Giver, namesIn } from "../border/roles";
+import { belowBorder, borderOf } from "../isolation/isolation";
+import { isOperator } from "../isolation/operators";
+import { adminOptions, canGiveRole, type Giver, namesIn } from "../isolation/roles";
 import type { ResolvedOptions, TenantSession } from "../options";
-import { currentEndpoint } from "../scope/endpoint";
-import { runInScope, settled } from "../scope/scope";
-import { isSuspended } from "../tenants/find";
+import { adminPlugin, currentEndpoint } from "../request/endpoint";
+import { runInScope, settled } from "../request/scope";
+import { isSuspended } from "../tenants/cache";
+import { invitationError } from "./errors";
 import { tenantOptions } from "./options";
 import type { StoredInvitation } from "./schema";
 
@@ -103,3 +104,37 @@ async function isStillAllowed(
     return false;
   }
 }
+
+/**
+ * Refuses a role that nobody knows, and one that can do more than the inviter's own, where a
+ * tenant's user invites: whoever may invite must not be able to invite an administrator. Returns
+ * the role as the admin plugin reads it.
+ */
+export function requireRole(
+  ctx: AuthContext,
+  tenantOptions: ResolvedOptions,
+  role: string | null,
+  inviter: Giver,
+): string | null {
+  if (role === null) return null;
+  const plugin = adminPlugin(ctx);
+  const { roles } = adminOptions(ctx);
+  const names = namesIn(role);
+  const isKnown = (name: string) =>
+    !roles || Object.hasOwn(roles, name) || Object.hasOwn(tenantOptions.tenantRoles, name);
+  if (!plugin || !names.length || !names.every(isKnown)) throw notAllowed();
+  requireGiver(ctx, tenantOptions, role, inviter);
+  return names.join(",");
+}
+
+/** Refuses whoever cannot give a role. */
+export function requireGiver(
+  ctx: AuthContext,
+  tenantOptions: ResolvedOptions,
+  role: string,
+  inviter: Giver,
+): void {
+  if (!canGiveRole(ctx, tenantOptions, namesIn(role), inviter)) throw notAllowed();
+}
+
+const notAllowed = () => invitationError("ROLE_NOT_ALLOWED");

@@ -1,7 +1,7 @@
 import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { currentTransaction } from "../scope/scope";
-import type { Tenant } from "../tenants/find";
+import { currentTransaction } from "../request/scope";
+import type { Tenant } from "../tenants/cache";
 import { invitationError } from "./errors";
 import type { ResolvedInvitationOptions } from "./options";
 import {

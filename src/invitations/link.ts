@@ -1,8 +1,7 @@
 import { appendQueryParams } from "@better-auth/core/utils/url";
 import type { AuthContext } from "better-auth";
 import { generateRandomString } from "better-auth/crypto";
-import { looksSealed } from "../border/links";
-import { seal, unseal } from "../border/seal";
+import { looksSealed, seal, unseal } from "../isolation/links";
 import type { StoredInvitation } from "./schema";
 
 /** What is in a link: the invitation, and the secret that shows that one was given the link. */

@@ -2,19 +2,20 @@ import type { AuthContext } from "better-auth";
 import { addOAuthServerContext, getOAuthState } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import * as z from "zod";
-import { borderOf, type Row } from "../border/border";
-import type { Inviting } from "../border/inviting";
 import { SIGN_UP_PATH } from "../constants";
 import { tenantError } from "../errors";
-import { type BeforeHook, lazy, silentHook, textOf } from "../framework";
-import { type Endpoint, settledScope } from "../scope/endpoint";
-import { getTenantId, notes } from "../scope/scope";
+import { type BeforeHook, silentHook, textOf } from "../framework";
+import { borderOf, type Row } from "../isolation/isolation";
+import type { Inviting } from "../policy/inviting";
+import { type Endpoint, settledScope } from "../request/endpoint";
+import { getTenantId, notes } from "../request/scope";
 import { emit } from "../tenants/events";
-import { INVITATION_HEADER } from "./constants";
+import { INVITATION_HEADER } from "./error-codes";
 import { invitationError } from "./errors";
 import { openLink } from "./link";
 import { tenantOptions } from "./options";
 import type { Room } from "./replace";
+import { makeRoom } from "./replace";
 import type { StoredInvitation } from "./schema";
 import {
   findByHash,
@@ -43,7 +44,7 @@ export const findOpening: Inviting["openingFor"] = async (ctx, user, counts) => 
   return {
     data: carried ? writtenByToken(carried) : writtenBy(row),
     makeRoom: async (raw) => {
-      if (isProven) room = await (await replacing()).makeRoom(ctx, raw, row);
+      if (isProven) room = await makeRoom(ctx, raw, row);
       const { keptUserId: id } = room;
       // First, where a user is kept: not every database takes back what is written to it.
       if (id) await accept(ctx, raw, row, { id }, room);
@@ -52,11 +53,6 @@ export const findOpening: Inviting["openingFor"] = async (ctx, user, counts) => 
     accept: (created, raw) => accept(ctx, raw, row, created, room),
   };
 };
-
-const replacing = lazy(() => import("./replace"));
-
-export const replacesUser: Inviting["replaces"] = async (...call) =>
-  (await replacing()).replacesUser(...call);
 
 /** What an invitation writes into its user. */
 const writtenBy = ({ role }: StoredInvitation): Row => (role ? { role } : {});

@@ -3,8 +3,8 @@ import { BetterAuthError } from "better-auth";
 import * as z from "zod";
 import { PLUGIN_ID } from "../constants";
 import { type ResolvedOptions, resolveOptions, type TenantAuthOptions } from "../options";
-import type { Tenant } from "../tenants/find";
-import type { TenantInvitation } from "../tenants/invitation";
+import type { Tenant } from "../tenants/cache";
+import type { TenantInvitation } from "../tenants/events";
 import type { TenantInvitationsSchema } from "./schema";
 
 /** Who invites. */

@@ -1,9 +1,10 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { INVITES, type Inviting } from "../border/inviting";
 import { SIGN_UP_PATH } from "../constants";
+import { INVITES, type Inviting } from "../policy/inviting";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
-import { carryToken, findOpening, replacesUser } from "./opener";
+import { carryToken, findOpening } from "./opener";
 import { resolveInvitationOptions, type TenantInvitationsOptions, tenantOptions } from "./options";
+import { replacesUser } from "./replace";
 import {
   ACCEPT_PATH,
   acceptedTenant,

@@ -1,13 +1,11 @@
 import { createAuthEndpoint, signUpEmail } from "better-auth/api";
 import * as z from "zod";
-import type { Inviting } from "../border/inviting";
-import { type BeforeHook, lazy, silentHook, standIn } from "../framework";
-import { limit, limited, offset, tenantId, text } from "../routes/input";
+import { type BeforeHook, silentHook, standIn } from "../framework";
+import type { Inviting } from "../policy/inviting";
+import { limit, limited, offset, tenantId, text } from "../tenants/input";
+import { acceptInvitation, getInvitation, guardLikeSignUp, tenantOfLink } from "./accept";
+import { createInvitation, listInvitations, resendInvitation, revokeInvitation } from "./manage";
 import type { ResolvedInvitationOptions } from "./options";
-
-/** Loaded by the first manager who comes, and by the first who opens a link. */
-const management = lazy(() => import("./manage"));
-const links = lazy(() => import("./accept"));
 
 const invitationId = text(255).meta({ description: "Id of the invitation" });
 const token = limited(4096).min(1).meta({ description: "The token of the link" });
@@ -55,7 +53,7 @@ export const createInvitationEndpoint = (options: ResolvedInvitationOptions) =>
       body: createBody(options.maxExpiresIn),
       metadata: { openapi: { description: "Invite somebody, or send the invitation again" } },
     },
-    async (ctx) => ctx.json(await (await management()).createInvitation(ctx, options, ctx.body)),
+    async (ctx) => ctx.json(await createInvitation(ctx, options, ctx.body)),
   );
 
 const STATUSES = ["pending", "accepted", "expired", "revoked"] as const;
@@ -85,7 +83,7 @@ export const listInvitationsEndpoint = createAuthEndpoint(
       },
     },
   },
-  async (ctx) => ctx.json(await (await management()).listInvitations(ctx, ctx.query ?? {})),
+  async (ctx) => ctx.json(await listInvitations(ctx, ctx.query ?? {})),
 );
 
 export const resendInvitationEndpoint = (options: ResolvedInvitationOptions) =>
@@ -97,7 +95,7 @@ export const resendInvitationEndpoint = (options: ResolvedInvitationOptions) =>
       body: z.object({ id: invitationId }),
       metadata: { openapi: { description: "Send an invitation again, with a new token" } },
     },
-    async (ctx) => ctx.json(await (await management()).resendInvitation(ctx, options, ctx.body.id)),
+    async (ctx) => ctx.json(await resendInvitation(ctx, options, ctx.body.id)),
   );
 
 export const revokeInvitationEndpoint = createAuthEndpoint(
@@ -107,7 +105,7 @@ export const revokeInvitationEndpoint = createAuthEndpoint(
     body: z.object({ id: invitationId }),
     metadata: { openapi: { description: "Take an invitation back" } },
   },
-  async (ctx) => ctx.json(await (await management()).revokeInvitation(ctx, ctx.body.id)),
+  async (ctx) => ctx.json(await revokeInvitation(ctx, ctx.body.id)),
 );
 
 export const getInvitationEndpoint = createAuthEndpoint(
@@ -117,7 +115,7 @@ export const getInvitationEndpoint = createAuthEndpoint(
     query: z.object({ token, tenantId: tenantId.optional() }),
     metadata: { openapi: { description: "What the page of an invitation has to know" } },
   },
-  async (ctx) => ctx.json(await (await links()).getInvitation(ctx, ctx.query.token)),
+  async (ctx) => ctx.json(await getInvitation(ctx, ctx.query.token)),
 );
 
 /** What somebody who accepts has to say; their address is in the invitation. */
@@ -134,12 +132,12 @@ export const ACCEPT_PATH = "/tenant/invitation/accept";
 
 /** Whoever accepts has named no tenant: the page may be at any host. */
 export const acceptedTenant: Inviting["acceptedTenant"] = async (ctx) =>
-  ctx.path === ACCEPT_PATH ? (await links()).tenantOfLink(ctx) : undefined;
+  ctx.path === ACCEPT_PATH ? tenantOfLink(ctx) : undefined;
 
 /** Not for calls of `auth.api`, which better-auth's own guards leave alone as well. */
 export const guardAccepting: BeforeHook = {
   matcher: ({ path, request }) => path === ACCEPT_PATH && request !== undefined,
-  handler: silentHook(async (ctx) => (await links()).guardLikeSignUp(ctx)),
+  handler: silentHook(async (ctx) => guardLikeSignUp(ctx)),
 };
 
 export const acceptInvitationEndpoint = standIn(
@@ -153,5 +151,5 @@ export const acceptInvitationEndpoint = standIn(
       $Infer: { body: {} as AcceptInput },
     },
   },
-  async (ctx) => (await links()).acceptInvitation(ctx),
+  async (ctx) => acceptInvitation(ctx),
 );

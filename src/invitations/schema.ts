@@ -1,7 +1,7 @@
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { mergeSchema } from "better-auth/db";
 import { tenantColumn } from "../schema";
-import type { TenantInvitation } from "../tenants/invitation";
+import type { TenantInvitation } from "../tenants/events";
 
 /** Renames the table and its columns, as in better-auth's own plugins. */
 export type TenantInvitationsSchema = {

@@ -2,11 +2,12 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { constantTimeEqual } from "better-auth/crypto";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { belowBorder, borderOf, orNobody } from "../border/border";
-import { lazy } from "../framework";
-import { couldBeId } from "../tenants/find";
-import type { InvitationStatus, TenantInvitation } from "../tenants/invitation";
+import { orNobody } from "../isolation/database-errors";
+import { belowBorder, borderOf } from "../isolation/isolation";
+import { couldBeId } from "../tenants/cache";
+import type { InvitationStatus, TenantInvitation } from "../tenants/events";
 import { invitationError } from "./errors";
+import { mayStillGiveRole } from "./inviter";
 import { createSecret, hashSecret, type OpenedLink } from "./link";
 import type { StoredInvitation } from "./schema";
 
@@ -69,14 +70,12 @@ export async function findPending(
 /** The same, if it is still good. */
 export async function findOpen(ctx: AuthContext, email: string) {
   const row = await findPending(ctx, email);
-  return row && !isExpired(row) && (await mayStillGiveRole(ctx, row)) ? row : undefined;
+  return row && !isExpired(row) && (await isRoleStillGiven(ctx, row)) ? row : undefined;
 }
 
-const inviters = lazy(() => import("./inviter"));
-
 /** Whether whoever has invited could still give the role: they may have been demoted or deleted. */
-const mayStillGiveRole = async (ctx: AuthContext, row: StoredInvitation) =>
-  !row.role || !row.inviterId || (await inviters()).mayStillGiveRole(ctx, row);
+const isRoleStillGiven = async (ctx: AuthContext, row: StoredInvitation) =>
+  !row.role || !row.inviterId || mayStillGiveRole(ctx, row);
 
 /** The invitation of a link, or the reason why the link is none (any more). */
 export async function findByLink(
@@ -96,7 +95,7 @@ export async function findByHash(
   if (!row || !constantTimeEqual(row.tokenHash, tokenHash)) throw notFound();
   assertPending(row);
   if (isExpired(row)) throw invitationError("INVITATION_EXPIRED");
-  if (!(await mayStillGiveRole(ctx, row))) throw notFound();
+  if (!(await isRoleStillGiven(ctx, row))) throw notFound();
   return row;
 }
 

@@ -3,8 +3,8 @@ import { isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { type ErrorCode, tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
+import type { OAuthConfigKey } from "./config-store";
 import { type OAuthConfigInput, type StoredOAuthConfig, tryDecrypt } from "./config-store";
-import type { OAuthConfigKey } from "./log-lines";
 import { callbackPath, fromClient, isBuiltIn, type TenantClient } from "./provider";
 import {
   invalid,

@@ -2,25 +2,24 @@ import type { AuthContext } from "better-auth";
 import { type APIError, getOAuthState, isAPIError } from "better-auth/api";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
-import { borderOf } from "../border/border";
 import { tenantError } from "../errors";
 import { boundedMap, errorRedirect, oncePerObject } from "../framework";
-import { assertBound, startingFlows, stateMismatch } from "../naming/oauth-state";
+import { borderOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
-import type { Endpoint } from "../scope/endpoint";
-import { getTenantId, notes } from "../scope/scope";
-import { recentlySeen } from "../tenants/find";
-import { applicationProviders, optionsOf } from "./application-providers";
+import type { Endpoint } from "../request/endpoint";
+import { getTenantId, notes } from "../request/scope";
+import { recentlySeen } from "../tenants/cache";
+import { applicationProviders, optionsOf, withMatchingTokens } from "./application-providers";
 import {
   type Confidential,
   decrypt,
+  explainingRefusals,
   fingerprint,
   listOAuthConfigs,
+  type OAuthConfigKey,
   oldestFirst,
   type StoredOAuthConfig,
 } from "./config-store";
-import { explainingRefusals, type OAuthConfigKey } from "./log-lines";
-import { withMatchingTokens } from "./matching-tokens";
 import {
   authorityOf,
   certainIssuerOf,
@@ -30,6 +29,7 @@ import {
   type OwnOptions,
   parseOwnOptions,
 } from "./provider-options";
+import { assertBound, startingFlows, stateMismatch } from "./state";
 import { requestedAccount } from "./tokens";
 import { assertNamesTenant, TENANT_PARAMETER, tenantsIn } from "./trusted-addresses";
 

@@ -1,18 +1,16 @@
 import type { AuthContext, BetterAuthOptions } from "better-auth";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
-import { borderOf } from "../border/border";
 import { CALLBACK_PATH } from "../constants";
-import { type BeforeHook, lazy, silentHook } from "../framework";
-import { oauthState } from "../naming/stand-ins";
+import { type BeforeHook, silentHook } from "../framework";
+import { borderOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint, type Endpoint } from "../scope/endpoint";
-import { currentScope, getTenantId } from "../scope/scope";
+import { currentEndpoint, type Endpoint } from "../request/endpoint";
+import { currentScope, getTenantId } from "../request/scope";
 import { applicationProviders } from "./application-providers";
+import { provide } from "./provider";
+import { isTenantsState, redirectFromCallback, stateMismatch } from "./state";
 import { requestedAccount } from "./tokens";
-
-/** Loaded with the first social sign-in in a tenant. */
-const tenantProviders = lazy(() => import("./provider"));
 
 /**
  * A social provider that better-auth gets by calling a function when it needs the provider, and what
@@ -58,11 +56,11 @@ function tenantEntry(
     const wanted = wantedId(endpoint);
     if (wanted !== undefined && wanted !== id) return {};
     try {
-      return (await (await tenantProviders()).provide(endpoint, id, options)) ?? {};
+      return (await provide(endpoint, id, options)) ?? {};
     } catch (error) {
       // A config that cannot be used must not keep users from the other providers.
       if (wanted === undefined) return {};
-      return (await oauthState()).redirectFromCallback(error);
+      return redirectFromCallback(error);
     }
   };
   return callable(call, {
@@ -99,7 +97,6 @@ const wantedId = (endpoint: Endpoint): string | undefined =>
  */
 function callbackEntry(application: OAuthProvider): OAuthProvider {
   const call = async () => {
-    const { isTenantsState, redirectFromCallback, stateMismatch } = await oauthState();
     return (await isTenantsState()) ? redirectFromCallback(stateMismatch()) : application;
   };
   return callable(call, application);
@@ -118,7 +115,7 @@ export function withTenantOptions(
   const google = async () => {
     const endpoint = currentEndpoint();
     if (!endpoint || !(await isInTenant(endpoint))) return configured.get("google");
-    return (await (await tenantProviders()).provide(endpoint, "google", options))?.options;
+    return (await provide(endpoint, "google", options))?.options;
   };
   return { ...socialProviders, google } as BetterAuthOptions["socialProviders"];
 }

@@ -2,9 +2,10 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { parseEnvelope } from "better-auth/crypto";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { borderOf, type Rotated } from "../border/border";
 import { tenantError } from "../errors";
-import { pagesOf } from "../pages";
+import { pagesOf } from "../framework";
+import { borderOf, type Rotated } from "../isolation/isolation";
+import type { OAuthConfigKey } from "./config-store";
 import {
   type Encrypted,
   MODEL,
@@ -13,7 +14,6 @@ import {
   tryDecrypt,
   withoutDriverErrors,
 } from "./config-store";
-import type { OAuthConfigKey } from "./log-lines";
 
 const BATCH = 100;
 const TRIES = 10;

@@ -1,8 +1,8 @@
 import type { AuthContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { AfterHook } from "../framework";
-import { type Endpoint, isServersOwn } from "../scope/endpoint";
-import { getTenantId, notes } from "../scope/scope";
+import { type Endpoint, isServersOwn } from "../request/endpoint";
+import { getTenantId, notes } from "../request/scope";
 import { applicationProviders } from "./application-providers";
 
 /** better-auth's endpoints that use the tokens stored with an account, or return them. */

@@ -1,11 +1,11 @@
 import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
-import { isAddressOf } from "../border/late-policy";
-import { makeUpUser, withInvitation, writtenByInvitation } from "../border/made-up-user";
-import { type BeforeHook, silentHook } from "../framework";
-import type { TenantPolicy } from "../policy";
-import { currentEndpoint } from "../scope/endpoint";
-import { getTenantId, notes } from "../scope/scope";
-import { recentlySeen, remembered } from "../tenants/find";
+import { parseUserInput } from "better-auth/db";
+import { type BeforeHook, silentHook, textOf } from "../framework";
+import { isAddressOf } from "../policy/email-domains";
+import type { TenantPolicy } from "../policy/schema";
+import { currentEndpoint } from "../request/endpoint";
+import { getTenantId, notes } from "../request/scope";
+import { recentlySeen, remembered } from "../tenants/cache";
 
 /*
  * What a tenant's policy changes in better-auth's configuration, assigned once to the context of the
@@ -124,4 +124,46 @@ export function trustMailedInvitations(options: BetterAuthOptions): void {
       },
     };
   }
+}
+
+type MakeUp = NonNullable<
+  NonNullable<BetterAuthOptions["emailAndPassword"]>["customSyntheticUser"]
+>;
+
+/**
+ * The user that better-auth makes up to hide that an e-mail is taken, where the application does
+ * not say what it looks like. Left to itself, better-auth knows the defaults of all columns, but not
+ * what the hooks of plugins write into a new user: somebody without a role would be taken.
+ */
+export const makeUpUser: MakeUp = ({ coreFields, additionalFields, id }) => {
+  const { body, context } = currentEndpoint() ?? {};
+  if (!context) return { ...coreFields, ...additionalFields, id };
+  // With the fields of plugins, which better-auth leaves out of the additional ones.
+  const { name, email, password, image, callbackURL, rememberMe, ...rest } = body;
+  const given = parseUserInput(context.options, rest, "create");
+  return { ...writtenByHooks(context.options), ...coreFields, ...given, id };
+};
+
+/** By the official plugins. better-auth leaves out what has no column. */
+function writtenByHooks({ plugins }: BetterAuthOptions): Record<string, unknown> {
+  const admin = plugins?.find((plugin) => plugin.id === "admin");
+  return {
+    lastLoginMethod: "email",
+    ...(admin && { role: admin.options?.defaultRole ?? "user" }),
+  };
+}
+
+/**
+ * An invitation is accepted where the user is made, after all hooks. So it decides about a user who is
+ * made up as well, be it by us or by the application.
+ */
+export const withInvitation =
+  (makeUp: MakeUp): MakeUp =>
+  (given) => ({ ...makeUp(given), ...writtenByInvitation() });
+
+/** What the invitation that came with a sign-up writes into the user. */
+export function writtenByInvitation(): Record<string, unknown> {
+  const { invited } = notes();
+  if (!invited) return {};
+  return textOf(currentEndpoint()?.body?.email).toLowerCase() === invited.email ? invited.data : {};
 }

@@ -1,15 +1,14 @@
 import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
+import type { SecondaryStorage } from "better-auth/db";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { type Border, belowBorder, borderOf } from "../border/border";
-import { rootCause } from "../framework";
+import { pagesOf, rootCause } from "../framework";
+import { type Border, belowBorder, borderOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
-import { pagesOf } from "../pages";
+import { runInScope, settled } from "../request/scope";
 import { confinedModels, PLATFORM } from "../schema";
-import { runInScope, settled } from "../scope/scope";
+import { ALL, forgetTenant } from "./cache";
 import { emit, type TenantActor } from "./events";
-import { ALL, forgetTenant } from "./find";
-import { deleteAllOf, despiteDeadlocks, PAGE, type Rows } from "./sweep";
 
 const CONFIGS = "tenantOauthConfig";
 const byId = (value: string): Where[] => [{ field: "id", value }];
@@ -158,4 +157,177 @@ async function* tenantIdsIn(raw: DBTransactionAdapter, model: string): AsyncGene
     if (rows.length < PAGE) return;
     last = rows.at(-1)?.tenantId;
   }
+}
+
+/*
+ * Deletes rows and sessions of a tenant. All of it runs inside the tenant's scope, where a query for
+ * everything finds the tenant's rows only.
+ */
+
+/** How many rows are in memory at a time. */
+export const PAGE = 5_000;
+/** How many ids are in a statement: some databases take 100 parameters at most. */
+const CHUNK = 90;
+/** How many ids are forgotten in a storage at a time. */
+const LANES = 20;
+/** How often a transaction is tried that loses a deadlock. */
+const TRIES = 5;
+/** What MySQL, PostgreSQL and Prisma call a deadlock. */
+const DEADLOCKS = ["ER_LOCK_DEADLOCK", "40P01", "P2034"];
+
+/** How many rows of each model. */
+export type Rows = Record<string, number>;
+
+/**
+ * Users who sign up or in at the same time hold locks of their own. The database rolls one side of a
+ * deadlock back, and we try again, unless a transaction of the caller was rolled back with ours.
+ */
+export async function despiteDeadlocks<T>(ctx: AuthContext, run: () => Promise<T>): Promise<T> {
+  const inTransaction = (await getCurrentAdapter(ctx.adapter)) !== ctx.adapter;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await run();
+    } catch (error) {
+      const { code = "" } = rootCause(error);
+      if (inTransaction || tries === TRIES || !DEADLOCKS.includes(code)) throw error;
+    }
+  }
+}
+
+/**
+ * Deletes all rows of a model in the scope, and what belongs to them in models that are not isolated
+ * and in secondary storage. By id: otherwise MySQL locks the gaps into which other tenants write.
+ */
+export async function deleteAllOf(
+  { tables, options }: AuthContext,
+  adapter: DBTransactionAdapter,
+  model: string,
+  isolated: string[],
+): Promise<number> {
+  const { secondaryStorage: storage } = options;
+  const forget = FORGET.get(model);
+  const owned = ownedTables({ tables, options }, isolated, model);
+  let count = 0;
+  for await (const rows of pagesOf<{ id: string }>(adapter, model, PAGE, ["id"])) {
+    const ids = rows.map(({ id }) => id);
+    // Before the rows: only they say whose sessions and keys there are.
+    for (let start = 0; storage && forget && start < ids.length; start += LANES) {
+      await Promise.all(ids.slice(start, start + LANES).map((id) => forget(storage, id)));
+    }
+    for (const table of owned) await deleteByIds(adapter, table, ids);
+    count += await deleteByIds(adapter, { model, field: "id" }, ids);
+  }
+  return count;
+}
+
+export async function deleteByIds(
+  adapter: DBTransactionAdapter,
+  { model, field }: { model: string; field: string },
+  ids: string[],
+): Promise<number> {
+  let count = 0;
+  for (let start = 0; start < ids.length; start += CHUNK) {
+    const value = ids.slice(start, start + CHUNK);
+    count += await adapter.deleteMany({ model, where: [{ field, operator: "in", value }] });
+  }
+  return count;
+}
+
+/**
+ * Tables of plugins that belong to rows of a model and have no tenant, such as two-factor secrets.
+ * Not every database deletes them by foreign key.
+ */
+function ownedTables(
+  { tables, options }: Pick<AuthContext, "tables" | "options">,
+  isolated: string[],
+  owner: string,
+) {
+  const names = [owner, tables[owner]?.modelName];
+  const unreferenced = UNREFERENCED.filter(
+    ({ plugin, owners }) =>
+      owners.includes(owner) && options.plugins?.some(({ id }) => id === plugin),
+  );
+  return Object.entries(tables).flatMap(([model, { fields }]) =>
+    Object.entries(fields).flatMap(([field, { references }]) => {
+      const isOwned = references
+        ? names.includes(references.model) && (references.onDelete ?? "cascade") === "cascade"
+        : unreferenced.some((column) => column.model === model && column.field === field);
+      return isOwned && !isolated.includes(model) ? [{ model, field }] : [];
+    }),
+  );
+}
+
+/**
+ * Columns of official plugins that hold the id of a user or organization without declaring it. A row
+ * that is left there is a key that `verifyApiKey` still accepts.
+ *
+ * Guarded by "official plugins say whose id is in a column, except for these".
+ */
+const UNREFERENCED = [
+  {
+    plugin: "api-key",
+    model: "apikey",
+    field: "referenceId",
+    owners: ["user", "organization"],
+  },
+  { plugin: "device-authorization", model: "deviceCode", field: "userId", owners: ["user"] },
+];
+
+/** Deletes what a storage has for an id. */
+type Forget = (storage: SecondaryStorage, id: string) => Promise<void>;
+
+const forgetSessions: Forget = async (storage, userId) => {
+  const sessions = `active-sessions-${userId}`;
+  for (const { token } of (await read(storage, sessions)) ?? []) await storage.delete(token);
+  await storage.delete(sessions);
+};
+
+/** @better-auth/api-key stores a list for each owner, and two entries for each key. */
+const forgetKeys: Forget = async (storage, ownerId) => {
+  const keys = `api-key:by-ref:${ownerId}`;
+  for (const id of (await read(storage, keys)) ?? []) await forgetKey(storage, id);
+  await storage.delete(keys);
+};
+
+const forgetKey: Forget = async (storage, id) => {
+  const stored = await read(storage, `api-key:by-id:${id}`);
+  if (!stored) return;
+  const entries = [`by-id:${id}`, stored.key];
+  await Promise.all(entries.map((entry) => storage.delete(`api-key:${entry}`)));
+};
+
+/** Some of an owner's keys: a user and an organization of the same id share one list. */
+export async function forgetSomeKeys(
+  { options: { secondaryStorage: storage } }: AuthContext,
+  ownerId: string,
+  ids: string[],
+): Promise<void> {
+  if (!storage) return;
+  for (const id of ids) await forgetKey(storage, id);
+  const keys = `api-key:by-ref:${ownerId}`;
+  const left: string[] = [];
+  for (const id of ((await read(storage, keys)) ?? []) as string[]) {
+    // A storage may lose a key whose row is still in the database.
+    if (!ids.includes(id) && (await storage.get(`api-key:by-id:${id}`))) left.push(id);
+  }
+  await (left.length ? storage.set(keys, JSON.stringify(left)) : storage.delete(keys));
+}
+
+const forgetUser: Forget = async (storage, id) => {
+  await forgetSessions(storage, id);
+  // Written by newer better-auth when sessions are ended.
+  await storage.delete(`revoked-sessions-before-${id}`);
+  await forgetKeys(storage, id);
+};
+
+/** By model. Keys that also have a row are not in the list of their owner. */
+const FORGET = new Map([
+  ["user", forgetUser],
+  ["organization", forgetKeys],
+  ["apikey", forgetKey],
+]);
+
+async function read(storage: SecondaryStorage, key: string) {
+  const stored = await storage.get(key);
+  return typeof stored === "string" ? JSON.parse(stored) : stored;
 }

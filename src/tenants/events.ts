@@ -1,8 +1,7 @@
 import { queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import type { TenantPolicy } from "../policy";
-import type { Tenant } from "./find";
-import type { TenantInvitation } from "./invitation";
+import type { TenantPolicy } from "../policy/schema";
+import type { Tenant } from "./cache";
 
 /**
  * Who has done something: somebody with a session, or `"server"` for the application's own code.
@@ -68,4 +67,29 @@ export async function emit(
       ctx.logger.error(`onTenantEvent failed for ${event.type} of tenant ${tenantId}`, error);
     }
   });
+}
+
+/** One that has expired can be sent again. */
+export type InvitationStatus = "pending" | "accepted" | "expired" | "revoked";
+
+/** An invitation, as managers see it. */
+export interface TenantInvitation {
+  id: string;
+  tenantId: string;
+  email: string;
+  /** The role of the admin plugin that the user gets; null is the default one. */
+  role: string | null;
+  status: InvitationStatus;
+  /** Who has invited; null is the server itself, or somebody without a session. */
+  inviterId: string | null;
+  /** The inviter's name at that time. */
+  inviterName: string | null;
+  /** Who has become a user by it. */
+  userId: string | null;
+  /** The page that the link leads to. */
+  redirectTo: string | null;
+  expiresAt: Date;
+  acceptedAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
 }

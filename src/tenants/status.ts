@@ -2,11 +2,10 @@ import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/
 import type { AuthContext } from "better-auth";
 import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
-import { runInScope, settled } from "../scope/scope";
-import { countRows, deleteTenant } from "./delete";
+import { runInScope, settled } from "../request/scope";
+import { forgetTenant, type Tenant } from "./cache";
+import { countRows, deleteAllOf, deleteTenant, despiteDeadlocks, type Rows } from "./delete";
 import { emit, type TenantActor, type TenantChange } from "./events";
-import { forgetTenant, type Tenant } from "./find";
-import { deleteAllOf, despiteDeadlocks, type Rows } from "./sweep";
 
 /** Suspends or resumes a tenant. Both cancel a deletion that is not due yet. */
 export async function changeStatus(

@@ -3,10 +3,10 @@ import type { AuthContext } from "better-auth";
 import type { Where } from "better-auth/types";
 import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
+import { understood } from "../policy/schema";
+import { ALL, findTenantBySlug, forgetTenant, type Tenant, toTenant } from "./cache";
 import { emit, type TenantActor, type TenantChange } from "./events";
-import { ALL, findTenantBySlug, forgetTenant, type Tenant, toTenant } from "./find";
 import { assertNotDue, changeStatus } from "./status";
-import { understood } from "./stored-policy";
 
 export async function createTenant(
   ctx: AuthContext,

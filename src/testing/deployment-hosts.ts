@@ -1,5 +1,5 @@
 import type { StoredOAuthConfig } from "../oauth/config-store";
-import type { Tenant } from "../tenants/find";
+import type { Tenant } from "../tenants/cache";
 import type { Finding } from "./deployment";
 import { pagesOf } from "./pages";
 import { askResolver } from "./places";

@@ -1,7 +1,7 @@
-import { unseal } from "../border/seal";
-import { INVITATION_HEADER } from "../invitations/constants";
+import { INVITATION_HEADER } from "../invitations/error-codes";
 import { linkOf } from "../invitations/link";
 import { issue } from "../invitations/store";
+import { unseal } from "../isolation/links";
 import type { Maker } from "./makers";
 import { isSwitchedOff } from "./switched-off";
 

@@ -1,5 +1,5 @@
 import type { BetterAuthOptions } from "better-auth";
-import { unseal } from "../border/seal";
+import { unseal } from "../isolation/links";
 import { ok } from "./browser";
 import { emailChangeOtp, phoneMaker, twoFactor } from "./maker-codes";
 import { tenantInvitation } from "./maker-invitation";

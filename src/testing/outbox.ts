@@ -1,5 +1,5 @@
 import type { BetterAuthOptions } from "better-auth";
-import { SEALING, sealingSender } from "../border/links";
+import { SEALING, sealingSender } from "../isolation/links";
 import type { Subject } from "./subject";
 
 /** Something that was on its way to a person. */

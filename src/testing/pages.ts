@@ -1,4 +1,4 @@
-import { pagesOf as pages } from "../pages";
+import { pagesOf as pages } from "../framework";
 import type { Subject } from "./subject";
 
 const PAGE = 500;

@@ -1,7 +1,7 @@
 import { isOwnPath } from "../constants";
 import type { ResolvedTenant } from "../options";
-import { runInTenant } from "../scope/scope";
-import type { Tenant } from "../tenants/find";
+import { runInTenant } from "../request/scope";
+import type { Tenant } from "../tenants/cache";
 import type { Endpoint } from "./endpoints";
 import type { Subject } from "./subject";
 

@@ -1,7 +1,7 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import type { DBAdapter } from "better-auth/types";
-import { borderOf } from "../border/border";
 import { PLUGIN_ID } from "../constants";
+import { borderOf } from "../isolation/isolation";
 import { type ResolvedOptions, resolveOptions } from "../options";
 import { confinedModels } from "../schema";
 

@@ -1,4 +1,4 @@
-import { tenantInPrefix } from "../scope/prefix";
+import { tenantInPrefix } from "../request/prefix";
 import { type Entries, openEntries } from "./entries";
 import { createOwnership, keyOf, type Ownership } from "./ownership";
 import { type Place, SIDES, type SideName } from "./places";

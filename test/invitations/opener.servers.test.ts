@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { TenantPolicy } from "../../src/index";
 import { INVITATION_HEADER } from "../../src/invitations/index";
-import { codeOf, createWays, endpointsThatCall, type WayIn } from "../border/ways-in";
+import { codeOf, createWays, endpointsThatCall, type WayIn } from "../policy/sign-ins";
 import { PASSWORD } from "../support/instance";
 import { createInviting, invitationsWithMailbox } from "../support/inviting";
 import { everyCase } from "../support/matrix";

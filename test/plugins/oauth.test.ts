@@ -1,6 +1,6 @@
 import { bearer, genericOAuth, oauthPopup, oneTap } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
-import { labelState } from "../../src/naming/oauth-state";
+import { labelState } from "../../src/oauth/state";
 import type { Answer, Browser } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";

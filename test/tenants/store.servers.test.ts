@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { DEFAULT_RESERVED_SLUGS } from "../../src/index";
-import { understood } from "../../src/tenants/stored-policy";
+import { understood } from "../../src/policy/schema";
 import { crowdOn, databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
 import { createWorld, outcome, shareWorld, type World } from "../support/world";

@@ -1,8 +1,8 @@
 import { drizzleAdapter } from "better-auth/adapters/drizzle";
 import { organization } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
-import { borderOf } from "../../src/border/border";
 import { bySubdomain } from "../../src/index";
+import { borderOf } from "../../src/isolation/isolation";
 import { checkDeployment, type DeploymentReport } from "../../src/testing/index";
 import { type DatabaseKind, databases } from "../support/database";
 import { createInstance, type Instance, type InstanceOptions } from "../support/instance";

@@ -15,7 +15,7 @@ import { expect, it, onTestFinished, vi } from "vitest";
 import { tenantInvitations } from "../../src/invitations/index";
 import type { IsolationOptions } from "../../src/testing/index";
 import { SCIM_MODELS } from "../enterprise/world";
-import { createStripe, PRICE, WEBHOOK_SECRET } from "../packages/fake-stripe";
+import { createStripe, PRICE, WEBHOOK_SECRET } from "../integrations/fake-stripe";
 import { createInstance, type InstanceOptions } from "../support/instance";
 import { everyCase } from "../support/matrix";
 import { createStorage } from "../support/stores";

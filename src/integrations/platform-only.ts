@@ -1,0 +1,103 @@
+import type { BetterAuthPlugin, HookEndpointContext } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import { tenantError } from "../errors";
+import type { BeforeHook } from "../framework";
+import { type Border, borderOf } from "../isolation/isolation";
+import { isOutermost, settledScope } from "../request/endpoint";
+import { prefixesIn } from "../request/prefix";
+import { enter, enteredScope, settled } from "../request/scope";
+import { PLATFORM_ONLY } from "../setup/checks";
+
+/*
+ * Plugins that work on the platform and in no tenant. oauthProvider() tells other applications who a
+ * user is; its tokens name no tenant, and a tenant's administrator decides which addresses are
+ * verified there, so other applications must not believe them. oAuthProxy() completes a sign-in that
+ * another deployment has proven with the platform's client. oauthPopup() and electron() hand the
+ * session to another page or app, and what they keep meanwhile names no tenant.
+ */
+
+/** The plugins of this kind that are installed. */
+export const platformOnlyPlugins = ({ ctx: { options } }: Border): BetterAuthPlugin[] =>
+  (options.plugins ?? []).filter(({ id }) => PLATFORM_ONLY.includes(id));
+
+const platformOnly = (id: string) =>
+  tenantError(
+    "PLATFORM_ONLY",
+    `${id} works on the platform only. Leave the tenant out of this request.`,
+  );
+
+/** People come to these with a session of a tenant, which is no session on the platform (R5). */
+const IGNORES_TENANT_SESSIONS = ["oauth-provider", "oauth-proxy"];
+
+/**
+ * The endpoints run on the platform, and are refused in a tenant. So is a sign-in that continues an
+ * authorization of oauthProvider(), which it has in its body.
+ */
+export function stayOnPlatform(_border: Border, { id, endpoints }: BetterAuthPlugin): BeforeHook {
+  const paths = new Set(Object.values(endpoints ?? {}).map(({ path }) => path));
+  return {
+    matcher: ({ path, body }) =>
+      paths.has(path ?? "") || (id === "oauth-provider" && body?.oauth_query !== undefined),
+
+    handler: createAuthMiddleware(async (ctx) => {
+      if (isOutermost(ctx) && !enteredScope()) {
+        const isTenants = prefixesIn(ctx).some((tenantId) => tenantId !== null);
+        if (isTenants && !IGNORES_TENANT_SESSIONS.includes(id)) throw platformOnly(id);
+        return void enter(settled(null));
+      }
+      const { tenantId } = settledScope();
+      if (tenantId !== null) throw platformOnly(id);
+    }),
+  };
+}
+
+/** What an adapter returns of a table that is empty. */
+const EMPTY: Readonly<Record<string, unknown>> = {
+  findOne: null,
+  findMany: [],
+  count: 0,
+  update: null,
+  updateMany: 0,
+  delete: undefined,
+  deleteMany: 0,
+  consumeOne: null,
+  incrementOne: null,
+};
+
+/** In a tenant the tables of such a plugin are empty, and stay so, whoever asks for them. */
+export function emptyInTenants(border: Border, { id, schema }: BetterAuthPlugin): void {
+  const models = Object.entries(schema ?? {}).flatMap(([model, { modelName }]) => [
+    ...[model, `${model}s`],
+    ...(modelName ? [modelName, `${modelName}s`] : []),
+  ]);
+  const { guard } = border.policy;
+  border.policy.guard = async (name, call: { model: string }, run, raw, transaction) => {
+    if (models.includes(call.model)) {
+      const { tenantId } = settledScope();
+      if (tenantId !== null && name === "create") throw platformOnly(id);
+      if (tenantId !== null) return structuredClone(EMPTY[name]);
+    }
+    return guard(name, call as never, run, raw, transaction) ?? run(call as never);
+  };
+}
+
+type Handler = ((ctx: HookEndpointContext) => Promise<unknown>) & { [LEAVES_TENANTS]?: true };
+
+const LEAVES_TENANTS = Symbol.for("better-auth-tenant:leaves-tenants-alone");
+
+/**
+ * Keeps the hooks of a platform-only plugin out of tenants. oAuthProxy() would send the flow through
+ * another deployment; oauthPopup() and electron() would hand the tenant's session to the page or app
+ * that a cookie of the browser names. Changed in place, once for all instances that share the plugin.
+ */
+export function leaveTenantsAlone({ hooks }: BetterAuthPlugin): void {
+  for (const hook of [...(hooks?.before ?? []), ...(hooks?.after ?? [])]) {
+    const run = hook.handler as Handler;
+    if (run[LEAVES_TENANTS]) continue;
+    const onPlatform = async (ctx: HookEndpointContext) => {
+      const border = borderOf(ctx.context);
+      return border && settledScope().tenantId ? {} : run(ctx);
+    };
+    Object.assign(hook, { handler: Object.assign(onPlatform, { [LEAVES_TENANTS]: true }) });
+  }
+}

@@ -1,0 +1,104 @@
+import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
+import type { AuthContext } from "better-auth";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { deleteKeysOf } from "../enterprise/scim-keys";
+import { boundedMap } from "../framework";
+
+import { type Border, belowBorder, keeperOf, type Row } from "./isolation";
+
+/*
+ * Users that change hands: an invitation or an identity provider proves that the address of a user
+ * is another person's. What the previous holder has must not be a way in.
+ */
+
+/** An address that no mail can reach. */
+export const REPLACED = "@replaced.invalid";
+
+/** Columns of better-auth's plugins with the id of a user who can sign in by what is in the row. */
+const CREDENTIALS = [
+  ["passkey", "userId"],
+  ["twoFactor", "userId"],
+  ["walletAddress", "userId"],
+  ["deviceCode", "userId"],
+  // Links that reset a password or delete an account.
+  ["verification", "value"],
+] as const;
+
+/** Removes every way to sign in as a user. `raw` is the adapter below the border. */
+export async function removeCredentials(
+  ctx: AuthContext,
+  raw: DBTransactionAdapter,
+  userId: string,
+): Promise<void> {
+  const { internalAdapter, tables } = ctx;
+  await internalAdapter.deleteAccounts(userId);
+  await internalAdapter.deleteUserSessions(userId);
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  for (const [model, field] of CREDENTIALS) {
+    if (!tables[model]?.fields[field]) continue;
+    await adapter.deleteMany({ model, where: [{ field, value: userId }] });
+  }
+  const update = {
+    // One can sign in with it.
+    ...(tables.user?.fields.phoneNumber && { phoneNumber: null, phoneNumberVerified: false }),
+    // It belongs to what was deleted above, and would ask for it.
+    ...(tables.user?.fields.twoFactorEnabled && { twoFactorEnabled: false }),
+  };
+  const where = [{ field: "id", value: userId }];
+  if (Object.keys(update).length) await raw.updateMany({ model: "user", where, update });
+  await queueAfterTransactionHook(async () => {
+    known(ctx).delete(userId);
+    // Their plugin reads them outside the transaction, for which a database may have no connection.
+    await deleteKeysOf(ctx, userId);
+  });
+}
+
+const KEPT_MS = 10_000;
+
+/** What this process has seen of a user, and until when it need not ask again. */
+interface Seen {
+  until: number;
+  user: Row;
+}
+
+const note = boundedMap<Seen>(10_000);
+const knownIn = new WeakMap<object, Map<string, Seen>>();
+
+/** Users that are there and have not been replaced. */
+function known(ctx: AuthContext): Map<string, Seen> {
+  const instance = keeperOf(ctx);
+  const users = knownIn.get(instance) ?? new Map<string, Seen>();
+  knownIn.set(instance, users);
+  return users;
+}
+
+/**
+ * Whether the user of a session in a cookie has changed hands since, or is gone. The cookie is read
+ * without asking the database, which is asked here at most every ten seconds about a user.
+ */
+export async function hasChangedHands(border: Border, cached: Row): Promise<boolean> {
+  const hasDirectories = border.isBarred !== undefined;
+  if (!hasDirectories && cached.emailVerified !== false) return false;
+  const users = known(border.ctx);
+  const id = String(cached.id);
+  const now = Date.now();
+  const seen = users.get(id);
+  // Another browser may have asked: what it was told is about its own cookie.
+  const mayBeOld = (user: Row) => hasDirectories && isFromBefore(cached, user);
+  if (seen && seen.until > now && !mayBeOld(seen.user)) return false;
+  const below = await belowBorder(border);
+  const where = [{ field: "id", value: id }];
+  const user = await below.findOne<Row>({ model: "user", where });
+  if (!user || String(user.email).endsWith(REPLACED)) return true;
+  if (mayBeOld(user)) {
+    const ofUser = [{ field: "userId", value: id }];
+    if (await below.count({ model: "scimUser", where: ofUser })) return true;
+  }
+  const { email, emailVerified } = user;
+  note(users, id, { until: now + KEPT_MS, user: { email, emailVerified } });
+  return false;
+}
+
+/** Whether a cookie is older than the proof of the address. A user of a directory keeps its id. */
+const isFromBefore = (cached: Row, { email, emailVerified }: Row) =>
+  Boolean(emailVerified) && (!cached.emailVerified || cached.email !== email);

@@ -1,0 +1,241 @@
+import {
+  type AuthContext,
+  BetterAuthError,
+  type BetterAuthOptions,
+  type HookEndpointContext,
+} from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
+import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
+import * as z from "zod";
+import { VERIFY_EMAIL } from "../constants";
+import type { AfterHook, BeforeHook } from "../framework";
+import { deriveKeys } from "../keys";
+import { changeCall, currentEndpoint } from "../request/endpoint";
+import { enter, enteredScope, getTenantId, namedScope, notes, settled } from "../request/scope";
+
+/** Seals the token of every link that better-auth gives to a mail sender inside a tenant. */
+export function sealLinks(ctx: AuthContext, options: BetterAuthOptions): void {
+  const { emailAndPassword, emailVerification, user } = options;
+  if (emailAndPassword) options.emailAndPassword = sealed(ctx, emailAndPassword);
+  if (emailVerification) options.emailVerification = sealed(ctx, emailVerification);
+  if (user) {
+    const { changeEmail, deleteUser } = user;
+    options.user = {
+      ...user,
+      ...(changeEmail && { changeEmail: sealed(ctx, changeEmail) }),
+      ...(deleteUser && { deleteUser: sealed(ctx, deleteUser) }),
+    };
+  }
+  // Plugins keep the options that they were given, so those are changed in place.
+  for (const { id, options: own = {} } of options.plugins ?? []) {
+    try {
+      Object.assign(own, sendersIn(ctx, own));
+    } catch {
+      throw new BetterAuthError(
+        `tenantAuth() cannot seal the links of ${id}, because its options are frozen. Give it a copy: { ...options }`,
+      );
+    }
+  }
+}
+
+const sealed = <Options extends object>(ctx: AuthContext, options: Options): Options => ({
+  ...options,
+  ...sendersIn(ctx, options),
+});
+
+/** Functions called "send…", each with a version that seals. */
+const sendersIn = (ctx: AuthContext, options: object) =>
+  Object.fromEntries(
+    Object.entries(options)
+      .filter(([name, value]) => name.startsWith("send") && typeof value === "function")
+      .map(([name, send]) => [name, sealingSender(ctx, send, options)]),
+  );
+
+type Sender = (this: unknown, data: unknown, ...rest: unknown[]) => unknown;
+/** On a sealing sender. The isolation kit stands in for it with one that seals as well. */
+export const SEALING = Symbol.for("better-auth-tenant:seals");
+
+/** Called on whom it is of, where that is known. */
+export function sealingSender(
+  ctx: AuthContext,
+  send: Sender & { [SEALING]?: true },
+  owner?: object,
+): Sender {
+  if (send[SEALING]) return send;
+  async function sealAndSend(this: unknown, data: unknown, ...rest: unknown[]) {
+    // Instances may share a plugin. The link is sealed with the secret of the one that sends.
+    const sealed = await withSealedToken(currentEndpoint()?.context ?? ctx, data);
+    return send.call(owner ?? this, sealed, ...rest);
+  }
+  return Object.assign(sealAndSend, { [SEALING]: true });
+}
+
+/**
+ * Opens a sealed token where it belongs, and puts the request into its tenant. In a request that
+ * names another tenant, and at any other endpoint, it stays sealed, which is no token at all.
+ */
+export function openSealedToken(requireTenant: RequireTenant): BeforeHook {
+  return {
+    matcher: (ctx) =>
+      ctx.path === VERIFY_EMAIL || PLACES.some((place) => looksSealed(ctx[place]?.token)),
+
+    handler: createAuthMiddleware(async (ctx) => {
+      const places = PLACES.filter((place) => looksSealed(ctx[place]?.token));
+      return openToken(ctx, places, requireTenant);
+    }),
+  };
+}
+
+/** Where better-auth's endpoints expect a token. */
+const PLACES: Place[] = ["query", "body", "params"];
+
+/** What a sealed token looks like; only its seal says whether it is one. */
+export const looksSealed = (token: unknown) =>
+  typeof token === "string" && /^tenant~[~0-9a-z]+$/.test(token);
+
+/** A token that came in sealed goes on sealed: the reset link redirects to a page with its token. */
+export const sealRedirectedToken: AfterHook = {
+  matcher: () => notes().openedToken !== undefined,
+
+  handler: createAuthMiddleware(async (ctx) => {
+    const { token, sealed } = notes().openedToken ?? {};
+    const location = ctx.context.responseHeaders?.get("location");
+    if (!location || !token || !sealed) return;
+    const replaced = replaceToken(location, token, sealed);
+    if (replaced !== location) ctx.setHeader("location", replaced);
+  }),
+};
+
+/** A one-time token, the tenant it belongs to, and the endpoint that its link leads to. */
+export interface SealedToken {
+  token: string;
+  tenantId: string;
+  path: string;
+  /** The user that a link to `/verify-email` was mailed for: its token names an address alone. */
+  userId?: string | undefined;
+}
+
+/**
+ * A one-time token on its way out of a tenant, in a link: encrypted together with its tenant. The
+ * link leads back into its tenant from a browser that names none, nobody can make it lead into
+ * another, and nobody can take the token out and use it without (R6).
+ */
+export async function seal(ctx: AuthContext, contents: SealedToken): Promise<string> {
+  const key = await deriveKeys("link", ctx.secretConfig);
+  const cipher = await symmetricEncrypt({ key, data: JSON.stringify(contents) });
+  return PREFIX + cipher.replaceAll("$", "~"); // "$" marks the version of the secret, "~" is URL-safe.
+}
+
+/** What was sealed; undefined for anything that this server has not sealed itself. */
+export async function unseal(ctx: AuthContext, sealed: string): Promise<SealedToken | undefined> {
+  const data = sealed.slice(PREFIX.length).replaceAll("~", "$");
+  try {
+    const text = await symmetricDecrypt({ key: await deriveKeys("link", ctx.secretConfig), data });
+    return contents.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+const PREFIX = "tenant~";
+const text = z.string().min(1);
+const contents = z.strictObject({
+  token: text,
+  tenantId: text,
+  path: text,
+  userId: text.optional(),
+});
+
+/** What a mail sender gets, with the token of its link sealed. */
+export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<unknown> {
+  const tenantId = getTenantId();
+  const { url, token, user } = (data ?? {}) as Record<"url" | "token" | "user", unknown>;
+  if (tenantId === null || typeof url !== "string" || typeof token !== "string") return data;
+  const path = endpointIn(ctx, replaceToken(url, token, ":token"));
+  if (path === undefined) return data;
+  // By a sender that was put around one of ours.
+  if (token.startsWith(PREFIX) && (await unseal(ctx, token))?.tenantId === tenantId) return data;
+  const { id } = (path === VERIFY_EMAIL && (user as { id?: unknown } | null)) || {};
+  const userId = id === undefined ? undefined : String(id);
+  const sealed = await seal(ctx, { token, tenantId, path, userId });
+  return { ...(data as object), url: replaceToken(url, token, sealed), token: sealed };
+}
+
+/** The path of better-auth's endpoint that an address leads to. */
+function endpointIn({ baseURL }: AuthContext, address: string): string | undefined {
+  // Without a base URL, better-auth makes addresses that begin with the endpoint.
+  const here = "http://base.invalid";
+  const base = URL.canParse(baseURL) ? new URL(baseURL).pathname : "";
+  if (!URL.canParse(address, here)) return undefined;
+  const { pathname } = new URL(address, here);
+  const prefix = base.replace(/\/$/, "");
+  return pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : undefined;
+}
+
+/**
+ * Replaces the token in an address: a value of its query, or of what stands behind "#", where pages
+ * may have a query of their own; else the last part of its path.
+ */
+export function replaceToken(address: string, token: string, replacement: string): string {
+  const replace = (_: string, before: string, value: string) =>
+    before + (decode(value) === token ? replacement : value);
+  const replaced = address.replace(/([?&#][^?&#=]*=)([^&#]*)/g, replace);
+  return replaced === address ? address.replace(/^([^?#]*\/)([^?#]*)/, replace) : replaced;
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part.replaceAll("+", " "));
+  } catch {
+    return part;
+  }
+}
+
+/** Where a request may carry a token. */
+export type Place = "query" | "body" | "params";
+
+/** R2 for the tenant that a token was sealed in. */
+export type RequireTenant = (ctx: HookEndpointContext, tenantId: string) => Promise<string>;
+
+/** What a request carries, with its sealed token opened, if it is good there. */
+export async function openToken(
+  ctx: HookEndpointContext,
+  places: Place[],
+  requireTenant: RequireTenant,
+) {
+  const [sealed, ...others] = new Set(places.map((place) => String(ctx[place]?.token)));
+  const opened = sealed && !others.length ? await unseal(ctx.context, sealed) : undefined;
+  const named = namedScope();
+  const isHere = !named || named.tenantId === opened?.tenantId;
+  if (sealed && opened && leadsTo(opened.path, ctx.path) && isHere) {
+    enter(settled(await requireTenant(ctx, opened.tenantId)));
+    const { token, userId } = opened;
+    notes().openedToken = { sealed, token, ...(userId && { userId, email: emailIn(token) }) };
+    for (const place of places) changeCall(place, { token });
+    return;
+  }
+  if (ctx.path !== VERIFY_EMAIL) return;
+  // The token of this endpoint is better-auth's only credential that no row stands behind: a
+  // signed e-mail address, good for whoever has that address, in whichever tenant. Only the
+  // seal binds it to its tenant, and without a seal it is the platform's.
+  if (!enteredScope()) enter(settled(null));
+  else if (getTenantId() !== null && typeof ctx.query?.token === "string") {
+    changeCall("query", { token: "" });
+  }
+}
+
+/** The address in a signed token. Whether it is signed is better-auth's to check. */
+function emailIn(token: string): unknown {
+  const [, payload = ""] = token.split(".");
+  try {
+    const bytes = atob(payload.replaceAll("-", "+").replaceAll("_", "/"));
+    const text = new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
+    return Object(JSON.parse(text)).email;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A link leads to its endpoint; what that one redirects to may send the token to its parent. */
+const leadsTo = (path: string, endpoint = "") =>
+  path === endpoint || (endpoint !== "" && path.startsWith(`${endpoint}/`));

@@ -1,0 +1,188 @@
+import type { AuthContext, User } from "better-auth";
+import { tenantError } from "../errors";
+import { MANAGEMENT_ACTIONS, type ResolvedOptions } from "../options";
+import {
+  adminPlugin,
+  currentEndpoint,
+  type Endpoint,
+  isOutermost,
+  settledScope,
+} from "../request/endpoint";
+import { notes, type SessionRow } from "../request/scope";
+import { type Border, belowBorder } from "./isolation";
+import { isOrWouldBeOperator, mayManageUsers } from "./operators";
+
+/** The options of better-auth's admin plugin that say what a role can do. */
+type AdminOptions = {
+  adminUserIds?: string[];
+  adminRoles?: string | string[];
+  defaultRole?: string;
+  roles?: Record<string, { statements?: Record<string, readonly string[]> }>;
+};
+
+/** A user, as far as it says what they can do. */
+export type Ranked = { id?: string | undefined; role?: string | null | undefined };
+
+/** The user who gives a role; null is the server's own code. */
+export type Giver = (Ranked & { tenantId: string | null }) | null;
+
+export const adminOptions = (ctx: AuthContext) => (adminPlugin(ctx)?.options ?? {}) as AdminOptions;
+
+/** Operators and the server give every role, a tenant's users those that can do no more. */
+export function canGiveRole(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  names: string[],
+  giver: Giver,
+): boolean {
+  if (!giver || giver.tenantId === null) return true;
+  return canDoAsMuch(ctx, options, giver, { role: names.join(",") });
+}
+
+/** Whether a user of a tenant can do everything that another one can. The default role is everyone's. */
+export function canDoAsMuch(
+  ctx: AuthContext,
+  { tenantRoles }: ResolvedOptions,
+  user: Ranked,
+  other: Ranked,
+): boolean {
+  const options = adminOptions(ctx);
+  const byDefault = rightsOfRole(options, tenantRoles, options.defaultRole ?? "user");
+  const own = new Set([...byDefault, ...rightsOf(options, tenantRoles, user)]);
+  return rightsOf(options, tenantRoles, other).every((right) => own.has(right));
+}
+
+function rightsOf(
+  options: AdminOptions,
+  tenantRoles: ResolvedOptions["tenantRoles"],
+  { id, role }: Ranked,
+): string[] {
+  const names = namesIn(role || options.defaultRole || "user");
+  const own = names.flatMap((name) => rightsOfRole(options, tenantRoles, name));
+  // To the admin plugin, a user in this list may do everything.
+  if (id === undefined || !options.adminUserIds?.includes(id)) return own;
+  return [
+    ...own,
+    ADMINISTRATOR,
+    ...Object.keys(options.roles ?? {}).flatMap(statementsIn(options)),
+  ];
+}
+
+/** The admin plugin keeps several roles in one text. */
+export const namesIn = (role: string) =>
+  role
+    .split(",")
+    .map((name) => name.trim())
+    .filter(Boolean);
+
+const ADMINISTRATOR = "administrator";
+
+const statementsIn =
+  ({ roles = {} }: AdminOptions) =>
+  (name: string): string[] =>
+    Object.entries((Object.hasOwn(roles, name) && roles[name]?.statements) || {}).flatMap(
+      ([resource, actions]) => actions.map((action) => `${resource}.${action}`),
+    );
+
+/** `invitation:*` is no more than all actions of invitations, however a role names them. */
+const actionsIn = (action: string): string[] =>
+  action.endsWith(":*")
+    ? MANAGEMENT_ACTIONS.filter((name) => name.startsWith(action.slice(0, -1)))
+    : [action];
+
+/**
+ * What a role can do, through the admin plugin and in its tenant. A role that neither describes may
+ * mean anything to the application: only a user who has it can give it.
+ */
+function rightsOfRole(
+  options: AdminOptions,
+  tenantRoles: ResolvedOptions["tenantRoles"],
+  name: string,
+): string[] {
+  const { adminRoles = "admin", defaultRole = "user", roles } = options;
+  const isAdmin = [adminRoles].flat().flatMap(namesIn).includes(name);
+  const isDescribed = roles && Object.hasOwn(roles, name);
+  const inTenant = Object.hasOwn(tenantRoles, name) ? tenantRoles[name] : undefined;
+  // The admin plugin has these two where it is given no others.
+  const isBuiltIn = !roles && (name === "admin" || name === "user");
+  const isKnown = isAdmin || isBuiltIn || isDescribed || inTenant || name === defaultRole;
+  return [
+    ...(isAdmin || (isBuiltIn && name === "admin") ? [ADMINISTRATOR] : []),
+    ...statementsIn(options)(name),
+    ...(inTenant ?? []).flatMap(actionsIn),
+    ...(isKnown ? [] : [`the role ${name}`]),
+  ];
+}
+
+/*
+ * The admin plugin has one permission for giving any role, and one for acting on any user. A caller
+ * could give themselves a greater role, or take over the account of a user who has one. Checked where
+ * better-auth acts, after its own checks and with what it is about to write. Banning or removing a
+ * user, or ending sessions, gives the caller nothing.
+ */
+
+/** A list of sessions has their tokens, which are good as bearer tokens. */
+const GUARDED = new Set(
+  "set-role create-user update-user set-user-password impersonate-user list-user-sessions"
+    .split(" ")
+    .map((name) => `/admin/${name}`),
+);
+
+type Person = User & { tenantId?: string | null; role?: string | null };
+
+/** What is about to happen: to a user who is there or to a new one, perhaps with a role. */
+export interface Act {
+  userId?: string | undefined;
+  data?: object | undefined;
+}
+
+/** Refuses an act of an admin endpoint by which the caller would get more rights than they have. */
+export async function refuseEscalation(border: Border, { userId, data }: Act): Promise<void> {
+  const endpoint = currentEndpoint();
+  const session = endpoint && callerIn(endpoint);
+  if (!endpoint || !session) return;
+  const { tenantId, reach } = settledScope();
+  // Only operators get here.
+  if (reach !== "own") return;
+  const find = (id: string): Promise<Person | null> => border.ctx.internalAdapter.findUserById(id);
+  const target = userId === undefined ? null : await find(userId);
+  // The border keeps an id and a tenant that the caller has sent out of the row.
+  const kept = { id: target?.id ?? "", tenantId };
+  const changed = data && ({ ...target, ...data, ...kept } as Person);
+  const isRefused =
+    tenantId === null
+      ? await operatorGuard(border, endpoint, session)
+      : await rankGuard(border, await find(String(session.userId)));
+  if (target && (await isRefused(target))) {
+    throw tenantError("ROLE_NOT_ALLOWED", "This user has a role that you may not give");
+  }
+  if (changed && (await isRefused(changed))) throw tenantError("ROLE_NOT_ALLOWED");
+}
+
+/** The session that an endpoint acts for. Hooks around it, and the server's own calls, are trusted. */
+function callerIn(endpoint: Endpoint): SessionRow | undefined {
+  if (!GUARDED.has(endpoint.path ?? "") || !adminPlugin(endpoint.context)) return undefined;
+  if (isOutermost(endpoint) && !notes().isOpen) return undefined;
+  return endpoint.context.session?.session;
+}
+
+type Guard = (user: Person) => boolean | Promise<boolean>;
+
+/** In a tenant: a user who can do more than the caller. */
+async function rankGuard({ ctx, options }: Border, caller: Person | null): Promise<Guard> {
+  return (user) => !caller || !canDoAsMuch(ctx, options, caller, user);
+}
+
+/**
+ * On the platform: an operator, unless the caller is one. An operator's password would be the way
+ * into every tenant.
+ */
+async function operatorGuard(
+  border: Border,
+  endpoint: Endpoint,
+  session: SessionRow,
+): Promise<Guard> {
+  const adapter = await belowBorder(border);
+  if (await mayManageUsers(border, endpoint, session, undefined, adapter)) return () => false;
+  return (user) => isOrWouldBeOperator(border, endpoint, user);
+}

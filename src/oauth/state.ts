@@ -1,0 +1,217 @@
+import type { AuthContext, HookEndpointContext } from "better-auth";
+import { APIError, addOAuthServerContext, getOAuthState, isAPIError } from "better-auth/api";
+import { constantTimeEqual, getCryptoKey } from "better-auth/crypto";
+import type { OAuthProvider } from "better-auth/oauth2";
+import { CALLBACK_PATH } from "../constants";
+import { errorRedirect, rootCause } from "../framework";
+import { signFor } from "../keys";
+import type { ResolvedOptions } from "../options";
+import { currentEndpoint, type StandIn } from "../request/endpoint";
+import { namedTenantId, statusOf } from "../request/resolve";
+import { enter, getTenantId, notes, type ReturnedState, settled } from "../request/scope";
+
+/*
+ * A provider sends users back with the state that it was given, and nothing else names a tenant. So
+ * a tenant's flow puts its tenant in front of the state that better-auth has made, and the tenant of
+ * a callback is known before anything is read. Which tenant, provider and credentials the flow was
+ * started with (R6) is in what better-auth stores for the state, where no client can write. SSO has
+ * to know that before it reads a state, so there it is in a signature in front.
+ */
+
+/** What a state is bound to. It is valid for nothing else. */
+export interface Binding {
+  tenantId: string;
+  providerId: string;
+  /** Which credentials the flow was started with. */
+  credentials: string;
+}
+
+export function labelState(state: string, tenantId: string, signature?: string): string {
+  const tenant = toText(tenantId);
+  const length = String(tenant.length).padStart(LENGTH, "0");
+  return (signature ? `s${signature}` : "") + length + tenant + state;
+}
+
+// Letters, digits, "-" and "_" only: there are providers that take nothing else.
+const LABELLED = /^(?:s([\w-]{43}))?(\d{3})([\w-]+)$/;
+const LENGTH = 3;
+
+/** Undefined for a state that no tenant started. */
+export function readState(labelled: unknown): ReturnedState | undefined {
+  const [, signature, length, rest = ""] = LABELLED.exec(String(labelled)) ?? [];
+  const tenantId = fromText(rest.slice(0, Number(length)));
+  const state = rest.slice(Number(length));
+  return tenantId && state ? { state, tenantId, signature } : undefined;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+const toText = (value: string) => toSafe(btoa(String.fromCharCode(...encoder.encode(value))));
+
+export function fromText(text: string): string | undefined {
+  try {
+    const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+    return decoder.decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
+  } catch {
+    return undefined;
+  }
+}
+
+const toSafe = (base64: string) =>
+  base64.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+
+export async function sign(ctx: AuthContext, state: string, binding: Binding): Promise<string> {
+  const signed = JSON.stringify([state, ...bound(binding)]);
+  return toSafe(await signFor("state", signed, ctx));
+}
+
+const keys = new Map<string, Promise<CryptoKey>>();
+
+/**
+ * better-auth's signature, with a cached key: importing one takes longer than signing.
+ *
+ * Guarded by "better-auth signs the cookie of a state with the secret alone".
+ */
+async function signatureOf(value: string, { secret }: AuthContext): Promise<string> {
+  const key = keys.get(secret) ?? getCryptoKey(secret);
+  keys.set(secret, key);
+  const signature = await crypto.subtle.sign("HMAC", await key, encoder.encode(value));
+  return btoa(String.fromCharCode(...new Uint8Array(signature)));
+}
+
+export async function isSignedFor(
+  ctx: AuthContext,
+  { state, signature }: ReturnedState,
+  binding: Binding,
+): Promise<boolean> {
+  if (!signature) return false;
+  return constantTimeEqual(signature, await sign(ctx, state, binding));
+}
+
+const bound = ({ tenantId, providerId, credentials }: Binding) => [
+  tenantId,
+  providerId,
+  credentials,
+];
+
+/** Leaves better-auth's own state in the query of a callback, and returns what came with it. */
+export function takeLabel(query: URLSearchParams): NonNullable<StandIn["callback"]> {
+  const [sent = null, ...others] = query.getAll("state");
+  const state = others.length ? undefined : readState(sent);
+  const hasState = sent !== null;
+  const [tenant, ...more] = query.getAll("tenant");
+  if (state) query.set("state", state.state);
+  query.delete("tenant");
+  return { state: more.length ? undefined : state, hasState, tenant };
+}
+
+/** The state of a provider's callback names the tenant. Without one, the request has to. */
+export async function enterByState(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  { state, hasState, tenant }: NonNullable<StandIn["callback"]>,
+): Promise<void> {
+  const tenantId = state?.tenantId ?? (hasState ? undefined : await namedTenantId(ctx, options));
+  if (!hasState && tenantId === undefined) throw errorRedirect(ctx.context, "state_not_found");
+  // A suspended tenant is entered: the flow then fails with a redirect to its error page.
+  if (!tenantId || !(await statusOf(ctx, tenantId))) return refuseState(ctx);
+  enter(settled(tenantId));
+  notes().returned = { state, tenant };
+  if (state) holdState(ctx, state.state);
+}
+
+/** Lets better-auth refuse the state, as one that it has not made. */
+export function refuseState({ query }: HookEndpointContext): void {
+  enter(settled(null));
+  // better-auth refuses a missing, empty or repeated state itself.
+  if (query?.state && typeof query.state === "string") query.state = "-";
+}
+
+/** Lets the state be consumed if the browser has its cookie: others must not use it up. */
+export function holdState(ctx: HookEndpointContext, state: string): void {
+  const held = isHeld(ctx, state).then((isHeld) => (isHeld ? state : undefined));
+  // The request that reads the state handles an error. Without one, it must not end the process.
+  held.catch(() => {});
+  notes().heldState = held;
+}
+
+/** Whether the browser sent the cookie of the state. It may send several cookies of that name. */
+async function isHeld({ headers, context }: HookEndpointContext, state: string): Promise<boolean> {
+  if (context.oauthConfig.skipStateCookieCheck) return true;
+  const { name } = context.createAuthCookie("state");
+  // Before the first await, because a hook may change the headers meanwhile.
+  const sent = headers?.get("cookie")?.split(/;\s*/) ?? [];
+  const value = `${state}.${await signatureOf(state, context)}`;
+  return sent.includes(`${name}=${encodeURIComponent(value)}`) || sent.includes(`${name}=${value}`);
+}
+
+/** The key of the binding in the part of a state that no client can write. */
+const SERVER_CONTEXT_KEY = "tenantAuth";
+
+const toKeep = (binding: Binding) => JSON.stringify(bound(binding));
+
+export const isCallback = () => currentEndpoint()?.path === CALLBACK_PATH;
+
+/** Binds the state that the running request is about to start. */
+export const keepBinding = (binding: Binding) =>
+  addOAuthServerContext({ [SERVER_CONTEXT_KEY]: toKeep(binding) });
+
+/** The tenant that started the state which was just read; undefined if none was read. */
+export async function starterOf(): Promise<string | null | undefined> {
+  const kept = await startedFor();
+  if (kept) return JSON.parse(String(kept))[0];
+  return (await getOAuthState()) ? null : undefined;
+}
+
+/**
+ * A tenant's provider, which puts the tenant into the state that it is given, and sends users back
+ * to the tenants' callback, whichever of better-auth's endpoints starts the flow.
+ */
+export async function startingFlows(
+  context: AuthContext,
+  provider: OAuthProvider,
+  binding: Binding,
+): Promise<OAuthProvider> {
+  await keepBinding(binding);
+  return {
+    ...provider,
+    createAuthorizationURL: async (flow) => {
+      // A plugin that makes states itself, as oauthPopup() does, cannot bind them to a tenant.
+      await assertBound(binding);
+      const state = labelState(flow.state, binding.tenantId);
+      const redirectURI = `${context.baseURL}${provider.callbackPath}`;
+      return provider.createAuthorizationURL({ ...flow, state, redirectURI });
+    },
+  };
+}
+
+/** Refuses a state that was made for another tenant, provider or config (R6). */
+export async function assertBound(binding: Binding): Promise<void> {
+  if ((await startedFor()) !== toKeep(binding)) throw stateMismatch();
+}
+
+/** Whether the state that better-auth's own callback has just read was started by a tenant. */
+export const isTenantsState = async () => (await startedFor()) !== undefined;
+
+const startedFor = async () => (await getOAuthState())?.serverContext?.[SERVER_CONTEXT_KEY];
+
+export const stateMismatch = () => APIError.fromStatus("FORBIDDEN", { code: "state_mismatch" });
+
+const isRedirect = (error: unknown) => isAPIError(error) && error.status === "FOUND";
+
+/** In a callback, an error becomes a redirect to the flow's error page. */
+export async function redirectFromCallback(error: unknown): Promise<never> {
+  const { context, params } = currentEndpoint() ?? {};
+  if (!context || !isCallback() || isRedirect(error)) throw error;
+  // Drivers put whole rows into their errors, so only the code is logged.
+  if (!isAPIError(error)) {
+    const { name, code } = rootCause(error);
+    context.logger.error(
+      `The OAuth callback of ${params?.id} at tenant ${getTenantId()} failed: ${code ?? name}`,
+    );
+  }
+  const code = isAPIError(error) ? error.body?.code : undefined;
+  const errorURL = (await getOAuthState())?.errorURL;
+  throw errorRedirect(context, (code ?? "internal_server_error").toLowerCase(), errorURL);
+}

@@ -1,0 +1,79 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { tenantError } from "../errors";
+import type { Border, Row } from "../isolation/isolation";
+import { isServersOwn, settledScope } from "../request/endpoint";
+import { notes } from "../request/scope";
+import { ALL } from "../tenants/cache";
+
+/*
+ * A tenant that has administrators of its own (`tenantRoles`) keeps one: its users cannot demote, ban
+ * or delete the last. Operators and server code can. There is no lock: two administrators who demote
+ * each other in the same instant may both succeed, and an operator repairs that.
+ */
+
+export type Call = {
+  model: string;
+  where: Where[];
+  join?: Row;
+  data?: Row;
+  update?: Row;
+  set?: Row;
+};
+
+const CHANGES = ["update", "updateMany", "incrementOne"];
+const DELETIONS = ["delete", "deleteMany", "consumeOne"];
+
+/** The new values that an adapter call writes into existing rows. */
+export const changeOf = (name: string, { update, set }: Call): Row | undefined =>
+  CHANGES.includes(name) ? (update ?? set) : undefined;
+
+/** Whether an adapter call on users can remove an administrator. */
+export function mayRemoveAdmin(name: string, call: Call): boolean {
+  const change = changeOf(name, call);
+  return DELETIONS.includes(name) || change?.role !== undefined || Boolean(change?.banned);
+}
+
+/** Refuses a change or deletion of users that leaves the tenant without an administrator. */
+export async function requireAnotherAdmin(
+  border: Border,
+  roles: string[],
+  { where, update }: { where: Where[]; update?: Row | undefined },
+  transaction?: DBTransactionAdapter,
+): Promise<void> {
+  const { tenantId, reach } = settledScope();
+  if (tenantId === null || reach !== "own" || isServersOwn()) return;
+  if (update && isAdmin(update, roles)) return;
+  const adapter = transaction ?? (await getCurrentAdapter(border.ctx.adapter));
+  const admins = await findAdmins(adapter, roles);
+  if (!admins.length) return;
+  const changed = await adapter.findMany<Row>({ model: "user", where, select: ["id"], limit: ALL });
+  const changedIds = new Set(changed.map(({ id }) => id));
+  const someCanSignIn = async (candidates: Row[]) => {
+    for (const { id } of candidates) {
+      if (!(await border.isBarred?.(tenantId, String(id), adapter))) return true;
+    }
+    return false;
+  };
+  // A directory may deactivate the last administrator, and what the application does next is part
+  // of that.
+  const { letGo } = notes();
+  const lost = admins.filter(({ id }) => changedIds.has(id) && String(id) !== letGo);
+  if (!(await someCanSignIn(lost))) return;
+  if (await someCanSignIn(admins.filter(({ id }) => !changedIds.has(id)))) return;
+  throw tenantError("LAST_ADMIN");
+}
+
+async function findAdmins(adapter: DBTransactionAdapter, roles: string[]): Promise<Row[]> {
+  const where = roles.map(
+    (value): Where => ({ field: "role", operator: "contains", value, connector: "OR" }),
+  );
+  const users = await adapter.findMany<Row>({ model: "user", where, limit: ALL });
+  return users.filter((user) => isAdmin(user, roles));
+}
+
+/** The admin plugin stores several roles in one string. */
+function isAdmin({ role, banned }: Row, roles: string[]): boolean {
+  const own = String(role ?? "").split(",");
+  return !banned && own.some((name) => roles.includes(name.trim()));
+}

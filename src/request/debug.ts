@@ -1,0 +1,62 @@
+import type { HookEndpointContext } from "better-auth";
+import { isAPIError } from "better-auth/api";
+import { CALLBACK_PATH, isManagement } from "../constants";
+import { type BeforeHook, type OwnHooks, silentHook } from "../framework";
+import type { ResolvedOptions } from "../options";
+import { cameTo, isOutermost, standInOf } from "./endpoint";
+import { claimsTenant, resolvedTenantId } from "./resolve";
+import { around, getTenantId } from "./scope";
+
+/*
+ * At log level "debug", one line per request: the tenant that it runs in, and what resolved it.
+ */
+
+export function traced(hooks: OwnHooks, options: ResolvedOptions): OwnHooks {
+  const [enter, ...others] = hooks.before as [BeforeHook, ...BeforeHook[]];
+  const handler = silentHook((ctx) => writeLine(ctx, options));
+  return {
+    ...hooks,
+    before: [{ ...enter, handler: tracingRefusal(enter.handler) }, ...others],
+    afterNaming: [...hooks.afterNaming, { matcher: isOutermost, handler }],
+  };
+}
+
+function tracingRefusal(handler: BeforeHook["handler"]) {
+  const run = handler as (ctx: HookEndpointContext) => Promise<{ response: unknown }>;
+  return silentHook(async (ctx) => {
+    try {
+      return (await run(ctx)).response;
+    } catch (error) {
+      const code = isAPIError(error) ? error.body?.code : (error as Error | undefined)?.name;
+      if (isOutermost(ctx)) ctx.context.logger.debug(`${titleOf(ctx)} is refused: ${code}`);
+      throw error;
+    }
+  });
+}
+
+async function writeLine(ctx: HookEndpointContext, options: ResolvedOptions): Promise<void> {
+  const tenantId = getTenantId();
+  const by = await resolvedBy(ctx, options, tenantId);
+  // A caller may have sent the id: on one line, and cut off.
+  const place =
+    tenantId === null ? "on the platform" : `in tenant ${JSON.stringify(tenantId.slice(0, 64))}`;
+  ctx.context.logger.debug(`${titleOf(ctx)} runs ${place}${by ? `, resolved by ${by}` : ""}`);
+}
+
+async function resolvedBy(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  tenantId: string | null,
+): Promise<string | undefined> {
+  if (around()?.scope) return "runInTenant()";
+  const standIn = standInOf(ctx);
+  if (standIn?.callback) return "its credential";
+  if (isManagement(ctx.path) || ctx.path === CALLBACK_PATH) return undefined;
+  const resolved = await resolvedTenantId(ctx, options);
+  if (resolved === (tenantId ?? false)) return "resolveTenantId";
+  if (tenantId === null) return undefined;
+  return standIn || claimsTenant(ctx, options) ? "its body, query or header" : "its credential";
+}
+
+const titleOf = (ctx: HookEndpointContext) =>
+  `${ctx.request?.method ?? "auth.api"} ${cameTo(ctx) ?? ctx.path}`;

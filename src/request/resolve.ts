@@ -1,0 +1,187 @@
+import type { HookEndpointContext } from "better-auth";
+import { BetterAuthError } from "better-auth";
+import { APIError } from "better-auth/api";
+import { isOwnPath } from "../constants";
+import { tenantError } from "../errors";
+import { requireVisitor } from "../isolation/cross-tenant";
+import type { ResolvedOptions, ResolveTenant } from "../options";
+import {
+  findTenantById,
+  hasNumericIds,
+  isText,
+  recentlySeen,
+  type Tenant,
+  tenantIdOfSlug,
+} from "../tenants/cache";
+import { cameTo, type Endpoint } from "./endpoint";
+import { around, getTenantId, notes, runAsResolver } from "./scope";
+
+/** The places a request can name its tenant in. */
+export interface TenantNames {
+  /** What the `resolveTenantId` option answered. */
+  resolved?: string | undefined;
+  body?: unknown;
+  query?: unknown;
+  header?: string | null | undefined;
+}
+
+/**
+ * R1: the resolver, else the body's `tenantId`, else the query's, else the header. The first one
+ * that answers wins. An empty string is no answer; anything else that is no string is a mistake,
+ * and does not fall through to the next.
+ */
+export function nameTenant({ resolved, body, query, header }: TenantNames): string | undefined {
+  return [resolved, tenantIdIn("body", body), tenantIdIn("query", query), header].find(
+    (name): name is string => typeof name === "string" && name !== "",
+  );
+}
+
+function tenantIdIn(place: string, input: unknown): string | undefined {
+  if (typeof input !== "object" || input === null || !Object.hasOwn(input, "tenantId")) return;
+  const { tenantId } = input as { tenantId: unknown };
+  if (tenantId === undefined || typeof tenantId === "string") return tenantId;
+  const message = `[${place}.tenantId] Invalid input: expected one string`;
+  throw new APIError("BAD_REQUEST", { code: "VALIDATION_ERROR", message });
+}
+
+/** R1 for a request: what the resolver says, else what the request says. */
+export async function namedTenantId(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  bodyCounts = isOwnPath(ctx.path),
+): Promise<string | undefined> {
+  const resolved = await resolvedTenantId(ctx, options);
+  const claimed = claimedNames(ctx, options, bodyCounts);
+  const named =
+    resolved === false
+      ? undefined
+      : (nameTenant({ resolved, ...claimed }) ?? (await claimedBySlug(ctx, options)));
+  // A call from inside a tenant's request, or from `runInTenant`, need not say it again.
+  return named ?? (notes().enteredByPrefix ? undefined : (getTenantId() ?? undefined));
+}
+
+/**
+ * Whether a request says anything about a tenant, be it right or wrong. Without a resolver, a
+ * request that does not is not asked any further: every place of `claimedNames` has to be in here.
+ */
+export function claimsTenant(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
+  const { query } = ctx;
+  const headers = ctx.headers ?? ctx.request?.headers;
+  return Boolean(
+    headers?.has(options.tenantHeader) ||
+      (query && Object.hasOwn(query, "tenantId")) ||
+      options.bySlug?.(ctx),
+  );
+}
+
+/** R1 without the resolver: what the request itself claims. */
+export async function claimedTenantId(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  bodyCounts = isOwnPath(ctx.path),
+): Promise<string | undefined> {
+  return nameTenant(claimedNames(ctx, options, bodyCounts)) ?? claimedBySlug(ctx, options);
+}
+
+/** The last of the claims, because it has to be looked up: see `bySlug()`. */
+export const claimedBySlug = async (ctx: HookEndpointContext, { bySlug }: ResolvedOptions) =>
+  (await tenantOfAnswer(ctx, await bySlug?.(ctx))) || undefined;
+
+/**
+ * The body names a tenant on this plugin's endpoints only: elsewhere `tenantId` is not ours. A page
+ * that adds its slug to the headers of a caller must not get the caller's id instead.
+ */
+export function claimedNames(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  bodyCounts: boolean,
+) {
+  return {
+    body: bodyCounts ? ctx.body : undefined,
+    query: ctx.query,
+    header: options.bySlug?.(ctx)
+      ? undefined
+      : (ctx.headers ?? ctx.request?.headers)?.get(options.tenantHeader),
+  };
+}
+
+/** What a resolver answered, in one form: a tenant's id, false for the platform, or nothing. */
+type Resolved = string | false | undefined;
+
+// The application's resolver may be slow. The hook and the endpoint of one call share its answer.
+const answers = new WeakMap<object, Promise<Resolved>>();
+
+/** What the resolver says of a call: it is asked once. False is the platform, whatever else is said. */
+export function resolvedTenantId(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+): Promise<Resolved> | undefined {
+  if (!options.resolveTenantId) return undefined;
+  const known = answers.get(ctx.context);
+  if (known) return known;
+  const answer = ask(ctx, options.resolveTenantId);
+  answers.set(ctx.context, answer);
+  return answer;
+}
+
+async function ask(ctx: HookEndpointContext, resolve: ResolveTenant): Promise<Resolved> {
+  if (around()?.resolving) return undefined;
+  const asked = { ...ctx, path: cameTo(ctx) ?? ctx.path };
+  return tenantOfAnswer(ctx, await runAsResolver(() => resolve(asked)));
+}
+
+/** What is not understood is a mistake in the resolver: no request may speak in its place. */
+export async function tenantOfAnswer(ctx: HookEndpointContext, answer: unknown): Promise<Resolved> {
+  if (answer === undefined || answer === null || answer === "") return undefined;
+  if (answer === false) return answer;
+  if (typeof answer === "string") {
+    // Not every scope is looked up before it is entered.
+    if (!isText(answer)) throw tenantError("TENANT_NOT_FOUND");
+    return answer;
+  }
+  if (Number.isSafeInteger(answer) && hasNumericIds(ctx.context)) return String(answer);
+  const { slug } = answer as { slug?: unknown };
+  if (typeof slug !== "string" || slug === "") {
+    const message = `tenantAuth(): resolveTenantId returned a value of type ${typeof answer} for ${ctx.path}. Return the id of a tenant (a string), { slug }, false for the platform, or undefined.`;
+    ctx.context.logger.error(message);
+    throw new BetterAuthError(message);
+  }
+  const id = await tenantIdOfSlug(ctx.context, slug);
+  if (!id) throw tenantError("TENANT_NOT_FOUND");
+  return id;
+}
+
+/** R2: the tenant has to be named, and has to exist. */
+export async function requireTenant(
+  ctx: HookEndpointContext,
+  tenantId: string | undefined,
+): Promise<Tenant> {
+  const id = assertNamed(tenantId);
+  const tenant = await findTenantById(ctx.context, id);
+  if (!tenant) throw tenantError("TENANT_NOT_FOUND");
+  return tenant;
+}
+
+/**
+ * The same for whatever is about to run in the tenant, which has to be active; and for what was made
+ * for this very tenant.
+ */
+export async function requireTenantId(
+  ctx: HookEndpointContext,
+  tenantId: string | undefined,
+): Promise<string> {
+  const id = assertNamed(tenantId);
+  const status = await statusOf(ctx, id);
+  if (!status) throw tenantError("TENANT_NOT_FOUND");
+  if (status !== "active") await requireVisitor(ctx as Endpoint);
+  return id;
+}
+
+/** Undefined where there is no such tenant. */
+export const statusOf = async (ctx: HookEndpointContext, id: string) =>
+  (await recentlySeen(ctx.context, id))?.status;
+
+function assertNamed(tenantId: string | undefined): string {
+  if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
+  return tenantId;
+}

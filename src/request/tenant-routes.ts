@@ -1,0 +1,241 @@
+import { type AuthContext, type GenericEndpointContext, HIDE_METADATA } from "better-auth";
+import {
+  APIError,
+  callbackOAuth,
+  createAuthEndpoint,
+  dispatchAuthEndpoint,
+  isAPIError,
+  signInEmail,
+  signInSocial,
+  signUpEmail,
+} from "better-auth/api";
+import { parseSessionOutput } from "better-auth/db";
+import type { SocialProviderList } from "better-auth/social-providers";
+import { kAPIErrorHeaderSymbol } from "better-call";
+import * as z from "zod";
+import { type AfterHook, type Answer, redirect, silentHook, standIn } from "../framework";
+import { takeLabel } from "../oauth/state";
+import type { ResolvedOptions, TenantSession } from "../options";
+import { signInMethods } from "../policy/sign-in-methods";
+import { tenantId } from "../tenants/input";
+import { asStandIn, standInOf } from "./endpoint";
+import { namedTenantId, requireTenant } from "./resolve";
+import { getTenantId, notes, runInScope } from "./scope";
+
+/*
+ * Over HTTP, a request to these endpoints goes on at the endpoint that they stand for, before it
+ * gets here (naming/stand-ins.ts). What is here describes them, and serves calls of `auth.api`.
+ */
+
+type TenantUser = TenantSession["user"];
+
+export interface SignUpInput {
+  /** The tenant; not needed where the request names it otherwise. */
+  tenantId?: string;
+  name: string;
+  /** Another person in every tenant: the same address may sign up in several. */
+  email: string;
+  /** As long as the tenant's policy, or else better-auth's options, require. */
+  password: string;
+  image?: string;
+  /** Where the link in the verification mail leads to. */
+  callbackURL?: string;
+  /** False ends the session with the browser. */
+  rememberMe?: boolean;
+}
+
+export interface SignUpAnswer {
+  /** Null where the address has to be verified first. */
+  token: string | null;
+  user: TenantUser;
+  /** Null where the address has to be verified first. */
+  session: TenantSession["session"] | null;
+}
+
+export interface SignInAnswer {
+  redirect: boolean;
+  token: string;
+  url?: string;
+  user: TenantUser;
+  session: TenantSession["session"] | null;
+}
+
+/** Where to go to sign in; or, with an id token, somebody who is signed in already. */
+export type SocialAnswer =
+  | { redirect: boolean; url: string; token?: undefined; user?: undefined }
+  | { redirect: boolean; url?: undefined; token: string; user: TenantUser };
+
+const signUp = signUpEmail();
+export const signIn = signInEmail();
+const social = signInSocial();
+
+/** better-auth's own endpoints, by their names in `auth.api`. */
+const ENDPOINTS = { signUpEmail: signUp, signInEmail: signIn, signInSocial: social, callbackOAuth };
+
+/** Runs better-auth's endpoint for the tenant that the call names, or that it is made in. */
+const runFor =
+  <Response>(name: keyof typeof ENDPOINTS) =>
+  (ctx: GenericEndpointContext) =>
+    runEndpoint<Response>(ctx, name, {
+      body: { ...ctx.body },
+      context: asStandIn(ctx.context, { tenantId: getTenantId() }),
+    });
+
+export const signUpEmailTenant = standIn(
+  "/tenant/sign-up/email",
+  {
+    method: "POST",
+    cloneRequest: true, // Mail senders get the request, and may read its body.
+    body: z.object({ tenantId: tenantId.optional() }).and(signUp.options.body),
+    metadata: {
+      openapi: { description: "Sign up with e-mail and password under a tenant" },
+      $Infer: {
+        // Additional fields of the application's users pass through.
+        body: {} as SignUpInput & { [field: string]: unknown },
+      },
+    },
+  },
+  runFor<SignUpAnswer>("signUpEmail"),
+);
+
+export const signInEmailTenant = standIn(
+  "/tenant/sign-in/email",
+  {
+    method: "POST",
+    cloneRequest: true,
+    body: signIn.options.body.extend({ tenantId: tenantId.optional() }),
+    metadata: { openapi: { description: "Sign in with e-mail and password under a tenant" } },
+  },
+  runFor<SignInAnswer>("signInEmail"),
+);
+
+export type ProviderName = SocialProviderList[number] | (string & {});
+
+export const signInSocialTenant = standIn(
+  "/tenant/sign-in/social",
+  {
+    method: "POST",
+    body: social.options.body.extend({
+      tenantId: tenantId.optional(),
+      // better-auth's own leaves the type of the input open, and closes it for its own path only.
+      provider: social.options.body.shape.provider as z.ZodType<ProviderName, ProviderName>,
+    }),
+    metadata: { openapi: { description: "Start social sign-in for a tenant" } },
+  },
+  runFor<SocialAnswer>("signInSocial"),
+);
+
+const WITH_SESSION = ["/sign-up/email", "/sign-in/email"];
+
+/**
+ * Adds the session that the token of an answer stands for. There is none when the e-mail has to be
+ * verified first, or when a hook (two-factor, say) took the session back.
+ */
+export const answerWithSession: AfterHook = {
+  matcher: (ctx) => WITH_SESSION.includes(ctx.path ?? "") && standInOf(ctx) !== undefined,
+
+  handler: silentHook(async ({ context }) => {
+    const { returned, newSession, options } = context;
+    if (typeof returned !== "object" || returned === null || isAPIError(returned)) return;
+    if (returned instanceof Response) return;
+    const isSignedIn = newSession?.session.token === (returned as { token?: unknown }).token;
+    const session =
+      isSignedIn && newSession ? parseSessionOutput(options, newSession.session) : null;
+    context.returned = { ...returned, session };
+  }),
+};
+
+const { body, query, metadata } = callbackOAuth.options;
+
+/**
+ * Where providers send people back to: better-auth's own callback, inside the tenant that its state
+ * names. A GET over HTTP goes on there before it gets here (naming/stand-ins.ts).
+ */
+export const callbackTenantOAuth = standIn(
+  "/tenant/callback/:id",
+  {
+    method: ["GET", "POST"],
+    body,
+    query,
+    metadata: { ...HIDE_METADATA, allowedMediaTypes: metadata.allowedMediaTypes },
+  },
+  async (ctx) => {
+    if (ctx.method === "POST") {
+      // A form_post comes from the provider's site, without our cookies. better-auth turns it
+      // into a GET, which has them, but on its own path.
+      const sent = query.safeParse({ ...ctx.body, ...ctx.query });
+      if (!sent.success) throw APIError.fromStatus("BAD_REQUEST", { code: "VALIDATION_ERROR" });
+      const params = new URLSearchParams(sent.data);
+      const { tenant } = ctx.query ?? {};
+      if (typeof tenant === "string") params.set("tenant", tenant);
+      // As it came, which better-auth does not decode either.
+      throw redirect(`${ctx.context.baseURL}/tenant/callback/${ctx.params?.id}?${params}`);
+    }
+    const params = new URLSearchParams(ctx.query);
+    const context = asStandIn(ctx.context, { callback: takeLabel(params) });
+    return runEndpoint<never>(ctx, "callbackOAuth", {
+      query: Object.fromEntries(params),
+      context,
+    });
+  },
+);
+
+type Endpoint = Parameters<typeof dispatchAuthEndpoint>[0];
+
+/**
+ * Runs one of better-auth's endpoints, with all of its hooks, in a request of its own. A plugin may
+ * have put its own in the place of it (a sign-in that asks a directory): of those with one name,
+ * better-auth takes the last, over HTTP as well as in `auth.api`.
+ */
+export async function runEndpoint<Response>(
+  ctx: GenericEndpointContext,
+  name: keyof typeof ENDPOINTS,
+  input: Partial<Pick<GenericEndpointContext, "body" | "query" | "headers">> & {
+    context: AuthContext;
+  },
+): Promise<Answer<Response>> {
+  const { plugins = [] } = ctx.context.options;
+  const bringing = plugins.findLast(({ endpoints }) => endpoints?.[name]);
+  const brought = bringing?.endpoints?.[name];
+  // Its own may ask us in turn, for the tenant that it has found.
+  const isAsking = brought && notes().running === name;
+  const endpoint: Endpoint = isAsking ? ENDPOINTS[name] : (brought ?? ENDPOINTS[name]);
+  const everything = { asResponse: false, returnHeaders: true, returnStatus: true };
+  const { isVisited = false } = notes();
+  const answer = await runInScope(undefined, () => {
+    notes().running = name;
+    // What a hook calls in a visitor's request is the visitor's.
+    notes().isVisited = isVisited;
+    return dispatchAuthEndpoint(endpoint, { ...ctx, ...input, ...everything });
+  }).catch(withFinalHeaders);
+  return answer as Answer<Response>;
+}
+
+/**
+ * An error leaves better-auth with two sets of headers: those that it was thrown with, and those
+ * that the hooks have made of them. Only the latter go out.
+ */
+function withFinalHeaders(error: unknown): never {
+  const headers = (error as { [kAPIErrorHeaderSymbol]?: Headers })?.[kAPIErrorHeaderSymbol];
+  if (isAPIError(error) && headers) error.headers = headers;
+  throw error;
+}
+
+export const signInMethodsEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/sign-in-methods",
+    {
+      method: "GET",
+      query: z.object({ tenantId: tenantId.optional() }).optional(),
+      metadata: {
+        openapi: {
+          description: "How people can sign in at a tenant",
+          parameters: [{ name: "tenantId", in: "query", schema: { type: "string" } }],
+        },
+      },
+    },
+    async (ctx) => {
+      const tenant = await requireTenant(ctx, await namedTenantId(ctx, options));
+      return ctx.json(await signInMethods(ctx.context, options, tenant));
+    },
+  );

@@ -1,0 +1,37 @@
+import * as z from "zod";
+import { isText } from "./cache";
+
+/*
+ * What the schemas of our endpoints are made of.
+ */
+
+export const UNSTORABLE_MESSAGE = "contains characters that cannot be stored";
+
+/**
+ * Text up to a length. zod runs the checks after a failed `.max()` unless it aborts: a regular
+ * expression would still see everything that the caller sent.
+ */
+export const limited = (max: number) => z.string().max(max, { abort: true });
+
+/** Text that every database stores and returns unchanged. */
+export const text = (max: number) => limited(max).min(1).refine(isText, UNSTORABLE_MESSAGE);
+
+export const tenantId = z.string().meta({ description: "Id of the tenant" });
+
+/** A whole number that every database accepts. In the query of a URL it is text. */
+const wholeNumber = z
+  .number()
+  .or(limited(10).regex(/^\d+$/).transform(Number))
+  .pipe(z.int32().nonnegative());
+
+/** The size of a page of a list. */
+export const limit = wholeNumber
+  .refine((limit) => limit > 0 && limit <= 1000, "must be 1 to 1000")
+  .optional();
+export const offset = wholeNumber.optional();
+
+/** Any JSON object. Not z.record(), which rebuilds the object and loses the key `__proto__`. */
+export const jsonObject = z.custom<Record<string, unknown>>(
+  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+  "expected an object",
+);

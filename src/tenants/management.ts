@@ -1,0 +1,197 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
+import { getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
+import { tenantError } from "../errors";
+import { isOperator, rolesOf } from "../isolation/operators";
+import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
+import {
+  claimedBySlug,
+  claimedNames,
+  nameTenant,
+  requireTenant,
+  resolvedTenantId,
+} from "../request/resolve";
+import { getTenantId, notes, runInScope, settled } from "../request/scope";
+import { couldBeId } from "./cache";
+import type { TenantActor } from "./events";
+
+/**
+ * Lets a management call through, or answers 401 or 403. The target is what the call is about
+ * and no more: it grants nothing, and the caller stays in its own scope (R7). Returns who it is.
+ */
+export async function requireManager(
+  ...[ctx, options, action, tenantId]: Parameters<typeof managerOf>
+): Promise<TenantActor> {
+  if (isServerCall(ctx)) return "server";
+  const actor = await managerOf(ctx, options, action, tenantId);
+  const isAboutAll = ["tenant:create", "tenant:list"].includes(action);
+  if (isAboutAll && !ownTenantOf(actor, options)) await assertTarget(ctx, options, ALL_TENANTS);
+  return actor;
+}
+
+/** The target of what is about more than one tenant: it is the id of none. */
+const ALL_TENANTS = "";
+
+async function managerOf(
+  ctx: GenericEndpointContext,
+  options: ResolvedOptions,
+  action: TenantManagementAction,
+  tenantId?: string,
+): Promise<TenantActor> {
+  const session = await callerOf(ctx, options, tenantId);
+  // Whoever acts as somebody else acts in that person's name, and manages nothing.
+  if (session?.session.impersonatedBy) throw notAllowed();
+  if (options.canManageTenants) {
+    const allowed = await options.canManageTenants(ctx, { action, tenantId, session });
+    if (allowed !== true) throw notAllowed();
+    return actorOf(session);
+  }
+  if (!session) throw tenantError("UNAUTHORIZED");
+  const caller = { ...session, user: await asStored(ctx, session) };
+  if (caller.session.tenantId || !isOperator(caller.user, options)) {
+    // Whatever the request names, be it by its host, a header or the query, has to be theirs.
+    const target = tenantId ?? (await targetTenantId(ctx, options));
+    if (!isOwnAdmin(caller, options, action, target)) throw notAllowed();
+  }
+  return actorOf(session);
+}
+
+/** A session that is kept in a cookie or a cache has the role of when it was made. */
+async function asStored(ctx: GenericEndpointContext, { user }: TenantSession) {
+  const where = [{ field: "id", value: user.id }];
+  const adapter = await getCurrentAdapter(ctx.context.adapter);
+  const stored = await runInScope(settled(user.tenantId ?? null), () =>
+    adapter.findOne<TenantSession["user"] & { banned?: boolean | null }>({
+      model: "user",
+      where,
+    }),
+  );
+  if (!stored || stored.banned) throw notAllowed();
+  return { ...user, role: stored.role };
+}
+
+/** A tenant's own user with a role that allows it, about that tenant, which need not be named. */
+function isOwnAdmin(
+  { session, user }: TenantSession,
+  { tenantRoles }: ResolvedOptions,
+  action: TenantManagementAction,
+  tenantId: string | undefined,
+): boolean {
+  if (!user.tenantId || session.tenantId !== user.tenantId) return false;
+  if (tenantId !== undefined && tenantId !== user.tenantId) return false;
+  const every = action.replace(/:.*/, ":*");
+  return rolesOf(user).some((role) => {
+    const allowed: string[] = (Object.hasOwn(tenantRoles, role) && tenantRoles[role]) || [];
+    return allowed.includes(action) || allowed.includes(every);
+  });
+}
+
+/**
+ * The tenant of a caller who may manage that one alone. Where `canManageTenants` decides, it has
+ * decided about the tenant that was named.
+ */
+export function ownTenantOf(actor: TenantActor, options: ResolvedOptions): string | undefined {
+  if (actor === "server" || options.canManageTenants) return undefined;
+  return actor.tenantId ?? undefined;
+}
+
+const actorOf = (session: TenantSession | null): TenantActor => ({
+  userId: session?.user.id ?? null,
+  tenantId: session?.user.tenantId ?? null,
+});
+
+/** The session that the caller has shown, if it has shown one place only. */
+async function callerOf(
+  ctx: GenericEndpointContext,
+  options: ResolvedOptions,
+  target: string | undefined,
+): Promise<TenantSession | null> {
+  // better-auth takes an unreachable database for nobody; asked directly, it says what is wrong.
+  const known: TenantSession | null =
+    (await sessionOfNamedTenant(ctx, options)) ??
+    (await getAuthoritativeSessionFromCtx(ctx)) ??
+    (await askForSession(ctx));
+  // Two credentials of different scopes never add up to the rights of both.
+  if (known && (notes().prefixes?.size ?? 0) > 1) return null;
+  if (known || options.sessionCookies === "shared") return known;
+  // A tenant's own people have a cookie of the tenant's name.
+  return sessionAt(ctx, target ?? (await targetTenantId(ctx, options)));
+}
+
+/** Who is signed in at a tenant that nobody has looked up: what is no id has no scope. */
+const sessionAt = async (ctx: GenericEndpointContext, tenantId: string | undefined) =>
+  tenantId && couldBeId(ctx.context, tenantId)
+    ? runInScope(settled(tenantId), () => askForSession(ctx))
+    : null;
+
+/**
+ * With a cookie for each tenant, a request that names one by its host or in the header is made by
+ * whoever is signed in there, also where an operator is signed in in the same browser: somebody on a
+ * tenant's page must not act with the rights of an operator. A bearer token speaks for itself.
+ */
+async function sessionOfNamedTenant(ctx: GenericEndpointContext, options: ResolvedOptions) {
+  if (options.sessionCookies === "shared" || ctx.headers?.has("authorization")) return null;
+  const resolved = (await resolvedTenantId(ctx, options)) || undefined;
+  const { header } = claimedNames(ctx, options, true);
+  return sessionAt(ctx, nameTenant({ resolved, header }) ?? (await claimedBySlug(ctx, options)));
+}
+
+async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
+  if (!headers) return null;
+  const query = { disableCookieCache: true, disableRefresh: ctx.query?.disableRefresh === true };
+  const answer = { asResponse: false, returnHeaders: false, returnStatus: false } as const;
+  return getSession()({ ...ctx, ...answer, headers, query, method: "GET" });
+}
+
+/** Who calls, and the tenant that the call is about, if they may manage it and it exists. */
+export async function requireTarget(
+  ctx: GenericEndpointContext,
+  options: ResolvedOptions,
+  action: TenantManagementAction,
+): Promise<{ tenantId: string; actor: TenantActor }> {
+  const target = await targetTenantId(ctx, options);
+  const actor = await requireManager(ctx, options, action, target);
+  await assertTarget(ctx, options, target);
+  const tenantId = target ?? ownTenantOf(actor, options);
+  return { tenantId: (await requireTenant(ctx, tenantId)).id, actor };
+}
+
+/** A call of `auth.api.*` from the server's own code: it could do all this without us. */
+function isServerCall(ctx: GenericEndpointContext): boolean {
+  return !ctx.request && !ctx.headers;
+}
+
+export function notAllowed() {
+  return tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
+}
+
+/** The target of a management call, which may be managed from a host of no tenant. */
+async function targetTenantId(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+): Promise<string | undefined> {
+  const { body, query, header } = claimedNames(ctx, options, true);
+  const resolved = (await resolvedTenantId(ctx, options)) || undefined;
+  const target = nameTenant({ body, query }) ?? resolved ?? nameTenant({ header });
+  return target ?? (await claimedBySlug(ctx, options)) ?? getTenantId() ?? undefined;
+}
+
+/**
+ * At the host of a tenant, a call that is about another is refused (R7): one of the two is a
+ * mistake, and it must not be this server that guesses which. So is one that is about all of them:
+ * a page of the tenant's could make it in the browser of an operator.
+ */
+export async function assertTarget(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  target: string | undefined,
+): Promise<void> {
+  // The server's own code calls without a request: there is nothing that a resolver could go by.
+  if (!ctx.request && !ctx.headers) return;
+  const resolved = await resolvedTenantId(ctx, options);
+  if (!resolved) return;
+  const { body, query } = claimedNames(ctx, options, true);
+  const targets = [target, nameTenant({ body }), nameTenant({ query })];
+  if (targets.every((named) => named === undefined || named === resolved)) return;
+  throw tenantError("TENANT_SCOPE_CONFLICT");
+}

@@ -1,0 +1,229 @@
+import type { GenericEndpointContext } from "better-auth";
+import { createAuthEndpoint } from "better-auth/api";
+import * as z from "zod";
+import { tenantError } from "../errors";
+import type { ResolvedOptions } from "../options";
+import { assertWayBack, parsePolicy } from "../policy/input";
+import type { TenantPolicy } from "../policy/schema";
+import { requireTenant } from "../request/resolve";
+import { findTenantById, findTenantBySlug, isText } from "./cache";
+import { purgeTenants } from "./delete";
+import { emit, type TenantActor } from "./events";
+import { jsonObject, limit, limited, offset, tenantId, text, UNSTORABLE_MESSAGE } from "./input";
+import { assertTarget, notAllowed, ownTenantOf, requireManager } from "./management";
+import { endSessions, removeTenant } from "./status";
+import { changeTenant, createTenant, listTenants } from "./store";
+
+/** It goes into the headers of mails. */
+const isName = (name: string) => name.trim() !== "" && !/\p{Cc}/u.test(name);
+
+const tenantName = text(255)
+  .refine(isName, "must not be blank, or contain control characters")
+  .meta({ description: "Display name of the tenant" });
+
+const tenantSlug = z
+  .string()
+  .meta({ description: "Unique, URL-friendly name: 2 to 63 lowercase letters, digits, hyphens" });
+
+const METADATA_BYTES = 64 * 1024;
+// MariaDB stops at 32.
+const METADATA_DEPTH = 30;
+
+const metadata = jsonObject
+  .superRefine((value, issues) => {
+    const problem = whyNotStorable(value);
+    if (problem) issues.addIssue({ code: "custom", message: problem });
+  })
+  .meta({ description: "Any JSON object, up to 64 KiB and 30 levels deep" });
+
+function whyNotStorable(metadata: object): string | undefined {
+  if (!isStorable(metadata, 1)) {
+    return "is nested too deep, or contains characters that cannot be stored";
+  }
+  const bytes = new TextEncoder().encode(JSON.stringify(metadata)).length;
+  return bytes > METADATA_BYTES ? "must not be larger than 64 KiB" : undefined;
+}
+
+function isStorable(value: unknown, depth: number): boolean {
+  if (typeof value === "string") return isText(value);
+  if (typeof value !== "object" || value === null) return true;
+  if (depth > METADATA_DEPTH) return false;
+  return Object.entries(value).every(([key, item]) => isText(key) && isStorable(item, depth + 1));
+}
+
+/** Checked by `parsePolicy`, once it is known who asks. */
+const policy = jsonObject as unknown as z.ZodType<TenantPolicy, TenantPolicy>;
+
+const createBody = z.object({
+  name: tenantName,
+  slug: tenantSlug,
+  metadata: metadata.nullish(),
+  policy: policy.nullish(),
+});
+
+export const createTenantEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/create",
+    { method: "POST", body: createBody, metadata: { openapi: { description: "Create a tenant" } } },
+    async (ctx) => {
+      const { metadata = null, policy: given = null, ...tenant } = ctx.body;
+      const actor = await requireManager(ctx, options, "tenant:create");
+      const policy = given && (await parsePolicy(ctx.context, undefined, given));
+      const input = { ...tenant, metadata, policy };
+      return ctx.json(await createTenant(ctx.context, options, actor, input));
+    },
+  );
+
+const getQuery = z.object({
+  id: z.string().optional().meta({ description: "Id of the tenant" }),
+  slug: z.string().optional().meta({ description: "Slug of the tenant" }),
+});
+
+export const getTenantEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/get",
+    {
+      method: "GET",
+      query: getQuery,
+      metadata: { openapi: { description: "Get a tenant by its id or by its slug" } },
+    },
+    async (ctx) => {
+      const { id, slug } = ctx.query;
+      const tenant = id
+        ? await findTenantById(ctx.context, id)
+        : slug && (await findTenantBySlug(ctx.context, slug));
+      // Callers who may not manage learn nothing, not even whether the tenant exists.
+      const target = (tenant || undefined)?.id ?? id;
+      const own = ownTenantOf(await requireManager(ctx, options, "tenant:get", target), options);
+      if (own && !id && !slug) return ctx.json(await requireTenant(ctx, own));
+      // A tenant's administrator must not find out which other slugs exist.
+      if (own && target !== own) throw notAllowed();
+      if (!id === !slug) throw tenantError("TENANT_ID_OR_SLUG_REQUIRED");
+      await assertTarget(ctx, options, target);
+      if (!tenant) throw tenantError("TENANT_NOT_FOUND");
+      return ctx.json(tenant);
+    },
+  );
+
+const TENANT_SORTS = ["createdAt", "-createdAt", "slug", "-slug"] as const;
+
+const listQuery = z.object({
+  limit,
+  offset,
+  search: limited(255).refine(isText, UNSTORABLE_MESSAGE).optional(),
+  sort: z.enum(TENANT_SORTS).optional(),
+});
+
+export const listTenantsEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/list",
+    {
+      method: "GET",
+      query: listQuery.optional(),
+      metadata: {
+        openapi: {
+          description: "List all tenants, oldest first, or one page of them",
+          // better-auth describes required queries only.
+          parameters: [
+            { name: "limit", in: "query", schema: { type: "integer" } },
+            { name: "offset", in: "query", schema: { type: "integer" } },
+            { name: "search", in: "query", schema: { type: "string" } },
+            { name: "sort", in: "query", schema: { type: "string", enum: [...TENANT_SORTS] } },
+          ],
+        },
+      },
+    },
+    async (ctx) => {
+      const own = ownTenantOf(await requireManager(ctx, options, "tenant:list"), options);
+      const tenants = own ? [await requireTenant(ctx, own)] : listTenants(ctx.context, ctx.query);
+      return ctx.json(await tenants);
+    },
+  );
+
+const updateBody = z.object({
+  tenantId: tenantId.optional(),
+  name: tenantName.optional(),
+  slug: tenantSlug.optional(),
+  metadata: metadata.nullish().meta({ description: "Replaces the metadata; null clears it" }),
+  status: z.enum(["active", "suspended"]).optional().meta({
+    description: "Suspending ends all sessions. Cancels a deletion that is not due yet",
+  }),
+  policy: policy.nullish().meta({ description: "Replaces the policy; null clears it" }),
+  endSessions: z.boolean().optional().meta({ description: "Ends all sessions of the tenant" }),
+});
+
+export const updateTenantEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/update",
+    { method: "POST", body: updateBody, metadata: { openapi: { description: "Update a tenant" } } },
+    async (ctx) => {
+      const { tenantId, endSessions: shouldEndSessions, policy: given, ...changes } = ctx.body;
+      const actor = await requireUpdater(ctx, options, ctx.body);
+      await assertTarget(ctx, options, tenantId || undefined);
+      const target = tenantId ?? ownTenantOf(actor, options);
+      const tenant = await requireTenant(ctx, target || undefined);
+      const policy = given === undefined ? given : await parsePolicy(ctx.context, tenant.id, given);
+      if (policy) await assertWayBack(ctx.context, actor, tenant.id, policy, options);
+      const all = { ...changes, policy };
+      const changed = await changeTenant(ctx.context, options, actor, tenant, all);
+      if (policy !== undefined) {
+        const change = { type: "policy:changed", before: tenant.policy, after: policy } as const;
+        await emit(ctx.context, options, actor, tenant.id, change);
+      }
+      if (shouldEndSessions) await endSessions(ctx.context, tenant.id);
+      return ctx.json(changed);
+    },
+  );
+
+/** The policy has its own right. A tenant's administrator changes neither its slug nor its status. */
+async function requireUpdater(
+  ctx: GenericEndpointContext,
+  options: ResolvedOptions,
+  { tenantId, policy, endSessions, ...changes }: z.infer<typeof updateBody>,
+): Promise<TenantActor> {
+  const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+  const ofPolicy = policy !== undefined || endSessions;
+  let actor: TenantActor = "server";
+  if (ofPolicy) actor = await requireManager(ctx, options, "policy:update", tenantId);
+  if (given.length || !ofPolicy) {
+    actor = await requireManager(ctx, options, "tenant:update", tenantId);
+  }
+  const isBeyond = given.some(([name]) => name !== "name" && name !== "metadata");
+  if (isBeyond && ownTenantOf(actor, options)) throw notAllowed();
+  return actor;
+}
+
+const NINETY_DAYS = 90 * 24 * 60 * 60;
+
+const deleteBody = z.object({
+  tenantId,
+  dryRun: z.boolean().optional().meta({ description: "Only counts what would be deleted" }),
+  after: z.int().nonnegative().max(NINETY_DAYS).optional().meta({
+    description: "Seconds until it may be deleted; suspended until then, and can be restored",
+  }),
+});
+
+export const deleteTenantEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint(
+    "/tenant/delete",
+    {
+      method: "POST",
+      body: deleteBody,
+      metadata: {
+        openapi: { description: "Delete a tenant with its users, sessions and OAuth configs" },
+      },
+    },
+    async (ctx) => {
+      const tenantId = ctx.body.tenantId || undefined;
+      const actor = await requireManager(ctx, options, "tenant:delete", ctx.body.tenantId);
+      await assertTarget(ctx, options, tenantId);
+      const tenant = await requireTenant(ctx, tenantId);
+      return ctx.json(await removeTenant(ctx.context, options, actor, tenant, ctx.body));
+    },
+  );
+
+/** For server code only: it has no path. */
+export const purgeTenantsEndpoint = (options: ResolvedOptions) =>
+  createAuthEndpoint.serverOnly({ method: "POST" }, async ({ context }) =>
+    purgeTenants(context, options),
+  );

@@ -1,0 +1,153 @@
+import { expo } from "@better-auth/expo";
+import { generateRandomString, makeSignature, symmetricEncrypt } from "better-auth/crypto";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { labelState } from "../../src/oauth/state";
+import { createStorage } from "../support/stores";
+import { createWorld, EMAIL, expectRefused, type Place, shareWorld } from "../support/world";
+
+/*
+ * The proxy of @better-auth/expo is public, and signs the state in an address as better-auth signs
+ * every cookie. What it gives away must open nothing.
+ */
+
+const PROXY = "/expo-authorization-proxy";
+const VERIFY_EMAIL = "/verify-email";
+
+// better-auth logs each address that it refuses.
+beforeEach(() => {
+  const errors = vi.spyOn(console, "error").mockImplementation(() => {});
+  onTestFinished(() => errors.mockRestore());
+});
+
+const world = shareWorld({
+  plugins: [expo()],
+  auth: { emailVerification: { autoSignInAfterVerification: true } },
+});
+
+/** What the proxy signs: undefined where it refuses. */
+async function signedByServer(text: string): Promise<string | undefined> {
+  const browser = world.at("platform");
+  const query = { authorizationURL: `https://idp.example/?state=${encodeURIComponent(text)}` };
+  await browser.get(PROXY, { query });
+  const [, cookie] = [...browser.cookies].find(([name]) => name.endsWith("state")) ?? [];
+  return cookie && decodeURIComponent(cookie).slice(text.length + 1);
+}
+
+const base64url = (text: string) => Buffer.from(text).toString("base64url");
+
+/** better-auth's token for an email address, signed as the attacker could have it signed. */
+async function forgedJWT(email: string, sign: (text: string) => Promise<string | undefined>) {
+  const now = Math.floor(Date.now() / 1000);
+  const head = base64url(JSON.stringify({ alg: "HS256" }));
+  const text = `${head}.${base64url(JSON.stringify({ email, iat: now, exp: now + 3600 }))}`;
+  const signature = (await sign(text)) ?? "none";
+  return `${text}.${signature.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+}
+
+/** A link's token, encrypted with a key that better-auth's signature of a text would be. */
+async function forgedLink(key: string, token: string, tenantId: string) {
+  const [row] = await world.database.query(
+    `select * from ${world.database.quote("tenant")} where id = ?`,
+    [tenantId],
+  );
+  const since = String(new Date(String(row?.createdAt)).getTime());
+  const data = JSON.stringify({ token, tenantId, since, path: VERIFY_EMAIL });
+  return `tenant~${(await symmetricEncrypt({ key, data })).replaceAll("$", "~")}`;
+}
+
+/** Whether the token signs anybody in. */
+async function opens(token: string, place: Place): Promise<boolean> {
+  const browser = world.at(place);
+  await browser.get(VERIFY_EMAIL, { query: { token } });
+  return (await world.whoIs(browser)) !== null;
+}
+
+describe("what the proxy signs", () => {
+  it("is a state, in the form that better-auth gives it", async () => {
+    expect(await signedByServer(generateRandomString(32))).toMatch(/^[\w+/]{43}=$/);
+  });
+
+  it.each([
+    ["the label of a key", "better-auth-tenant:link"],
+    ["what a token is made of", `${base64url('{"alg":"HS256"}')}.${base64url("{}")}`],
+    ["a trusted device", `${generateRandomString(32)}!trust-device-1`],
+    ["a text of another length", generateRandomString(33)],
+    ["a state's binding", JSON.stringify(["state", "tenant"])],
+    ["a state behind a tenant, and something more", `004YWJj${generateRandomString(31)}.x`],
+  ])("is not %s", async (_, text) => {
+    expect(await signedByServer(text)).toBeUndefined();
+    const query = { authorizationURL: `https://idp.example/?state=${encodeURIComponent(text)}` };
+    expectRefused(await world.at("acme").get(PROXY, { query }), 400);
+  });
+});
+
+describe("the token of a session", () => {
+  const proxied = (state: string) =>
+    world.at("platform").get(PROXY, {
+      query: { authorizationURL: `https://idp.example/?state=${state}` },
+    });
+
+  it.each<Place>(["acme", "platform"])("of %s does not become its cookie", async (place) => {
+    const victim = await world.as("jane", place);
+    expect(victim.token).toMatch(/\w{32}$/);
+    for (const state of [victim.token, labelState(victim.token, world.ids.globex)]) {
+      expectRefused(await proxied(state), 400);
+    }
+    expect(await signedByServer(victim.token)).toBeUndefined();
+    // Controls: signed, it would be the cookie, and a tenant's state gets its own.
+    const [name = ""] = [...victim.cookies.keys()].filter((key) => key.endsWith("session_token"));
+    const browser = world.at(place);
+    const signature = await makeSignature(victim.token, (await world.auth.$context).secret);
+    browser.cookies.set(name, encodeURIComponent(`${victim.token}.${signature}`));
+    expect(await world.whoIs(browser)).toMatchObject({ id: victim.id });
+    const good = await proxied(labelState(generateRandomString(32), world.ids.globex));
+    expect(good.status).toBe(302);
+  });
+
+  it("in a storage neither", async () => {
+    const secondaryStorage = createStorage();
+    const own = await createWorld({ plugins: [expo()], auth: { secondaryStorage } });
+    for (const place of ["acme", "platform"] as const) {
+      const { token } = await own.as("jane", place);
+      const open = (state: string) =>
+        own.at(place).get(PROXY, {
+          query: { authorizationURL: `https://idp.example/?state=${state}` },
+        });
+      expectRefused(await open(token), 400);
+      expect((await open(generateRandomString(32))).status).toBe(302);
+    }
+  });
+});
+
+describe("a forged link", () => {
+  const secret = async () => (await world.auth.$context).secret;
+
+  it("signs nobody in on the platform", async () => {
+    await world.as("jane", "platform");
+    expect(await opens(await forgedJWT(EMAIL, signedByServer), "platform")).toBe(false);
+    // Control: with the secret itself, the token is good there.
+    const key = await secret();
+    const good = await forgedJWT(EMAIL, (text) => makeSignature(text, key));
+    expect(await opens(good, "platform")).toBe(true);
+  });
+
+  it("signs nobody in at a tenant, even with all that better-auth signs for a caller", async () => {
+    await world.as("jane", "acme");
+    const key = await secret();
+    const token = await forgedJWT(EMAIL, (text) => makeSignature(text, key));
+    for (const label of ["better-auth-tenant:link", "better-auth-tenant:link:v1", "link"]) {
+      const given = await makeSignature(label, key);
+      expect(await opens(await forgedLink(given, token, world.ids.acme), "acme")).toBe(false);
+    }
+    expect(await opens(await forgedLink(key, token, world.ids.acme), "acme")).toBe(false);
+    // Control: a link that the server has sent.
+    const { email } = await world.signUp("acme", "new@example.com");
+    await world.at("acme").post("/send-verification-email", { email });
+    expect(await opens(world.lastMail("verification").token, "acme")).toBe(true);
+  });
+});
+
+it("a state that begins like a tenant's label is the platform's, and gets its cookie", async () => {
+  const state = `004${generateRandomString(29)}`;
+  expect(await signedByServer(state)).toMatch(/^[\w+/]{43}=$/);
+});
