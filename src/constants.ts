@@ -35,14 +35,14 @@ const ALSO_SIGN_IN = [
 export const VERIFY_EMAIL = "/verify-email";
 
 /** better-auth's endpoints that one of ours stands for: the same endpoint, inside a tenant. */
-export const STANDS_FOR: Readonly<Record<string, string>> = {
+export const TENANT_ROUTES: Readonly<Record<string, string>> = {
   "/tenant/sign-up/email": SIGN_UP_PATH,
   "/tenant/sign-in/email": "/sign-in/email",
   "/tenant/sign-in/social": "/sign-in/social",
   "/tenant/callback/:id": CALLBACK_PATH,
 };
 
-export const isStandIn = (path = "") => Object.hasOwn(STANDS_FOR, path);
+export const isTenantRoute = (path = "") => Object.hasOwn(TENANT_ROUTES, path);
 
 /**
  * Endpoints of this plugin that are about a tenant, and run in none (R7). One by one: whatever else
@@ -59,4 +59,4 @@ const MANAGEMENT = [
 export const isManagement = (path = "") => MANAGEMENT.includes(path);
 
 /** Endpoints of this plugin that manage tenants or stand for one of better-auth's. */
-export const isOwnPath = (path?: string) => isManagement(path) || isStandIn(path);
+export const isOwnPath = (path?: string) => isManagement(path) || isTenantRoute(path);

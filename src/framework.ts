@@ -58,7 +58,7 @@ export type Answer<Response> = {
  *
  * Guarded by "an endpoint may be a plain function with a path and options".
  */
-export function standIn<Path extends string, const Options extends EndpointOptions, Response>(
+export function tenantRoute<Path extends string, const Options extends EndpointOptions, Response>(
   path: Path,
   options: Options,
   run: (ctx: GenericEndpointContext) => Promise<Answer<Response>>,

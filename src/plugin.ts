@@ -1,9 +1,9 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { isStandIn, PLUGIN_ID } from "./constants";
+import { isTenantRoute, PLUGIN_ID } from "./constants";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { notStarted } from "./errors";
 import { silentHook } from "./framework";
-import { closeEndpoint, keepCookiesOfElsewhere, openEndpoint } from "./isolation/cookies";
+import { closeEndpoint, keepForeignCookies, openEndpoint } from "./isolation/cookies";
 import { openSealedToken, sealRedirectedToken } from "./isolation/links";
 import {
   checkOAuthConfigEndpoint,
@@ -26,7 +26,7 @@ import {
   signUpEmailTenant,
 } from "./request/tenant-routes";
 import { type InferredSchema, storedSchema } from "./schema";
-import { start } from "./setup/install";
+import { install } from "./setup/install";
 import { applyOverrides } from "./setup/overrides";
 import {
   createTenantEndpoint,
@@ -39,7 +39,7 @@ import {
 
 /**
  * On the plugin as it is listed, in whose place `start.ts` puts another one. Where something has
- * kept it from that, there is no border, and nobody gets an answer.
+ * kept it from that, there is no isolation, and nobody gets an answer.
  */
 const refuse = async () => {
   throw notStarted();
@@ -63,14 +63,14 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
     afterNaming: [enterByPrefix, applyOverrides, refuseAddresses(options), askPolicy],
     beforeEndpoint: [openEndpoint],
     // What better-auth has done to the cookies is looked at first, what plugins have done last.
-    afterEndpoint: [closeEndpoint, keepCookiesOfElsewhere, withholdTokens],
-    afterPlugins: [answerWithSession, keepCookiesOfElsewhere, sealRedirectedToken],
+    afterEndpoint: [closeEndpoint, keepForeignCookies, withholdTokens],
+    afterPlugins: [answerWithSession, keepForeignCookies, sealRedirectedToken],
   };
   return {
     id: PLUGIN_ID,
     // What is inferred from the schema is what people see: users and sessions with their tenant.
     schema: schema as InferredSchema,
-    init: async (ctx: AuthContext) => start(ctx, schema, options, hooks),
+    init: async (ctx: AuthContext) => install(ctx, schema, options, hooks),
     onRequest: refuse,
     hooks: { before: [{ matcher: () => true, handler: silentHook(refuse) }] },
     endpoints: {
@@ -112,7 +112,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
     // better-auth puts this limit on its own sign-in and sign-up, by path.
     rateLimit: [
       {
-        pathMatcher: (path: string) => isStandIn(path) && !path.includes("/callback/"),
+        pathMatcher: (path: string) => isTenantRoute(path) && !path.includes("/callback/"),
         window: 10,
         max: 3,
       },

@@ -147,7 +147,7 @@ export const PLUGIN_MODELS = ["tenantInvitation"];
  * The models whose rows belong to a tenant or to the platform, and to nobody else. Users stand
  * first: the others may refer to them.
  */
-export const confinedModels = ({ scopedModels }: { scopedModels: string[] }) => [
+export const isolatedModels = ({ scopedModels }: { scopedModels: string[] }) => [
   ...new Set(["user", "session", "account", "verification", ...PLUGIN_MODELS, ...scopedModels]),
 ];
 

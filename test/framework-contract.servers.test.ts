@@ -23,7 +23,7 @@ import { tenantAuth } from "../src/index";
 import { DEFAULT_SECRET } from "../src/oauth/config-store";
 import { build } from "../src/oauth/provider";
 import { BY_ID_TOKEN } from "../src/oauth/tokens";
-import { WAYS } from "../src/policy/methods";
+import { SIGN_IN_METHODS } from "../src/policy/methods";
 import { ADMIN_ENDPOINTS } from "../src/request/endpoint";
 import { createSamlProvider } from "../src/testing/saml";
 import { oidc, samlRegistration } from "./enterprise/world";
@@ -472,8 +472,8 @@ it("official plugins say whose id is in a column, except for these", () => {
 
 it("a second factor is asked for after a password or a phone number", () => {
   const [hook] = twoFactor().hooks.after;
-  const asks = Object.keys(WAYS).filter((path) => hook?.matcher({ path } as never));
-  expect(asks.map((path) => WAYS[path])).toEqual(["password", "password", "phone"]);
+  const asks = Object.keys(SIGN_IN_METHODS).filter((path) => hook?.matcher({ path } as never));
+  expect(asks.map((path) => SIGN_IN_METHODS[path])).toEqual(["password", "password", "phone"]);
 });
 
 it.each(BY_ID_TOKEN)("who somebody is, %s reads from an id token alone", async (id) => {

@@ -54,12 +54,13 @@ test("texts for people are left as they are", () => {
 });
 
 test("the tests named for a file come first, the slow ones never", () => {
-  const exist = "scope/a testing/a border/storage-keys border/b border/adapter-suites".split(" ");
+  const exist =
+    "policy/a testing/a isolation/storage-keys isolation/b isolation/adapter-suites".split(" ");
   const paths = exist.map((name) => `test/${name}.test.ts`);
-  expect(testsOf("src/border/", ["src/border/storage.ts"], paths)).toEqual([
-    "test/border/storage-keys.test.ts",
-    "test/border/b.test.ts",
-    "test/scope/a.test.ts",
+  expect(testsOf("src/isolation/", ["src/isolation/storage.ts"], paths)).toEqual([
+    "test/isolation/storage-keys.test.ts",
+    "test/isolation/b.test.ts",
+    "test/policy/a.test.ts",
   ]);
 });
 

@@ -1,5 +1,5 @@
 import type { OwnHooks } from "../framework";
-import type { Border } from "../isolation/isolation";
+import type { Isolation } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { isSharedMark } from "./exact";
 import { enterByProvider } from "./resolve";
@@ -26,37 +26,37 @@ import {
 
 /** Puts the parts in place, and returns the plugin's hooks with those of this directory. */
 export function confineEnterprise(
-  border: Border,
+  isolation: Isolation,
   options: ResolvedOptions,
   hooks: OwnHooks,
 ): OwnHooks {
-  guardProviders(border, hostsAskedFor(options), Object.keys(options.tenantRoles));
-  if (border.confinedModel(SSO_PROVIDER)) {
-    trustProviderHosts(border.ctx, options);
-    border.identityProviders = {
-      offered: (tenantId) => offeredProviders(border, tenantId),
-      usable: (tenantId) => usableProviders(border, tenantId),
-      isSharedMark: (value) => isSharedMark(border.ctx, value),
-      rotateSecrets: async () => rotateProviders(border),
+  guardProviders(isolation, hostsAskedFor(options), Object.keys(options.tenantRoles));
+  if (isolation.isolatedModel(SSO_PROVIDER)) {
+    trustProviderHosts(isolation.ctx, options);
+    isolation.identityProviders = {
+      offered: (tenantId) => offeredProviders(isolation, tenantId),
+      usable: (tenantId) => usableProviders(isolation, tenantId),
+      isSharedMark: (value) => isSharedMark(isolation.ctx, value),
+      rotateSecrets: async () => rotateProviders(isolation),
     };
   }
-  const hasDirectories = border.confinedModel(SCIM_USER) !== undefined;
-  if (hasDirectories) markCreatedUsers(border);
-  if (hasDirectories && border.confinedModel(SSO_PROVIDER)) linkDirectoryUsers(border);
+  const hasDirectories = isolation.isolatedModel(SCIM_USER) !== undefined;
+  if (hasDirectories) markCreatedUsers(isolation);
+  if (hasDirectories && isolation.isolatedModel(SSO_PROVIDER)) linkDirectoryUsers(isolation);
   // Last, so that it is asked first: nothing is written for a user who is barred.
-  if (hasDirectories) barDeactivated(border);
+  if (hasDirectories) barDeactivated(isolation);
   return {
     ...hooks,
     before: [
       ...hooks.before,
       refuseSharedCallback,
       refuseAmbiguousResponse,
-      enterByProvider(border),
+      enterByProvider(isolation),
     ],
     afterNaming: [
       ...hooks.afterNaming,
-      nameStartedFlow(border),
-      requireSSOManager(border, options),
+      nameStartedFlow(isolation),
+      requireSSOManager(isolation, options),
       requireSecretForNewAddress,
       askForWrittenHosts(options),
       askForGivenHosts(options),
@@ -67,7 +67,7 @@ export function confineEnterprise(
       refuseScriptAddress,
       sandboxMetadata,
       labelStartedFlow,
-      ...(hasDirectories ? [followDirectory(border), followAdministrator(border)] : []),
+      ...(hasDirectories ? [followDirectory(isolation), followAdministrator(isolation)] : []),
     ],
   };
 }

@@ -2,11 +2,11 @@ import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware } from "better-auth/api";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
-import { type Border, belowBorder, type Row } from "../isolation/isolation";
+import { type Isolation, type Row, unscopedAdapter } from "../isolation/isolation";
 import { hostOf, isAtPlatformHost } from "../request/by-host";
 import { isOutermost } from "../request/endpoint";
 import { requireTenantId } from "../request/resolve";
-import { enter, getTenantId, namedScope, notes, settled } from "../request/scope";
+import { enter, getTenantId, namedScope, notes, scopeOf } from "../request/scope";
 import { isText } from "../tenants/cache";
 import { ACS } from "./saml-response";
 import { openReturnedState } from "./sso-state";
@@ -50,7 +50,7 @@ function namerOf(path: string | undefined): Namer | undefined {
  * request shows does. One that names a tenant by R1 stays there, where the state or row of another
  * tenant does not exist.
  */
-export function enterByProvider(border: Border): BeforeHook {
+export function enterByProvider(isolation: Isolation): BeforeHook {
   return {
     matcher: ({ path }) => namerOf(path) !== undefined,
 
@@ -58,9 +58,9 @@ export function enterByProvider(border: Border): BeforeHook {
       const namer = namerOf(ctx.path);
       if (!namer || !isOutermost(ctx)) return;
       const returned = isDirectory(ctx.path) ? undefined : await openReturnedState(ctx);
-      const owner = returned?.tenantId ?? (await ownerOf(border, namer(ctx)));
+      const owner = returned?.tenantId ?? (await ownerOf(isolation, namer(ctx)));
       if (owner !== null && ctx.path === ACS) assertSignsIn(ctx);
-      if (!namedScope()) enter(settled(owner ? await requireTenantId(ctx, owner) : null));
+      if (!namedScope()) enter(scopeOf(owner ? await requireTenantId(ctx, owner) : null));
       if (isDirectory(ctx.path)) return void admitDirectory(owner);
       return returned?.apply();
     }),
@@ -99,11 +99,11 @@ const SCIM_ERROR = "urn:ietf:params:scim:api:messages:2.0:Error";
 
 /** The tenant of the one row that has this value; none for a row of the platform, or for no row. */
 async function ownerOf(
-  border: Border,
+  isolation: Isolation,
   { model, field, value }: ReturnType<Namer>,
 ): Promise<string | null> {
   if (typeof value !== "string" || value === "" || !isText(value)) return null;
-  const below = await belowBorder(border);
+  const below = await unscopedAdapter(isolation);
   const found = await below.findMany<Row>({ model, where: [{ field, value }], limit: 2 });
   // MySQL takes other spellings of an id for the same.
   const rows = found.filter((row) => row[field] === value);

@@ -1,6 +1,6 @@
 import { removeCredentials } from "../isolation/changed-hands";
-import type { Border, Row } from "../isolation/isolation";
-import { isAddressOf } from "../policy/email-domains";
+import type { Isolation, Row } from "../isolation/isolation";
+import { isInDomains } from "../policy/email-domains";
 import type { Call } from "../policy/last-admin";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId, notes } from "../request/scope";
@@ -18,13 +18,13 @@ import { isEndOfFlow } from "./sso-state";
  * Writes into the row of a directory whether the same request has created its user. Where there is
  * no identity provider yet, too: one may come later.
  */
-export function markCreatedUsers({ policy, confinedModel }: Border): void {
+export function markCreatedUsers({ policy, isolatedModel }: Isolation): void {
   const { guard } = policy;
   policy.guard = (name, call: Call, run, raw, transaction) => {
     const go = (changed: Call) => guard(name, changed as never, run, raw, transaction);
     const note = notes();
     if (name !== "create" || !note.directory) return go(call);
-    const model = confinedModel(call.model);
+    const model = isolatedModel(call.model);
     if (model === SCIM_USER) {
       const createdUser = String(call.data?.userId) === note.createdByDirectory;
       const marked = { ...call, data: { ...call.data, createdUser } };
@@ -39,40 +39,40 @@ export function markCreatedUsers({ policy, confinedModel }: Border): void {
 }
 
 /** Lets better-auth link an SSO account to a user of the directory. Nothing else becomes linkable. */
-export function linkDirectoryUsers(border: Border): void {
-  const { policy } = border;
+export function linkDirectoryUsers(isolation: Isolation): void {
+  const { policy } = isolation;
   const { guard } = policy;
   policy.guard = (name, call: Call, run, raw, transaction) => {
     const guarded = () => guard(name, call as never, run, raw, transaction);
     const go = () => guarded() ?? run(call as never);
     if (!isEndOfFlow()) return guarded();
-    if (isLookupToLink(border, name, call)) return go().then((found) => asProven(raw, found));
-    if (!isLinkToProven(border, name, call)) return guarded();
-    return revokeUnproven(border, raw, String(call.data?.userId)).then(go);
+    if (isLookupToLink(isolation, name, call)) return go().then((found) => asProven(raw, found));
+    if (!isLinkToProven(isolation, name, call)) return guarded();
+    return revokeUnproven(isolation, raw, String(call.data?.userId)).then(go);
   };
 }
 
 /** better-auth reads the accounts of the user as well, because it is about to add one. */
-const isLookupToLink = ({ confinedModel }: Border, name: string, { model, where, join }: Call) =>
+const isLookupToLink = ({ isolatedModel }: Isolation, name: string, { model, where, join }: Call) =>
   name === "findOne" &&
-  confinedModel(model) === "user" &&
+  isolatedModel(model) === "user" &&
   where[0]?.field === "email" &&
   join?.account !== undefined;
 
-async function asProven(raw: Border["raw"], found: unknown): Promise<unknown> {
+async function asProven(raw: Isolation["raw"], found: unknown): Promise<unknown> {
   const user = found as Row | null;
   const tenantId = getTenantId();
   const note = notes();
   if (!user || !tenantId || user.emailVerified) return found;
-  if (!isAddressOf(note.vouchedDomains ?? [], user.email)) return found;
+  if (!isInDomains(note.vouchedDomains ?? [], user.email)) return found;
   if (!(await isCreatedByDirectory(raw, tenantId, user))) return found;
   note.provenUser = String(user.id);
   return { ...user, emailVerified: true };
 }
 
-const isLinkToProven = ({ confinedModel }: Border, name: string, { model, data }: Call) =>
+const isLinkToProven = ({ isolatedModel }: Isolation, name: string, { model, data }: Call) =>
   name === "create" &&
-  confinedModel(model) === "account" &&
+  isolatedModel(model) === "account" &&
   String(data?.userId) === notes().provenUser;
 
 /**
@@ -80,8 +80,12 @@ const isLinkToProven = ({ confinedModel }: Border, name: string, { model, data }
  * the address was proven may be another person's, for example of the one who had this user before
  * the directory changed its address.
  */
-async function revokeUnproven(border: Border, raw: Border["raw"], userId: string): Promise<void> {
-  const ctx = currentEndpoint()?.context ?? border.ctx;
+async function revokeUnproven(
+  isolation: Isolation,
+  raw: Isolation["raw"],
+  userId: string,
+): Promise<void> {
+  const ctx = currentEndpoint()?.context ?? isolation.ctx;
   await removeCredentials(ctx, raw, userId);
   await ctx.internalAdapter.updateUser(userId, { emailVerified: true });
 }

@@ -1,6 +1,6 @@
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { textOf } from "../framework";
-import { orNobody } from "../isolation/database-errors";
+import { nullIfInvalidId } from "../isolation/database-errors";
 import type { Row } from "../isolation/isolation";
 
 /*
@@ -45,7 +45,7 @@ async function endedAmong(
 export const findUser = (adapter: DBTransactionAdapter, id: unknown) =>
   adapter
     .findOne<Row>({ model: "user", where: [{ field: "id", value: String(id) }] })
-    .catch(orNobody);
+    .catch(nullIfInvalidId);
 
 /**
  * Whether the directory of a tenant has deactivated somebody. better-auth ends the sessions of such

@@ -4,16 +4,16 @@ import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { type AfterHook, boundedMap } from "../framework";
 import {
-  type Border,
-  belowBorder,
+  type Isolation,
+  instanceKey,
   isOfTransaction,
-  keeperOf,
   OF_KEY,
   type Row,
+  unscopedAdapter,
 } from "../isolation/isolation";
-import { toldToPage } from "../policy/admission";
+import { asErrorRedirect } from "../policy/admission";
 import { type Call, requireAnotherAdmin } from "../policy/last-admin";
-import { wayOf } from "../policy/methods";
+import { methodOf } from "../policy/methods";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId, notes, type SessionRow } from "../request/scope";
 import { ALL } from "../tenants/cache";
@@ -29,7 +29,7 @@ import {
 const USERS_PATH = "/scim/v2/Users";
 
 const deactivated = () =>
-  toldToPage(
+  asErrorRedirect(
     currentEndpoint(),
     new APIError("FORBIDDEN", {
       code: "USER_DEACTIVATED",
@@ -42,12 +42,12 @@ const deactivated = () =>
  * that user. An operator of the platform who does so is in no directory of the tenant.
  */
 async function isSomeOwnerOut(
-  { couldBeId }: Border,
+  { isPossibleId }: Isolation,
   { userId, impersonatedBy }: SessionRow,
   isOut: (userId: string) => Promise<boolean>,
 ): Promise<boolean> {
   for (const id of [userId, impersonatedBy]) {
-    if (id && couldBeId(String(id)) && (await isOut(String(id)))) return true;
+    if (id && isPossibleId(String(id)) && (await isOut(String(id)))) return true;
   }
   return false;
 }
@@ -57,34 +57,34 @@ async function isSomeOwnerOut(
  * cookie cannot be taken away, and the index of a storage may have lost one. Keys are asked about
  * each time.
  */
-export function barDeactivated(border: Border): void {
-  const { policy, acceptsSession } = border;
+export function barDeactivated(isolation: Isolation): void {
+  const { policy, acceptsSession } = isolation;
   const { admitRow, guard } = policy;
   policy.admitRow = async (model, scope, row, adapter) => {
     const { tenantId } = scope;
     if (model === "session" && tenantId) {
       const isOut = (userId: string) => isDeactivated(adapter, tenantId, userId);
-      if (await isSomeOwnerOut(border, row, isOut)) throw deactivated();
+      if (await isSomeOwnerOut(isolation, row, isOut)) throw deactivated();
     }
     return admitRow(model, scope, row, adapter);
   };
   policy.guard = (name, call: Call, run, raw, transaction) => {
-    const userId = changedBySignIn(border, name, call);
+    const userId = changedBySignIn(isolation, name, call);
     const go = () => guard(name, call as never, run, raw, transaction);
     const tenantId = getTenantId();
     if (userId === undefined || tenantId === null) return go();
-    return isBarred(border, tenantId, String(userId), transaction).then((isRefused) => {
+    return isBarred(isolation, tenantId, String(userId), transaction).then((isRefused) => {
       if (isRefused) throw deactivated();
       return go() ?? run(call as never);
     });
   };
-  border.isBarred = (...question) => isBarred(border, ...question);
-  border.acceptsSession = async (session, adapter) => {
+  isolation.isBarred = (...question) => isBarred(isolation, ...question);
+  isolation.acceptsSession = async (session, adapter) => {
     const { tenantId } = session;
     if (!tenantId) return acceptsSession(session, adapter);
     const look = OF_KEY in session ? isBarred : isOutOrGone;
-    const isOut = (userId: string) => look(border, tenantId, userId, adapter);
-    return !(await isSomeOwnerOut(border, session, isOut)) && acceptsSession(session, adapter);
+    const isOut = (userId: string) => look(isolation, tenantId, userId, adapter);
+    return !(await isSomeOwnerOut(isolation, session, isOut)) && acceptsSession(session, adapter);
   };
 }
 
@@ -93,15 +93,15 @@ export function barDeactivated(border: Border): void {
  * password away that was set before an address was proven, and only then makes a session, or none.
  */
 function changedBySignIn(
-  { confinedModel }: Border,
+  { isolatedModel }: Isolation,
   name: string,
   { model, where = [], data }: Call,
 ): unknown {
   // Nearly all calls are about something else.
-  if (name.startsWith("find") || name === "count" || !wayOf(currentEndpoint())) return undefined;
+  if (name.startsWith("find") || name === "count" || !methodOf(currentEndpoint())) return undefined;
   const [{ field, value } = {}] = where;
   const { accounts, knownUsers } = notes();
-  const kind = confinedModel(model);
+  const kind = isolatedModel(model);
   if (kind === "account") {
     return data?.userId ?? accounts?.find((account) => account[`${field}`] === value)?.userId;
   }
@@ -121,8 +121,8 @@ interface Seen {
 const note = boundedMap<number>(10_000);
 const seenBy = new WeakMap<object, Seen>();
 
-function seenPeople({ ctx }: Border): Seen {
-  const instance = keeperOf(ctx);
+function seenPeople({ ctx }: Isolation): Seen {
+  const instance = instanceKey(ctx);
   const seen = seenBy.get(instance) ?? { people: new Map(), changes: 0 };
   seenBy.set(instance, seen);
   return seen;
@@ -135,49 +135,49 @@ const keyOf = (tenantId: string, userId: string) => JSON.stringify([tenantId, us
  * a session in which they act as somebody else, may be left of whom the directory has deleted.
  */
 async function isOutOrGone(
-  border: Border,
+  isolation: Isolation,
   tenantId: string,
   userId: string,
   adapter: DBTransactionAdapter | undefined,
 ): Promise<boolean> {
-  const seen = seenPeople(border);
+  const seen = seenPeople(isolation);
   const key = keyOf(tenantId, userId);
   const now = Date.now();
   if ((seen.people.get(key) ?? 0) > now) return false;
   const { changes } = seen;
-  const reader = await readerOf(border, adapter);
+  const reader = await readerOf(isolation, adapter);
   const isOut =
     !(await findUser(reader, userId)) || (await isDeactivated(reader, tenantId, userId));
   // A directory may have changed it here while it was looked up.
-  const isForAll = changes === seen.changes && !isOfTransaction(border, adapter);
+  const isForAll = changes === seen.changes && !isOfTransaction(isolation, adapter);
   if (!isOut && isForAll) note(seen.people, key, now + KEPT_MS);
   return isOut;
 }
 
-function forget(border: Border, tenantId: string, userId: string): void {
-  const seen = seenPeople(border);
+function forget(isolation: Isolation, tenantId: string, userId: string): void {
+  const seen = seenPeople(isolation);
   seen.changes++;
   seen.people.delete(keyOf(tenantId, userId));
 }
 
 /** Asks the database each time. */
 const isBarred = async (
-  border: Border,
+  isolation: Isolation,
   tenantId: string,
   userId: string,
   adapter: DBTransactionAdapter | undefined,
-) => isDeactivated(await readerOf(border, adapter), tenantId, userId);
+) => isDeactivated(await readerOf(isolation, adapter), tenantId, userId);
 
 /** Whoever asks from inside a transaction may not know it, and a database may have one connection. */
-const readerOf = async (border: Border, adapter: DBTransactionAdapter = border.raw) =>
-  adapter === border.raw ? belowBorder(border) : adapter;
+const readerOf = async (isolation: Isolation, adapter: DBTransactionAdapter = isolation.raw) =>
+  adapter === isolation.raw ? unscopedAdapter(isolation) : adapter;
 
 /**
  * Runs a call of the directory that deletes its row of somebody, unless the tenant would lose its
  * last administrator with it: the user is deleted once that is committed, too late to refuse.
  */
 export async function keepLastAdmin<T>(
-  border: Border,
+  isolation: Isolation,
   roles: string[],
   transaction: DBTransactionAdapter | undefined,
   deletion: Where[],
@@ -188,7 +188,7 @@ export async function keepLastAdmin<T>(
   const tenantId = getTenantId();
   if (!roles.length || !directoryUser || !tenantId || !isAboutUsers(currentEndpoint()))
     return run();
-  const adapter = transaction ?? border.ctx.adapter;
+  const adapter = transaction ?? isolation.ctx.adapter;
   // Asked now: without the row that says so, they would count as somebody who can sign in.
   if (await isDeactivated(adapter, tenantId, directoryUser)) {
     note.letGo = directoryUser;
@@ -197,7 +197,7 @@ export async function keepLastAdmin<T>(
   // A second directory lets them in. One that has them as inactive would bar them from now on.
   if (await isActiveElsewhere(adapter, tenantId, directoryUser, deletion)) return run();
   const where = [{ field: "id", value: directoryUser }];
-  await requireAnotherAdmin(border, roles, { where }, transaction);
+  await requireAnotherAdmin(isolation, roles, { where }, transaction);
   return run();
 }
 
@@ -228,7 +228,7 @@ const isAboutUsers = (endpoint: { path?: string | undefined } | undefined) =>
  * unless another directory has them. Whoever was signing in while they were deactivated has a
  * session that better-auth did not see: it is ended here.
  */
-export function followDirectory(border: Border): AfterHook {
+export function followDirectory(isolation: Isolation): AfterHook {
   return {
     matcher: (ctx) =>
       isAboutUsers(ctx) && ctx.method !== "GET" && notes().directoryUser !== undefined,
@@ -237,14 +237,14 @@ export function followDirectory(border: Border): AfterHook {
       const { deprovisioned, directoryUser: userId } = notes();
       const tenantId = getTenantId();
       if (!userId || !tenantId) return;
-      forget(border, tenantId, userId);
+      forget(isolation, tenantId, userId);
       if (isAPIError(context.returned)) return;
-      const below = await belowBorder(border);
+      const below = await unscopedAdapter(isolation);
       const { internalAdapter } = context;
       if (deprovisioned && !(await countDirectories(below, tenantId, userId))) {
         await internalAdapter.deleteUser(userId);
         // They may have been seen once more in the meantime.
-        forget(border, tenantId, userId);
+        forget(isolation, tenantId, userId);
         await deleteKeysOf(context, userId);
         await endImpersonations(context, userId);
       } else if (await isDeactivated(below, tenantId, userId)) {
@@ -270,12 +270,12 @@ async function endImpersonations(
 }
 
 /** No directory is left that could let somebody in again: the tenant's administrator does. */
-export const followAdministrator = (border: Border): AfterHook => ({
+export const followAdministrator = (isolation: Isolation): AfterHook => ({
   matcher: ({ path }) => path === "/admin/unban-user",
 
   handler: createAuthMiddleware(async ({ context }: HookEndpointContext) => {
     const { user } = (context.returned ?? {}) as { user?: Row };
     if (!user?.tenantId) return;
-    await liftDeactivation(await belowBorder(border), user.tenantId, String(user.id));
+    await liftDeactivation(await unscopedAdapter(isolation), user.tenantId, String(user.id));
   }),
 });

@@ -7,11 +7,11 @@ import {
 } from "better-auth/api";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
-import type { Border } from "../isolation/isolation";
+import type { Isolation } from "../isolation/isolation";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
-import { isOutermost, settledScope } from "../request/endpoint";
+import { effectiveScope, isOutermost } from "../request/endpoint";
 import { prefixesIn } from "../request/prefix";
-import { notes, runInScope, settled } from "../request/scope";
+import { notes, runInScope, scopeOf } from "../request/scope";
 import { notAllowed, ownTenantOf, requireManager } from "../tenants/management";
 
 /** What better-auth lets everybody do who is signed in. */
@@ -30,7 +30,7 @@ const ACTIONS: Readonly<Record<string, TenantManagementAction>> = {
  * may sign in. In a tenant that is up to its administrators and to managers; on the platform, where
  * it would be the operators themselves, up to managers alone.
  */
-export function requireSSOManager(_border: Border, options: ResolvedOptions): BeforeHook {
+export function requireSSOManager(_border: Isolation, options: ResolvedOptions): BeforeHook {
   return {
     matcher: ({ path }) => path !== undefined && Object.hasOwn(ACTIONS, path),
 
@@ -38,13 +38,13 @@ export function requireSSOManager(_border: Border, options: ResolvedOptions): Be
       const ctx = given as GenericEndpointContext;
       const action = ACTIONS[ctx.path];
       if (!action) return;
-      const { tenantId } = settledScope();
+      const { tenantId } = effectiveScope();
       // The caller stays in their own scope, and the tenant is what the call is about (R7).
       const caller = withoutSession(ctx);
       const sent = notes().sent ?? ctx.headers;
       if (sent) caller.headers = sent;
       const [home = null] = prefixesIn({ headers: sent, context: ctx.context });
-      const manager = await runInScope(settled(home), async () => {
+      const manager = await runInScope(scopeOf(home), async () => {
         const actor = await requireManager(caller, options, action, tenantId ?? undefined);
         // On the platform there is no target that a tenant's administrator could be held to.
         if ((ownTenantOf(actor, options) ?? tenantId) !== tenantId) throw notAllowed();

@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { Where } from "better-auth/types";
 import { tenantError } from "../errors";
-import { type Border, belowBorder, type Row } from "../isolation/isolation";
+import { type Isolation, type Row, unscopedAdapter } from "../isolation/isolation";
 import { getTenantId, notes } from "../request/scope";
 import { PLATFORM } from "../schema";
 import { assertPlainId, exactly, findsNothing, sharedProviders } from "./exact";
@@ -25,31 +25,36 @@ const PEOPLE = ["user", "account"];
  * encrypted, and leave with nobody. The addresses in them are looked up, because better-auth asks
  * whether they are trusted.
  */
-export function guardProviders(border: Border, askForHosts: AskForHosts, roles: string[]): void {
-  const { guard } = border.policy;
-  const barsKeys = border.confinedModel(SCIM_USER) !== undefined;
-  const isProvider = (model: string) => border.confinedModel(model) === SSO_PROVIDER;
+export function guardProviders(
+  isolation: Isolation,
+  askForHosts: AskForHosts,
+  roles: string[],
+): void {
+  const { guard } = isolation.policy;
+  const barsKeys = isolation.isolatedModel(SCIM_USER) !== undefined;
+  const isProvider = (model: string) => isolation.isolatedModel(model) === SSO_PROVIDER;
   const guarded = async (
     name: string,
     call: Call,
     runAny: Run,
-    raw: Border["raw"],
-    transaction: Border["raw"] | undefined,
+    raw: Isolation["raw"],
+    transaction: Isolation["raw"] | undefined,
   ): Promise<unknown> => {
-    const hasProviders = isProvider(call.model) || border.confinedModel(call.model) === "account";
+    const hasProviders =
+      isProvider(call.model) || isolation.isolatedModel(call.model) === "account";
     const run: Run = hasProviders
       ? async (changed) => exactly(call, await runAny(changed))
       : runAny;
     if (hasProviders && findsNothing(name, call)) return name === "findMany" ? [] : null;
-    const isAboutPeople = PEOPLE.includes(border.confinedModel(call.model) ?? "");
+    const isAboutPeople = PEOPLE.includes(isolation.isolatedModel(call.model) ?? "");
     if (isAboutPeople) await assertStartedHere();
     if ((isAboutPeople || isProvider(call.model)) && !/^(find|count)/.test(name)) {
-      await askPolicyOfFlow(border);
+      await askPolicyOfFlow(isolation);
     }
-    if (border.confinedModel(call.model) === SCIM_USER) {
+    if (isolation.isolatedModel(call.model) === SCIM_USER) {
       const found =
         name === "delete"
-          ? await keepLastAdmin(border, roles, transaction, call.where ?? [], () => run(call))
+          ? await keepLastAdmin(isolation, roles, transaction, call.where ?? [], () => run(call))
           : await run(call);
       noteDirectoryUser(name, found);
       return found;
@@ -57,18 +62,18 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
     if (!isProvider(call.model)) {
       const found = await run(call);
       // Scoped or shared.
-      if (barsKeys && (border.confinedModel(call.model) ?? call.model) === "apikey") {
+      if (barsKeys && (isolation.isolatedModel(call.model) ?? call.model) === "apikey") {
         return asKey(call, found, raw);
       }
-      if (hasRelayState(border, call.model)) await askForHosts(found);
+      if (hasRelayState(isolation, call.model)) await askForHosts(found);
       return found;
     }
     const written: Row = { ...call.data, ...call.update, ...call.set };
     assertPlainDomains(written);
     assertOfNoOrganization(written);
-    // Inside of a transaction, what is below the border is the transaction's adapter.
-    if (name === "create") return create({ ...border, raw }, call, run);
-    const { ctx } = border;
+    // Inside of a transaction, what is below the isolation is the transaction's adapter.
+    if (name === "create") return create({ ...isolation, raw }, call, run);
+    const { ctx } = isolation;
     const { update, set } = call;
     const found = await run({
       ...call,
@@ -80,7 +85,7 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
       ? Promise.all(found.map((row: Row) => asRead(ctx, row)))
       : asRead(ctx, found);
   };
-  border.policy.guard = (name, call: Call, run, raw, transaction) =>
+  isolation.policy.guard = (name, call: Call, run, raw, transaction) =>
     guarded(
       name,
       call,
@@ -92,9 +97,9 @@ export function guardProviders(border: Border, askForHosts: AskForHosts, roles: 
 }
 
 /** A tenant's providers that sign people in, in a steady order. */
-export async function offeredProviders(border: Border, tenantId: string) {
-  const { ctx } = border;
-  const rows = await (await belowBorder(border)).findMany<Row>({
+export async function offeredProviders(isolation: Isolation, tenantId: string) {
+  const { ctx } = isolation;
+  const rows = await (await unscopedAdapter(isolation)).findMany<Row>({
     model: SSO_PROVIDER,
     where: [{ field: "tenantId", value: tenantId }],
     sortBy: { field: "providerId", direction: "asc" },
@@ -107,9 +112,12 @@ export async function offeredProviders(border: Border, tenantId: string) {
 }
 
 /** The ids of these, and of the application's own in `defaultSSO`. */
-export async function usableProviders(border: Border, tenantId: string): Promise<Set<string>> {
-  const own = await offeredProviders(border, tenantId);
-  return new Set([...own.map(({ id }) => id), ...sharedProviders(border.ctx)]);
+export async function usableProviders(
+  isolation: Isolation,
+  tenantId: string,
+): Promise<Set<string>> {
+  const own = await offeredProviders(isolation, tenantId);
+  return new Set([...own.map(({ id }) => id), ...sharedProviders(isolation.ctx)]);
 }
 
 /** What is left over of a method's answer: a row, nothing, or a number of rows. */
@@ -137,25 +145,26 @@ function assertOfNoOrganization({ organizationId }: Row): void {
 }
 
 /** The answer to a registration has everything in it that was stored, so secrets stop here. */
-async function create(border: Border, call: Call, run: Run): Promise<Row> {
-  assertPlainId(border, call.data ?? {});
-  const data = await encryptConfigs(border.ctx, call.data ?? {});
-  await refuseTakenId(border, data);
+async function create(isolation: Isolation, call: Call, run: Run): Promise<Row> {
+  assertPlainId(isolation, call.data ?? {});
+  const data = await encryptConfigs(isolation.ctx, call.data ?? {});
+  await refuseTakenId(isolation, data);
   const { managing } = notes();
   // The user of a manager from outside is none of the tenant's, and need not become one.
   const store = managing?.isGuest
-    ? () => border.raw.create({ ...call, data: { ...data, tenantId: getTenantId() ?? PLATFORM } })
+    ? () =>
+        isolation.raw.create({ ...call, data: { ...data, tenantId: getTenantId() ?? PLATFORM } })
     : () => run({ ...call, data });
   try {
     return withoutSecrets((await store()) as Row);
   } catch (error) {
-    await refuseTakenId(border, data);
+    await refuseTakenId(isolation, data);
     throw error;
   }
 }
 
 /** better-auth has one list of provider ids for everybody: they are in the addresses of callbacks. */
-async function refuseTakenId({ raw }: Border, { providerId }: Row): Promise<void> {
+async function refuseTakenId({ raw }: Isolation, { providerId }: Row): Promise<void> {
   const where = [{ field: "providerId", value: String(providerId) }];
   if (!(await raw.findOne({ model: SSO_PROVIDER, where }))) return;
   throw tenantError(

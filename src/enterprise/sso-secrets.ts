@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { parseEnvelope, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { tenantError } from "../errors";
 import { parseJSON } from "../framework";
-import type { Border, Rotated, Row } from "../isolation/isolation";
+import type { Isolation, Rotated, Row } from "../isolation/isolation";
 import { rotateAll } from "../oauth/rotate";
 import { SSO_PROVIDER } from "./sso-rows";
 
@@ -88,7 +88,7 @@ type StoredProvider = Row & { id: string; tenantId: string; providerId: string }
  * Encrypts the secrets of all identity providers anew that were not encrypted with the newest of
  * the framework's secrets, and those from before that were not encrypted at all.
  */
-export const rotateProviders = ({ ctx, raw }: Border): Promise<Rotated> =>
+export const rotateProviders = ({ ctx, raw }: Isolation): Promise<Rotated> =>
   rotateAll<StoredProvider>(ctx, {
     adapter: raw,
     model: SSO_PROVIDER,

@@ -1,19 +1,19 @@
 import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { AfterHook, BeforeHook } from "../framework";
-import type { Border } from "../isolation/isolation";
+import type { Isolation } from "../isolation/isolation";
 import {
   type Binding,
   holdState,
   isSignedFor,
   keepBinding,
-  labelState,
+  prefixState,
   readState,
   sign,
   starterOf,
   stateMismatch,
 } from "../oauth/state";
-import { changeCall, currentEndpoint, settledScope } from "../request/endpoint";
+import { changeCall, currentEndpoint, effectiveScope } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
 import { ACS } from "./saml-response";
 
@@ -70,11 +70,11 @@ export const refuseSharedCallback: BeforeHook = {
  * A state that is kept in a cookie is no row of a tenant's, and its label can be taken away. So the
  * tenant is in the state as well.
  */
-export const nameStartedFlow = (_border: Border): BeforeHook => ({
+export const nameStartedFlow = (_border: Isolation): BeforeHook => ({
   matcher: ({ path }) => path === SIGN_IN || path === CALLBACK,
 
   handler: createAuthMiddleware(async () => {
-    const { tenantId } = settledScope();
+    const { tenantId } = effectiveScope();
     if (tenantId) await keepBinding(bindingOf(tenantId));
   }),
 });
@@ -93,7 +93,7 @@ export async function assertStartedHere(): Promise<void> {
  *
  * Guarded by "%s that the policy has come to forbid leaves nothing behind: %s".
  */
-export async function askPolicyOfFlow({ policy }: Border): Promise<void> {
+export async function askPolicyOfFlow({ policy }: Isolation): Promise<void> {
   const endpoint = currentEndpoint();
   if (endpoint && isEndOfFlow()) await policy.refuseEarly(endpoint);
 }
@@ -131,6 +131,6 @@ async function withLabel({ context }: HookEndpointContext, address: string) {
   const state = url?.searchParams.get("state");
   if (!url || !state || !tenantId) return undefined;
   const signature = await sign(context, state, bindingOf(tenantId));
-  url.searchParams.set("state", labelState(state, tenantId, signature));
+  url.searchParams.set("state", prefixState(state, tenantId, signature));
   return url.href;
 }

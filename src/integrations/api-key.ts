@@ -1,7 +1,7 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { borderOf, OF_KEY, type Row } from "../isolation/isolation";
+import { isolationOf, OF_KEY, type Row } from "../isolation/isolation";
 import type { Endpoint } from "../request/endpoint";
-import { runInScope, type SessionRow, settled } from "../request/scope";
+import { runInScope, type SessionRow, scopeOf } from "../request/scope";
 import { refuse } from "../schema";
 
 /** Where a configuration of @better-auth/api-key keeps its keys. */
@@ -47,7 +47,7 @@ async function findPlaces({ endpoints }: BetterAuthPlugin): Promise<Set<Place>> 
 }
 
 /**
- * R10: a storage of the plugin's own would be past the border. A key in there would be valid in
+ * R10: a storage of the plugin's own would be past the isolation. A key in there would be valid in
  * every tenant, and after the deletion of its own.
  */
 export function assertKeysConfined(plugins: BetterAuthPlugin[]): void {
@@ -108,12 +108,12 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
           tenantId: found.user.tenantId ?? null,
           [OF_KEY]: true,
         });
-        const border = borderOf(ctx.context);
+        const isolation = isolationOf(ctx.context);
         if (!session.tenantId) continue;
-        if (await border?.acceptsSession(session)) {
+        if (await isolation?.acceptsSession(session)) {
           const endpoint = { ...ctx, context: { ...ctx.context, session: found } } as Endpoint;
-          const ask = async () => border?.policy.refuseEarly(endpoint);
-          await runInScope(settled(session.tenantId), ask);
+          const ask = async () => isolation?.policy.refuseEarly(endpoint);
+          await runInScope(scopeOf(session.tenantId), ask);
           continue;
         }
         // `get-session` comes here without its tenant having been looked at.

@@ -5,7 +5,7 @@ import { readState } from "../oauth/state";
 import type { ResolvedOptions } from "../options";
 import { askForHosts } from "../request/addresses";
 import { changeCall } from "../request/endpoint";
-import { notes, runInScope, settled } from "../request/scope";
+import { notes, runInScope, scopeOf } from "../request/scope";
 
 /*
  * An Expo app opens the address of a provider through an endpoint of the package, which gives the
@@ -46,7 +46,7 @@ export const takeLabelForCookie: BeforeHook = {
 
 /** A session token of the platform has the form of a state, and signed it is the session's cookie. */
 const isSessionToken = async ({ internalAdapter }: AuthContext, state: string) =>
-  (await runInScope(settled(null), () => internalAdapter.findSession(state))) !== null;
+  (await runInScope(scopeOf(null), () => internalAdapter.findSession(state))) !== null;
 
 export const redirectWithLabel: AfterHook = {
   matcher: ({ path }) => path === PATH && notes().openedAddress !== undefined,

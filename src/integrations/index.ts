@@ -1,5 +1,5 @@
 import type { OwnHooks } from "../framework";
-import type { Border } from "../isolation/isolation";
+import type { Isolation } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { askForApp, redirectWithLabel, takeLabelForCookie } from "./expo";
 import {
@@ -17,15 +17,15 @@ import { confineSearchAtCheckout, enterByEvent, guardCustomers, stripeOptions } 
 
 /** Puts the parts in place, and returns the plugin's hooks with those of this directory. */
 export function confinePackages(
-  border: Border,
+  isolation: Isolation,
   options: ResolvedOptions,
   hooks: OwnHooks,
 ): OwnHooks {
-  const stripe = stripeOptions(border.ctx);
-  if (stripe) guardCustomers(border, stripe);
-  const platformOnly = platformOnlyPlugins(border);
+  const stripe = stripeOptions(isolation.ctx);
+  if (stripe) guardCustomers(isolation, stripe);
+  const platformOnly = platformOnlyPlugins(isolation);
   for (const plugin of platformOnly) {
-    emptyInTenants(border, plugin);
+    emptyInTenants(isolation, plugin);
     if (plugin.id !== "oauth-provider") leaveTenantsAlone(plugin);
   }
   return {
@@ -33,8 +33,8 @@ export function confinePackages(
     before: [
       ...hooks.before,
       takeLabelForCookie,
-      enterByEvent(border),
-      ...platformOnly.map((plugin) => stayOnPlatform(border, plugin)),
+      enterByEvent(isolation),
+      ...platformOnly.map((plugin) => stayOnPlatform(isolation, plugin)),
     ],
     afterNaming: [...hooks.afterNaming, confineSearchAtCheckout],
     afterEndpoint: [...hooks.afterEndpoint, askForApp(options)],

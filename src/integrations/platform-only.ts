@@ -2,10 +2,10 @@ import type { BetterAuthPlugin, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
-import { type Border, borderOf } from "../isolation/isolation";
-import { isOutermost, settledScope } from "../request/endpoint";
+import { type Isolation, isolationOf } from "../isolation/isolation";
+import { effectiveScope, isOutermost } from "../request/endpoint";
 import { prefixesIn } from "../request/prefix";
-import { enter, enteredScope, settled } from "../request/scope";
+import { enter, enteredScope, scopeOf } from "../request/scope";
 import { PLATFORM_ONLY } from "../setup/checks";
 
 /*
@@ -17,7 +17,7 @@ import { PLATFORM_ONLY } from "../setup/checks";
  */
 
 /** The plugins of this kind that are installed. */
-export const platformOnlyPlugins = ({ ctx: { options } }: Border): BetterAuthPlugin[] =>
+export const platformOnlyPlugins = ({ ctx: { options } }: Isolation): BetterAuthPlugin[] =>
   (options.plugins ?? []).filter(({ id }) => PLATFORM_ONLY.includes(id));
 
 const platformOnly = (id: string) =>
@@ -33,7 +33,10 @@ const IGNORES_TENANT_SESSIONS = ["oauth-provider", "oauth-proxy"];
  * The endpoints run on the platform, and are refused in a tenant. So is a sign-in that continues an
  * authorization of oauthProvider(), which it has in its body.
  */
-export function stayOnPlatform(_border: Border, { id, endpoints }: BetterAuthPlugin): BeforeHook {
+export function stayOnPlatform(
+  _border: Isolation,
+  { id, endpoints }: BetterAuthPlugin,
+): BeforeHook {
   const paths = new Set(Object.values(endpoints ?? {}).map(({ path }) => path));
   return {
     matcher: ({ path, body }) =>
@@ -43,9 +46,9 @@ export function stayOnPlatform(_border: Border, { id, endpoints }: BetterAuthPlu
       if (isOutermost(ctx) && !enteredScope()) {
         const isTenants = prefixesIn(ctx).some((tenantId) => tenantId !== null);
         if (isTenants && !IGNORES_TENANT_SESSIONS.includes(id)) throw platformOnly(id);
-        return void enter(settled(null));
+        return void enter(scopeOf(null));
       }
-      const { tenantId } = settledScope();
+      const { tenantId } = effectiveScope();
       if (tenantId !== null) throw platformOnly(id);
     }),
   };
@@ -65,15 +68,15 @@ const EMPTY: Readonly<Record<string, unknown>> = {
 };
 
 /** In a tenant the tables of such a plugin are empty, and stay so, whoever asks for them. */
-export function emptyInTenants(border: Border, { id, schema }: BetterAuthPlugin): void {
+export function emptyInTenants(isolation: Isolation, { id, schema }: BetterAuthPlugin): void {
   const models = Object.entries(schema ?? {}).flatMap(([model, { modelName }]) => [
     ...[model, `${model}s`],
     ...(modelName ? [modelName, `${modelName}s`] : []),
   ]);
-  const { guard } = border.policy;
-  border.policy.guard = async (name, call: { model: string }, run, raw, transaction) => {
+  const { guard } = isolation.policy;
+  isolation.policy.guard = async (name, call: { model: string }, run, raw, transaction) => {
     if (models.includes(call.model)) {
-      const { tenantId } = settledScope();
+      const { tenantId } = effectiveScope();
       if (tenantId !== null && name === "create") throw platformOnly(id);
       if (tenantId !== null) return structuredClone(EMPTY[name]);
     }
@@ -95,8 +98,8 @@ export function leaveTenantsAlone({ hooks }: BetterAuthPlugin): void {
     const run = hook.handler as Handler;
     if (run[LEAVES_TENANTS]) continue;
     const onPlatform = async (ctx: HookEndpointContext) => {
-      const border = borderOf(ctx.context);
-      return border && settledScope().tenantId ? {} : run(ctx);
+      const isolation = isolationOf(ctx.context);
+      return isolation && effectiveScope().tenantId ? {} : run(ctx);
     };
     Object.assign(hook, { handler: Object.assign(onPlatform, { [LEAVES_TENANTS]: true }) });
   }

@@ -2,10 +2,10 @@ import type { AuthContext, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
-import type { Border, Row } from "../isolation/isolation";
-import { isOutermost, settledScope } from "../request/endpoint";
+import type { Isolation, Row } from "../isolation/isolation";
+import { effectiveScope, isOutermost } from "../request/endpoint";
 import { statusOf } from "../request/resolve";
-import { enter, getTenantId, namedScope, settled } from "../request/scope";
+import { enter, getTenantId, namedScope, scopeOf } from "../request/scope";
 
 /** What the package is given, as far as it matters here. */
 interface StripeOptions {
@@ -39,17 +39,17 @@ const idOf = (value: unknown) => text(value) ?? text((value as { id?: unknown } 
  * that an event is about. Their row names it, once the signature of the event is found to be good.
  * That includes suspended tenants: who has paid should be found to have paid.
  */
-export function enterByEvent(border: Border): BeforeHook {
+export function enterByEvent(isolation: Isolation): BeforeHook {
   return {
     matcher: ({ path }) => path === "/stripe/webhook",
 
     handler: createAuthMiddleware(async (ctx) => {
       const event = isOutermost(ctx) ? await readEvent(ctx) : undefined;
       if (!event) return;
-      const owner = await ownerOf(border, event);
+      const owner = await ownerOf(isolation, event);
       const named = namedScope();
       if (!named) {
-        enter(settled(owner && (await statusOf(ctx, owner)) ? owner : null));
+        enter(scopeOf(owner && (await statusOf(ctx, owner)) ? owner : null));
       } else if (owner !== undefined && owner !== named.tenantId) {
         // An answer of 200 would tell Stripe that the event has been taken in.
         throw conflict();
@@ -78,7 +78,7 @@ async function readEvent(ctx: HookEndpointContext): Promise<Row | undefined> {
 }
 
 /** The tenant of what an event is about, looked for in the order of the package; null: platform. */
-async function ownerOf(border: Border, object: Row): Promise<string | null | undefined> {
+async function ownerOf(isolation: Isolation, object: Row): Promise<string | null | undefined> {
   // An event may be about the customer itself. What is written there comes from whoever it is.
   const metadata = (object.customer ? object.metadata : undefined) as Row | undefined;
   const customer = idOf(object.customer) ?? text(object.id);
@@ -91,7 +91,7 @@ async function ownerOf(border: Border, object: Row): Promise<string | null | und
     ["user", "stripeCustomerId", customer],
   ];
   for (const [model, field, value] of places) {
-    const rows = value === undefined ? [] : await rowsWith(border, model, field, value);
+    const rows = value === undefined ? [] : await rowsWith(isolation, model, field, value);
     const [owner, ...others] = new Set(rows.map(({ tenantId }) => tenantId ?? null));
     // A customer that two tenants have had since before the plugin was installed.
     if (others.length > 0) throw conflict();
@@ -100,11 +100,11 @@ async function ownerOf(border: Border, object: Row): Promise<string | null | und
   return undefined;
 }
 
-/** Rows of all tenants, read below the border. */
-async function rowsWith({ raw, ctx, confinedModel }: Border, ...call: [string, string, string]) {
+/** Rows of all tenants, read below the isolation. */
+async function rowsWith({ raw, ctx, isolatedModel }: Isolation, ...call: [string, string, string]) {
   const [model, field, value] = call;
   const isKnown = field === "id" || ctx.tables[model]?.fields[field];
-  if (!confinedModel(model) || !isKnown) return [];
+  if (!isolatedModel(model) || !isKnown) return [];
   return raw.findMany<Row>({ model, where: [{ field, value }], limit: 100 });
 }
 
@@ -114,14 +114,14 @@ type Call = { model: string; data?: Row; update?: Row; set?: Row };
  * Whoever has the id of a customer sees that customer's invoices. better-auth lets people write the
  * id of theirs, so one that somebody elsewhere has is refused.
  */
-export function guardCustomers(border: Border, options: StripeOptions): void {
-  const { guard } = border.policy;
-  border.policy.guard = async (name, call: Call, run, raw, transaction) => {
-    if (name === "create" && border.confinedModel(call.model) === "user") confineSearch(options);
+export function guardCustomers(isolation: Isolation, options: StripeOptions): void {
+  const { guard } = isolation.policy;
+  isolation.policy.guard = async (name, call: Call, run, raw, transaction) => {
+    if (name === "create" && isolation.isolatedModel(call.model) === "user") confineSearch(options);
     const { stripeCustomerId } = call.data ?? call.update ?? call.set ?? {};
     const value = text(stripeCustomerId);
-    if (value && WITH_CUSTOMER.includes(border.confinedModel(call.model) ?? "")) {
-      await refuseCustomerOfElsewhere({ ...border, raw }, value);
+    if (value && WITH_CUSTOMER.includes(isolation.isolatedModel(call.model) ?? "")) {
+      await refuseCustomerOfElsewhere({ ...isolation, raw }, value);
     }
     return guard(name, call as never, run, raw, transaction) ?? run(call as never);
   };
@@ -129,10 +129,10 @@ export function guardCustomers(border: Border, options: StripeOptions): void {
 
 const WITH_CUSTOMER = ["user", "organization", "subscription"];
 
-async function refuseCustomerOfElsewhere(border: Border, customer: string): Promise<void> {
-  const { tenantId } = settledScope();
+async function refuseCustomerOfElsewhere(isolation: Isolation, customer: string): Promise<void> {
+  const { tenantId } = effectiveScope();
   for (const model of WITH_CUSTOMER) {
-    const rows = await rowsWith(border, model, "stripeCustomerId", customer);
+    const rows = await rowsWith(isolation, model, "stripeCustomerId", customer);
     if (rows.every((row) => (row.tenantId ?? null) === tenantId)) continue;
     throw tenantError("VALUE_TAKEN");
   }

@@ -8,14 +8,14 @@ import { APIError, isAPIError } from "better-auth/api";
 import { createEndpoint, createRouter } from "better-call";
 import { SIGN_UP_PATH } from "../constants";
 import { type Answer, textOf } from "../framework";
-import { refusalOf } from "../policy/email-domains";
+import { whyNotAdmitted } from "../policy/email-domains";
 import type { Inviting } from "../policy/inviting";
 import type { SignInMethods } from "../policy/sign-in-methods";
-import { asStandIn } from "../request/endpoint";
-import { namedTenantId, requireTenantId } from "../request/resolve";
-import { runInScope, settled } from "../request/scope";
+import { asTenantRoute } from "../request/endpoint";
+import { requestedTenantId, requireTenantId } from "../request/resolve";
+import { runInScope, scopeOf } from "../request/scope";
 import { runEndpoint, type SignUpAnswer, signInMethodsEndpoint } from "../request/tenant-routes";
-import { recentlySeen } from "../tenants/cache";
+import { lookUpTenant } from "../tenants/cache";
 import { INVITATION_HEADER } from "./error-codes";
 import { invitationError } from "./errors";
 import { openLink } from "./link";
@@ -38,12 +38,12 @@ export const tenantOfLink: Inviting["acceptedTenant"] = async ({ context, body }
 async function open(ctx: GenericEndpointContext, token: unknown): Promise<StoredInvitation> {
   const link = await openLink(ctx.context, token);
   if (!link) throw notFound();
-  const name = () => namedTenantId(ctx, tenantOptions(ctx.context));
+  const name = () => requestedTenantId(ctx, tenantOptions(ctx.context));
   // Whoever is signed in elsewhere has not named that tenant, though a hook may have read the session.
   const isServerCall = !ctx.request && !ctx.headers;
   const named = await (isServerCall ? name() : runInScope(undefined, name));
   if (named !== undefined && named !== link.tenantId) throw notFound();
-  return runInScope(settled(link.tenantId), async () => {
+  return runInScope(scopeOf(link.tenantId), async () => {
     await requireTenantId(ctx, link.tenantId);
     return findByLink(ctx.context, link);
   });
@@ -56,7 +56,7 @@ export async function getInvitation(
   const { tenantId, email, role, expiresAt } = await open(ctx, token);
   const input = { ...ctx, method: "GET" as const, query: { tenantId } };
   const answer = { asResponse: false, returnHeaders: false, returnStatus: false } as const;
-  const methods = await runInScope(settled(tenantId), () =>
+  const methods = await runInScope(scopeOf(tenantId), () =>
     signInMethodsEndpoint(tenantOptions(ctx.context))({ ...input, ...answer }),
   );
   // The tenant may be closed to everybody else.
@@ -69,7 +69,7 @@ export async function getInvitation(
 async function canSignUp({ context }: GenericEndpointContext, tenantId: string, email: string) {
   const { emailAndPassword, disabledPaths } = context.options;
   if (emailAndPassword?.disableSignUp || disabledPaths?.includes(SIGN_UP_PATH)) return false;
-  return !refusalOf((await recentlySeen(context, tenantId))?.policy, email);
+  return !whyNotAdmitted((await lookUpTenant(context, tenantId))?.policy, email);
 }
 
 /** R12: what guards better-auth's sign-up guards this one. Its hooks run with it in any case. */
@@ -95,7 +95,7 @@ export async function acceptInvitation(ctx: GenericEndpointContext): Promise<Ans
       return await runEndpoint<SignUpAnswer>(ctx, "signUpEmail", {
         body: { ...body, email: invitation.email },
         headers,
-        context: asStandIn(ctx.context, { tenantId: invitation.tenantId }),
+        context: asTenantRoute(ctx.context, { tenantId: invitation.tenantId }),
       });
     } catch (error) {
       // Somebody else may have accepted, or a manager revoked it, a moment ago: that is the reason.

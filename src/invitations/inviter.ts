@@ -1,11 +1,11 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, GenericEndpointContext, User } from "better-auth";
-import { belowBorder, borderOf } from "../isolation/isolation";
+import { isolationOf, unscopedAdapter } from "../isolation/isolation";
 import { isOperator } from "../isolation/operators";
 import { adminOptions, canGiveRole, type Giver, namesIn } from "../isolation/roles";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { adminPlugin, currentEndpoint } from "../request/endpoint";
-import { runInScope, settled } from "../request/scope";
+import { runInScope, scopeOf } from "../request/scope";
 import { isSuspended } from "../tenants/cache";
 import { invitationError } from "./errors";
 import { tenantOptions } from "./options";
@@ -41,14 +41,14 @@ async function whoInvited(
 ): Promise<Person | null> {
   const id = inviterId ?? "";
   for (const place of [tenantId, null]) {
-    const found: Person | null = await runInScope(settled(place), () =>
+    const found: Person | null = await runInScope(scopeOf(place), () =>
       ctx.internalAdapter.findUserById(id),
     );
     if (found) return { ...found, tenantId: place };
   }
   if (!canManageTenants) return null;
-  const border = borderOf(ctx);
-  const adapter = border && (await belowBorder(border));
+  const isolation = isolationOf(ctx);
+  const adapter = isolation && (await unscopedAdapter(isolation));
   const where = [{ field: "id", value: id }];
   return (await adapter?.findOne<Person>({ model: "user", where })) ?? null;
 }
@@ -57,7 +57,7 @@ async function whoInvited(
 async function isBarred(ctx: AuthContext, { id, tenantId }: Person): Promise<boolean> {
   if (!tenantId) return false;
   if (await isSuspended(ctx, tenantId)) return true;
-  return (await borderOf(ctx)?.isBarred?.(tenantId, id)) ?? false;
+  return (await isolationOf(ctx)?.isBarred?.(tenantId, id)) ?? false;
 }
 
 /**
@@ -93,7 +93,7 @@ async function isStillAllowed(
     (await canManageTenants?.(call, { action, tenantId, session })) === true;
   try {
     return await runInScope(
-      settled(home),
+      scopeOf(home),
       async () => (await isAllowed("invitation:create")) || (await isAllowed("invitation:resend")),
     );
   } catch (error) {

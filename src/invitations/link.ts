@@ -12,7 +12,7 @@ export interface OpenedLink {
 }
 
 /**
- * What the token is sealed for. No endpoint has this path, so the border never opens it: it is good
+ * What the token is sealed for. No endpoint has this path, so the isolation never opens it: it is good
  * for invitations, and no one-time token of anything else.
  */
 const SEALED_FOR = "/tenant/invitation";

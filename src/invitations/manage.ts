@@ -2,10 +2,10 @@ import { BASE_ERROR_CODES, type GenericEndpointContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { tenantError } from "../errors";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
-import { refusalOf } from "../policy/email-domains";
+import { whyNotAdmitted } from "../policy/email-domains";
 import { leadsElsewhere } from "../request/addresses";
 import { requireTenant } from "../request/resolve";
-import { runInScope, settled } from "../request/scope";
+import { runInScope, scopeOf } from "../request/scope";
 import type { Tenant } from "../tenants/cache";
 import type { InvitationStatus, TenantInvitation } from "../tenants/events";
 import { emit, type TenantActor } from "../tenants/events";
@@ -45,7 +45,7 @@ export async function createInvitation(
   const email = input.email.toLowerCase();
   assertAdmissible(tenant, email);
   const inviter = await callerAsInviter(ctx, actor);
-  return runInScope(settled(tenantId), async () => {
+  return runInScope(scopeOf(tenantId), async () => {
     const pending = await store.findPending(ctx.context, email);
     const given = input.role === undefined ? (pending?.role ?? null) : input.role;
     const role = requireRole(ctx.context, options, given, inviter);
@@ -82,7 +82,7 @@ export async function resendInvitation(
   assertAdmissible(tenant, row.email);
   const inviter = await callerAsInviter(ctx, actor);
   requireRole(ctx.context, options, row.role ?? null, inviter);
-  return runInScope(settled(row.tenantId), async () => {
+  return runInScope(scopeOf(row.tenantId), async () => {
     await assertNoUser(ctx, row.email, true);
     await assertOwnPage(ctx, options, row.redirectTo);
     const expiresAt = new Date(Date.now() + settings.expiresIn * 1000);
@@ -103,7 +103,7 @@ export async function revokeInvitation(
 ): Promise<TenantInvitation> {
   const { row, options, actor } = await requireInvitation(ctx, "invitation:revoke", id);
   const { tenantId } = row;
-  const revoked = await runInScope(settled(tenantId), () => store.revoke(ctx.context, row));
+  const revoked = await runInScope(scopeOf(tenantId), () => store.revoke(ctx.context, row));
   if (!revoked) throw store.notFound();
   const invitation = store.toInvitation(revoked);
   await emit(ctx.context, options, actor, tenantId, { type: "invitation:revoked", invitation });
@@ -120,7 +120,7 @@ export async function listInvitations(
 ): Promise<TenantInvitation[]> {
   const options = tenantOptions(ctx.context);
   const { tenantId } = await requireTarget(ctx, options, "invitation:list");
-  return runInScope(settled(tenantId), () =>
+  return runInScope(scopeOf(tenantId), () =>
     store.list(ctx.context, { limit, offset, ...(status && { status }) }),
   );
 }
@@ -147,7 +147,7 @@ const NOBODYS = "-";
 
 /** Nobody is sent a link that the tenant's policy does not honour. */
 function assertAdmissible({ policy }: Tenant, email: string): void {
-  const refusal = refusalOf(policy, email);
+  const refusal = whyNotAdmitted(policy, email);
   if (refusal) throw tenantError(refusal);
 }
 
@@ -183,7 +183,7 @@ async function callerAsInviter(
 ): Promise<KnownInviter | null> {
   if (actor === "server" || actor.userId === null) return null;
   const { userId, tenantId } = actor;
-  const user = await runInScope(settled(tenantId), () =>
+  const user = await runInScope(scopeOf(tenantId), () =>
     context.internalAdapter.findUserById(userId),
   );
   if (!user) throw tenantError("UNAUTHORIZED");

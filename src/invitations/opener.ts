@@ -5,9 +5,9 @@ import * as z from "zod";
 import { SIGN_UP_PATH } from "../constants";
 import { tenantError } from "../errors";
 import { type BeforeHook, silentHook, textOf } from "../framework";
-import { borderOf, type Row } from "../isolation/isolation";
+import { isolationOf, type Row } from "../isolation/isolation";
 import type { Inviting } from "../policy/inviting";
-import { type Endpoint, settledScope } from "../request/endpoint";
+import { type Endpoint, effectiveScope } from "../request/endpoint";
 import { getTenantId, notes } from "../request/scope";
 import { emit } from "../tenants/events";
 import { INVITATION_HEADER } from "./error-codes";
@@ -127,8 +127,8 @@ export const carryToken: BeforeHook = {
     !ctx.path?.startsWith("/tenant/invitation/") && Boolean(tokenIn(ctx as Endpoint)),
 
   handler: silentHook(async (ctx) => {
-    const border = borderOf(ctx.context);
-    const scope = border && settledScope();
+    const isolation = isolationOf(ctx.context);
+    const scope = isolation && effectiveScope();
     // The header names no tenant: a request that names none would make a user of the platform.
     if (!scope?.tenantId) throw tenantError("TENANT_ID_REQUIRED");
     const invitation = await invitationOf(ctx.context, tokenIn(ctx as Endpoint) ?? "");

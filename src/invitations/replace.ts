@@ -3,12 +3,12 @@ import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { SIGN_UP_PATH } from "../constants";
 import { REPLACED, removeCredentials } from "../isolation/changed-hands";
-import { borderOf, type Row } from "../isolation/isolation";
-import { refusalOf } from "../policy/email-domains";
+import { isolationOf, type Row } from "../isolation/isolation";
+import { whyNotAdmitted } from "../policy/email-domains";
 import type { Inviting } from "../policy/inviting";
-import { wayOf } from "../policy/methods";
+import { methodOf } from "../policy/methods";
 import { adminPlugin, currentEndpoint, type Endpoint } from "../request/endpoint";
-import { recentlySeen } from "../tenants/cache";
+import { lookUpTenant } from "../tenants/cache";
 import { carriedInvitation } from "./opener";
 import type { StoredInvitation } from "./schema";
 import { findOpen } from "./store";
@@ -35,7 +35,7 @@ export async function isReplaceable(ctx: AuthContext, user: Row): Promise<boolea
   if (!(await isFromDirectory(ctx, userId))) return true;
   // With an account, someone has signed in already. They need no invitation.
   const isUsed = (await ctx.internalAdapter.findAccounts(userId)).length > 0;
-  return !isUsed && !(await borderOf(ctx)?.isBarred?.(String(user.tenantId), userId));
+  return !isUsed && !(await isolationOf(ctx)?.isBarred?.(String(user.tenantId), userId));
 }
 
 function isDefaultRole(ctx: AuthContext, role: unknown): boolean {
@@ -54,7 +54,7 @@ async function isFromDirectory({ adapter, tables }: AuthContext, userId: string)
 function createsUser(endpoint: Endpoint): boolean {
   if (endpoint.path === SIGN_UP_PATH) return true;
   if (endpoint.path === "/email-otp/verify-email") return false;
-  return /^(social:|sso$|magic-link$|email-otp$)/.test(wayOf(endpoint) ?? "");
+  return /^(social:|sso$|magic-link$|email-otp$)/.test(methodOf(endpoint) ?? "");
 }
 
 /** Those that better-auth gets to once a mail has proven the address, by the plugin that they are of. */
@@ -83,8 +83,8 @@ export const replacesUser: Inviting["replaces"] = async (ctx, user) => {
 async function canJoinByMail(ctx: AuthContext, path: string, user: Row): Promise<boolean> {
   const plugin = ctx.options.plugins?.find(({ id }) => id === PROVEN_BY_MAIL[path]);
   if (plugin?.options?.disableSignUp) return false;
-  const tenant = await recentlySeen(ctx, String(user.tenantId));
-  if (refusalOf(tenant?.policy, user.email)) return false;
+  const tenant = await lookUpTenant(ctx, String(user.tenantId));
+  if (whyNotAdmitted(tenant?.policy, user.email)) return false;
   return (await findOpen(ctx, String(user.email))) !== undefined;
 }
 
@@ -98,7 +98,7 @@ export interface Room {
 
 /**
  * Makes the address of an invitation free, if a user has it who can be replaced. Runs in the
- * transaction that creates the new user, with the adapter below the border.
+ * transaction that creates the new user, with the adapter below the isolation.
  */
 export async function makeRoom(
   ctx: AuthContext,

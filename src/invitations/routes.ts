@@ -1,6 +1,6 @@
 import { createAuthEndpoint, signUpEmail } from "better-auth/api";
 import * as z from "zod";
-import { type BeforeHook, silentHook, standIn } from "../framework";
+import { type BeforeHook, silentHook, tenantRoute } from "../framework";
 import type { Inviting } from "../policy/inviting";
 import { limit, limited, offset, tenantId, text } from "../tenants/input";
 import { acceptInvitation, getInvitation, guardLikeSignUp, tenantOfLink } from "./accept";
@@ -140,7 +140,7 @@ export const guardAccepting: BeforeHook = {
   handler: silentHook(async (ctx) => guardLikeSignUp(ctx)),
 };
 
-export const acceptInvitationEndpoint = standIn(
+export const acceptInvitationEndpoint = tenantRoute(
   ACCEPT_PATH,
   {
     method: "POST",

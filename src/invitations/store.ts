@@ -2,8 +2,8 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { constantTimeEqual } from "better-auth/crypto";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { orNobody } from "../isolation/database-errors";
-import { belowBorder, borderOf } from "../isolation/isolation";
+import { nullIfInvalidId } from "../isolation/database-errors";
+import { isolationOf, unscopedAdapter } from "../isolation/isolation";
 import { couldBeId } from "../tenants/cache";
 import type { InvitationStatus, TenantInvitation } from "../tenants/events";
 import { invitationError } from "./errors";
@@ -12,7 +12,7 @@ import { createSecret, hashSecret, type OpenedLink } from "./link";
 import type { StoredInvitation } from "./schema";
 
 /*
- * The table of invitations. All of it runs inside the scope of a tenant, where the border shows the
+ * The table of invitations. All of it runs inside the scope of a tenant, where the isolation shows the
  * rows of that tenant only.
  */
 
@@ -46,13 +46,13 @@ export function toInvitation(row: StoredInvitation): TenantInvitation {
   };
 }
 
-/** Below the border, for those who have only its id: it says which tenant to be allowed in. */
+/** Below the isolation, for those who have only its id: it says which tenant to be allowed in. */
 export async function findAnywhere(ctx: AuthContext, id: string): Promise<StoredInvitation | null> {
   if (!couldBeId(ctx, id)) return null;
-  const border = borderOf(ctx);
-  const below = border && (await belowBorder(border));
+  const isolation = isolationOf(ctx);
+  const below = isolation && (await unscopedAdapter(isolation));
   const where = [{ field: "id", value: id }];
-  const row = await below?.findOne<StoredInvitation>({ model, where }).catch(orNobody);
+  const row = await below?.findOne<StoredInvitation>({ model, where }).catch(nullIfInvalidId);
   return row?.id === id ? row : null;
 }
 

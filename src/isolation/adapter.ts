@@ -1,55 +1,58 @@
 import { isAPIError } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
-import { isHidden } from "../policy/inviting";
-import { settledScope } from "../request/endpoint";
-import { getTenantId, notes, type Scope, settled } from "../request/scope";
+import { isHiddenUser } from "../policy/inviting";
+import { effectiveScope } from "../request/endpoint";
+import { getTenantId, notes, type Scope, scopeOf } from "../request/scope";
 import { PLATFORM } from "../schema";
 import {
   type AdapterMethod,
-  aboveTransaction,
-  type Border,
-  borderOf,
-  isConfined,
+  type Isolation,
   isInside,
+  isIsolated,
   isMySQL,
+  isolateTransaction,
+  isolationOf,
   isState,
   markOurs,
   needsListHint,
   type Row,
   rememberUser,
-  setBorder,
-  shareBorder,
+  requireUserInScope,
+  setIsolation,
+  shareIsolation,
   tenantClause,
-  vouchForUser,
 } from "./isolation";
 import { pinpoint } from "./mysql";
-import { homeOf, isImpersonator, mayUse } from "./sessions";
+import { isImpersonator, isSessionValidHere, scopeOfSession } from "./sessions";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
 type Narrowed<Call> = { call: Call; scope?: Scope; model?: string | undefined };
 type FindOne = Parameters<DBAdapter["findOne"]>[0];
 
 /**
- * The border: from here on the adapter reads, changes, creates and deletes rows of the confined
+ * The isolation: from here on the adapter reads, changes, creates and deletes rows of the confined
  * models in the scope of the running request only (R3, R4). The adapter is changed in place, not
  * wrapped, for two reasons: plugins whose `init` ran before ours may hold on to it, and
  * better-auth's check of the database schema is registered for this very object. Answers whether
  * that was possible.
  */
-export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAdapter }): boolean {
-  if (isConfined(adapter)) {
-    shareBorder(adapter, border);
+export function isolateAdapter(
+  adapter: DBAdapter,
+  isolation: Isolation & { raw: DBAdapter },
+): boolean {
+  if (isIsolated(adapter)) {
+    shareIsolation(adapter, isolation);
     return true;
   }
-  const { raw } = border;
-  const current = () => borderOf(adapter) ?? border;
+  const { raw } = isolation;
+  const current = () => isolationOf(adapter) ?? isolation;
   const methods = {
     ...guarded(raw, current),
     transaction: <R>(run: (inner: DBTransactionAdapter) => Promise<R>) =>
       raw.transaction((inner) => {
         // Adapters without transactions hand themselves in, and that is the isolated one already.
         if (inner === adapter || inner === raw) return run(adapter);
-        const isolated = aboveTransaction(inner, current());
+        const isolated = isolateTransaction(inner, current());
         // One inside another is a part of it: better-auth's own would bypass isolation.
         const transaction = (nested: typeof run) => nested(isolated);
         Object.assign(isolated, guarded(inner, current, isolated), { transaction });
@@ -57,11 +60,11 @@ export function confineAdapter(adapter: DBAdapter, border: Border & { raw: DBAda
       }),
   };
   try {
-    Object.assign(setBorder(adapter, border), markOurs(methods));
+    Object.assign(setIsolation(adapter, isolation), markOurs(methods));
   } catch {
     // The answer says it.
   }
-  return isConfined(adapter);
+  return isIsolated(adapter);
 }
 
 type Methods = Omit<DBTransactionAdapter, "id" | "options">;
@@ -69,10 +72,10 @@ type Methods = Omit<DBTransactionAdapter, "id" | "options">;
 /** The methods, with somebody who may look at a call first: see `tenants/enforce.ts`. */
 function guarded(
   raw: DBTransactionAdapter,
-  current: () => Border,
+  current: () => Isolation,
   transaction?: DBTransactionAdapter,
 ): Methods {
-  const methods = Object.entries(confinedMethods(raw, current));
+  const methods = Object.entries(isolatedMethods(raw, current));
   const entries = methods.map(([name, run]: [string, AdapterMethod]) => [
     name,
     (call: object) =>
@@ -81,7 +84,7 @@ function guarded(
   return Object.fromEntries(entries);
 }
 
-function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Methods {
+function isolatedMethods(raw: DBTransactionAdapter, getBorder: () => Isolation): Methods {
   /**
    * Runs a call as it may go out: about rows of the scope only. Everything comes through here, and
    * the scope is mostly known already: then nobody waits for it.
@@ -90,9 +93,9 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     call: Call,
     run: (narrowed: Narrowed<Call>) => Promise<T>,
   ): Promise<T> {
-    const border = getBorder();
-    const model = border.confinedModel(call.model);
-    const joinsConfined = Object.keys(call.join ?? {}).some(border.confinedModel);
+    const isolation = getBorder();
+    const model = isolation.isolatedModel(call.model);
+    const joinsConfined = Object.keys(call.join ?? {}).some(isolation.isolatedModel);
     if (!model && !joinsConfined) return run({ call });
     const runIn = (scope: Scope) => {
       if (!model) return run({ call, scope });
@@ -102,7 +105,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       const where = [...given, ...tenantClause(scope, needsListHint(raw, given))];
       return run({ call: { ...call, where }, scope, model });
     };
-    return runIn(settledScope());
+    return runIn(effectiveScope());
   }
 
   /** What may come in: joined rows are fetched by their key alone, so they are looked at here. */
@@ -115,7 +118,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     const admitted = row as Row;
     if (model === "user") rememberUser(admitted);
     for (const name of Object.keys(join ?? {})) {
-      const joined = getBorder().confinedModel(name);
+      const joined = getBorder().isolatedModel(name);
       if (!joined) continue;
       for (const key of [name, `${name}s`, joined, `${joined}s`]) admitJoined(admitted, key, scope);
       const user = joined === "user" ? (admitted[name] ?? admitted[joined]) : undefined;
@@ -126,11 +129,11 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
 
   /** A session by its token: inside the scope, and only while its tenant exists and is active. */
   async function findSession<T>(input: FindOne): Promise<T | null> {
-    const home = homeOf(input.where[0]?.value);
+    const home = scopeOfSession(input.where[0]?.value);
     const where = [...input.where, ...tenantClause(home)];
     const session = await raw.findOne<T & Row>({ ...input, where });
-    if (!session || !(await mayUse(getBorder(), session, raw))) return null;
-    const own = settled(session.tenantId ?? null);
+    if (!session || !(await isSessionValidHere(getBorder(), session, raw))) return null;
+    const own = scopeOf(session.tenantId ?? null);
     return admit({ join: input.join, model: "session" }, own, session);
   }
 
@@ -148,12 +151,12 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
 
   /** Values that are unique in the whole table may be taken where nobody here can see it. */
   async function write<T>(model: string, scope: Scope, data: Row, run: () => Promise<T>) {
-    const border = getBorder();
+    const isolation = getBorder();
     if (model === "user" && typeof data.email === "string") {
-      await border.beforeEmail(raw, scope, data.email);
+      await isolation.beforeEmail(raw, scope, data.email);
     }
     return run().catch(async (error) => {
-      throw await border.onRefused(error);
+      throw await isolation.onRefused(error);
     });
   }
 
@@ -166,7 +169,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
   /** A row never changes its id or tenant, and no session lasts longer than the policy says. */
   async function allowedChange<T extends Row | undefined>(data: T, scope?: Scope, model = "") {
     if (!scope || !data) return data;
-    await vouchForUser(getBorder(), raw, scope, data.userId);
+    await requireUserInScope(getBorder(), raw, scope, data.userId);
     const { tenantId: _, id: __, ...rest } = data;
     if (model !== "session") return rest as T;
     return { ...rest, ...(await getBorder().policy.capExpiry(scope, data, raw)) } as T;
@@ -176,7 +179,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
     create: <T extends Row, R>(input: Parameters<typeof raw.create<T, R>>[0]) =>
       narrow(input, async ({ scope, model }) => {
         if (!model || !scope) return raw.create<T, R>(input).catch(blameDeletion);
-        const tenantId = await vouchForUser(getBorder(), raw, scope, input.data.userId);
+        const tenantId = await requireUserInScope(getBorder(), raw, scope, input.data.userId);
         const data: Row = { ...input.data, tenantId: tenantId ?? PLATFORM };
         const opening =
           tenantId && model === "user"
@@ -201,7 +204,7 @@ function confinedMethods(raw: DBTransactionAdapter, getBorder: () => Border): Me
       return narrow(input, async ({ call, scope, model }) => {
         const row = await raw.findOne<T>(call);
         const isUser = model === "user";
-        if (isUser && (await isHidden(getBorder().ctx, input.where, row as Row | null)))
+        if (isUser && (await isHiddenUser(getBorder().ctx, input.where, row as Row | null)))
           return null;
         return admit({ join: input.join, model }, scope, row);
       });
@@ -278,14 +281,14 @@ function visitorScope(scope: Scope, { where }: { where: Where[] }): Scope {
   const isOwn = where.some(
     ({ field, value }) => field === "token" && value === notes().visitor?.token,
   );
-  return scope.reach === "visits" && isOwn ? settled(null) : scope;
+  return scope.access === "visits" && isOwn ? scopeOf(null) : scope;
 }
 
 const idIn = ([clause, ...rest]: Where[]): unknown =>
   clause?.field === "id" && !rest.length ? clause.value : undefined;
 
-function isTokenLookup({ model, where, select }: FindOne, border: Border): boolean {
+function isTokenLookup({ model, where, select }: FindOne, isolation: Isolation): boolean {
   const [clause, ...rest] = where;
   if (clause?.field !== "token" || (clause.operator ?? "eq") !== "eq") return false;
-  return !rest.length && !select && border.confinedModel(model) === "session";
+  return !rest.length && !select && isolation.isolatedModel(model) === "session";
 }

@@ -4,7 +4,7 @@ import type { DBTransactionAdapter } from "better-auth/types";
 import { deleteKeysOf } from "../enterprise/scim-keys";
 import { boundedMap } from "../framework";
 
-import { type Border, belowBorder, keeperOf, type Row } from "./isolation";
+import { type Isolation, instanceKey, type Row, unscopedAdapter } from "./isolation";
 
 /*
  * Users that change hands: an invitation or an identity provider proves that the address of a user
@@ -24,7 +24,7 @@ const CREDENTIALS = [
   ["verification", "value"],
 ] as const;
 
-/** Removes every way to sign in as a user. `raw` is the adapter below the border. */
+/** Removes every way to sign in as a user. `raw` is the adapter below the isolation. */
 export async function removeCredentials(
   ctx: AuthContext,
   raw: DBTransactionAdapter,
@@ -66,7 +66,7 @@ const knownIn = new WeakMap<object, Map<string, Seen>>();
 
 /** Users that are there and have not been replaced. */
 function known(ctx: AuthContext): Map<string, Seen> {
-  const instance = keeperOf(ctx);
+  const instance = instanceKey(ctx);
   const users = knownIn.get(instance) ?? new Map<string, Seen>();
   knownIn.set(instance, users);
   return users;
@@ -76,17 +76,17 @@ function known(ctx: AuthContext): Map<string, Seen> {
  * Whether the user of a session in a cookie has changed hands since, or is gone. The cookie is read
  * without asking the database, which is asked here at most every ten seconds about a user.
  */
-export async function hasChangedHands(border: Border, cached: Row): Promise<boolean> {
-  const hasDirectories = border.isBarred !== undefined;
+export async function hasChangedHands(isolation: Isolation, cached: Row): Promise<boolean> {
+  const hasDirectories = isolation.isBarred !== undefined;
   if (!hasDirectories && cached.emailVerified !== false) return false;
-  const users = known(border.ctx);
+  const users = known(isolation.ctx);
   const id = String(cached.id);
   const now = Date.now();
   const seen = users.get(id);
   // Another browser may have asked: what it was told is about its own cookie.
   const mayBeOld = (user: Row) => hasDirectories && isFromBefore(cached, user);
   if (seen && seen.until > now && !mayBeOld(seen.user)) return false;
-  const below = await belowBorder(border);
+  const below = await unscopedAdapter(isolation);
   const where = [{ field: "id", value: id }];
   const user = await below.findOne<Row>({ model: "user", where });
   if (!user || String(user.email).endsWith(REPLACED)) return true;

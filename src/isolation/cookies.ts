@@ -1,8 +1,8 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { type AfterHook, type BeforeHook, silentHook } from "../framework";
-import { adminTarget, currentEndpoint, type Endpoint, settledScope } from "../request/endpoint";
+import { adminTarget, currentEndpoint, type Endpoint, effectiveScope } from "../request/endpoint";
 import { isCompanion } from "../request/prefix";
-import { enter, notes, settled } from "../request/scope";
+import { enter, notes, scopeOf } from "../request/scope";
 
 /**
  * What an operator may reach begins and ends with the endpoint: hooks of others have no business
@@ -24,7 +24,7 @@ export const closeEndpoint: AfterHook = {
 
   handler: silentHook(async () => {
     notes().isOpen = false;
-    enter(settled(settledScope().tenantId));
+    enter(scopeOf(effectiveScope().tenantId));
   }),
 };
 
@@ -32,7 +32,7 @@ export const closeEndpoint: AfterHook = {
  * R5: the cookie of a session that was taken out of the request stays in the browser, whatever
  * better-auth does about the session that it has used instead.
  */
-export const keepCookiesOfElsewhere: AfterHook = {
+export const keepForeignCookies: AfterHook = {
   matcher: () => notes().keptCookies.size > 0,
 
   handler: silentHook(keepCookies),
@@ -59,7 +59,7 @@ type Cookies = AuthContext["authCookies"];
  * The session cookies under names of the tenant's own. The name is read late, so that it is right
  * for the scope of the moment, also where another plugin copies the context.
  */
-export function nameCookiesLate(ctx: AuthContext): void {
+export function nameCookiesPerTenant(ctx: AuthContext): void {
   nameMadeCookies(ctx);
   const named = new WeakMap<object, Cookies>();
   const late = lateNames(ctx.authCookies);
@@ -134,9 +134,9 @@ const inCookieName = (tenantId: string) =>
 
 /** What the scope of the moment adds to a name; for admin endpoints by the name of a cookie that is sent. */
 function suffix(sent: string): string {
-  const scope = settledScope();
+  const scope = effectiveScope();
   // An operator visits with the platform's cookie, and names follow the tenant that is named.
-  if (!scope.tenantId || scope.reach === "visits" || notes().enteredByPrefix) return "";
+  if (!scope.tenantId || scope.access === "visits" || notes().enteredByPrefix) return "";
   const own = `_${inCookieName(scope.tenantId)}`;
   const endpoint = currentEndpoint();
   if (!adminTarget(endpoint)) return own;

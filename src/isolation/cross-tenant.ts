@@ -2,7 +2,7 @@ import type { HookEndpointContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
 import { textOf } from "../framework";
-import { toldToPage } from "../policy/admission";
+import { asErrorRedirect } from "../policy/admission";
 import {
   type AdminTarget,
   adminTarget,
@@ -12,10 +12,10 @@ import {
 } from "../request/endpoint";
 import { prefixesIn, tenantInPrefix } from "../request/prefix";
 import type { SessionRow } from "../request/scope";
-import { enter, notes, runInScope, type Scope, settled } from "../request/scope";
-import { orNobody } from "./database-errors";
-import type { Border, Row } from "./isolation";
-import { mayManageUsers } from "./operators";
+import { enter, notes, runInScope, type Scope, scopeOf } from "../request/scope";
+import { nullIfInvalidId } from "./database-errors";
+import type { Isolation, Row } from "./isolation";
+import { mayManageUsersOf } from "./operators";
 
 /**
  * An operator reaches further on better-auth's own admin endpoints: the tenant that is named, the
@@ -23,7 +23,7 @@ import { mayManageUsers } from "./operators";
  * that the endpoint uses, once its user is found to be an operator.
  */
 export async function scopeOfAdmin(
-  border: Border,
+  isolation: Isolation,
   scope: Scope,
   session: SessionRow,
   adapter: DBTransactionAdapter,
@@ -33,7 +33,7 @@ export async function scopeOfAdmin(
   const { isOpen } = notes();
   if (!endpoint || !target || isOpen === false) return scope;
   if (!carries(endpoint, session.token)) return scope;
-  const isOwn = session.tenantId || scope.reach !== "own" || session.impersonatedBy;
+  const isOwn = session.tenantId || scope.access !== "own" || session.impersonatedBy;
   if (isOwn || target === "oneself") return scope;
   // Until the endpoint runs, its hooks are where the request is.
   if (scope.tenantId === null && !isOpen) return scope;
@@ -41,11 +41,11 @@ export async function scopeOfAdmin(
   if (tenantId === null) return scope;
   const { query, method } = (notes().endpoint ?? endpoint) as Endpoint & { method?: string };
   const asked = { ...endpoint, query, method };
-  if (!(await mayManageUsers(border, asked, session, tenantId, adapter))) return scope;
+  if (!(await mayManageUsersOf(isolation, asked, session, tenantId, adapter))) return scope;
   notes().visitor = { token: String(session.token), userId: String(session.userId) };
-  if (tenantId === undefined) return enter(settled(null, "all"));
-  const isOwnEnd = scope.tenantId !== null && (await endsOwnSessions(border, endpoint, session));
-  return enter(isOwnEnd ? settled(null) : settled(tenantId, "visits"));
+  if (tenantId === undefined) return enter(scopeOf(null, "all"));
+  const isOwnEnd = scope.tenantId !== null && (await endsOwnSessions(isolation, endpoint, session));
+  return enter(isOwnEnd ? scopeOf(null) : scopeOf(tenantId, "visits"));
 }
 
 /**
@@ -54,7 +54,7 @@ export async function scopeOfAdmin(
  * on, listed nowhere, and no ban would end them.
  */
 async function endsOwnSessions(
-  border: Border,
+  isolation: Isolation,
   { path, body }: Endpoint,
   { userId }: SessionRow,
 ): Promise<boolean> {
@@ -62,8 +62,8 @@ async function endsOwnSessions(
   if (path !== "/admin/revoke-user-session" || typeof body?.sessionToken !== "string") return false;
   const token = body.sessionToken;
   if (tenantInPrefix(token) !== null) return false;
-  const find = () => border.ctx.internalAdapter.findSession(token);
-  return (await runInScope(settled(null), find))?.session.userId === userId;
+  const find = () => isolation.ctx.internalAdapter.findSession(token);
+  return (await runInScope(scopeOf(null), find))?.session.userId === userId;
 }
 
 /**
@@ -73,7 +73,7 @@ async function endsOwnSessions(
 export async function requireVisitor(endpoint: Endpoint): Promise<void> {
   if (adminTarget(endpoint) && mayVisit(endpoint)) return;
   const error = tenantError("TENANT_SUSPENDED");
-  throw toldToPage(endpoint, error);
+  throw asErrorRedirect(endpoint, error);
 }
 
 function mayVisit({ request, headers, context }: Endpoint): boolean {
@@ -97,6 +97,6 @@ async function tenantOfTarget(
   const id = body?.userId ?? (notes().endpoint as Endpoint | undefined)?.query?.id;
   if (typeof id !== "string" && typeof id !== "number") return null;
   const where = [{ field: "id", value: String(id) }];
-  const user = await adapter.findOne<Row>({ model: "user", where }).catch(orNobody);
+  const user = await adapter.findOne<Row>({ model: "user", where }).catch(nullIfInvalidId);
   return user?.tenantId || null;
 }

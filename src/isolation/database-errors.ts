@@ -40,7 +40,7 @@ export async function refuseEmailTakenElsewhere(
 const NO_SUCH_VALUE = ["22P02", "22003", "P2007", "P2023"];
 
 /** For a row that was asked for by its id: one that cannot be is one that nobody has. */
-export function orNobody(error: unknown): null {
+export function nullIfInvalidId(error: unknown): null {
   if (NO_SUCH_VALUE.includes(rootCause(error).code ?? "")) return null;
   throw error;
 }

@@ -9,20 +9,20 @@ import type { Endpoint } from "../request/endpoint";
 import type { SessionRow } from "../request/scope";
 import { currentTransaction, notes, type Scope } from "../request/scope";
 import { PLATFORM } from "../schema";
-import { orNobody } from "./database-errors";
+import { nullIfInvalidId } from "./database-errors";
 
-/** A row as the border sees it. */
+/** A row as the isolation sees it. */
 export type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
 
-/** What the border of an instance is made of, and what it asks of the rest of the plugin. */
-export interface Border {
+/** What the isolation of an instance is made of, and what it asks of the rest of the plugin. */
+export interface Isolation {
   ctx: AuthContext;
   /** The options of `tenantAuth()`. */
   options: ResolvedOptions;
   /** The database adapter as it was, past every transaction: ask `belowBorder` for the right one. */
   raw: DBTransactionAdapter;
   /** The confined model behind a model or table name; undefined for every other table. */
-  confinedModel(name: string): string | undefined;
+  isolatedModel(name: string): string | undefined;
   /** Whether the tenant exists. Remembered for ten seconds. */
   tenantExists(tenantId: string, adapter?: DBTransactionAdapter): Promise<boolean>;
   /** Whether the tenant of a session accepts it (R10): see `tenants/find.ts`. */
@@ -32,9 +32,9 @@ export interface Border {
   /** What to say of a row that the database refuses. */
   onRefused(error: unknown): Promise<unknown>;
   /** Whether somebody may have this id: some columns answer anything else with an error. */
-  couldBeId(id: string): boolean;
+  isPossibleId(id: string): boolean;
   /** What the policy of a tenant decides, and who keeps its last administrator. */
-  policy: PolicyOf;
+  policy: PolicyEnforcement;
   /** What there is to ask where tenants have identity providers of their own. */
   identityProviders?: IdentityProviders;
   /** Whether the tenant's directory lets somebody sign in no more. Asks the database each time. */
@@ -59,8 +59,8 @@ export interface Rotated {
   unreadable: number;
 }
 
-/** The policies of an instance's tenants, as the border asks for them. */
-export interface PolicyOf {
+/** The policies of an instance's tenants, as the isolation asks for them. */
+export interface PolicyEnforcement {
   /** The policy of the tenant that the request runs in, as this process remembers it. */
   now(): TenantPolicy | null | undefined;
   /** Whether the address that a request is about has to be verified before there is a session. */
@@ -73,7 +73,7 @@ export interface PolicyOf {
     scope: Scope,
     row: Row,
     adapter: DBTransactionAdapter,
-  ): Promise<Opening | undefined>;
+  ): Promise<Admission | undefined>;
   /** By when a session of the scope has to end, if that is before the end that it is given. */
   capExpiry(
     scope: Scope,
@@ -82,7 +82,7 @@ export interface PolicyOf {
   ): Promise<{ expiresAt?: Date } | undefined>;
   /**
    * Runs a call of the adapter that has to be looked at first; undefined for every other. `raw` is
-   * the adapter below the border. Inside of a transaction, that is the transaction's, and everything
+   * the adapter below the isolation. Inside of a transaction, that is the transaction's, and everything
    * has to go through either of both.
    */
   guard(
@@ -100,7 +100,7 @@ export type AdapterMethod = (call: never) => Promise<unknown>;
 export const OF_KEY = Symbol.for("better-auth-tenant:session-of-key");
 
 /** What lets somebody in where the policy says `"invited"`. */
-export interface Opening {
+export interface Admission {
   /** What the user gets besides: a role, or that the address is verified. */
   data?: Row;
   /**
@@ -108,24 +108,25 @@ export interface Opening {
    * it. Returns the id of one that has to be kept, and becomes the new user.
    */
   makeRoom?(raw: DBTransactionAdapter): Promise<string | undefined>;
-  /** Called with the new user, in the same transaction, with the adapter below the border. */
+  /** Called with the new user, in the same transaction, with the adapter below the isolation. */
   accept?(user: Row, raw: DBTransactionAdapter): Promise<void>;
 }
 
 /** On the adapter and on the context, whose copies carry it along; one name for all our copies. */
-const BORDER = Symbol.for("better-auth-tenant:border");
+const BORDER = Symbol.for("better-auth-tenant:isolation");
 
-type Bordered = { [BORDER]?: Border };
+type Bordered = { [BORDER]?: Isolation };
 
 /** By an adapter, a storage, or a context: there somebody may have put an adapter around ours. */
-export const borderOf = (holder: object): Border | undefined =>
+export const isolationOf = (holder: object): Isolation | undefined =>
   (holder as { adapter?: Bordered }).adapter?.[BORDER] ?? (holder as Bordered)[BORDER];
 
 /** What is remembered for an instance is kept by this. */
-export const keeperOf = (context: AuthContext): object => borderOf(context)?.raw ?? context.adapter;
+export const instanceKey = (context: AuthContext): object =>
+  isolationOf(context)?.raw ?? context.adapter;
 
-export const setBorder = <A extends object>(holder: A, border: Border) =>
-  Object.assign(holder, { [BORDER]: border });
+export const setIsolation = <A extends object>(holder: A, isolation: Isolation) =>
+  Object.assign(holder, { [BORDER]: isolation });
 
 /** On each method of ours, itself: what is put around it may carry its marks. */
 const OURS = Symbol.for("better-auth-tenant:ours");
@@ -151,39 +152,39 @@ export function rawAdapter(adapter: DBAdapter): DBAdapter {
 }
 
 /** Others may have copied it, or put something over a method of ours. */
-export const isConfined = (adapter: DBAdapter) =>
-  borderOf(adapter) !== undefined &&
+export const isIsolated = (adapter: DBAdapter) =>
+  isolationOf(adapter) !== undefined &&
   METHODS.every((name) => isOurs(adapter[name] as AdapterMethod | undefined));
 
 /**
- * Instances that are made from one adapter object share its border: the newest is in charge, and
+ * Instances that are made from one adapter object share its isolation: the newest is in charge, and
  * what was confined or looked at before it stays so.
  */
-export function shareBorder(adapter: object, border: Border): void {
-  const before = borderOf(adapter) as Border;
-  const { confinedModel, policy } = border;
-  border.confinedModel = (name) => confinedModel(name) ?? before.confinedModel(name);
-  border.policy = {
+export function shareIsolation(adapter: object, isolation: Isolation): void {
+  const before = isolationOf(adapter) as Isolation;
+  const { isolatedModel, policy } = isolation;
+  isolation.isolatedModel = (name) => isolatedModel(name) ?? before.isolatedModel(name);
+  isolation.policy = {
     ...policy,
     guard: (...call) => policy.guard(...call) ?? before.policy.guard(...call),
   };
-  setBorder(adapter, border);
+  setIsolation(adapter, isolation);
 }
 
-/** On the adapter of a transaction: the one below the border. */
+/** On the adapter of a transaction: the one below the isolation. */
 const BELOW = Symbol.for("better-auth-tenant:below");
 
-/** Puts the border around the adapter of a transaction. */
-export function aboveTransaction(inner: DBTransactionAdapter, border: Border) {
-  const above = setBorder<DBTransactionAdapter>(Object.create(inner), border);
+/** Puts the isolation around the adapter of a transaction. */
+export function isolateTransaction(inner: DBTransactionAdapter, isolation: Isolation) {
+  const above = setIsolation<DBTransactionAdapter>(Object.create(inner), isolation);
   return Object.assign(above, { [BELOW]: inner });
 }
 
 /**
- * The adapter below the border: inside of a transaction that is the transaction's, because the
+ * The adapter below the isolation: inside of a transaction that is the transaction's, because the
  * database may have no second connection to ask.
  */
-export async function belowBorder({ ctx, raw }: Border): Promise<DBTransactionAdapter> {
+export async function unscopedAdapter({ ctx, raw }: Isolation): Promise<DBTransactionAdapter> {
   const current = await getCurrentAdapter(ctx.adapter);
   return (current as { [BELOW]?: DBTransactionAdapter })[BELOW] ?? raw;
 }
@@ -214,8 +215,8 @@ export function needsListHint(adapter: HasOptions, where: Where[]): boolean {
 const SELECTIVE = ["userId", "accountId", "identifier"];
 
 /** The condition that keeps a query inside the scope. */
-export function tenantClause({ tenantId, reach }: Scope, asList = false): Where[] {
-  if (reach === "all") return [];
+export function tenantClause({ tenantId, access }: Scope, asList = false): Where[] {
+  if (access === "all") return [];
   const value = tenantId ?? PLATFORM;
   const condition = asList
     ? { operator: "in" as const, value: [value, value] }
@@ -224,8 +225,8 @@ export function tenantClause({ tenantId, reach }: Scope, asList = false): Where[
 }
 
 /** Whether a row is inside the scope. One that does not show its tenant is not. */
-export function isInside({ tenantId, reach }: Scope, row: Row): boolean {
-  return reach === "all" || row.tenantId === tenantId;
+export function isInside({ tenantId, access }: Scope, row: Row): boolean {
+  return access === "all" || row.tenantId === tenantId;
 }
 
 export function rememberUser(user: Row): void {
@@ -240,18 +241,20 @@ export function rememberUser(user: Row): void {
  * R8: a session or an account is only ever given to a user of the scope, whichever plugin asks for
  * it. Returns the tenant that the row belongs to: the user's.
  */
-export async function vouchForUser(
-  border: Border,
+export async function requireUserInScope(
+  isolation: Isolation,
   adapter: DBTransactionAdapter,
   scope: Scope,
   userId: unknown,
 ): Promise<string | null> {
   if (userId === undefined || userId === null) return scope.tenantId;
   const known = notes().knownUsers.get(String(userId))?.tenantId;
-  if (known !== undefined && (scope.reach === "all" || known === scope.tenantId)) return known;
+  if (known !== undefined && (scope.access === "all" || known === scope.tenantId)) return known;
   const where = [{ field: "id", value: String(userId) }, ...tenantClause(scope)];
-  const isId = border.couldBeId(String(userId));
-  const user = isId ? await adapter.findOne<Row>({ model: "user", where }).catch(orNobody) : null;
+  const isId = isolation.isPossibleId(String(userId));
+  const user = isId
+    ? await adapter.findOne<Row>({ model: "user", where }).catch(nullIfInvalidId)
+    : null;
   if (!user) throw tenantError("USER_NOT_IN_TENANT");
   rememberUser(user);
   return user.tenantId ?? null;
@@ -261,6 +264,6 @@ export async function vouchForUser(
  * Whether what is read now, through the given adapter if there is one, is what a transaction sees:
  * nobody else may be told. It may be from before somebody's change, or be taken back.
  */
-export const isOfTransaction = (border: Border | undefined, given?: DBTransactionAdapter) =>
+export const isOfTransaction = (isolation: Isolation | undefined, given?: DBTransactionAdapter) =>
   currentTransaction()?.isTransactionActive === true ||
-  (given !== undefined && given !== border?.raw);
+  (given !== undefined && given !== isolation?.raw);

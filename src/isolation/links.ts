@@ -11,7 +11,7 @@ import { VERIFY_EMAIL } from "../constants";
 import type { AfterHook, BeforeHook } from "../framework";
 import { deriveKeys } from "../keys";
 import { changeCall, currentEndpoint } from "../request/endpoint";
-import { enter, enteredScope, getTenantId, namedScope, notes, settled } from "../request/scope";
+import { enter, enteredScope, getTenantId, namedScope, notes, scopeOf } from "../request/scope";
 
 /** Seals the token of every link that better-auth gives to a mail sender inside a tenant. */
 export function sealLinks(ctx: AuthContext, options: BetterAuthOptions): void {
@@ -208,7 +208,7 @@ export async function openToken(
   const named = namedScope();
   const isHere = !named || named.tenantId === opened?.tenantId;
   if (sealed && opened && leadsTo(opened.path, ctx.path) && isHere) {
-    enter(settled(await requireTenant(ctx, opened.tenantId)));
+    enter(scopeOf(await requireTenant(ctx, opened.tenantId)));
     const { token, userId } = opened;
     notes().openedToken = { sealed, token, ...(userId && { userId, email: emailIn(token) }) };
     for (const place of places) changeCall(place, { token });
@@ -218,7 +218,7 @@ export async function openToken(
   // The token of this endpoint is better-auth's only credential that no row stands behind: a
   // signed e-mail address, good for whoever has that address, in whichever tenant. Only the
   // seal binds it to its tenant, and without a seal it is the platform's.
-  if (!enteredScope()) enter(settled(null));
+  if (!enteredScope()) enter(scopeOf(null));
   else if (getTenantId() !== null && typeof ctx.query?.token === "string") {
     changeCall("query", { token: "" });
   }

@@ -7,8 +7,8 @@ import {
   type TenantSession,
 } from "../options";
 import type { Endpoint } from "../request/endpoint";
-import { notes, runInScope, type SessionRow, settled } from "../request/scope";
-import type { Border } from "./isolation";
+import { notes, runInScope, type SessionRow, scopeOf } from "../request/scope";
+import type { Isolation } from "./isolation";
 
 type Person = TenantSession["user"] & { banned?: boolean | null };
 
@@ -27,8 +27,8 @@ export const rolesOf = ({ role }: TenantSession["user"]) =>
  * operators may: a permission of the admin plugin is for the caller's own place. Decided once for
  * each request.
  */
-export function mayManageUsers(
-  border: Border,
+export function mayManageUsersOf(
+  isolation: Isolation,
   endpoint: Endpoint,
   session: SessionRow,
   tenantId: string | undefined,
@@ -37,13 +37,13 @@ export function mayManageUsers(
   const note = notes();
   note.operators ??= new Map();
   const key = JSON.stringify([session.token, tenantId]);
-  const known = note.operators.get(key) ?? decide(border, endpoint, session, tenantId, adapter);
+  const known = note.operators.get(key) ?? decide(isolation, endpoint, session, tenantId, adapter);
   note.operators.set(key, known);
   return known;
 }
 
 async function decide(
-  border: Border,
+  isolation: Isolation,
   endpoint: Endpoint,
   session: SessionRow,
   tenantId: string | undefined,
@@ -54,12 +54,12 @@ async function decide(
   const where = [{ field: "id", value: String(session.userId) }];
   const user = await adapter.findOne<Person>({ model: "user", where });
   if (!user || user.tenantId || user.banned) return false;
-  if (!border.options.canManageTenants) return isOperator(user, border.options);
+  if (!isolation.options.canManageTenants) return isOperator(user, isolation.options);
   const own = toSession(session, user);
   const call = { ...endpoint, context: { ...endpoint.context, session: own } };
   const action = "user:manage";
-  return ask(border, call, { action, tenantId, session: own }).catch((error: unknown) => {
-    logFailure(border, action, "so the caller stays on the platform", error);
+  return ask(isolation, call, { action, tenantId, session: own }).catch((error: unknown) => {
+    logFailure(isolation, action, "so the caller stays on the platform", error);
     return false;
   });
 }
@@ -70,11 +70,11 @@ async function decide(
  * is asked about every action: one who may delete tenants need not be one who may manage users.
  */
 export async function isOrWouldBeOperator(
-  border: Border,
+  isolation: Isolation,
   endpoint: Endpoint,
   user: TenantSession["user"],
 ): Promise<boolean> {
-  if (!border.options.canManageTenants) return isOperator(user, border.options);
+  if (!isolation.options.canManageTenants) return isOperator(user, isolation.options);
   const request = { headers: new Headers(), request: undefined, body: undefined, query: {} };
   const context = { ...endpoint.context, session: null };
   const now = new Date();
@@ -83,8 +83,8 @@ export async function isOrWouldBeOperator(
   const call = { ...endpoint, ...request, context };
   for (const action of MANAGEMENT_ACTIONS) {
     const about = { action, tenantId: undefined, session };
-    const isAllowed = await ask(border, call, about).catch((error: unknown) => {
-      logFailure(border, action, `so user ${user.id} is taken for an operator`, error);
+    const isAllowed = await ask(isolation, call, about).catch((error: unknown) => {
+      logFailure(isolation, action, `so user ${user.id} is taken for an operator`, error);
       return true;
     });
     if (isAllowed) return true;
@@ -97,16 +97,16 @@ export async function isOrWouldBeOperator(
  * the session itself, it is not asked again.
  */
 const ask = (
-  { options: { canManageTenants } }: Border,
+  { options: { canManageTenants } }: Isolation,
   call: Endpoint,
   request: TenantManagementRequest,
 ): Promise<boolean> =>
-  runInScope(settled(null), async () => {
+  runInScope(scopeOf(null), async () => {
     const ctx = call as GenericEndpointContext;
     return (await canManageTenants?.(ctx, request)) === true;
   });
 
-function logFailure({ ctx }: Border, action: string, outcome: string, error: unknown): void {
+function logFailure({ ctx }: Isolation, action: string, outcome: string, error: unknown): void {
   ctx.logger.error(`canManageTenants failed for ${action}, ${outcome}: ${error}`);
 }
 

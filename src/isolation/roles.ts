@@ -5,12 +5,12 @@ import {
   adminPlugin,
   currentEndpoint,
   type Endpoint,
+  effectiveScope,
   isOutermost,
-  settledScope,
 } from "../request/endpoint";
 import { notes, type SessionRow } from "../request/scope";
-import { type Border, belowBorder } from "./isolation";
-import { isOrWouldBeOperator, mayManageUsers } from "./operators";
+import { type Isolation, unscopedAdapter } from "./isolation";
+import { isOrWouldBeOperator, mayManageUsersOf } from "./operators";
 
 /** The options of better-auth's admin plugin that say what a role can do. */
 type AdminOptions = {
@@ -137,22 +137,23 @@ export interface Act {
 }
 
 /** Refuses an act of an admin endpoint by which the caller would get more rights than they have. */
-export async function refuseEscalation(border: Border, { userId, data }: Act): Promise<void> {
+export async function refuseEscalation(isolation: Isolation, { userId, data }: Act): Promise<void> {
   const endpoint = currentEndpoint();
   const session = endpoint && callerIn(endpoint);
   if (!endpoint || !session) return;
-  const { tenantId, reach } = settledScope();
+  const { tenantId, access } = effectiveScope();
   // Only operators get here.
-  if (reach !== "own") return;
-  const find = (id: string): Promise<Person | null> => border.ctx.internalAdapter.findUserById(id);
+  if (access !== "own") return;
+  const find = (id: string): Promise<Person | null> =>
+    isolation.ctx.internalAdapter.findUserById(id);
   const target = userId === undefined ? null : await find(userId);
-  // The border keeps an id and a tenant that the caller has sent out of the row.
+  // The isolation keeps an id and a tenant that the caller has sent out of the row.
   const kept = { id: target?.id ?? "", tenantId };
   const changed = data && ({ ...target, ...data, ...kept } as Person);
   const isRefused =
     tenantId === null
-      ? await operatorGuard(border, endpoint, session)
-      : await rankGuard(border, await find(String(session.userId)));
+      ? await operatorGuard(isolation, endpoint, session)
+      : await rankGuard(isolation, await find(String(session.userId)));
   if (target && (await isRefused(target))) {
     throw tenantError("ROLE_NOT_ALLOWED", "This user has a role that you may not give");
   }
@@ -169,7 +170,7 @@ function callerIn(endpoint: Endpoint): SessionRow | undefined {
 type Guard = (user: Person) => boolean | Promise<boolean>;
 
 /** In a tenant: a user who can do more than the caller. */
-async function rankGuard({ ctx, options }: Border, caller: Person | null): Promise<Guard> {
+async function rankGuard({ ctx, options }: Isolation, caller: Person | null): Promise<Guard> {
   return (user) => !caller || !canDoAsMuch(ctx, options, caller, user);
 }
 
@@ -178,11 +179,11 @@ async function rankGuard({ ctx, options }: Border, caller: Person | null): Promi
  * into every tenant.
  */
 async function operatorGuard(
-  border: Border,
+  isolation: Isolation,
   endpoint: Endpoint,
   session: SessionRow,
 ): Promise<Guard> {
-  const adapter = await belowBorder(border);
-  if (await mayManageUsers(border, endpoint, session, undefined, adapter)) return () => false;
-  return (user) => isOrWouldBeOperator(border, endpoint, user);
+  const adapter = await unscopedAdapter(isolation);
+  if (await mayManageUsersOf(isolation, endpoint, session, undefined, adapter)) return () => false;
+  return (user) => isOrWouldBeOperator(isolation, endpoint, user);
 }

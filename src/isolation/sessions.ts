@@ -1,37 +1,37 @@
 import type { BetterAuthOptions } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { invitingOf } from "../policy/inviting";
-import { adminTarget, currentEndpoint, settledScope } from "../request/endpoint";
+import { adminTarget, currentEndpoint, effectiveScope } from "../request/endpoint";
 import { tenantInPrefix } from "../request/prefix";
-import { notes, type Scope, type SessionRow, settled } from "../request/scope";
+import { notes, type Scope, type SessionRow, scopeOf } from "../request/scope";
 import { hasChangedHands } from "./changed-hands";
 import { scopeOfAdmin } from "./cross-tenant";
-import { type Border, belowBorder, type Row } from "./isolation";
+import { type Isolation, type Row, unscopedAdapter } from "./isolation";
 
 /**
  * Where a session is looked up: in the scope. On admin endpoints an operator comes with a session of
  * the platform, whichever tenant the request names.
  */
-export function homeOf(token: unknown): Scope {
-  const scope = settledScope();
-  if (scope.tenantId === null && scope.reach === "own") return scope;
+export function scopeOfSession(token: unknown): Scope {
+  const scope = effectiveScope();
+  if (scope.tenantId === null && scope.access === "own") return scope;
   const isOperators = adminTarget(currentEndpoint()) && tenantInPrefix(String(token)) === null;
-  return isOperators ? settled(null) : scope;
+  return isOperators ? scopeOf(null) : scope;
 }
 
 /** Whether a session that was found where it belongs is valid in the running request (R5, R10). */
-export async function mayUse(
-  border: Border,
+export async function isSessionValidHere(
+  isolation: Isolation,
   session: SessionRow,
   given?: DBTransactionAdapter,
 ): Promise<boolean> {
   const tenantId = session.tenantId ?? null;
-  const adapter = given ?? (await belowBorder(border));
-  if (tenantId !== null && !(await border.acceptsSession(session, adapter))) return false;
-  if (!adminTarget(currentEndpoint())) return tenantId === settledScope().tenantId;
-  const scope = await scopeOfAdmin(border, settledScope(), session, adapter);
+  const adapter = given ?? (await unscopedAdapter(isolation));
+  if (tenantId !== null && !(await isolation.acceptsSession(session, adapter))) return false;
+  if (!adminTarget(currentEndpoint())) return tenantId === effectiveScope().tenantId;
+  const scope = await scopeOfAdmin(isolation, effectiveScope(), session, adapter);
   if (tenantId === scope.tenantId) return true;
-  if (scope.reach === "visits" && notes().visitor?.token === session.token) return true;
+  if (scope.access === "visits" && notes().visitor?.token === session.token) return true;
   return tenantId === null && isImpersonator(session.userId);
 }
 
@@ -48,14 +48,14 @@ export function isImpersonator(userId: unknown): boolean {
  * for its version first. The version of a tenant's session names the tenant (R10), and a session
  * that is not valid here has a version that matches none.
  */
-export function isolateCachedSessions(options: BetterAuthOptions, border: Border): void {
+export function isolateCachedSessions(options: BetterAuthOptions, isolation: Isolation): void {
   const { cookieCache } = options.session ?? {};
   if (!cookieCache) return;
   const { version = "1" } = cookieCache;
   const versionIn = async (session: Row, user: Row) => {
-    if (!(await mayUse(border, session as SessionRow))) return crypto.randomUUID();
-    const canChangeHands = session.tenantId && (border.isBarred || invitingOf(border.ctx));
-    if (canChangeHands && (await hasChangedHands(border, user))) {
+    if (!(await isSessionValidHere(isolation, session as SessionRow))) return crypto.randomUUID();
+    const canChangeHands = session.tenantId && (isolation.isBarred || invitingOf(isolation.ctx));
+    if (canChangeHands && (await hasChangedHands(isolation, user))) {
       return crypto.randomUUID();
     }
     const own =

@@ -1,8 +1,8 @@
-import { settledScope } from "../request/endpoint";
-import { type Notes, runInScope, settled } from "../request/scope";
+import { effectiveScope } from "../request/endpoint";
+import { type Notes, runInScope, scopeOf } from "../request/scope";
 import { PLATFORM } from "../schema";
 import { hasNumericIds } from "../tenants/cache";
-import type { AdapterMethod, Border, Row } from "./isolation";
+import type { AdapterMethod, Isolation, Row } from "./isolation";
 
 /*
  * better-auth marks single-use values (a SAML assertion, an email that is being claimed) with a row
@@ -16,20 +16,20 @@ import type { AdapterMethod, Border, Row } from "./isolation";
 
 export type Reservation = { model: string; data: Row; forceAllowId?: boolean };
 
-export async function reserve(
-  border: Border,
+export async function reserveInScope(
+  isolation: Isolation,
   reserved: NonNullable<Notes["reserved"]>,
   call: Reservation,
   run: AdapterMethod,
 ): Promise<unknown> {
   const { model } = call;
   const { id: asked, ...data } = call.data;
-  const isShared = border.identityProviders?.isSharedMark(data.value) === true;
-  const { tenantId: here } = settledScope();
+  const isShared = isolation.identityProviders?.isSharedMark(data.value) === true;
+  const { tenantId: here } = effectiveScope();
   const tenantId = isShared ? null : here;
   const there = <T>(ask: () => Promise<T>) =>
-    tenantId === here ? ask() : runInScope(settled(tenantId), ask);
-  const isNumeric = hasNumericIds(border.ctx);
+    tenantId === here ? ask() : runInScope(scopeOf(tenantId), ask);
+  const isNumeric = hasNumericIds(isolation.ctx);
   const id = await uuidFrom(`${tenantId ?? PLATFORM}:${asked}`);
   const where = isNumeric
     ? [{ field: "identifier", value: String(data.identifier) }]
@@ -39,7 +39,7 @@ export async function reserve(
   // The database assigns numeric ids. Insert first, then count: of two attempts at the same time,
   // both fail.
   return there(async () => {
-    const { adapter } = border.ctx;
+    const { adapter } = isolation.ctx;
     if (await adapter.findOne({ model, where })) throw new Error("Reserved already");
     const row = await adapter.create({ model, data });
     if ((await adapter.count({ model, where })) === 1) return row;

@@ -1,11 +1,11 @@
 import { BetterAuthError } from "better-auth";
 import type { SecondaryStorage } from "better-auth/db";
 import { parseJSON } from "../framework";
-import { adminTarget, currentEndpoint, settledScope } from "../request/endpoint";
+import { adminTarget, currentEndpoint, effectiveScope } from "../request/endpoint";
 import { tenantInPrefix } from "../request/prefix";
-import { notes, type Scope, type SessionRow, settled } from "../request/scope";
-import { type Border, borderOf, isOurs, isState, markOurs, setBorder } from "./isolation";
-import { homeOf, isImpersonator, mayUse } from "./sessions";
+import { notes, type Scope, type SessionRow, scopeOf } from "../request/scope";
+import { type Isolation, isOurs, isolationOf, isState, markOurs, setIsolation } from "./isolation";
+import { isImpersonator, isSessionValidHere, scopeOfSession } from "./sessions";
 
 const METHODS = ["get", "set", "delete", "getAndDelete", "increment"] as const;
 
@@ -26,14 +26,14 @@ function keyIn({ tenantId }: Scope, key: string): string {
  * Reading goes by the prefix and is checked (see `mayUse`); only the verified operator writes and
  * deletes there, or a tenant's administrator could end an operator's session.
  */
-function scopeOf(key: string, isRead = false): Scope {
-  const scope = settledScope();
+function scopeOfKey(key: string, isRead = false): Scope {
+  const scope = effectiveScope();
   if (scope.tenantId === null || !adminTarget(currentEndpoint())) return scope;
   const { visitor } = notes();
   const [, userId] = OF_USER.exec(key) ?? [];
-  if (userId) return userId === visitor?.userId || isImpersonator(userId) ? settled(null) : scope;
-  if (key === visitor?.token) return settled(null);
-  return isRead && /^[\w-]{32}$/.test(key) ? homeOf(key) : scope;
+  if (userId) return userId === visitor?.userId || isImpersonator(userId) ? scopeOf(null) : scope;
+  if (key === visitor?.token) return scopeOf(null);
+  return isRead && /^[\w-]{32}$/.test(key) ? scopeOfSession(key) : scope;
 }
 
 const RAW = Symbol.for("better-auth-tenant:raw-storage");
@@ -46,13 +46,13 @@ const isIsolated = (storage: SecondaryStorage) =>
  * reaching the database. It is changed in place, like the adapter: better-auth's internal adapter
  * has taken it by the time all options are known.
  */
-export function confineStorage(storage: SecondaryStorage, border: Border): void {
-  if (isIsolated(storage)) return void setBorder(storage, border);
+export function isolateStorage(storage: SecondaryStorage, isolation: Isolation): void {
+  if (isIsolated(storage)) return void setIsolation(storage, isolation);
   const raw = Object.fromEntries(
     METHODS.flatMap((name) => (storage[name] ? [[name, storage[name].bind(storage)]] : [])),
   ) as unknown as SecondaryStorage;
-  const current = () => borderOf(storage) ?? border;
-  const at = (key: string, isRead = false) => keyIn(scopeOf(key, isRead), key);
+  const current = () => isolationOf(storage) ?? isolation;
+  const at = (key: string, isRead = false) => keyIn(scopeOfKey(key, isRead), key);
   const methods = {
     get: async (key: string) => {
       const value = await raw.get(at(key, true));
@@ -73,7 +73,7 @@ export function confineStorage(storage: SecondaryStorage, border: Border): void 
     }),
   };
   try {
-    Object.assign(setBorder(storage, border), markOurs(methods));
+    Object.assign(setIsolation(storage, isolation), markOurs(methods));
     Object.defineProperty(storage, RAW, { value: raw, configurable: true });
   } catch {
     // Refused below.
@@ -84,8 +84,8 @@ export function confineStorage(storage: SecondaryStorage, border: Border): void 
   );
 }
 
-const isValid = (border: Border, key: string, session: SessionRow) =>
-  mayUse(border, { ...session, token: key, tenantId: tenantInPrefix(key) });
+const isValid = (isolation: Isolation, key: string, session: SessionRow) =>
+  isSessionValidHere(isolation, { ...session, token: key, tenantId: tenantInPrefix(key) });
 
 /** A session under its own token. Other values of that shape belong to some plugin. */
 function sessionIn(key: string, value: unknown): SessionRow | undefined {

@@ -1,7 +1,7 @@
 import { type AuthContext, BetterAuthError, type BetterAuthOptions } from "better-auth";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { parseJSON } from "../framework";
-import { borderOf } from "../isolation/isolation";
+import { isolationOf } from "../isolation/isolation";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
 import { fromText } from "./state";
@@ -20,7 +20,7 @@ interface ApplicationProviders {
 const known = new WeakMap<AuthContext, ApplicationProviders>();
 
 export function applicationProviders(ctx: AuthContext): ApplicationProviders {
-  const found = known.get(borderOf(ctx)?.ctx ?? ctx);
+  const found = known.get(isolationOf(ctx)?.ctx ?? ctx);
   if (!found) throw new Error("The providers of this instance are not known");
   return found;
 }

@@ -4,11 +4,11 @@ import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { tenantError } from "../errors";
 import { boundedMap, errorRedirect, oncePerObject } from "../framework";
-import { borderOf } from "../isolation/isolation";
+import { isolationOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import type { Endpoint } from "../request/endpoint";
 import { getTenantId, notes } from "../request/scope";
-import { recentlySeen } from "../tenants/cache";
+import { lookUpTenant } from "../tenants/cache";
 import { applicationProviders, optionsOf, withMatchingTokens } from "./application-providers";
 import {
   type Confidential,
@@ -197,14 +197,14 @@ function withPrefix(prefix: string, provider: OAuthProvider) {
 }
 
 /** The provider for the tenant of the running request, for a flow that starts or comes back. */
-export async function provide(
+export async function providerForFlow(
   endpoint: Endpoint,
   id: string,
   { trustedProviderHosts }: ResolvedOptions,
 ): Promise<OAuthProvider | undefined> {
   const { context } = endpoint;
   const tenantId = getTenantId() ?? "";
-  const tenant = await recentlySeen(context, tenantId);
+  const tenant = await lookUpTenant(context, tenantId);
   // Callbacks of suspended tenants get here, and flows that the server's own code starts.
   if (tenant && tenant.status !== "active") throw tenantError("TENANT_SUSPENDED");
   const rows = await configsOf(context, tenantId);
@@ -244,7 +244,7 @@ function assertIssuedHere(endpoint: Endpoint, prefix: string | undefined): void 
 async function askPolicyOfCallback(endpoint: Endpoint): Promise<void> {
   const { link, errorURL } = (await getOAuthState()) ?? {};
   if (link) return;
-  await borderOf(endpoint.context)
+  await isolationOf(endpoint.context)
     ?.policy.refuseEarly(endpoint)
     .catch((error: APIError) => {
       throw errorRedirect(endpoint.context, String(error.body?.code), errorURL, error.message);

@@ -3,12 +3,12 @@ import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { CALLBACK_PATH } from "../constants";
 import { type BeforeHook, silentHook } from "../framework";
-import { borderOf } from "../isolation/isolation";
+import { isolationOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type Endpoint } from "../request/endpoint";
 import { currentScope, getTenantId } from "../request/scope";
 import { applicationProviders } from "./application-providers";
-import { provide } from "./provider";
+import { providerForFlow } from "./provider";
 import { isTenantsState, redirectFromCallback, stateMismatch } from "./state";
 import { requestedAccount } from "./tokens";
 
@@ -56,7 +56,7 @@ function tenantEntry(
     const wanted = wantedId(endpoint);
     if (wanted !== undefined && wanted !== id) return {};
     try {
-      return (await provide(endpoint, id, options)) ?? {};
+      return (await providerForFlow(endpoint, id, options)) ?? {};
     } catch (error) {
       // A config that cannot be used must not keep users from the other providers.
       if (wanted === undefined) return {};
@@ -69,7 +69,7 @@ function tenantEntry(
     // better-auth reads from here whether a new user has to verify the email of a provider.
     get options() {
       const { context } = currentEndpoint() ?? {};
-      const isRequired = context && borderOf(context)?.policy.requiresVerification();
+      const isRequired = context && isolationOf(context)?.policy.requiresVerification();
       return { ...application?.options, ...(isRequired && { requireEmailVerification: true }) };
     },
     // The address is part of a response, which has no id tokens inside a tenant.
@@ -83,8 +83,8 @@ function tenantEntry(
 }
 
 async function isInTenant({ context }: Endpoint): Promise<boolean> {
-  const border = borderOf(context);
-  return border !== undefined && getTenantId() !== null;
+  const isolation = isolationOf(context);
+  return isolation !== undefined && getTenantId() !== null;
 }
 
 /** The id of the provider that an endpoint looks for, where its request says so. */
@@ -115,7 +115,7 @@ export function withTenantOptions(
   const google = async () => {
     const endpoint = currentEndpoint();
     if (!endpoint || !(await isInTenant(endpoint))) return configured.get("google");
-    return (await provide(endpoint, "google", options))?.options;
+    return (await providerForFlow(endpoint, "google", options))?.options;
   };
   return { ...socialProviders, google } as BetterAuthOptions["socialProviders"];
 }

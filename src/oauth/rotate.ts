@@ -4,7 +4,7 @@ import { parseEnvelope } from "better-auth/crypto";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
 import { pagesOf } from "../framework";
-import { borderOf, type Rotated } from "../isolation/isolation";
+import { isolationOf, type Rotated } from "../isolation/isolation";
 import type { OAuthConfigKey } from "./config-store";
 import {
   type Encrypted,
@@ -33,7 +33,7 @@ interface Secrets<Row extends StoredSecrets> {
  * never overwrites a concurrent change, so it can be interrupted, repeated and run in parallel.
  */
 export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
-  const touched = await borderOf(ctx)?.identityProviders?.rotateSecrets();
+  const touched = await isolationOf(ctx)?.identityProviders?.rotateSecrets();
   const secrets: Secrets<StoredOAuthConfig> = {
     adapter: await getCurrentAdapter(ctx.adapter),
     model: MODEL,

@@ -6,9 +6,9 @@ import { CALLBACK_PATH } from "../constants";
 import { errorRedirect, rootCause } from "../framework";
 import { signFor } from "../keys";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint, type StandIn } from "../request/endpoint";
-import { namedTenantId, statusOf } from "../request/resolve";
-import { enter, getTenantId, notes, type ReturnedState, settled } from "../request/scope";
+import { currentEndpoint, type TenantRoute } from "../request/endpoint";
+import { requestedTenantId, statusOf } from "../request/resolve";
+import { enter, getTenantId, notes, type ReturnedState, scopeOf } from "../request/scope";
 
 /*
  * A provider sends users back with the state that it was given, and nothing else names a tenant. So
@@ -26,7 +26,7 @@ export interface Binding {
   credentials: string;
 }
 
-export function labelState(state: string, tenantId: string, signature?: string): string {
+export function prefixState(state: string, tenantId: string, signature?: string): string {
   const tenant = toText(tenantId);
   const length = String(tenant.length).padStart(LENGTH, "0");
   return (signature ? `s${signature}` : "") + length + tenant + state;
@@ -96,7 +96,7 @@ const bound = ({ tenantId, providerId, credentials }: Binding) => [
 ];
 
 /** Leaves better-auth's own state in the query of a callback, and returns what came with it. */
-export function takeLabel(query: URLSearchParams): NonNullable<StandIn["callback"]> {
+export function takeStatePrefix(query: URLSearchParams): NonNullable<TenantRoute["callback"]> {
   const [sent = null, ...others] = query.getAll("state");
   const state = others.length ? undefined : readState(sent);
   const hasState = sent !== null;
@@ -110,20 +110,21 @@ export function takeLabel(query: URLSearchParams): NonNullable<StandIn["callback
 export async function enterByState(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
-  { state, hasState, tenant }: NonNullable<StandIn["callback"]>,
+  { state, hasState, tenant }: NonNullable<TenantRoute["callback"]>,
 ): Promise<void> {
-  const tenantId = state?.tenantId ?? (hasState ? undefined : await namedTenantId(ctx, options));
+  const tenantId =
+    state?.tenantId ?? (hasState ? undefined : await requestedTenantId(ctx, options));
   if (!hasState && tenantId === undefined) throw errorRedirect(ctx.context, "state_not_found");
   // A suspended tenant is entered: the flow then fails with a redirect to its error page.
   if (!tenantId || !(await statusOf(ctx, tenantId))) return refuseState(ctx);
-  enter(settled(tenantId));
+  enter(scopeOf(tenantId));
   notes().returned = { state, tenant };
   if (state) holdState(ctx, state.state);
 }
 
 /** Lets better-auth refuse the state, as one that it has not made. */
 export function refuseState({ query }: HookEndpointContext): void {
-  enter(settled(null));
+  enter(scopeOf(null));
   // better-auth refuses a missing, empty or repeated state itself.
   if (query?.state && typeof query.state === "string") query.state = "-";
 }
@@ -179,7 +180,7 @@ export async function startingFlows(
     createAuthorizationURL: async (flow) => {
       // A plugin that makes states itself, as oauthPopup() does, cannot bind them to a tenant.
       await assertBound(binding);
-      const state = labelState(flow.state, binding.tenantId);
+      const state = prefixState(flow.state, binding.tenantId);
       const redirectURI = `${context.baseURL}${provider.callbackPath}`;
       return provider.createAuthorizationURL({ ...flow, state, redirectURI });
     },

@@ -1,7 +1,7 @@
 import type { AuthContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { AfterHook } from "../framework";
-import { type Endpoint, isServersOwn } from "../request/endpoint";
+import { type Endpoint, isServerCall } from "../request/endpoint";
 import { getTenantId, notes } from "../request/scope";
 import { applicationProviders } from "./application-providers";
 
@@ -37,7 +37,7 @@ export const withholdTokens: AfterHook = {
   matcher: ({ path, context: { returned } }) =>
     RETURN_TOKENS.includes(path ?? "") &&
     getTenantId() !== null &&
-    !isServersOwn() &&
+    !isServerCall() &&
     typeof returned === "object" &&
     !isAPIError(returned),
 

@@ -4,12 +4,19 @@ import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { isSignIn, namesAddress, SIGN_UP_PATH } from "../constants";
 import { tenantError } from "../errors";
 import { errorRedirect, textOf } from "../framework";
-import { type Opening, type Row, tenantClause } from "../isolation/isolation";
-import { adminTarget, currentEndpoint, type Endpoint, isServersOwn } from "../request/endpoint";
+import { type Admission, type Row, tenantClause } from "../isolation/isolation";
+import { adminTarget, currentEndpoint, type Endpoint, isServerCall } from "../request/endpoint";
 import { notes, type Scope } from "../request/scope";
-import { isAddressOf, refusalOf } from "./email-domains";
+import { isInDomains, whyNotAdmitted } from "./email-domains";
 import { invitingOf } from "./inviting";
-import { allows, CONTINUES, cannotGoOn, startedWay, wayOfNewUser, waysOf } from "./methods";
+import {
+  allows,
+  CONTINUES,
+  cannotGoOn,
+  methodOfNewUser,
+  methodsOf,
+  startedMethod,
+} from "./methods";
 import type { TenantPolicy } from "./schema";
 
 /*
@@ -31,7 +38,7 @@ async function admitUser(
   policy: TenantPolicy,
   user: Row,
   endpoint: Endpoint | undefined = currentEndpoint(),
-): Promise<Opening | undefined> {
+): Promise<Admission | undefined> {
   // better-auth's own check is not everywhere where users are made.
   const { length } = textOf(endpoint?.body?.password);
   if (length > 0 && length < (policy.password?.minLength ?? 0)) {
@@ -39,17 +46,17 @@ async function admitUser(
   }
   const ctx = endpoint?.context;
   const openingFor = ctx && invitingOf(ctx)?.openingFor.bind(null, ctx);
-  if (isServersOwn() || adminTarget(endpoint) || notes().directory) {
+  if (isServerCall() || adminTarget(endpoint) || notes().directory) {
     return openingFor?.(user, "a carried one");
   }
-  const way = wayOfNewUser(endpoint) ?? (endpoint && startedWay(endpoint));
+  const way = methodOfNewUser(endpoint) ?? (endpoint && startedMethod(endpoint));
   // Somebody who could not get a session must not leave a user behind. A way that is not known
   // makes users without sessions, unless it is called a sign-in.
   const isWay = way !== undefined || isSignIn(endpoint?.path);
   if (isWay && way !== CONTINUES && !allows(policy, way)) {
     throw tenantError("SIGN_IN_METHOD_NOT_ALLOWED");
   }
-  const refusal = refusalOf(policy, user.email);
+  const refusal = whyNotAdmitted(policy, user.email);
   if (refusal) throw tenantError(refusal);
   const emailVerified = user.emailVerified === true || isVouchedFor(user.email, way);
   const opening = await openingFor?.({ ...user, emailVerified }, "any invitation");
@@ -77,14 +84,14 @@ export async function admitAddress(
   { email, emailVerified }: Row,
 ): Promise<void> {
   if (!emailDomains || notes().directory) return;
-  if (isServersOwn() || adminTarget(currentEndpoint())) return;
-  const isAllowed = isAddressOf(emailDomains, email);
+  if (isServerCall() || adminTarget(currentEndpoint())) return;
+  const isAllowed = isInDomains(emailDomains, email);
   if (isAllowed && emailVerified) return;
   const user = await adapter.findOne<Row>({ model: "user", where });
   // A provider's profile is written as a whole, with the address that is there already.
   if (!user || user.email === email) return;
   const error = isAllowed ? notVerified() : tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
-  throw toldToPage(currentEndpoint(), error);
+  throw asErrorRedirect(currentEndpoint(), error);
 }
 
 /**
@@ -94,17 +101,17 @@ export async function admitAddress(
  * where the user is made as well.
  */
 export async function refuseEarly(policy: TenantPolicy, endpoint: Endpoint): Promise<void> {
-  const way = startedWay(endpoint);
-  const isOwnCode = isServersOwn();
+  const way = startedMethod(endpoint);
+  const isOwnCode = isServerCall();
   const makesUser = isOwnCode && endpoint.path === SIGN_UP_PATH;
   const isWay = way !== undefined || cannotGoOn(endpoint);
   if (isWay && !makesUser && !allows(policy, way)) {
-    throw toldToPage(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
+    throw asErrorRedirect(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
   }
   if (isOwnCode || !namesAddress(endpoint.path)) return;
   const { email, newEmail } = endpoint.body ?? {};
   if (endpoint.path !== SIGN_UP_PATH) {
-    const isRefused = policy.emailDomains && !isAddressOf(policy.emailDomains, newEmail);
+    const isRefused = policy.emailDomains && !isInDomains(policy.emailDomains, newEmail);
     if (isRefused) throw tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
   } else if (typeof email === "string") {
     await admitUser(policy, { email: email.toLowerCase(), emailVerified: false }, endpoint);
@@ -123,12 +130,12 @@ async function admitSession(
 ): Promise<{ expiresAt?: Date }> {
   const endpoint = currentEndpoint();
   // The policy may have changed since the first step.
-  const ways = waysOf(endpoint);
+  const ways = methodsOf(endpoint);
   if (!ways.includes(CONTINUES)) {
     const isAllowed = ways.some((way) => way !== CONTINUES && allows(policy, way));
-    if (!isAllowed) throw toldToPage(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
+    if (!isAllowed) throw asErrorRedirect(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
     const isVerified = await hasVerifiedAddress(policy, adapter, scope, session, ways[0]);
-    if (!isVerified) throw toldToPage(endpoint, notVerified());
+    if (!isVerified) throw asErrorRedirect(endpoint, notVerified());
   }
   return capExpiry(policy, session);
 }
@@ -148,13 +155,13 @@ async function hasVerifiedAddress(
   // What was read before may have been changed since: a code or a link verifies the address.
   const where = [{ field: "id", value: userId }, ...tenantClause(scope)];
   const user = await adapter.findOne<Row>({ model: "user", where });
-  if (!user || user.emailVerified || !isAddressOf(emailDomains, user.email)) return true;
+  if (!user || user.emailVerified || !isInDomains(emailDomains, user.email)) return true;
   return isVouchedFor(user.email, way);
 }
 
 /** A tenant's identity provider says whose the addresses of a domain are that was verified for it. */
 function isVouchedFor(email: unknown, way: string | undefined): boolean {
-  return way === "sso" && isAddressOf(notes().vouchedDomains ?? [], email);
+  return way === "sso" && isInDomains(notes().vouchedDomains ?? [], email);
 }
 
 /** Either of both, by the model of a new row, which is changed as the policy says. */
@@ -164,7 +171,7 @@ export async function admitRow(
   scope: Scope,
   row: Row,
   adapter: DBTransactionAdapter,
-): Promise<Opening | undefined> {
+): Promise<Admission | undefined> {
   if (model === "session") {
     Object.assign(row, await admitSession(policy, adapter, scope, row));
     return undefined;
@@ -187,7 +194,7 @@ export function capExpiry({ session: limits }: TenantPolicy, { expiresAt }: Row)
  * Somebody who follows a link has a browser, and no program that reads an answer. What is refused to
  * them is told to the page that the link names, as better-auth tells it what it refuses itself.
  */
-export function toldToPage(endpoint: Endpoint | undefined, error: APIError): APIError {
+export function asErrorRedirect(endpoint: Endpoint | undefined, error: APIError): APIError {
   const { request, query, context } = endpoint ?? {};
   const page: unknown = query?.errorCallbackURL ?? query?.callbackURL;
   if (!context || request?.method !== "GET" || typeof page !== "string") return error;

@@ -9,15 +9,15 @@ export const DOMAIN =
  * Whether an address is of one of the domains: of the domain itself, and of none below it. What
  * others could read in another way is of none: an identity provider may say anything.
  */
-export const isAddressOf = (domains: readonly string[], email: unknown): boolean =>
+export const isInDomains = (domains: readonly string[], email: unknown): boolean =>
   domains.includes(PLAIN_ADDRESS.exec(textOf(email).toLowerCase())?.[1] ?? "");
 
 const PLAIN_ADDRESS = /^[^@\s\p{Cc}]+@([^@\s\p{Cc}]+)$/u;
 
 /** Why a policy admits nobody with this address, invited or not; undefined where it does. */
-export function refusalOf(policy: TenantPolicy | null | undefined, email: unknown) {
+export function whyNotAdmitted(policy: TenantPolicy | null | undefined, email: unknown) {
   const { signUp, emailDomains } = policy ?? {};
   if (signUp === "closed") return "SIGN_UP_CLOSED";
-  if (emailDomains && !isAddressOf(emailDomains, email)) return "EMAIL_DOMAIN_NOT_ALLOWED";
+  if (emailDomains && !isInDomains(emailDomains, email)) return "EMAIL_DOMAIN_NOT_ALLOWED";
   return undefined;
 }

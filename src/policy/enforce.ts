@@ -4,19 +4,19 @@ import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
 import {
   type AdapterMethod,
-  type Border,
-  type PolicyOf,
-  vouchForUser,
+  type Isolation,
+  type PolicyEnforcement,
+  requireUserInScope,
 } from "../isolation/isolation";
 import type { Act } from "../isolation/roles";
 import { refuseEscalation } from "../isolation/roles";
-import { type Reservation, reserve } from "../isolation/single-use";
+import { type Reservation, reserveInScope } from "../isolation/single-use";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint, isServersOwn, settledScope } from "../request/endpoint";
+import { currentEndpoint, effectiveScope, isServerCall } from "../request/endpoint";
 import { tenantInPrefix, withPrefix } from "../request/prefix";
 import { notes } from "../request/scope";
 import { requiresVerification } from "../setup/overrides";
-import { recentlySeen, rememberedPolicy } from "../tenants/cache";
+import { cachedPolicy, lookUpTenant } from "../tenants/cache";
 import { admitAddress, admitRow, capExpiry, refuseEarly } from "./admission";
 import { invitingOf } from "./inviting";
 import { type Call, changeOf, mayRemoveAdmin, requireAnotherAdmin } from "./last-admin";
@@ -25,12 +25,12 @@ import { type Call, changeOf, mayRemoveAdmin, requireAnotherAdmin } from "./last
 export function policyOf(
   ctx: AuthContext,
   options: ResolvedOptions,
-  border: () => Border,
-): PolicyOf {
+  isolation: () => Isolation,
+): PolicyEnforcement {
   const roles = Object.keys(options.tenantRoles);
   const now = () => {
-    const { tenantId } = settledScope();
-    return tenantId ? rememberedPolicy(ctx, tenantId) : undefined;
+    const { tenantId } = effectiveScope();
+    return tenantId ? cachedPolicy(ctx, tenantId) : undefined;
   };
   const runGuarded = async (
     name: string,
@@ -39,15 +39,15 @@ export function policyOf(
     transaction: DBTransactionAdapter | undefined,
   ) => {
     const change = changeOf(name, call);
-    const { tenantId } = settledScope();
+    const { tenantId } = effectiveScope();
     if (change?.email !== undefined && tenantId) {
       const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
-      const policy = (await recentlySeen(ctx, tenantId, adapter))?.policy;
+      const policy = (await lookUpTenant(ctx, tenantId, adapter))?.policy;
       if (policy) await admitAddress(policy, adapter, call.where, change);
     }
     if (roles.length && mayRemoveAdmin(name, call)) {
       const { where } = call;
-      await requireAnotherAdmin(border(), roles, { where, update: change }, transaction);
+      await requireAnotherAdmin(isolation(), roles, { where, update: change }, transaction);
     }
     return run(call as never);
   };
@@ -60,7 +60,7 @@ export function policyOf(
     },
     admitRow: async (model, scope, row, adapter) => {
       if (!scope.tenantId || (model !== "user" && model !== "session")) return undefined;
-      const tenant = await recentlySeen(ctx, scope.tenantId, adapter);
+      const tenant = await lookUpTenant(ctx, scope.tenantId, adapter);
       // Deleted in the meantime, or a wrong id in `runInTenant`.
       if (!tenant) throw tenantError("TENANT_NOT_FOUND");
       const { policy } = tenant;
@@ -71,19 +71,19 @@ export function policyOf(
     },
     capExpiry: async ({ tenantId }, session, adapter) => {
       if (!tenantId || !("expiresAt" in session)) return undefined;
-      const policy = (await recentlySeen(ctx, tenantId, adapter))?.policy;
+      const policy = (await lookUpTenant(ctx, tenantId, adapter))?.policy;
       return policy?.session && capExpiry(policy, session);
     },
     guard: (name, call: Call, run, _raw, transaction) => {
-      if (border().confinedModel(call.model) === "verification") {
-        return guardReservation(border(), name, call, run);
+      if (isolation().isolatedModel(call.model) === "verification") {
+        return guardReservation(isolation(), name, call, run);
       }
-      if (name.startsWith("find") && border().confinedModel(call.model) === "account") {
+      if (name.startsWith("find") && isolation().isolatedModel(call.model) === "account") {
         return run(call as never).then(noteAccounts);
       }
       const isAddress = changeOf(name, call)?.email !== undefined;
       const isGuarded = isAddress || (roles.length > 0 && mayRemoveAdmin(name, call));
-      if (!isGuarded || border().confinedModel(call.model) !== "user") return undefined;
+      if (!isGuarded || isolation().isolatedModel(call.model) !== "user") return undefined;
       return runGuarded(name, call, run, transaction);
     },
   };
@@ -98,7 +98,7 @@ function noteAccounts(found: unknown): unknown {
 
 /** Marks a value as used, and finds a mark that exists already. */
 function guardReservation(
-  border: Border,
+  isolation: Isolation,
   name: string,
   call: Call,
   run: AdapterMethod,
@@ -107,7 +107,7 @@ function guardReservation(
   if (!reserved) return undefined;
   const reservation = call as unknown as Reservation;
   if (name === "create" && reservation.forceAllowId) {
-    return reserve(border, reserved, reservation, run);
+    return reserveInScope(isolation, reserved, reservation, run);
   }
   const [clause] = name === "findOne" ? call.where : [];
   return clause?.field === "id" ? reserved.get(clause.value)?.(run) : undefined;
@@ -117,22 +117,22 @@ function guardReservation(
 export function guardInternalAdapter(
   ctx: AuthContext,
   options: ResolvedOptions,
-  border: Border,
+  isolation: Isolation,
 ): void {
   const { internalAdapter, logger } = ctx;
   takeNoIds(internalAdapter, logger);
-  guardRoles(internalAdapter, border);
+  guardRoles(internalAdapter, isolation);
   const { deleteUser, reserveVerificationValue } = internalAdapter;
   internalAdapter.reserveVerificationValue = (mark) => {
     notes().reserved ??= new Map();
     return reserveVerificationValue(mark);
   };
-  isolateSessions(ctx, border);
+  isolateSessions(ctx, isolation);
   // better-auth deletes sessions and accounts first: the refusal has to come before that.
   const roles = Object.keys(options.tenantRoles);
   if (!roles.length) return;
   internalAdapter.deleteUser = async (userId) => {
-    await requireAnotherAdmin(border, roles, { where: [{ field: "id", value: userId }] });
+    await requireAnotherAdmin(isolation, roles, { where: [{ field: "id", value: userId }] });
     return deleteUser(userId);
   };
 }
@@ -148,7 +148,7 @@ function takeNoIds(
 ): void {
   const { createUser, createOAuthUser, createAccount, linkAccount } = internalAdapter;
   const withoutId = <Row extends object>(row: Row): Row => {
-    if (!("id" in row) || isServersOwn()) return row;
+    if (!("id" in row) || isServerCall()) return row;
     logger.warn(
       "The id of a new row that a request has given is ignored. databaseHooks may choose one.",
     );
@@ -166,10 +166,10 @@ function takeNoIds(
 type Method = (...call: never[]) => Promise<unknown>;
 
 /** Everything by which an admin endpoint gives a role, or hands an account to its caller. */
-function guardRoles(internalAdapter: AuthContext["internalAdapter"], border: Border): void {
+function guardRoles(internalAdapter: AuthContext["internalAdapter"], isolation: Isolation): void {
   const check = async (act: Act) => {
     if (!currentEndpoint()?.path?.startsWith("/admin/")) return;
-    await refuseEscalation(border, act);
+    await refuseEscalation(isolation, act);
   };
   const methods = internalAdapter as unknown as Record<string, Method>;
   const guard = (name: string, actOf: (...call: never[]) => Act) => {
@@ -193,13 +193,13 @@ function guardRoles(internalAdapter: AuthContext["internalAdapter"], border: Bor
  * and the sign-in method one that the policy allows (R14). The token gets the tenant's prefix, under
  * which everything else about the session is kept (R4).
  */
-function isolateSessions(ctx: AuthContext, border: Border): void {
+function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
   const { internalAdapter } = ctx;
   const { createSession, updateSession } = internalAdapter;
   internalAdapter.createSession = async (userId, dontRememberMe, given, overrideAll, storage) => {
     const adapter = await getCurrentAdapter(ctx.adapter);
-    const scope = settledScope();
-    const tenantId = await vouchForUser(border, adapter, scope, userId);
+    const scope = effectiveScope();
+    const tenantId = await requireUserInScope(isolation, adapter, scope, userId);
     if (tenantId === null)
       return createSession(userId, dontRememberMe, given, overrideAll, storage);
     const refusal = await refusalAt(ctx, tenantId);
@@ -215,12 +215,12 @@ function isolateSessions(ctx: AuthContext, border: Border): void {
       tenantId,
       token: tenantInPrefix(own) === tenantId ? own : withPrefix(tenantId, own),
     };
-    await border.policy.admitRow("session", { ...scope, tenantId }, session, adapter);
+    await isolation.policy.admitRow("session", { ...scope, tenantId }, session, adapter);
     return createSession(userId, dontRememberMe, session, true, storage);
   };
   internalAdapter.updateSession = async (token, change) => {
-    if (!border.policy.now()?.session) return updateSession(token, change);
-    const cap = await border.policy.capExpiry(settledScope(), change);
+    if (!isolation.policy.now()?.session) return updateSession(token, change);
+    const cap = await isolation.policy.capExpiry(effectiveScope(), change);
     return updateSession(token, { ...change, ...cap });
   };
 }
@@ -230,7 +230,7 @@ const WEEK = 7 * DAY;
 
 /** Why a tenant has no new sessions: it is gone, or suspended. */
 async function refusalAt(ctx: AuthContext, tenantId: string) {
-  const tenant = await recentlySeen(ctx, tenantId);
+  const tenant = await lookUpTenant(ctx, tenantId);
   if (!tenant) return tenantError("TENANT_NOT_FOUND");
   return tenant.status === "active" ? undefined : tenantError("TENANT_SUSPENDED");
 }

@@ -3,15 +3,15 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import * as z from "zod";
 import { tenantError } from "../errors";
-import { borderOf } from "../isolation/isolation";
+import { isolationOf } from "../isolation/isolation";
 import { applicationProviders } from "../oauth/application-providers";
 import { listOAuthConfigs } from "../oauth/config-store";
 import { offeredProviders } from "../oauth/provider";
 import type { ResolvedOptions } from "../options";
-import { runInScope, settled } from "../request/scope";
+import { runInScope, scopeOf } from "../request/scope";
 import type { TenantActor } from "../tenants/events";
 import { limited } from "../tenants/input";
-import { DOMAIN, isAddressOf } from "./email-domains";
+import { DOMAIN, isInDomains } from "./email-domains";
 import { allows } from "./methods";
 import type { SignInMethod, TenantPolicy } from "./schema";
 
@@ -64,7 +64,7 @@ export async function parsePolicy(
 ): Promise<TenantPolicy | null> {
   if (input === null) return null;
   // Outside of every tenant: the limits are the application's own.
-  const parsed = await runInScope(settled(null), async () => schema(ctx).safeParse(input));
+  const parsed = await runInScope(scopeOf(null), async () => schema(ctx).safeParse(input));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     throw invalid(["policy", ...(issue?.path ?? [])].join("."), issue?.message ?? "invalid");
@@ -131,7 +131,7 @@ const byOneTap = ({ options: { plugins } }: AuthContext) =>
  * A tenant's own administrator must be able to sign in again under the policy that they set: with
  * an account, a passkey or an address that fits it.
  */
-export async function assertWayBack(
+export async function assertNotLockedOut(
   ctx: AuthContext,
   actor: TenantActor,
   tenantId: string,
@@ -140,12 +140,12 @@ export async function assertWayBack(
 ): Promise<void> {
   if (actor === "server" || !actor.userId || actor.tenantId !== tenantId) return;
   const { userId } = actor;
-  const hasOne = await runInScope(settled(tenantId), async () => {
+  const hasOne = await runInScope(scopeOf(tenantId), async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
     const where = [{ field: "id", value: userId }];
     const user = await adapter.findOne<Person>({ model: "user", where });
     if (!user) return false;
-    const isVerified = user.emailVerified || !isAddressOf(policy.emailDomains ?? [], user.email);
+    const isVerified = user.emailVerified || !isInDomains(policy.emailDomains ?? [], user.email);
     return isVerified && (!policy.methods || (await hasWay(ctx, tenantId, user, policy, options)));
   });
   if (!hasOne) throw tenantError("POLICY_LOCKS_OUT");
@@ -175,7 +175,7 @@ async function hasWay(
   const where = [{ field: "userId", value: user.id }];
   const accounts = await adapter.findMany<{ providerId: string }>({ model: "account", where });
   // An account may be left over from a provider that is gone, or that nobody can sign in with.
-  const sso = await borderOf(ctx)?.identityProviders?.usable(tenantId);
+  const sso = await isolationOf(ctx)?.identityProviders?.usable(tenantId);
   const offered = await offeredProviders(ctx, tenantId, trustedProviderHosts);
   const social = new Set([...offered.map(({ id }) => id), ...byOneTap(ctx)]);
   const ways = accounts.map(({ providerId }): SignInMethod | undefined => {

@@ -1,11 +1,11 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import type { Where } from "better-auth/types";
-import type { Opening, Row } from "../isolation/isolation";
+import type { Admission, Row } from "../isolation/isolation";
 import { currentEndpoint } from "../request/endpoint";
 import { notes } from "../request/scope";
 
 /**
- * What the border asks the plugin that invites. It is on that plugin: so it is there wherever the
+ * What the isolation asks the plugin that invites. It is on that plugin: so it is there wherever the
  * plugin stands, whatever adapter others bring, and in no other instance.
  */
 export interface Inviting {
@@ -18,7 +18,7 @@ export interface Inviting {
     ctx: AuthContext,
     user: Row,
     counts: "any invitation" | "a carried one",
-  ): Promise<Opening | undefined>;
+  ): Promise<Admission | undefined>;
   /**
    * Whether the user that was found by an address is about to be replaced: the request has proven
    * the address, which the user never has.
@@ -40,7 +40,7 @@ export function invitingOf({ options }: AuthContext): Inviting | undefined {
  * link to `/verify-email` was not mailed for. The token of that link names an address alone, and would
  * change the address of, and sign in as, the user who has it by now.
  */
-export async function isHidden(
+export async function isHiddenUser(
   ctx: AuthContext,
   [clause, ...rest]: Where[],
   user: Row | null,

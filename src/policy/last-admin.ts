@@ -1,8 +1,8 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { tenantError } from "../errors";
-import type { Border, Row } from "../isolation/isolation";
-import { isServersOwn, settledScope } from "../request/endpoint";
+import type { Isolation, Row } from "../isolation/isolation";
+import { effectiveScope, isServerCall } from "../request/endpoint";
 import { notes } from "../request/scope";
 import { ALL } from "../tenants/cache";
 
@@ -36,22 +36,22 @@ export function mayRemoveAdmin(name: string, call: Call): boolean {
 
 /** Refuses a change or deletion of users that leaves the tenant without an administrator. */
 export async function requireAnotherAdmin(
-  border: Border,
+  isolation: Isolation,
   roles: string[],
   { where, update }: { where: Where[]; update?: Row | undefined },
   transaction?: DBTransactionAdapter,
 ): Promise<void> {
-  const { tenantId, reach } = settledScope();
-  if (tenantId === null || reach !== "own" || isServersOwn()) return;
+  const { tenantId, access } = effectiveScope();
+  if (tenantId === null || access !== "own" || isServerCall()) return;
   if (update && isAdmin(update, roles)) return;
-  const adapter = transaction ?? (await getCurrentAdapter(border.ctx.adapter));
+  const adapter = transaction ?? (await getCurrentAdapter(isolation.ctx.adapter));
   const admins = await findAdmins(adapter, roles);
   if (!admins.length) return;
   const changed = await adapter.findMany<Row>({ model: "user", where, select: ["id"], limit: ALL });
   const changedIds = new Set(changed.map(({ id }) => id));
   const someCanSignIn = async (candidates: Row[]) => {
     for (const { id } of candidates) {
-      if (!(await border.isBarred?.(tenantId, String(id), adapter))) return true;
+      if (!(await isolation.isBarred?.(tenantId, String(id), adapter))) return true;
     }
     return false;
   };

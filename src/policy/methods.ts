@@ -13,10 +13,10 @@ const social = (id: unknown): SignInMethod | undefined =>
 
 /**
  * R14: the way in that an endpoint is, for every endpoint of better-auth and its official plugins
- * that makes a session. `test/border/ways.servers.test.ts` walks through the plugins: one that is missing
+ * that makes a session. `test/policy/methods.servers.test.ts` walks through the plugins: one that is missing
  * here is a failing test, and refused in tenants whose policy names ways.
  */
-export const WAYS: Readonly<Record<string, Way>> = {
+export const SIGN_IN_METHODS: Readonly<Record<string, Way>> = {
   "/sign-up/email": "password",
   "/sign-in/email": "password",
   "/sign-in/username": "password",
@@ -53,8 +53,8 @@ export const WAYS: Readonly<Record<string, Way>> = {
 };
 
 /** The way that a new user comes by. An application may make one for whom a passkey is registered. */
-export const wayOfNewUser = (endpoint: Endpoint | undefined) =>
-  endpoint?.path === "/passkey/generate-register-options" ? "passkey" : wayOf(endpoint);
+export const methodOfNewUser = (endpoint: Endpoint | undefined) =>
+  endpoint?.path === "/passkey/generate-register-options" ? "passkey" : methodOf(endpoint);
 
 /**
  * What a second factor ends: better-auth asks for one after these.
@@ -64,9 +64,9 @@ export const wayOfNewUser = (endpoint: Endpoint | undefined) =>
 const FIRST_STEPS: SignInMethod[] = ["password", "phone"];
 
 /** The ways that a new session may be by, one of which the policy has to allow. */
-export function waysOf(endpoint: Endpoint | undefined): ReturnType<typeof wayOf>[] {
+export function methodsOf(endpoint: Endpoint | undefined): ReturnType<typeof methodOf>[] {
   const isSecondStep = endpoint?.path?.startsWith("/two-factor/verify-");
-  return isSecondStep && !endpoint?.context.session ? FIRST_STEPS : [wayOf(endpoint)];
+  return isSecondStep && !endpoint?.context.session ? FIRST_STEPS : [methodOf(endpoint)];
 }
 
 /** What the application has set up a plugin with. */
@@ -99,11 +99,11 @@ const STARTS: Readonly<Record<string, Way>> = {
  * refused as well, but too late: whoever proves an address for the first time, by a link or a code,
  * loses the password of before.
  */
-export function startedWay(endpoint: Endpoint): SignInMethod | undefined {
+export function startedMethod(endpoint: Endpoint): SignInMethod | undefined {
   const { path = "" } = endpoint;
   const start = Object.hasOwn(STARTS, path) ? STARTS[path] : undefined;
   if (typeof start === "function") return start(endpoint);
-  const way = start ?? (isSignIn(path) ? wayOf(endpoint) : undefined);
+  const way = start ?? (isSignIn(path) ? methodOf(endpoint) : undefined);
   return way === CONTINUES ? undefined : way;
 }
 
@@ -119,17 +119,19 @@ export function cannotGoOn(endpoint: Endpoint): boolean {
     path === "/two-factor/enable"
       ? body?.method === "otp" || optionsOf(endpoint, "two-factor").skipVerificationOnEnable
       : SWITCHES_ON.includes(path ?? "") && !context.session?.user.twoFactorEnabled;
-  return Boolean(switchesOn) && wayOf(endpoint) === undefined;
+  return Boolean(switchesOn) && methodOf(endpoint) === undefined;
 }
 
 /** Not a backup code, which nobody has before. */
 const SWITCHES_ON = ["/two-factor/verify-totp", "/two-factor/verify-otp"];
 
 /** The way in that an endpoint is; undefined where nobody knows. */
-export function wayOf(endpoint: Endpoint | undefined): SignInMethod | typeof CONTINUES | undefined {
+export function methodOf(
+  endpoint: Endpoint | undefined,
+): SignInMethod | typeof CONTINUES | undefined {
   const path = endpoint?.path ?? "";
-  if (!endpoint || !Object.hasOwn(WAYS, path)) return undefined;
-  const way = WAYS[path];
+  if (!endpoint || !Object.hasOwn(SIGN_IN_METHODS, path)) return undefined;
+  const way = SIGN_IN_METHODS[path];
   if (typeof way === "function") return way(endpoint);
   if (way !== CONTINUES) return way;
   const { context } = endpoint;

@@ -48,7 +48,7 @@ const shape = z.strictObject({
 const CLOSED: TenantPolicy = { signUp: "closed", methods: [] };
 
 /** The policy in a row of the table, or null. */
-export function understood(stored: unknown): TenantPolicy | null {
+export function parseStoredPolicy(stored: unknown): TenantPolicy | null {
   // Some adapters return JSON as the text they store.
   if (stored === null || stored === undefined || stored === "null") return null;
   return shape.safeParse(stored).success ? (stored as TenantPolicy) : CLOSED;

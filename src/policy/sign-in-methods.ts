@@ -1,5 +1,5 @@
 import type { AuthContext } from "better-auth";
-import { borderOf } from "../isolation/isolation";
+import { isolationOf } from "../isolation/isolation";
 import { offeredProviders } from "../oauth/provider";
 import type { ResolvedOptions } from "../options";
 import type { Tenant } from "../tenants/cache";
@@ -30,7 +30,7 @@ export async function signInMethods(
   const enabled = emailAndPassword?.enabled === true && allowed("password");
   const isOpen = (policy?.signUp ?? "open") === "open" && !emailAndPassword?.disableSignUp;
   const offered = await offeredProviders(ctx, id, trustedProviderHosts);
-  const { identityProviders } = borderOf(ctx) ?? {};
+  const { identityProviders } = isolationOf(ctx) ?? {};
   return {
     tenant: { id, name, slug, status },
     emailAndPassword: { enabled, signUp: enabled && isOpen },

@@ -2,7 +2,7 @@ import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError, isAPIError } from "better-auth/api";
 import { CALLBACK_PATH, isManagement } from "../constants";
-import { borderOf } from "../isolation/isolation";
+import { isolationOf } from "../isolation/isolation";
 import { refuseState } from "../oauth/state";
 import type { ResolvedOptions } from "../options";
 import { invitingOf } from "../policy/inviting";
@@ -41,7 +41,7 @@ export async function refuseForeignAddresses(
   const others = [...sent, ...queried].map(({ url }) => url).filter(({ host }) => host !== own);
   await findOwners(ctx, options, others, MAX_HOSTS);
   if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
-  const _border = borderOf(ctx.context);
+  const _border = isolationOf(ctx.context);
   // Management runs in no tenant, and may be called at the host of one.
   const isAnywhere = getTenantId() === null && ctx.path !== CALLBACK_PATH;
   const here = isAnywhere ? await resolvedTenantId(ctx, options) : undefined;
@@ -145,7 +145,7 @@ const namingHost = (ctx: HookEndpointContext, { resolveTenantId }: ResolvedOptio
  * another host there than the application's resolver.
  */
 function baseOf({ context }: HookEndpointContext): Address[] {
-  const url = borderOf(context)?.ctx.baseURL ? undefined : webAddress(context.baseURL);
+  const url = isolationOf(context)?.ctx.baseURL ? undefined : webAddress(context.baseURL);
   return url ? [{ url, error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
 }
 

@@ -3,7 +3,7 @@ import { isAPIError } from "better-auth/api";
 import { CALLBACK_PATH, isManagement } from "../constants";
 import { type BeforeHook, type OwnHooks, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { cameTo, isOutermost, standInOf } from "./endpoint";
+import { isOutermost, requestedPath, tenantRouteOf } from "./endpoint";
 import { claimsTenant, resolvedTenantId } from "./resolve";
 import { around, getTenantId } from "./scope";
 
@@ -11,7 +11,7 @@ import { around, getTenantId } from "./scope";
  * At log level "debug", one line per request: the tenant that it runs in, and what resolved it.
  */
 
-export function traced(hooks: OwnHooks, options: ResolvedOptions): OwnHooks {
+export function withDebugLog(hooks: OwnHooks, options: ResolvedOptions): OwnHooks {
   const [enter, ...others] = hooks.before as [BeforeHook, ...BeforeHook[]];
   const handler = silentHook((ctx) => writeLine(ctx, options));
   return {
@@ -49,7 +49,7 @@ async function resolvedBy(
   tenantId: string | null,
 ): Promise<string | undefined> {
   if (around()?.scope) return "runInTenant()";
-  const standIn = standInOf(ctx);
+  const standIn = tenantRouteOf(ctx);
   if (standIn?.callback) return "its credential";
   if (isManagement(ctx.path) || ctx.path === CALLBACK_PATH) return undefined;
   const resolved = await resolvedTenantId(ctx, options);
@@ -59,4 +59,4 @@ async function resolvedBy(
 }
 
 const titleOf = (ctx: HookEndpointContext) =>
-  `${ctx.request?.method ?? "auth.api"} ${cameTo(ctx) ?? ctx.path}`;
+  `${ctx.request?.method ?? "auth.api"} ${requestedPath(ctx) ?? ctx.path}`;

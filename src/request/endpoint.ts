@@ -35,7 +35,7 @@ export function noteEndpoint(
  * Code of the server's own: a job in `runInTenant`, or a call of `auth.api` with neither request nor
  * headers. What a request calls through `auth.api` is that request's.
  */
-export const isServersOwn = (): boolean => !notes().isVisited;
+export const isServerCall = (): boolean => !notes().isVisited;
 
 export const isOutermost = ({ context }: { context: object }) => OUTERMOST in context;
 
@@ -53,7 +53,7 @@ export function changeCall(place: "query" | "body" | "params", changes: object):
 }
 
 /** A call that came to an endpoint of ours and goes on at better-auth's, inside a tenant. */
-export interface StandIn {
+export interface TenantRoute {
   /** The path that the request came to; a call of `auth.api` goes through both endpoints. */
   path?: string;
   /** The tenant of the call around this one, which need not be named again. */
@@ -64,7 +64,7 @@ export interface StandIn {
 
 const STAND_IN = Symbol.for("better-auth-tenant:stands-in");
 
-type Marked = { [STAND_IN]?: StandIn };
+type Marked = { [STAND_IN]?: TenantRoute };
 
 /**
  * The mark is on the context: better-auth makes one for each request, hands it to `onRequest`, and
@@ -72,19 +72,19 @@ type Marked = { [STAND_IN]?: StandIn };
  *
  * Guarded by "what onRequest writes on its context reaches the endpoint of that request alone".
  */
-export const standInOf = ({ context }: { context: object }): StandIn | undefined =>
+export const tenantRouteOf = ({ context }: { context: object }): TenantRoute | undefined =>
   (context as Marked)[STAND_IN];
 
-export function markStandIn(context: object, standIn: StandIn): void {
+export function markTenantRoute(context: object, standIn: TenantRoute): void {
   Object.assign(context, { [STAND_IN]: standIn });
 }
 
 /** The path that a request came to before it went on at another endpoint. */
-export const cameTo = ({ context }: { context: object }): string | undefined =>
-  standInOf({ context })?.path;
+export const requestedPath = ({ context }: { context: object }): string | undefined =>
+  tenantRouteOf({ context })?.path;
 
 /** The context for a call of `auth.api` that goes on at another endpoint. */
-export const asStandIn = (context: AuthContext, standIn: StandIn): AuthContext =>
+export const asTenantRoute = (context: AuthContext, standIn: TenantRoute): AuthContext =>
   Object.assign({ ...context }, { [STAND_IN]: standIn, session: null });
 
 /** Whose data an endpoint of better-auth's admin plugin is about. */
@@ -130,12 +130,12 @@ export function adminTarget(endpoint: Endpoint | undefined): AdminTarget | undef
  * endpoint, and not to what its hooks call through `auth.api`.
  */
 function reachedScope(scope: Scope): Scope {
-  if (scope.reach === "own" || adminTarget(currentEndpoint())) return scope;
-  return { ...scope, reach: "own" };
+  if (scope.access === "own" || adminTarget(currentEndpoint())) return scope;
+  return { ...scope, access: "own" };
 }
 
 /** The scope of the running code, as far as the running endpoint reaches. */
-export const settledScope = (): Scope => reachedScope(currentScope());
+export const effectiveScope = (): Scope => reachedScope(currentScope());
 
 /** Whether this is the session token that the endpoint reads its session by. */
 export function carries({ headers, context }: Endpoint, token: string | undefined): boolean {

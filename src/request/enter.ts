@@ -4,28 +4,34 @@ import {
   isManagement,
   isOwnPath,
   isSignIn,
-  isStandIn,
+  isTenantRoute,
   namesAddress,
   resetsPassword,
-  STANDS_FOR,
+  TENANT_ROUTES,
 } from "../constants";
 import { tenantError } from "../errors";
 import { type BeforeHook, silentHook } from "../framework";
-import { borderOf } from "../isolation/isolation";
+import { isolationOf } from "../isolation/isolation";
 import { enterByState } from "../oauth/state";
 import type { ResolvedOptions } from "../options";
-import { recentlySeen, remembered } from "../tenants/cache";
+import { cachedTenant, lookUpTenant } from "../tenants/cache";
 import { refuseForeignAddresses } from "./addresses";
-import { type Endpoint, isOutermost, noteEndpoint, type StandIn, standInOf } from "./endpoint";
+import {
+  type Endpoint,
+  isOutermost,
+  noteEndpoint,
+  type TenantRoute,
+  tenantRouteOf,
+} from "./endpoint";
 import { isSignedIn, prefixesIn, removeForeignCredentials } from "./prefix";
 import {
   claimedTenantId,
   claimsTenant,
-  namedTenantId,
+  requestedTenantId,
   requireTenantId,
   resolvedTenantId,
 } from "./resolve";
-import { currentScope, enter, enteredScope, notes, type Scope, settled } from "./scope";
+import { currentScope, enter, enteredScope, notes, type Scope, scopeOf } from "./scope";
 
 /**
  * Enters the scope of the tenant that a request names, before anything else runs (R2): on every
@@ -60,16 +66,16 @@ export const enterByPrefix: BeforeHook = {
 
 function followPrefix(ctx: HookEndpointContext, tenantId: string | null) {
   if (tenantId === null) {
-    enter(settled(null));
+    enter(scopeOf(null));
     return removeForeignCredentials(ctx);
   }
   const go = (tenant: { status: string } | undefined) => {
-    enter(settled(tenant?.status === "active" ? tenantId : null));
+    enter(scopeOf(tenant?.status === "active" ? tenantId : null));
     notes().enteredByPrefix = true;
     return needsNoSession(ctx.path) ? stayIfSignedIn(ctx) : removeForeignCredentials(ctx);
   };
-  const known = remembered(ctx.context, tenantId);
-  return known ? go(known) : recentlySeen(ctx.context, tenantId).then(go);
+  const known = cachedTenant(ctx.context, tenantId);
+  return known ? go(known) : lookUpTenant(ctx.context, tenantId).then(go);
 }
 
 /** Endpoints that create users, sessions or mails for callers without a session. */
@@ -83,14 +89,14 @@ const needsNoSession = (path = "") =>
 async function stayIfSignedIn(ctx: HookEndpointContext): Promise<undefined> {
   removeForeignCredentials(ctx);
   if (await isSignedIn(ctx)) return;
-  enter(settled(null));
+  enter(scopeOf(null));
   removeForeignCredentials(ctx);
 }
 
 async function enterAndGuard(ctx: HookEndpointContext, options: ResolvedOptions) {
-  const standIn = standInOf(ctx);
+  const standIn = tenantRouteOf(ctx);
   // A callback by POST becomes one by GET, which goes by its state.
-  if (!isManagement(ctx.path) && STANDS_FOR[ctx.path ?? ""] !== CALLBACK_PATH) {
+  if (!isManagement(ctx.path) && TENANT_ROUTES[ctx.path ?? ""] !== CALLBACK_PATH) {
     if (isOutermost(ctx)) await enterByName(ctx, options, standIn);
     else await stayInScope(ctx, options, standIn);
   }
@@ -106,8 +112,8 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
   return (
     enteredScope() !== undefined ||
     claimsTenant(ctx, options) ||
-    standInOf(ctx) !== undefined ||
-    isStandIn(ctx.path) ||
+    tenantRouteOf(ctx) !== undefined ||
+    isTenantRoute(ctx.path) ||
     ctx.path === CALLBACK_PATH
   );
 }
@@ -120,8 +126,8 @@ export const askPolicy: BeforeHook = {
   matcher: ({ path }) => namesAddress(path) || isSignIn(path) || resetsPassword(path),
 
   handler: silentHook(async (ctx) => {
-    const border = borderOf(ctx.context);
-    if (border?.policy.now()) await border.policy.refuseEarly(ctx as Endpoint);
+    const isolation = isolationOf(ctx.context);
+    if (isolation?.policy.now()) await isolation.policy.refuseEarly(ctx as Endpoint);
   }),
 };
 
@@ -135,45 +141,46 @@ export const refuseAddresses = (options: ResolvedOptions): BeforeHook => ({
 async function enterByName(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
-  standIn: StandIn | undefined,
+  standIn: TenantRoute | undefined,
 ): Promise<void> {
   const scope = enteredScope();
   if (scope) {
     // Our sign-in runs in a request of its own.
-    if (isStandIn(ctx.path)) return;
+    if (isTenantRoute(ctx.path)) return;
     // `runInTenant` looks nothing up, and the policy is read without waiting.
-    if (scope.tenantId) await recentlySeen(ctx.context, scope.tenantId);
+    if (scope.tenantId) await lookUpTenant(ctx.context, scope.tenantId);
     return assertSame(scope, await claimedTenantId(ctx, options, standIn !== undefined));
   }
   if (standIn?.callback) {
     return enterByState(ctx, options, standIn.callback);
   }
   // better-auth's own callback is the platform's, whatever tenant the request names.
-  if (ctx.path === CALLBACK_PATH) return void enter(settled(null));
+  if (ctx.path === CALLBACK_PATH) return void enter(scopeOf(null));
   const bodyCounts = standIn !== undefined || isOwnPath(ctx.path);
-  const named = (await namedTenantId(ctx, options, bodyCounts)) ?? standIn?.tenantId ?? undefined;
+  const named =
+    (await requestedTenantId(ctx, options, bodyCounts)) ?? standIn?.tenantId ?? undefined;
   if (named !== undefined || standIn) {
     // A tenant that does not exist has no sessions either, so get-session need not look for it.
     const skipsLookup = ctx.path === "/get-session" && named !== undefined;
-    enter(settled(skipsLookup ? named : await requireTenantId(ctx, named)));
+    enter(scopeOf(skipsLookup ? named : await requireTenantId(ctx, named)));
   } else if ((await resolvedTenantId(ctx, options)) === false) {
     // A session of a tenant is no session here (R5).
-    enter(settled(null));
+    enter(scopeOf(null));
     notes().decidedByResolver = true;
   }
 }
 
 /**
  * A call of `auth.api.*` from inside a request is about that request's tenant. It may say so, and
- * may not say otherwise: two tenants in one scope would be a hole in the border. Our own sign-in
+ * may not say otherwise: two tenants in one scope would be a hole in the isolation. Our own sign-in
  * is the exception: it runs in a request of its own.
  */
 async function stayInScope(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
-  standIn: StandIn | undefined,
+  standIn: TenantRoute | undefined,
 ): Promise<void> {
-  if (isStandIn(ctx.path)) return;
+  if (isTenantRoute(ctx.path)) return;
   assertSame(currentScope(), await claimedTenantId(ctx, options, standIn !== undefined));
 }
 

@@ -9,11 +9,11 @@ import {
   findTenantById,
   hasNumericIds,
   isText,
-  recentlySeen,
+  lookUpTenant,
   type Tenant,
   tenantIdOfSlug,
 } from "../tenants/cache";
-import { cameTo, type Endpoint } from "./endpoint";
+import { type Endpoint, requestedPath } from "./endpoint";
 import { around, getTenantId, notes, runAsResolver } from "./scope";
 
 /** The places a request can name its tenant in. */
@@ -30,7 +30,7 @@ export interface TenantNames {
  * that answers wins. An empty string is no answer; anything else that is no string is a mistake,
  * and does not fall through to the next.
  */
-export function nameTenant({ resolved, body, query, header }: TenantNames): string | undefined {
+export function firstTenantId({ resolved, body, query, header }: TenantNames): string | undefined {
   return [resolved, tenantIdIn("body", body), tenantIdIn("query", query), header].find(
     (name): name is string => typeof name === "string" && name !== "",
   );
@@ -45,7 +45,7 @@ function tenantIdIn(place: string, input: unknown): string | undefined {
 }
 
 /** R1 for a request: what the resolver says, else what the request says. */
-export async function namedTenantId(
+export async function requestedTenantId(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
   bodyCounts = isOwnPath(ctx.path),
@@ -55,7 +55,7 @@ export async function namedTenantId(
   const named =
     resolved === false
       ? undefined
-      : (nameTenant({ resolved, ...claimed }) ?? (await claimedBySlug(ctx, options)));
+      : (firstTenantId({ resolved, ...claimed }) ?? (await claimedBySlug(ctx, options)));
   // A call from inside a tenant's request, or from `runInTenant`, need not say it again.
   return named ?? (notes().enteredByPrefix ? undefined : (getTenantId() ?? undefined));
 }
@@ -80,7 +80,7 @@ export async function claimedTenantId(
   options: ResolvedOptions,
   bodyCounts = isOwnPath(ctx.path),
 ): Promise<string | undefined> {
-  return nameTenant(claimedNames(ctx, options, bodyCounts)) ?? claimedBySlug(ctx, options);
+  return firstTenantId(claimedNames(ctx, options, bodyCounts)) ?? claimedBySlug(ctx, options);
 }
 
 /** The last of the claims, because it has to be looked up: see `bySlug()`. */
@@ -126,7 +126,7 @@ export function resolvedTenantId(
 
 async function ask(ctx: HookEndpointContext, resolve: ResolveTenant): Promise<Resolved> {
   if (around()?.resolving) return undefined;
-  const asked = { ...ctx, path: cameTo(ctx) ?? ctx.path };
+  const asked = { ...ctx, path: requestedPath(ctx) ?? ctx.path };
   return tenantOfAnswer(ctx, await runAsResolver(() => resolve(asked)));
 }
 
@@ -179,7 +179,7 @@ export async function requireTenantId(
 
 /** Undefined where there is no such tenant. */
 export const statusOf = async (ctx: HookEndpointContext, id: string) =>
-  (await recentlySeen(ctx.context, id))?.status;
+  (await lookUpTenant(ctx.context, id))?.status;
 
 function assertNamed(tenantId: string | undefined): string {
   if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");

@@ -1,7 +1,7 @@
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
-import { STANDS_FOR } from "../constants";
-import { takeLabel } from "../oauth/state";
-import { markStandIn, type StandIn } from "./endpoint";
+import { TENANT_ROUTES } from "../constants";
+import { takeStatePrefix } from "../oauth/state";
+import { markTenantRoute, type TenantRoute } from "./endpoint";
 
 type OnRequest = NonNullable<BetterAuthPlugin["onRequest"]>;
 
@@ -12,14 +12,14 @@ type OnRequest = NonNullable<BetterAuthPlugin["onRequest"]>;
  * paths and the rate limits, is looked at here and in `limitStandIns`. Whoever comes to another
  * path waits for nothing.
  */
-export const goOnAtEndpoint = ((request, ctx) =>
+export const rewriteTenantRoute = ((request, ctx) =>
   request.url.includes("/tenant/") ? goOn(request, ctx) : undefined) as OnRequest;
 
 const goOn: OnRequest = async (request, ctx) => {
   const url = new URL(request.url);
   const base = new URL(ctx.baseURL).pathname.replace(/\/$/, "");
   if (!url.pathname.startsWith(`${base}/tenant/`)) return;
-  const path = innerPath(url.pathname.slice(base.length), ctx.options);
+  const path = targetPath(url.pathname.slice(base.length), ctx.options);
   if (!path) return;
   if (ctx.options.disabledPaths?.includes(path)) {
     return { response: new Response("Not Found", { status: 404 }) };
@@ -28,9 +28,9 @@ const goOn: OnRequest = async (request, ctx) => {
   // A form post of a provider comes without our cookies: the endpoint turns it into a GET.
   if (request.method !== (isCallback ? "GET" : "POST")) return;
   url.pathname = base + path;
-  const callback = isCallback ? { callback: takeLabel(url.searchParams) } : {};
-  const standIn: StandIn = { path: outerPath(path), ...callback };
-  markStandIn(ctx, standIn);
+  const callback = isCallback ? { callback: takeStatePrefix(url.searchParams) } : {};
+  const standIn: TenantRoute = { path: outerPath(path), ...callback };
+  markTenantRoute(ctx, standIn);
   return { request: moved(request, url) };
 };
 
@@ -46,10 +46,10 @@ function moved(request: Request, url: URL): Request {
   return Object.defineProperty(new Request(url, init), "signal", { get: () => request.signal });
 }
 
-export function innerPath(given: string, { advanced }: BetterAuthOptions): string | undefined {
+export function targetPath(given: string, { advanced }: BetterAuthOptions): string | undefined {
   const path = advanced?.skipTrailingSlashes ? given.replace(/\/$/, "") : given;
   const [, id] = /^\/tenant\/callback\/([^/]+)$/.exec(path) ?? [];
-  return id === undefined ? STANDS_FOR[path] : `/callback/${id}`;
+  return id === undefined ? TENANT_ROUTES[path] : `/callback/${id}`;
 }
 
 const outerPath = (path: string) =>
@@ -61,7 +61,7 @@ type CustomRules = NonNullable<BetterAuthOptions["rateLimit"]>["customRules"];
  * R12: a limit of an endpoint counts for the one that stands for it, whose path is the same behind
  * "/tenant". Each rule stands beside its twin, because better-auth takes the first that matches.
  */
-export function limitStandIns(rules: CustomRules): CustomRules {
+export function limitTenantRoutes(rules: CustomRules): CustomRules {
   const twins = Object.entries(rules ?? {}).flatMap(([path, rule]) => [
     [path, rule] as const,
     [`/tenant${path}`, rules?.[`/tenant${path}`] ?? rule] as const,

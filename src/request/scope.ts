@@ -14,10 +14,10 @@ export interface Scope {
    * How far the request reaches, on the endpoints of better-auth's admin plugin: an operator visits
    * one tenant, or sees all of them. Everyone else has their own.
    */
-  readonly reach: "own" | "visits" | "all";
+  readonly access: "own" | "visits" | "all";
 }
 
-/** What the border has to know of a session, wherever it was read. */
+/** What the isolation has to know of a session, wherever it was read. */
 export type SessionRow = {
   token?: string;
   userId?: string;
@@ -99,7 +99,7 @@ export interface Notes {
   running?: string;
   /** Accounts that were read: tokens in them are for the host that they are from. */
   accounts?: Record<string, unknown>[];
-  /** Users that were read or created through the border, and their tenant (R8). */
+  /** Users that were read or created through the isolation, and their tenant (R8). */
   readonly knownUsers: Map<string, KnownUser>;
   /** Hosts in addresses that the request carries, and the tenant that the resolver gives them to. */
   readonly hosts: Map<string, string | null>;
@@ -170,12 +170,12 @@ function keepsRequestsApart(storage: RequestStorage): boolean {
   return storage.getStore() !== probe;
 }
 
-export const settled = (tenantId: string | null, reach: Scope["reach"] = "own"): Scope => ({
+export const scopeOf = (tenantId: string | null, access: Scope["access"] = "own"): Scope => ({
   tenantId,
-  reach,
+  access,
 });
 
-const PLATFORM_SCOPE = settled(null);
+const PLATFORM_SCOPE = scopeOf(null);
 
 const createNotes = (): Notes => ({
   keptCookies: new Set(),
@@ -251,7 +251,7 @@ export async function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Pr
   if (typeof tenantId !== "string" || tenantId === "") {
     throw new BetterAuthError("runInTenant() requires the id of a tenant as a non-empty string");
   }
-  return await runOutside({ scope: settled(tenantId) }, fn);
+  return await runOutside({ scope: scopeOf(tenantId) }, fn);
 }
 
 /**

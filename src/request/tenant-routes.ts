@@ -13,13 +13,13 @@ import { parseSessionOutput } from "better-auth/db";
 import type { SocialProviderList } from "better-auth/social-providers";
 import { kAPIErrorHeaderSymbol } from "better-call";
 import * as z from "zod";
-import { type AfterHook, type Answer, redirect, silentHook, standIn } from "../framework";
-import { takeLabel } from "../oauth/state";
+import { type AfterHook, type Answer, redirect, silentHook, tenantRoute } from "../framework";
+import { takeStatePrefix } from "../oauth/state";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { signInMethods } from "../policy/sign-in-methods";
 import { tenantId } from "../tenants/input";
-import { asStandIn, standInOf } from "./endpoint";
-import { namedTenantId, requireTenant } from "./resolve";
+import { asTenantRoute, tenantRouteOf } from "./endpoint";
+import { requestedTenantId, requireTenant } from "./resolve";
 import { getTenantId, notes, runInScope } from "./scope";
 
 /*
@@ -78,10 +78,10 @@ const runFor =
   (ctx: GenericEndpointContext) =>
     runEndpoint<Response>(ctx, name, {
       body: { ...ctx.body },
-      context: asStandIn(ctx.context, { tenantId: getTenantId() }),
+      context: asTenantRoute(ctx.context, { tenantId: getTenantId() }),
     });
 
-export const signUpEmailTenant = standIn(
+export const signUpEmailTenant = tenantRoute(
   "/tenant/sign-up/email",
   {
     method: "POST",
@@ -98,7 +98,7 @@ export const signUpEmailTenant = standIn(
   runFor<SignUpAnswer>("signUpEmail"),
 );
 
-export const signInEmailTenant = standIn(
+export const signInEmailTenant = tenantRoute(
   "/tenant/sign-in/email",
   {
     method: "POST",
@@ -111,7 +111,7 @@ export const signInEmailTenant = standIn(
 
 export type ProviderName = SocialProviderList[number] | (string & {});
 
-export const signInSocialTenant = standIn(
+export const signInSocialTenant = tenantRoute(
   "/tenant/sign-in/social",
   {
     method: "POST",
@@ -132,7 +132,7 @@ const WITH_SESSION = ["/sign-up/email", "/sign-in/email"];
  * verified first, or when a hook (two-factor, say) took the session back.
  */
 export const answerWithSession: AfterHook = {
-  matcher: (ctx) => WITH_SESSION.includes(ctx.path ?? "") && standInOf(ctx) !== undefined,
+  matcher: (ctx) => WITH_SESSION.includes(ctx.path ?? "") && tenantRouteOf(ctx) !== undefined,
 
   handler: silentHook(async ({ context }) => {
     const { returned, newSession, options } = context;
@@ -151,7 +151,7 @@ const { body, query, metadata } = callbackOAuth.options;
  * Where providers send people back to: better-auth's own callback, inside the tenant that its state
  * names. A GET over HTTP goes on there before it gets here (naming/stand-ins.ts).
  */
-export const callbackTenantOAuth = standIn(
+export const callbackTenantOAuth = tenantRoute(
   "/tenant/callback/:id",
   {
     method: ["GET", "POST"],
@@ -172,7 +172,7 @@ export const callbackTenantOAuth = standIn(
       throw redirect(`${ctx.context.baseURL}/tenant/callback/${ctx.params?.id}?${params}`);
     }
     const params = new URLSearchParams(ctx.query);
-    const context = asStandIn(ctx.context, { callback: takeLabel(params) });
+    const context = asTenantRoute(ctx.context, { callback: takeStatePrefix(params) });
     return runEndpoint<never>(ctx, "callbackOAuth", {
       query: Object.fromEntries(params),
       context,
@@ -235,7 +235,7 @@ export const signInMethodsEndpoint = (options: ResolvedOptions) =>
       },
     },
     async (ctx) => {
-      const tenant = await requireTenant(ctx, await namedTenantId(ctx, options));
+      const tenant = await requireTenant(ctx, await requestedTenantId(ctx, options));
       return ctx.json(await signInMethods(ctx.context, options, tenant));
     },
   );

@@ -4,7 +4,7 @@ import { assertKeysConfined, whyKeysAreScoped } from "../integrations/api-key";
 import { databaseOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { TENANT_ID } from "../request/prefix";
-import { confinedModels, type Names, PLUGIN_MODELS, refuse } from "../schema";
+import { isolatedModels, type Names, PLUGIN_MODELS, refuse } from "../schema";
 
 /*
  * Refuses setups that are unsupported or undecided, when better-auth starts. Each message says what
@@ -56,7 +56,7 @@ const OWN_MODELS = new Map([
 ]);
 
 /** Isolated without the application's decision: these, and better-auth's own. */
-const DECIDED = [...confinedModels({ scopedModels: [] }), ...OWN_MODELS.keys()];
+const DECIDED = [...isolatedModels({ scopedModels: [] }), ...OWN_MODELS.keys()];
 
 /**
  * better-auth merges two models of one name. A plugin may add fields to ours; if it declares one of
@@ -201,7 +201,7 @@ function assertNamesAreFree({ ctx, others, options }: Setup) {
   const rename = (model: string, field: string, column: string) => {
     names[model] = { ...names[model], fields: { ...names[model]?.fields, [field]: column } };
   };
-  for (const model of confinedModels(options)) {
+  for (const model of isolatedModels(options)) {
     if (PLUGIN_MODELS.includes(model)) continue;
     const ours = names[model]?.fields?.tenantId ?? "tenantId";
     const isOurs = (column: string) => column.toLowerCase() === ours.toLowerCase();

@@ -5,33 +5,33 @@ import { PLUGIN_ID } from "../constants";
 import { notStarted } from "../errors";
 import type { OwnHooks } from "../framework";
 import { findKeyStorages, sessionsOfKeys } from "../integrations/api-key";
-import { confineAdapter } from "../isolation/adapter";
-import { nameCookiesLate } from "../isolation/cookies";
+import { isolateAdapter } from "../isolation/adapter";
+import { nameCookiesPerTenant } from "../isolation/cookies";
 import { explainRefusal, refuseEmailTakenElsewhere } from "../isolation/database-errors";
 import {
-  type Border,
-  borderOf,
-  isConfined,
+  type Isolation,
+  isIsolated,
   isMySQL,
+  isolationOf,
   rawAdapter,
-  setBorder,
+  setIsolation,
 } from "../isolation/isolation";
 import { sealLinks } from "../isolation/links";
 import { verifyInsertedRow } from "../isolation/mysql";
 import { isolateCachedSessions } from "../isolation/sessions";
-import { confineStorage } from "../isolation/storage";
+import { isolateStorage } from "../isolation/storage";
 import { configuredOptions, noteProviders } from "../oauth/application-providers";
 import { useTenantProviders, withTenantOptions } from "../oauth/providers";
 import type { ResolvedOptions } from "../options";
 import { guardInternalAdapter, policyOf } from "../policy/enforce";
 import { trustOwnAddresses } from "../request/addresses";
-import { traced } from "../request/debug";
-import { settledScope } from "../request/endpoint";
-import { limitStandIns } from "../request/rewrite";
+import { withDebugLog } from "../request/debug";
+import { effectiveScope } from "../request/endpoint";
+import { limitTenantRoutes } from "../request/rewrite";
 import { prepareScopes } from "../request/scope";
 import { signIn } from "../request/tenant-routes";
-import { confinedModels, refuse, runtimeSchema } from "../schema";
-import { acceptsSession, couldBeId, hasNumericIds, isText, recentlySeen } from "../tenants/cache";
+import { isolatedModels, refuse, runtimeSchema } from "../schema";
+import { acceptsSession, couldBeId, hasNumericIds, isText, lookUpTenant } from "../tenants/cache";
 import { checkSetup, refuseUnsupported } from "./checks";
 import { trustMailedInvitations } from "./overrides";
 import { pluginsAtRunTime } from "./pipeline";
@@ -42,7 +42,7 @@ import { pluginsAtRunTime } from "./pipeline";
  * better-auth goes on with a copy, and plugins behind this one may bring more. The only moment at
  * which everything is there is the end, when better-auth assigns `context.options`.
  */
-export async function start(
+export async function install(
   ctx: AuthContext,
   schema: BetterAuthPluginDBSchema,
   options: ResolvedOptions,
@@ -54,20 +54,22 @@ export async function start(
   if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {
     verifyInsertedRow(ctx.adapter);
   }
-  const border = createBorder(ctx, options);
-  const confine = (own: typeof border) => {
-    if (!confineAdapter(ctx.adapter, own)) {
+  const isolation = createBorder(ctx, options);
+  const confine = (own: typeof isolation) => {
+    if (!isolateAdapter(ctx.adapter, own)) {
       refuse(
         "the methods of this database adapter cannot be replaced, so it cannot be isolated. Write: database: (options) => ({ ...adapter(options) })",
       );
     }
-    setBorder(ctx, own);
+    setIsolation(ctx, own);
   };
-  confine(border);
-  const enterpriseHooks = parts.confineEnterprise?.(border, options, hooks) ?? hooks;
-  const packageHooks = parts.confinePackages?.(border, options, enterpriseHooks) ?? enterpriseHooks;
-  const allHooks = ctx.logger.level === "debug" ? traced(packageHooks, options) : packageHooks;
-  const runtime = runtimeSchema(schema, confinedModels(options), () => settledScope().tenantId);
+  confine(isolation);
+  const enterpriseHooks = parts.confineEnterprise?.(isolation, options, hooks) ?? hooks;
+  const packageHooks =
+    parts.confinePackages?.(isolation, options, enterpriseHooks) ?? enterpriseHooks;
+  const allHooks =
+    ctx.logger.level === "debug" ? withDebugLog(packageHooks, options) : packageHooks;
+  const runtime = runtimeSchema(schema, isolatedModels(options), () => effectiveScope().tenantId);
   const early = ctx.internalAdapter;
   const providerOptions = await configuredOptions(ctx.options);
   whenOptionsAreComplete(ctx, (complete) => {
@@ -80,17 +82,17 @@ export async function start(
       ...allHooks,
       afterNaming: [...allHooks.afterNaming, useTenantProviders(ctx, options)],
     });
-    if (!isConfined(ctx.adapter)) {
-      confine({ ...border, raw: rawAdapter(ctx.adapter as DBAdapter) });
+    if (!isIsolated(ctx.adapter)) {
+      confine({ ...isolation, raw: rawAdapter(ctx.adapter as DBAdapter) });
     }
-    change(ctx, complete, plugins.map(sessionsOfKeys), border);
-    guardInternalAdapter(ctx, options, border);
+    change(ctx, complete, plugins.map(sessionsOfKeys), isolation);
+    guardInternalAdapter(ctx, options, isolation);
     // A plugin may hold on to the one that it saw in its `init`, which runs no hooks of plugins:
     // neither R8 nor R14 would hold for the sessions that it makes.
     Object.assign(early, ctx.internalAdapter);
     const storages = [complete.secondaryStorage, ctx.secondaryStorage];
-    for (const storage of storages) if (storage) confineStorage(storage, border);
-    if (options.sessionCookies === "per-tenant") nameCookiesLate(ctx);
+    for (const storage of storages) if (storage) isolateStorage(storage, isolation);
+    if (options.sessionCookies === "per-tenant") nameCookiesPerTenant(ctx);
     if (options.resolveTenantId) ctx.isTrustedOrigin = trustOwnAddresses(ctx, options);
   });
   return { options: { [OURS]: true } as BetterAuthOptions };
@@ -128,13 +130,13 @@ function change(
   ctx: AuthContext,
   complete: BetterAuthOptions,
   plugins: BetterAuthPlugin[],
-  border: Border,
+  isolation: Isolation,
 ): void {
   sealLinks(ctx, complete);
   trustMailedInvitations(complete);
-  isolateCachedSessions(complete, border);
+  isolateCachedSessions(complete, isolation);
   complete.plugins = plugins;
-  ctx.rateLimit.customRules = limitStandIns(ctx.rateLimit.customRules);
+  ctx.rateLimit.customRules = limitTenantRoutes(ctx.rateLimit.customRules);
 }
 
 /**
@@ -163,11 +165,11 @@ const withOwnSignIn = new WeakSet<Endpoints>();
  * Callers may use better-auth's name of a model, the table's, or the plural of either. What is the
  * name of another model is that one's, unless better-auth itself reads every plural as one of these.
  */
-function confinedNames({ tables, adapter }: AuthContext, options: ResolvedOptions) {
+function isolatedNames({ tables, adapter }: AuthContext, options: ResolvedOptions) {
   const { adapterConfig } = (adapter.options ?? {}) as { adapterConfig?: { usePlural?: boolean } };
   const keepsNames = adapterConfig !== undefined && !adapterConfig.usePlural;
   return new Map(
-    confinedModels(options).flatMap((model) => {
+    isolatedModels(options).flatMap((model) => {
       const table = tables[model]?.modelName ?? model;
       const isAnother = (name: string) =>
         keepsNames && Object.hasOwn(tables, name) && tables[name]?.modelName !== table;
@@ -177,26 +179,26 @@ function confinedNames({ tables, adapter }: AuthContext, options: ResolvedOption
   );
 }
 
-function createBorder(ctx: AuthContext, options: ResolvedOptions): Border & { raw: DBAdapter } {
-  const confinedByName = confinedNames(ctx, options);
-  const known = borderOf(ctx)?.raw as DBAdapter | undefined;
-  const border: Border & { raw: DBAdapter } = {
+function createBorder(ctx: AuthContext, options: ResolvedOptions): Isolation & { raw: DBAdapter } {
+  const confinedByName = isolatedNames(ctx, options);
+  const known = isolationOf(ctx)?.raw as DBAdapter | undefined;
+  const isolation: Isolation & { raw: DBAdapter } = {
     ctx,
     options,
     raw: known ?? rawAdapter(ctx.adapter as DBAdapter),
-    confinedModel: (name: string) => confinedByName.get(name),
-    tenantExists: async (...call) => (await recentlySeen(ctx, ...call)) !== undefined,
+    isolatedModel: (name: string) => confinedByName.get(name),
+    tenantExists: async (...call) => (await lookUpTenant(ctx, ...call)) !== undefined,
     acceptsSession: (...call) => acceptsSession(ctx, ...call),
-    beforeEmail: async (...call: Parameters<Border["beforeEmail"]>) => {
+    beforeEmail: async (...call: Parameters<Isolation["beforeEmail"]>) => {
       if (!options.keepEmailGloballyUnique) return;
       await refuseEmailTakenElsewhere(ctx, ...call);
     },
     // Users may be from before the application has changed how ids are made.
-    couldBeId: (id: string) => (hasNumericIds(ctx) ? couldBeId(ctx, id) : isText(id)),
+    isPossibleId: (id: string) => (hasNumericIds(ctx) ? couldBeId(ctx, id) : isText(id)),
     onRefused: async (error: unknown) => explainRefusal(ctx, error),
-    policy: policyOf(ctx, options, () => border),
+    policy: policyOf(ctx, options, () => isolation),
   };
-  return border;
+  return isolation;
 }
 
 /** Whole parts that few applications have. */

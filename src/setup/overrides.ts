@@ -1,11 +1,11 @@
 import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
 import { parseUserInput } from "better-auth/db";
 import { type BeforeHook, silentHook, textOf } from "../framework";
-import { isAddressOf } from "../policy/email-domains";
+import { isInDomains } from "../policy/email-domains";
 import type { TenantPolicy } from "../policy/schema";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId, notes } from "../request/scope";
-import { recentlySeen, remembered } from "../tenants/cache";
+import { cachedTenant, lookUpTenant } from "../tenants/cache";
 
 /*
  * What a tenant's policy changes in better-auth's configuration, assigned once to the context of the
@@ -18,9 +18,9 @@ export const applyOverrides: BeforeHook = {
 
   handler: silentHook((ctx) => {
     const tenantId = getTenantId() as string;
-    const known = remembered(ctx.context, tenantId);
+    const known = cachedTenant(ctx.context, tenantId);
     if (known) return apply(ctx, known.policy);
-    return recentlySeen(ctx.context, tenantId).then((tenant) => apply(ctx, tenant?.policy));
+    return lookUpTenant(ctx.context, tenantId).then((tenant) => apply(ctx, tenant?.policy));
   }),
 };
 
@@ -91,7 +91,7 @@ export function requiresVerification({ emailDomains }: TenantPolicy): boolean {
   if (!emailDomains) return false;
   const [user] = [...notes().knownUsers.values()].slice(-1);
   const email: unknown = currentEndpoint()?.body?.email ?? user?.email;
-  return email === undefined || isAddressOf(emailDomains, email);
+  return email === undefined || isInDomains(emailDomains, email);
 }
 
 /** The address is verified in any case; a session by a method that is not allowed is an error. */
@@ -107,7 +107,7 @@ const isProven = () => writtenByInvitation().emailVerified === true;
 export function trustMailedInvitations(options: BetterAuthOptions): void {
   const { emailAndPassword, emailVerification } = options;
   if (emailAndPassword) {
-    const { requireEmailVerification, customSyntheticUser = makeUpUser } = emailAndPassword;
+    const { requireEmailVerification, customSyntheticUser = makeSyntheticUser } = emailAndPassword;
     options.emailAndPassword = {
       ...emailAndPassword,
       customSyntheticUser: withInvitation(customSyntheticUser),
@@ -135,7 +135,7 @@ type MakeUp = NonNullable<
  * not say what it looks like. Left to itself, better-auth knows the defaults of all columns, but not
  * what the hooks of plugins write into a new user: somebody without a role would be taken.
  */
-export const makeUpUser: MakeUp = ({ coreFields, additionalFields, id }) => {
+export const makeSyntheticUser: MakeUp = ({ coreFields, additionalFields, id }) => {
   const { body, context } = currentEndpoint() ?? {};
   if (!context) return { ...coreFields, ...additionalFields, id };
   // With the fields of plugins, which better-auth leaves out of the additional ones.

@@ -2,7 +2,7 @@ import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { PLUGIN_ID } from "../constants";
 import type { BeforeHook, OwnHooks } from "../framework";
-import { goOnAtEndpoint, innerPath } from "../request/rewrite";
+import { rewriteTenantRoute, targetPath } from "../request/rewrite";
 
 /**
  * The plugins in the order their hooks run in. Ours come first, so that every other hook runs
@@ -34,7 +34,7 @@ export function pluginsAtRunTime(
     {
       id: `${PLUGIN_ID}-first`,
       hooks: { before: [...before, ...afterNaming], after: afterEndpoint },
-      onRequest: goOnAtEndpoint,
+      onRequest: rewriteTenantRoute,
     },
     {
       id: "application-hooks",
@@ -116,7 +116,7 @@ function limitStandInsAlike(plugins: BetterAuthPlugin[], own: Limit[]) {
   return (rule: Limit): Limit => ({
     ...rule,
     pathMatcher: (path) => {
-      const inner = innerPath(path, {});
+      const inner = targetPath(path, {});
       return inner === undefined ? rule.pathMatcher(path) : ruleFor(path, inner) === rule;
     },
   });

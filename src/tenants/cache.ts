@@ -2,10 +2,10 @@ import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { boundedMap } from "../framework";
-import { orNobody } from "../isolation/database-errors";
-import { borderOf, isOfTransaction, keeperOf } from "../isolation/isolation";
+import { nullIfInvalidId } from "../isolation/database-errors";
+import { instanceKey, isOfTransaction, isolationOf } from "../isolation/isolation";
 import type { TenantPolicy } from "../policy/schema";
-import { understood } from "../policy/schema";
+import { parseStoredPolicy } from "../policy/schema";
 import { TENANT_ID } from "../request/prefix";
 import { notes, type SessionRow } from "../request/scope";
 
@@ -49,7 +49,7 @@ type TenantRow = Tenant & {
 };
 
 /** What is remembered of a tenant. */
-export interface RememberedTenant {
+export interface CachedTenant {
   slug: string;
   status: TenantStatus;
   policy: TenantPolicy | null;
@@ -76,34 +76,34 @@ async function lookAt(
 ): Promise<TenantRow | undefined> {
   if (!key) return undefined;
   const call = { model: "tenant", where: [key], ...(select[0] && { select }) };
-  const row = await adapter.findOne<TenantRow>(call).catch(orNobody);
+  const row = await adapter.findOne<TenantRow>(call).catch(nullIfInvalidId);
   // MySQL compares without regard to case and trailing spaces, and takes "1x" for a number: whoever
   // checked one id must not act on another.
   if (row?.[key.field] !== key.value) return undefined;
-  return { ...row, policy: understood(row.policy) };
+  return { ...row, policy: parseStoredPolicy(row.policy) };
 }
 
 /** Remembered for ten seconds: a session is good only while its tenant is there, in all processes. */
-export async function recentlySeen(
+export async function lookUpTenant(
   ctx: AuthContext,
   id: string,
   adapter?: DBTransactionAdapter,
-): Promise<RememberedTenant | undefined> {
-  const known = remembered(ctx, id);
+): Promise<CachedTenant | undefined> {
+  const known = cachedTenant(ctx, id);
   if (known) return known;
   const row = await see(ctx, byId(ctx, id), adapter);
   return row && keepPolicy(id, toRemembered(row));
 }
 
 /** What a request has seen once it goes on with, though another one makes this process forget it. */
-function keepPolicy(id: string, tenant: RememberedTenant): RememberedTenant {
+function keepPolicy(id: string, tenant: CachedTenant): CachedTenant {
   const note = notes();
   note.policies ??= new Map();
   note.policies.set(id, tenant.policy);
   return tenant;
 }
 
-export function remembered(ctx: AuthContext, id: string): RememberedTenant | undefined {
+export function cachedTenant(ctx: AuthContext, id: string): CachedTenant | undefined {
   const { tenant, until = 0 } = seenTenants(ctx).tenants.get(id) ?? {};
   return tenant && until > Date.now() ? keepPolicy(id, tenant) : undefined;
 }
@@ -114,7 +114,7 @@ export function remembered(ctx: AuthContext, id: string): RememberedTenant | und
  */
 export async function tenantIdOfSlug(ctx: AuthContext, slug: string): Promise<string | undefined> {
   const id = seenTenants(ctx).slugs.get(slug);
-  if (id !== undefined && remembered(ctx, id)?.slug === slug) return id;
+  if (id !== undefined && cachedTenant(ctx, id)?.slug === slug) return id;
   return (await see(ctx, bySlug(slug)))?.id;
 }
 
@@ -129,7 +129,7 @@ async function see(
   // From before the look: what is changed during a slow one is not remembered for longer.
   const until = Date.now() + KEPT_MS;
   const row = await lookAt(given ?? (await getCurrentAdapter(ctx.adapter)), key);
-  if (!row || isOfTransaction(borderOf(ctx), given)) return row;
+  if (!row || isOfTransaction(isolationOf(ctx), given)) return row;
   // A tenant that was changed here during the look-up is not remembered.
   if (seen.changes === changes) {
     note(seen.tenants, row.id, { tenant: toRemembered(row), until });
@@ -139,13 +139,13 @@ async function see(
 }
 
 /** The policy of a tenant that this request has looked up, for those who cannot wait. */
-export function rememberedPolicy(ctx: AuthContext, id: string): TenantPolicy | null | undefined {
+export function cachedPolicy(ctx: AuthContext, id: string): TenantPolicy | null | undefined {
   const { tenant, until = 0 } = seenTenants(ctx).tenants.get(id) ?? {};
   const { policies } = notes();
   return tenant && (until > Date.now() || !policies?.has(id)) ? tenant.policy : policies?.get(id);
 }
 
-const toRemembered = (row: TenantRow): RememberedTenant => ({
+const toRemembered = (row: TenantRow): CachedTenant => ({
   slug: row.slug,
   status: row.status ?? "active",
   policy: row.policy ?? null,
@@ -162,7 +162,7 @@ export async function acceptsSession(
   adapter?: DBTransactionAdapter,
 ): Promise<boolean> {
   if (!tenantId) return false;
-  const tenant = remembered(ctx, tenantId) ?? (await recentlySeen(ctx, tenantId, adapter));
+  const tenant = cachedTenant(ctx, tenantId) ?? (await lookUpTenant(ctx, tenantId, adapter));
   if (tenant?.status !== "active") return false;
   if (!tenant.endedAt) return true;
   const made = new Date(createdAt ?? "").getTime();
@@ -175,7 +175,7 @@ export async function isSuspended(
   ctx: AuthContext,
   tenantId: string | null | undefined,
 ): Promise<boolean> {
-  const tenant = tenantId ? await recentlySeen(ctx, tenantId) : undefined;
+  const tenant = tenantId ? await lookUpTenant(ctx, tenantId) : undefined;
   return tenant !== undefined && tenant.status !== "active";
 }
 
@@ -197,7 +197,7 @@ export async function forgetTenant(ctx: AuthContext, id: string, slug = ""): Pro
 
 interface Sighting {
   until: number;
-  tenant: RememberedTenant;
+  tenant: CachedTenant;
 }
 
 interface Seen {
@@ -215,7 +215,7 @@ const noteSlug = boundedMap<string>(10_000);
 const seenBy = new WeakMap<object, Seen>();
 
 function seenTenants(ctx: AuthContext): Seen {
-  const instance = keeperOf(ctx);
+  const instance = instanceKey(ctx);
   const known = seenBy.get(instance);
   if (known) return known;
   const seen = { tenants: new Map(), slugs: new Map(), changes: 0 };

@@ -3,10 +3,10 @@ import type { AuthContext } from "better-auth";
 import type { SecondaryStorage } from "better-auth/db";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { pagesOf, rootCause } from "../framework";
-import { type Border, belowBorder, borderOf } from "../isolation/isolation";
+import { type Isolation, isolationOf, unscopedAdapter } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
-import { runInScope, settled } from "../request/scope";
-import { confinedModels, PLATFORM } from "../schema";
+import { runInScope, scopeOf } from "../request/scope";
+import { isolatedModels, PLATFORM } from "../schema";
 import { ALL, forgetTenant } from "./cache";
 import { emit, type TenantActor } from "./events";
 
@@ -16,7 +16,7 @@ const ofTenant = (value: string): Where[] => [{ field: "tenantId", value }];
 
 /** The isolated models that have a table. Sessions may be in secondary storage only. */
 const modelsOf = ({ tables }: AuthContext, options: ResolvedOptions) =>
-  confinedModels(options).filter((model) => tables[model]);
+  isolatedModels(options).filter((model) => tables[model]);
 
 /**
  * Deletes a tenant with everything in it, in one transaction. The tenant's own row goes last: without
@@ -55,7 +55,7 @@ async function transactionIn<T>(
 ): Promise<T> {
   const transaction = () =>
     runWithTransaction(ctx.adapter, async () => run(await getCurrentAdapter(ctx.adapter)));
-  return runInScope(settled(tenantId), () => despiteDeadlocks(ctx, transaction));
+  return runInScope(scopeOf(tenantId), () => despiteDeadlocks(ctx, transaction));
 }
 
 async function deleteRows(
@@ -80,7 +80,7 @@ export const countRows = (
   options: ResolvedOptions,
   tenantId: string,
 ): Promise<Rows> =>
-  runInScope(settled(tenantId), async () => {
+  runInScope(scopeOf(tenantId), async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
     const rows: Rows = {};
     for (const model of modelsOf(ctx, options)) rows[model] = await adapter.count({ model });
@@ -130,7 +130,7 @@ export async function purgeTenants(ctx: AuthContext, options: ResolvedOptions) {
 
 /** The ids in `tenantId` columns that belong to no tenant. */
 async function findOrphans(ctx: AuthContext, options: ResolvedOptions): Promise<Set<string>> {
-  const raw = await belowBorder(borderOf(ctx) as Border);
+  const raw = await unscopedAdapter(isolationOf(ctx) as Isolation);
   const found = new Set<string>();
   for (const model of [...modelsOf(ctx, options), CONFIGS]) {
     for await (const id of tenantIdsIn(raw, model)) found.add(id);

@@ -7,11 +7,11 @@ import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../
 import {
   claimedBySlug,
   claimedNames,
-  nameTenant,
+  firstTenantId,
   requireTenant,
   resolvedTenantId,
 } from "../request/resolve";
-import { getTenantId, notes, runInScope, settled } from "../request/scope";
+import { getTenantId, notes, runInScope, scopeOf } from "../request/scope";
 import { couldBeId } from "./cache";
 import type { TenantActor } from "./events";
 
@@ -60,7 +60,7 @@ async function managerOf(
 async function asStored(ctx: GenericEndpointContext, { user }: TenantSession) {
   const where = [{ field: "id", value: user.id }];
   const adapter = await getCurrentAdapter(ctx.context.adapter);
-  const stored = await runInScope(settled(user.tenantId ?? null), () =>
+  const stored = await runInScope(scopeOf(user.tenantId ?? null), () =>
     adapter.findOne<TenantSession["user"] & { banned?: boolean | null }>({
       model: "user",
       where,
@@ -121,7 +121,7 @@ async function callerOf(
 /** Who is signed in at a tenant that nobody has looked up: what is no id has no scope. */
 const sessionAt = async (ctx: GenericEndpointContext, tenantId: string | undefined) =>
   tenantId && couldBeId(ctx.context, tenantId)
-    ? runInScope(settled(tenantId), () => askForSession(ctx))
+    ? runInScope(scopeOf(tenantId), () => askForSession(ctx))
     : null;
 
 /**
@@ -133,7 +133,7 @@ async function sessionOfNamedTenant(ctx: GenericEndpointContext, options: Resolv
   if (options.sessionCookies === "shared" || ctx.headers?.has("authorization")) return null;
   const resolved = (await resolvedTenantId(ctx, options)) || undefined;
   const { header } = claimedNames(ctx, options, true);
-  return sessionAt(ctx, nameTenant({ resolved, header }) ?? (await claimedBySlug(ctx, options)));
+  return sessionAt(ctx, firstTenantId({ resolved, header }) ?? (await claimedBySlug(ctx, options)));
 }
 
 async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
@@ -172,7 +172,7 @@ async function targetTenantId(
 ): Promise<string | undefined> {
   const { body, query, header } = claimedNames(ctx, options, true);
   const resolved = (await resolvedTenantId(ctx, options)) || undefined;
-  const target = nameTenant({ body, query }) ?? resolved ?? nameTenant({ header });
+  const target = firstTenantId({ body, query }) ?? resolved ?? firstTenantId({ header });
   return target ?? (await claimedBySlug(ctx, options)) ?? getTenantId() ?? undefined;
 }
 
@@ -191,7 +191,7 @@ export async function assertTarget(
   const resolved = await resolvedTenantId(ctx, options);
   if (!resolved) return;
   const { body, query } = claimedNames(ctx, options, true);
-  const targets = [target, nameTenant({ body }), nameTenant({ query })];
+  const targets = [target, firstTenantId({ body }), firstTenantId({ query })];
   if (targets.every((named) => named === undefined || named === resolved)) return;
   throw tenantError("TENANT_SCOPE_CONFLICT");
 }

@@ -3,7 +3,7 @@ import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
 import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
-import { assertWayBack, parsePolicy } from "../policy/input";
+import { assertNotLockedOut, parsePolicy } from "../policy/input";
 import type { TenantPolicy } from "../policy/schema";
 import { requireTenant } from "../request/resolve";
 import { findTenantById, findTenantBySlug, isText } from "./cache";
@@ -163,7 +163,7 @@ export const updateTenantEndpoint = (options: ResolvedOptions) =>
       const target = tenantId ?? ownTenantOf(actor, options);
       const tenant = await requireTenant(ctx, target || undefined);
       const policy = given === undefined ? given : await parsePolicy(ctx.context, tenant.id, given);
-      if (policy) await assertWayBack(ctx.context, actor, tenant.id, policy, options);
+      if (policy) await assertNotLockedOut(ctx.context, actor, tenant.id, policy, options);
       const all = { ...changes, policy };
       const changed = await changeTenant(ctx.context, options, actor, tenant, all);
       if (policy !== undefined) {

@@ -2,7 +2,7 @@ import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/
 import type { AuthContext } from "better-auth";
 import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
-import { runInScope, settled } from "../request/scope";
+import { runInScope, scopeOf } from "../request/scope";
 import { forgetTenant, type Tenant } from "./cache";
 import { countRows, deleteAllOf, deleteTenant, despiteDeadlocks, type Rows } from "./delete";
 import { emit, type TenantActor, type TenantChange } from "./events";
@@ -90,7 +90,7 @@ export async function endSessions(
   if (!ctx.tables.session) return;
   // After the commit: until then, requests outside of the transaction create sessions.
   await queueAfterTransactionHook(() =>
-    runInScope(settled(tenantId), async () => {
+    runInScope(scopeOf(tenantId), async () => {
       const adapter = await getCurrentAdapter(ctx.adapter);
       await despiteDeadlocks(ctx, () => deleteAllOf(ctx, adapter, "session", []));
     }),

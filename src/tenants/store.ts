@@ -3,7 +3,7 @@ import type { AuthContext } from "better-auth";
 import type { Where } from "better-auth/types";
 import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
-import { understood } from "../policy/schema";
+import { parseStoredPolicy } from "../policy/schema";
 import { ALL, findTenantBySlug, forgetTenant, type Tenant, toTenant } from "./cache";
 import { emit, type TenantActor, type TenantChange } from "./events";
 import { assertNotDue, changeStatus } from "./status";
@@ -171,4 +171,5 @@ const containing = (value: string): Where[] =>
     connector: "OR",
   }));
 
-const readTenant = (row: Tenant): Tenant => toTenant({ ...row, policy: understood(row.policy) });
+const readTenant = (row: Tenant): Tenant =>
+  toTenant({ ...row, policy: parseStoredPolicy(row.policy) });

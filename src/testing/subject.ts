@@ -1,9 +1,9 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import type { DBAdapter } from "better-auth/types";
 import { PLUGIN_ID } from "../constants";
-import { borderOf } from "../isolation/isolation";
+import { isolationOf } from "../isolation/isolation";
 import { type ResolvedOptions, resolveOptions } from "../options";
-import { confinedModels } from "../schema";
+import { isolatedModels } from "../schema";
 
 /** What `betterAuth()` returns, as far as the kit needs it. */
 export interface AuthInstance {
@@ -34,7 +34,7 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
   const ctx = (await auth.$context) as AuthContext;
   const plugins = ctx.options.plugins ?? [];
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
-  const border = borderOf(ctx);
+  const border = isolationOf(ctx);
   if (!ours || !border) {
     throw new Error(`${caller}: tenantAuth() is not among the plugins of this instance`);
   }
@@ -47,7 +47,7 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
     tenantOptions,
     plugins,
     raw: border.raw as DBAdapter,
-    confined: confinedModels(tenantOptions).filter((model) => ctx.tables[model]),
+    confined: isolatedModels(tenantOptions).filter((model) => ctx.tables[model]),
     // Keys that sign for everybody, and counters of requests, belong to nobody.
     shared: [...tenantOptions.sharedModels, "jwks", "rateLimit", "oauthClientAssertion"],
     ...addressOf(ctx),

@@ -347,7 +347,7 @@ function invitesPeople(ground: Ground) {
   });
 }
 
-/** Small races; the large ones are in test/border/refusals.servers.test.ts. */
+/** Small races; the large ones are in test/isolation/database-errors.servers.test.ts. */
 function survivesRaces(ground: Ground) {
   const { noUniqueValues, crowd = 20 } = ground;
   const times = <T>(run: (index: number) => Promise<T>) =>

@@ -1,7 +1,7 @@
 import { expo } from "@better-auth/expo";
 import { generateRandomString, makeSignature, symmetricEncrypt } from "better-auth/crypto";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { labelState } from "../../src/oauth/state";
+import { prefixState } from "../../src/oauth/state";
 import { createStorage } from "../support/stores";
 import { createWorld, EMAIL, expectRefused, type Place, shareWorld } from "../support/world";
 
@@ -90,7 +90,7 @@ describe("the token of a session", () => {
   it.each<Place>(["acme", "platform"])("of %s does not become its cookie", async (place) => {
     const victim = await world.as("jane", place);
     expect(victim.token).toMatch(/\w{32}$/);
-    for (const state of [victim.token, labelState(victim.token, world.ids.globex)]) {
+    for (const state of [victim.token, prefixState(victim.token, world.ids.globex)]) {
       expectRefused(await proxied(state), 400);
     }
     expect(await signedByServer(victim.token)).toBeUndefined();
@@ -100,7 +100,7 @@ describe("the token of a session", () => {
     const signature = await makeSignature(victim.token, (await world.auth.$context).secret);
     browser.cookies.set(name, encodeURIComponent(`${victim.token}.${signature}`));
     expect(await world.whoIs(browser)).toMatchObject({ id: victim.id });
-    const good = await proxied(labelState(generateRandomString(32), world.ids.globex));
+    const good = await proxied(prefixState(generateRandomString(32), world.ids.globex));
     expect(good.status).toBe(302);
   });
 

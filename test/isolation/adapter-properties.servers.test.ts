@@ -3,8 +3,8 @@ import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import fc from "fast-check";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { tenantAuth } from "../../src/index";
-import { borderOf } from "../../src/isolation/isolation";
-import { runInScope, settled } from "../../src/request/scope";
+import { isolationOf } from "../../src/isolation/isolation";
+import { runInScope, scopeOf } from "../../src/request/scope";
 import { type DatabaseKind, databases } from "../support/database";
 import { createInstance } from "../support/instance";
 import { everyCase } from "../support/matrix";
@@ -259,7 +259,7 @@ async function open(kind: DatabaseKind | "memory", plugin: BetterAuthPlugin): Pr
 }
 
 /** Below the border, if there is one. */
-const rawOf = (adapter: DBAdapter) => borderOf(adapter)?.raw ?? adapter;
+const rawOf = (adapter: DBAdapter) => isolationOf(adapter)?.raw ?? adapter;
 
 async function fill(adapter: DBAdapter, rows: Population) {
   const where = [{ field: "id", operator: "ne" as const, value: "nobody" }];
@@ -306,7 +306,7 @@ async function compare(
   for (const call of calls) {
     const userId = (call.input.data ?? call.input.update)?.userId;
     const before = userId === undefined ? undefined : await dump(confined);
-    const got = await runInScope(settled(scope), () => answerOf(confined, call));
+    const got = await runInScope(scopeOf(scope), () => answerOf(confined, call));
     const label = `${scope ?? "platform"}: ${JSON.stringify(call)}`;
     if (before && !own(before).user.some(({ id }) => id === userId)) {
       // R8: a session or an account for somebody outside is refused, where a plain adapter obeys.

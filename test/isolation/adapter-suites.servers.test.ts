@@ -11,7 +11,7 @@ import {
 import type { BetterAuthOptions } from "better-auth";
 import type { DBAdapter, DBTransactionAdapter } from "better-auth/types";
 import { afterAll, beforeAll, describe, expect, vi } from "vitest";
-import { runInScope, settled } from "../../src/request/scope";
+import { runInScope, scopeOf } from "../../src/request/scope";
 import { createDatabase, type TestDatabase } from "../support/database";
 import { createInstance, type InstanceOptions } from "../support/instance";
 import { everyCase } from "../support/matrix";
@@ -109,7 +109,7 @@ describe.runIf(everyCase).each(["the platform", "a tenant"])("%s", async (side) 
             method((inner: DBTransactionAdapter) => run(inScope(inner)));
         }
         return async (call: { select?: string[] }) =>
-          withoutTenant(await runInScope(settled(tenantId), () => method(call)), call.select);
+          withoutTenant(await runInScope(scopeOf(tenantId), () => method(call)), call.select);
       },
     });
 

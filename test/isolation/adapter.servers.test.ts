@@ -3,7 +3,7 @@ import { createAuthMiddleware } from "better-auth/api";
 import type { DBAdapter, DBTransactionAdapter } from "better-auth/types";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
-import { runInScope, settled } from "../../src/request/scope";
+import { runInScope, scopeOf } from "../../src/request/scope";
 import { countingIds, type DatabaseKind, databases, idKindsOn } from "../support/database";
 import { PASSWORD } from "../support/instance";
 import { combine } from "../support/matrix";
@@ -55,7 +55,7 @@ function shareBench({ auth, ...options }: WorldOptions, kind: DatabaseKind) {
 
   /** Runs a function inside a tenant or on the platform. */
   const inside = <T>(place: Place, run: (adapter: Adapter) => Promise<T>): Promise<T> =>
-    runInScope(settled(world.ids[place]), () => run(adapter()));
+    runInScope(scopeOf(world.ids[place]), () => run(adapter()));
 
   const settle = (place: Place, email: string) =>
     inside(place, async (here): Promise<Record<Model, Row>> => {

@@ -4,7 +4,7 @@ import { createAuthMiddleware } from "better-auth/api";
 import { admin, bearer, deviceAuthorization, emailOTP } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
-import { runInScope, settled } from "../../src/request/scope";
+import { runInScope, scopeOf } from "../../src/request/scope";
 import { createInstance } from "../support/instance";
 import { createSocialWorld } from "../support/social";
 import { createStorage, mapStorage, STORAGE_KINDS, STORAGES } from "../support/stores";
@@ -168,7 +168,7 @@ describe("R10: a name in the storage", () => {
   const entries = new Map<string, string>();
   const world = shareWorld({ store: { name: "", storage: () => createStorage({}, entries) } });
   const inside = <T>(place: Place, run: (storage: Storage) => T | Promise<T>): Promise<T> =>
-    runInScope(settled(world.ids[place]), async () =>
+    runInScope(scopeOf(world.ids[place]), async () =>
       run(world.context.secondaryStorage ?? expect.fail("no storage")),
     );
   const get = (place: Place, key: string) => inside(place, (storage) => storage.get(key));
@@ -227,7 +227,7 @@ describe("R10: a name in the storage", () => {
     // As better-auth 1.7.18 keeps when somebody's sessions were ended.
     key = `revoked-sessions-before-${operator.id}`;
     const keep = (tenantId: string | null, value: string) =>
-      runInScope(settled(tenantId), async () => world.context.secondaryStorage?.set(key, value));
+      runInScope(scopeOf(tenantId), async () => world.context.secondaryStorage?.set(key, value));
     await keep(world.ids.acme, "of acme");
     const visit = () => world.at("acme", operator).get("/admin/list-users");
     expect((await visit()).status).toBe(200);

@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { emailOTP, genericOAuth } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
-import { isSignedFor, labelState, readState, sign } from "../../src/oauth/state";
+import { isSignedFor, prefixState, readState, sign } from "../../src/oauth/state";
 import type { Answer } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
@@ -227,7 +227,7 @@ describe("the label of a state", () => {
     // Their base64 has every letter that is not safe.
     for (const tenantId of ["1", "acme", "Zürich ✓", "~~~???"]) {
       for (const signature of [undefined, "x".repeat(43)]) {
-        const labelled = labelState("the-state_1", tenantId, signature);
+        const labelled = prefixState("the-state_1", tenantId, signature);
         expect(labelled).toMatch(/^[\w-]+$/);
         expect(readState(labelled)).toEqual({ state: "the-state_1", tenantId, signature });
       }

@@ -1,6 +1,6 @@
 import { bearer, genericOAuth, oauthPopup, oneTap } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
-import { labelState } from "../../src/oauth/state";
+import { prefixState } from "../../src/oauth/state";
 import type { Answer, Browser } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
@@ -141,7 +141,7 @@ describe.each(["database", "cookie"] as const)("oauthPopup, state in the %s", (s
     const { state = "", ...back } = queryOf(await world.idp.authorize(url.href, "alice"));
     for (const query of [
       { ...back, state, tenantId: world.ids.acme },
-      { ...back, state: labelState(state, world.ids.acme) },
+      { ...back, state: prefixState(state, world.ids.acme) },
     ]) {
       const page = await browser.get("/tenant/callback/gitlab", { query });
       expect(queryOf(page.location)).toHaveProperty("error");

@@ -2,7 +2,7 @@ import { apiKey } from "@better-auth/api-key";
 import { deviceAuthorization, emailOTP, magicLink, twoFactor } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import type { SignInMethod, TenantPolicy } from "../../src/index";
-import { WAYS } from "../../src/policy/methods";
+import { SIGN_IN_METHODS } from "../../src/policy/methods";
 import { totpFrom } from "../../src/testing/totp";
 import { PASSWORD } from "../support/instance";
 import { combine, sample } from "../support/matrix";
@@ -19,7 +19,7 @@ describe("R14: the table of ways", () => {
     const helpers = ["internal-adapter", "link-account", "verify-two-factor", "test-utils"];
     const makers = new Set(endpointsThatCall(calls, helpers));
     expect(makers.size).toBeGreaterThan(20);
-    const known = Object.keys(WAYS).filter((path) => !isElsewhere(path));
+    const known = Object.keys(SIGN_IN_METHODS).filter((path) => !isElsewhere(path));
     expect([...makers].sort()).toEqual([...known, PLATFORM_ONLY].sort());
   });
 
@@ -27,7 +27,7 @@ describe("R14: the table of ways", () => {
     const calls = /(?<!function )\b(handleOIDCCallback|processSAMLResponse)\(/;
     const found = endpointsThatCall(calls, [], ["sso"]);
     expect(found).toHaveLength(3);
-    const known = Object.keys(WAYS).filter((path) => path.startsWith("/sso/"));
+    const known = Object.keys(SIGN_IN_METHODS).filter((path) => path.startsWith("/sso/"));
     expect(known.sort()).toEqual(found.sort());
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import { isOwnPath } from "../../src/constants";
 import { getTenantId, type ResolvedTenant, runInTenant, tenantAuth } from "../../src/index";
 import { tenantInvitations } from "../../src/invitations/index";
-import { nameTenant, type TenantNames } from "../../src/request/resolve";
+import { firstTenantId, type TenantNames } from "../../src/request/resolve";
 import type { Browser, RequestOptions } from "../support/browser";
 import { PASSWORD } from "../support/instance";
 import { createMemory, mapStorage } from "../support/stores";
@@ -466,7 +466,7 @@ describe("nameTenant", () => {
     [{ body: { tenantID: "b", id: "b" }, query: { data: said("q") } }, undefined],
     [{ body: Object.create(said("b")), header: null }, undefined],
     [{ body: Object.assign(Object.create(null), said("b")) }, "b"],
-  ])("of %j is %s", (names, answer) => expect(nameTenant(names)).toBe(answer));
+  ])("of %j is %s", (names, answer) => expect(firstTenantId(names)).toBe(answer));
 
   // What is no name at all is refused, and no other place speaks for it.
   it.each([[null], [42], [0], [true], [["id"]], [[]], [{ id: "id" }], [Object("boxed")]])(
@@ -477,7 +477,7 @@ describe("nameTenant", () => {
         { body: said(wrong), query: said("id") },
         { body: said("id"), query: said(wrong) },
       ]) {
-        const attempt = () => nameTenant({ resolved: "id", ...names, header: "id" });
+        const attempt = () => firstTenantId({ resolved: "id", ...names, header: "id" });
         expect(attempt).toThrow(expect.objectContaining({ body: error }));
       }
     },

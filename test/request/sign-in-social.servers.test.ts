@@ -277,7 +277,7 @@ const bodies = {
   "sign-up/email": () => ({ name: "New", email: `${++count}@example.com`, password: PASSWORD }),
 };
 
-// Which addresses are whose: test/naming/addresses.
+// Which addresses are whose: test/request/addresses.
 it.each([
   ["sign-in/social", "callbackURL", "INVALID_CALLBACK_URL"],
   ["sign-in/social", "errorCallbackURL", "INVALID_ERROR_CALLBACK_URL"],

@@ -15,7 +15,7 @@ import {
 } from "../support/world";
 
 /*
- * A tenant's sign-in is better-auth's own under another path (test/naming/stand-ins). Here is what
+ * A tenant's sign-in is better-auth's own under another path (test/request/rewrite). Here is what
  * it answers, whom it is for, and what comes along from the application's options and hooks.
  */
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { DEFAULT_RESERVED_SLUGS } from "../../src/index";
-import { understood } from "../../src/policy/schema";
+import { parseStoredPolicy } from "../../src/policy/schema";
 import { crowdOn, databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
 import { createWorld, outcome, shareWorld, type World } from "../support/world";
@@ -139,7 +139,7 @@ describe.each(databases)("a stored policy on %s", (kind) => {
     const table = world.database.quote("tenant");
     const [row] = await world.database.query(`select * from ${table} where id = ?`, [id]);
     expect([row?.policy, row?.metadata]).toEqual([null, null]);
-    expect(understood("null")).toBeNull();
+    expect(parseStoredPolicy("null")).toBeNull();
   });
 
   it.each(["null", '{"signUp":"open"}', '{"methods":["password"]}', "{}"])(

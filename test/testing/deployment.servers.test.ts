@@ -2,7 +2,7 @@ import { drizzleAdapter } from "better-auth/adapters/drizzle";
 import { organization } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { bySubdomain } from "../../src/index";
-import { borderOf } from "../../src/isolation/isolation";
+import { isolationOf } from "../../src/isolation/isolation";
 import { checkDeployment, type DeploymentReport } from "../../src/testing/index";
 import { type DatabaseKind, databases } from "../support/database";
 import { createInstance, type Instance, type InstanceOptions } from "../support/instance";
@@ -146,7 +146,7 @@ describe("what only some databases have", () => {
       const database = { ...createMemory().database, option, query: async () => [] };
       const { auth } = await createInstance({ database, migrate: false });
       const { adapter } = await auth.$context;
-      Object.assign(borderOf(adapter)?.raw ?? {}, { findMany: async () => [] });
+      Object.assign(isolationOf(adapter)?.raw ?? {}, { findMany: async () => [] });
       const report = await checkDeployment(auth);
       expect(idsOf(report)).toEqual(transaction ? [] : ["no-transactions"]);
       expect(report.skipped[0]).toContain("give `query`");

@@ -7,7 +7,7 @@ import type { DBAdapter } from "better-auth/types";
 import { expect, it } from "vitest";
 import * as z from "zod";
 import type { TenantAuthOptions } from "../../src/index";
-import { borderOf } from "../../src/isolation/isolation";
+import { isolationOf } from "../../src/isolation/isolation";
 import { checkIsolation, type IsolationOptions } from "../../src/testing/index";
 import { SCIM_MODELS } from "../enterprise/world";
 import { createDatabase, type TestDatabase } from "../support/database";
@@ -210,7 +210,7 @@ it.runIf(everyCase)(
   },
 );
 
-const rawOf = ({ adapter }: AuthContext) => borderOf(adapter)?.raw as DBAdapter;
+const rawOf = ({ adapter }: AuthContext) => isolationOf(adapter)?.raw as DBAdapter;
 
 /** A plugin with notes, whose author has not thought of tenants in one way or another. */
 function notes(database: TestDatabase): BetterAuthPlugin {
@@ -305,10 +305,10 @@ function unconfine(ctx: AuthContext, ...models: string[]): void {
 
 /** The same for all that is done to a model: its rows belong to nobody any more. */
 function takeOutOfBorder({ adapter }: AuthContext, model: string): void {
-  const border = borderOf(adapter);
+  const border = isolationOf(adapter);
   if (!border) throw new Error("there is no border");
-  const { confinedModel } = border;
-  border.confinedModel = (name) => (name === model ? undefined : confinedModel(name));
+  const { isolatedModel } = border;
+  border.isolatedModel = (name) => (name === model ? undefined : isolatedModel(name));
 }
 
 /** Opens every label of a storage, as if it were not there. */
