@@ -136,6 +136,7 @@ interface AroundStorage {
 interface Known {
   scope?: Scope;
   notes?: Notes;
+  slots?: Map<object, unknown>;
 }
 
 const VERSION = 3;
@@ -216,6 +217,38 @@ export function notes(): Notes {
   const here = known();
   here.notes ??= createNotes();
   return here.notes;
+}
+
+/** A value that the running request keeps for one feature. */
+export interface RequestSlot<T> {
+  get(): T;
+  set(value: T): void;
+}
+
+/**
+ * Declares what a feature has to remember during a request:
+ * `const seenUsers = requestSlot(() => new Map<string, User>())`. A request made inside another has
+ * slots of its own.
+ */
+export function requestSlot<T>(create: () => T): RequestSlot<T>;
+export function requestSlot<T>(): RequestSlot<T | undefined>;
+export function requestSlot<T>(create?: () => T): RequestSlot<T | undefined> {
+  const slot: RequestSlot<T | undefined> = {
+    get() {
+      const { slots } = known();
+      const value = slots?.get(slot) as T | undefined;
+      if (value !== undefined || !create) return value;
+      const created = create();
+      slot.set(created);
+      return created;
+    },
+    set(value) {
+      const here = known();
+      here.slots ??= new Map();
+      here.slots.set(slot, value);
+    },
+  };
+  return slot;
 }
 
 /** Puts the running request, and everything it calls from here on, into the scope. */
