@@ -1,3 +1,4 @@
+import { tryGetCurrentAuthEndpointContext } from "@better-auth/core/context";
 import { appendQueryParams } from "@better-auth/core/utils/url";
 import type {
   AuthContext,
@@ -14,25 +15,27 @@ import type { EndpointOptions, StrictEndpoint } from "better-call";
  * calls it, and names the test in `test/framework-contract.servers.test.ts` that guards that.
  */
 
-type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
+type PluginHooks = NonNullable<BetterAuthPlugin["hooks"]>;
 
-export type BeforeHook = NonNullable<Hooks["before"]>[number];
-export type AfterHook = NonNullable<Hooks["after"]>[number];
+export type BeforeHook = NonNullable<PluginHooks["before"]>[number];
+export type AfterHook = NonNullable<PluginHooks["after"]>[number];
 
 /** The plugin's own hooks, by when they run. */
-export interface OwnHooks {
-  before: BeforeHook[];
-  /** When everything that could name the tenant has done so. */
-  afterNaming: BeforeHook[];
-  /** Behind the hooks of all others. */
+export interface Hooks {
+  /** Find out which tenant the request runs in. */
+  resolve: BeforeHook[];
+  /** The tenant is known. */
+  entered: BeforeHook[];
+  /** After the before-hooks of all other plugins. */
   beforeEndpoint: BeforeHook[];
+  /** Before the after-hooks of all other plugins. */
   afterEndpoint: AfterHook[];
   afterPlugins: AfterHook[];
 }
 
 /**
- * A hook as better-auth calls it, without its middleware around it: that one sets up three
- * contexts for whatever a hook may answer, and takes longer than a hook that answers nothing.
+ * A hook as better-auth calls it, without `createAuthMiddleware` around it: that one sets up three
+ * contexts, which takes longer than a hook that returns nothing.
  *
  * Guarded by "a hook may be a plain function: one that answers nothing lets the request pass".
  */
@@ -42,8 +45,27 @@ export function silentHook(run: (ctx: HookEndpointContext) => Promise<unknown> |
   return Object.assign(hook, { options: {} }) as unknown as BeforeHook["handler"];
 }
 
-/** Where a hook had nothing to do, nobody waits for it. */
 const NOTHING = Promise.resolve({ response: undefined });
+
+/** Several hooks as one, which waits only for those that have something to wait for. */
+export function inOrder(hooks: BeforeHook[]): BeforeHook {
+  const runFrom = (start: number, ctx: HookEndpointContext): Promise<unknown> => {
+    for (const [index, { matcher, handler }] of hooks.entries()) {
+      if (index < start || !matcher(ctx)) continue;
+      const running = handler(ctx as never) as Promise<{ response?: unknown } | undefined>;
+      if (running === NOTHING) continue;
+      return running.then((result) => {
+        if (result?.response !== undefined) return result;
+        // The hook may have changed the call, of which better-auth gives each hook a copy.
+        const current = tryGetCurrentAuthEndpointContext() ?? ctx;
+        return runFrom(index + 1, { ...current, returnHeaders: true } as HookEndpointContext);
+      });
+    }
+    return NOTHING;
+  };
+  const handler = Object.assign((ctx: HookEndpointContext) => runFrom(0, ctx), { options: {} });
+  return { matcher: () => true, handler: handler as unknown as BeforeHook["handler"] };
+}
 
 /** What better-auth expects of an endpoint when it asks for everything. */
 export type Answer<Response> = {
@@ -163,4 +185,26 @@ export async function* pagesOf<Stored extends { id?: string }>(
     if (rows.length < size) return;
     last = rows.at(-1)?.id;
   }
+}
+
+export const toHex = (bytes: ArrayBuffer): string =>
+  Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+export function decodeBase64url(text: string): string | undefined {
+  try {
+    const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+    return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Replaces methods of an object in place. Returns false if that is not possible. */
+export function replaceMethods(target: object, methods: object): boolean {
+  try {
+    Object.assign(target, methods);
+  } catch {
+    return false;
+  }
+  return Object.entries(methods).every(([name, method]) => Reflect.get(target, name) === method);
 }

@@ -2,9 +2,11 @@ import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { isTenantRoute, PLUGIN_ID } from "./constants";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { notStarted } from "./errors";
-import { silentHook } from "./framework";
-import { closeEndpoint, keepForeignCookies, openEndpoint } from "./isolation/cookies";
+import { type Hooks, silentHook } from "./framework";
+import { closeAdminEndpoint, keepForeignCookies, openAdminEndpoint } from "./isolation/cookies";
+import type { Part } from "./isolation/isolation";
 import { openSealedToken, sealRedirectedToken } from "./isolation/links";
+import { giveTenantProviders } from "./oauth/providers";
 import {
   checkOAuthConfigEndpoint,
   deleteOAuthConfigEndpoint,
@@ -14,9 +16,11 @@ import {
   updateOAuthConfigEndpoint,
 } from "./oauth/routes";
 import { withholdTokens } from "./oauth/tokens";
-import { resolveOptions, type TenantAuthOptions } from "./options";
-import { askPolicy, enterByPrefix, enterNamedTenant, refuseAddresses } from "./request/enter";
-import { requireTenantId } from "./request/resolve";
+import { type ResolvedOptions, resolveOptions, type TenantAuthOptions } from "./options";
+import { askPolicy } from "./policy/admission";
+import { refuseAddresses } from "./request/addresses";
+import { withDebugLog } from "./request/debug";
+import { enterByPrefix, enterNamedTenant } from "./request/enter";
 import {
   answerWithSession,
   callbackTenantOAuth,
@@ -38,12 +42,43 @@ import {
 } from "./tenants/routes";
 
 /**
- * On the plugin as it is listed, in whose place `start.ts` puts another one. Where something has
- * kept it from that, there is no isolation, and nobody gets an answer.
+ * On the plugin as it is listed, which `install` replaces. If something has prevented that, there is
+ * no isolation, and every request is refused.
  */
-const refuse = async () => {
+const refuseAll = async () => {
   throw notStarted();
 };
+
+/** Every hook of the plugin, in the order they run. */
+function hooksOf(ctx: AuthContext, options: ResolvedOptions, parts: Part[]): Hooks {
+  const ofParts = <Name extends keyof Hooks>(name: Name) =>
+    parts.flatMap(({ hooks }): Hooks[Name][number][] => hooks[name] ?? []);
+  const hooks: Hooks = {
+    resolve: [enterNamedTenant(options), openSealedToken, ...ofParts("resolve"), enterByPrefix],
+    entered: [
+      applyOverrides,
+      refuseAddresses(options),
+      askPolicy,
+      ...ofParts("entered"),
+      giveTenantProviders(ctx, options),
+    ],
+    beforeEndpoint: [openAdminEndpoint],
+    // First what better-auth did to the cookies, then, after their hooks, what other plugins did.
+    afterEndpoint: [
+      closeAdminEndpoint,
+      keepForeignCookies,
+      withholdTokens,
+      ...ofParts("afterEndpoint"),
+    ],
+    afterPlugins: [
+      answerWithSession,
+      keepForeignCookies,
+      sealRedirectedToken,
+      ...ofParts("afterPlugins"),
+    ],
+  };
+  return ctx.logger.level === "debug" ? withDebugLog(hooks, options) : hooks;
+}
 
 declare module "@better-auth/core" {
   interface BetterAuthPluginRegistry<AuthOptions, Options> {
@@ -52,27 +87,19 @@ declare module "@better-auth/core" {
 }
 
 /**
- * Tenants for better-auth: each with its own users, its own sign-in, its own OAuth credentials
- * and its own sessions.
+ * Tenants for better-auth: each with its own users, sign-in, OAuth credentials and sessions.
  */
 export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
   const options = resolveOptions(tenantAuthOptions);
   const schema = storedSchema(options);
-  const hooks = {
-    before: [enterNamedTenant(options), openSealedToken(requireTenantId)],
-    afterNaming: [enterByPrefix, applyOverrides, refuseAddresses(options), askPolicy],
-    beforeEndpoint: [openEndpoint],
-    // What better-auth has done to the cookies is looked at first, what plugins have done last.
-    afterEndpoint: [closeEndpoint, keepForeignCookies, withholdTokens],
-    afterPlugins: [answerWithSession, keepForeignCookies, sealRedirectedToken],
-  };
   return {
     id: PLUGIN_ID,
-    // What is inferred from the schema is what people see: users and sessions with their tenant.
+    // Types are inferred from this: users and sessions with their tenant.
     schema: schema as InferredSchema,
-    init: async (ctx: AuthContext) => install(ctx, schema, options, hooks),
-    onRequest: refuse,
-    hooks: { before: [{ matcher: () => true, handler: silentHook(refuse) }] },
+    init: (ctx: AuthContext) =>
+      install(ctx, schema, options, (ctx, parts) => hooksOf(ctx, options, parts)),
+    onRequest: refuseAll,
+    hooks: { before: [{ matcher: () => true, handler: silentHook(refuseAll) }] },
     endpoints: {
       /** Creates a tenant. For managers. */
       createTenant: createTenantEndpoint(options),
@@ -80,33 +107,33 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       getTenant: getTenantEndpoint(options),
       /** Lists tenants. For managers. */
       listTenants: listTenantsEndpoint(options),
-      /** Changes the name, the slug, the metadata or the status of a tenant. For managers. */
+      /** Changes the name, slug, metadata, status or policy of a tenant. For managers. */
       updateTenant: updateTenantEndpoint(options),
-      /** Deletes a tenant with all that is in it, at once or later. For managers. */
+      /** Deletes a tenant with everything in it, now or later. For managers. */
       deleteTenant: deleteTenantEndpoint(options),
-      /** Deletes the tenants whose time has come. For server code only. */
+      /** Deletes tenants past their deletion date. For server code only. */
       purgeTenants: purgeTenantsEndpoint(options),
-      /** Signs somebody up under a tenant, with e-mail and password. */
+      /** Signs a user up at a tenant, with email and password. */
       signUpEmailTenant,
-      /** Signs somebody in under a tenant, with e-mail and password. */
+      /** Signs a user in at a tenant, with email and password. */
       signInEmailTenant,
-      /** Starts social sign-in under a tenant. */
+      /** Starts social sign-in at a tenant. */
       signInSocialTenant,
-      /** What a tenant's sign-in page offers, and the tenant's name. For everybody. */
+      /** What a tenant's sign-in page offers, and the tenant's name. For everyone. */
       getTenantSignInMethods: signInMethodsEndpoint(options),
-      /** Where providers send people back to. */
+      /** Where providers redirect back to. */
       callbackTenantOAuth,
       /** Creates or replaces a tenant's config for a provider. For managers. */
       registerTenantOAuthConfig: registerOAuthConfigEndpoint(options),
       /** Lists a tenant's OAuth configs, without secrets. For managers. */
       listTenantOAuthConfigs: listOAuthConfigsEndpoint(options),
-      /** Changes some of a tenant's config and leaves the rest. For managers. */
+      /** Changes parts of a tenant's config. For managers. */
       updateTenantOAuthConfig: updateOAuthConfigEndpoint(options),
-      /** Tries a tenant's config, stored or not, without signing anybody in. For managers. */
+      /** Tries a tenant's config, stored or not, without a sign-in. For managers. */
       checkTenantOAuthConfig: checkOAuthConfigEndpoint(options),
       /** Deletes a tenant's config for a provider. For managers. */
       deleteTenantOAuthConfig: deleteOAuthConfigEndpoint(options),
-      /** Encrypts all OAuth configs anew with the newest secret. For server code only. */
+      /** Encrypts all OAuth configs again, with the newest secret. For server code only. */
       rotateTenantOAuthSecrets: rotateOAuthSecretsEndpoint,
     },
     // better-auth puts this limit on its own sign-in and sign-up, by path.

@@ -162,7 +162,7 @@ it.each(databases)(
       expect([answer.status, answer.headers.getSetCookie()]).toEqual([422, []]);
       const advice = world.logs.filter((line) => line.includes("keepEmailGloballyUnique"));
       expect(advice).toEqual([
-        expect.stringMatching(/^error .*unique index on the e-mail alone.*Drop that index/),
+        expect.stringMatching(/^error .*unique index on the email alone.*Drop that index/),
       ]);
     }
     // An e-mail that is taken in the tenant itself is nothing to give advice about.

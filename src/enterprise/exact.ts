@@ -1,8 +1,9 @@
+import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { Where } from "better-auth/types";
 import { tenantError } from "../errors";
 import { parseJSON } from "../framework";
-import type { Isolation, Row } from "../isolation/isolation";
+import type { Row } from "../isolation/isolation";
 import { isText } from "../tenants/cache";
 
 /*
@@ -37,7 +38,7 @@ const { compare } = new Intl.Collator("en", { sensitivity: "base" });
  * Refuses ids that somebody could take for others, whichever endpoint asks for it. better-auth has
  * refused reserved ones, if they are written in the same way.
  */
-export function assertPlainId({ ctx }: Isolation, { providerId }: Row): void {
+export function assertPlainId(ctx: AuthContext, { providerId }: Row): void {
   const id = String(providerId);
   if (!PLAIN_ID.test(id)) {
     throw new APIError("BAD_REQUEST", {
@@ -56,18 +57,18 @@ export function assertPlainId({ ctx }: Isolation, { providerId }: Row): void {
 }
 
 /** The application's own providers. */
-export function defaultProviders({ options: { plugins } }: Isolation["ctx"]) {
+export function defaultProviders({ options: { plugins } }: AuthContext) {
   const options = plugins?.find(({ id }) => id === "sso")?.options;
   const { defaultSSO = [] } = (options ?? {}) as { defaultSSO?: { providerId: string }[] };
   return defaultSSO;
 }
 
 /** The ids of these. */
-export const sharedProviders = (ctx: Isolation["ctx"]): string[] =>
+export const sharedProviders = (ctx: AuthContext): string[] =>
   defaultProviders(ctx).map(({ providerId }) => providerId);
 
 /** Whether better-auth marks, by this value, a SAML assertion of one of these as seen. */
-export function isSharedMark(ctx: Isolation["ctx"], value: unknown): boolean {
+export function isSharedMark(ctx: AuthContext, value: unknown): boolean {
   const { assertionId, providerId } = Object(parseJSON(value));
   return assertionId !== undefined && sharedProviders(ctx).includes(providerId);
 }

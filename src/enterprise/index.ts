@@ -1,10 +1,8 @@
-import type { OwnHooks } from "../framework";
-import type { Isolation } from "../isolation/isolation";
-import type { ResolvedOptions } from "../options";
+import type { Isolation, Part } from "../isolation/isolation";
 import { isSharedMark } from "./exact";
 import { enterByProvider } from "./resolve";
 import { refuseAmbiguousResponse } from "./saml-response";
-import { barDeactivated, followAdministrator, followDirectory } from "./scim";
+import { directoryOf, followAdministrator, followDirectory, guardDirectory } from "./scim";
 import { linkDirectoryUsers, markCreatedUsers } from "./scim-linking";
 import { SCIM_USER } from "./scim-rows";
 import { askForGivenHosts, askForWrittenHosts, hostsAskedFor } from "./sso-addresses";
@@ -19,55 +17,44 @@ import {
   trustProviderHosts,
 } from "./sso-trust";
 
-/*
- * What better-auth's packages for identity providers of customers need inside tenants: sso() and
- * scim(). Loaded at start where one of them is installed, and by nobody else.
- */
-
-/** Puts the parts in place, and returns the plugin's hooks with those of this directory. */
-export function confineEnterprise(
-  isolation: Isolation,
-  options: ResolvedOptions,
-  hooks: OwnHooks,
-): OwnHooks {
-  guardProviders(isolation, hostsAskedFor(options), Object.keys(options.tenantRoles));
-  if (isolation.isolatedModel(SSO_PROVIDER)) {
-    trustProviderHosts(isolation.ctx, options);
-    isolation.identityProviders = {
-      offered: (tenantId) => offeredProviders(isolation, tenantId),
-      usable: (tenantId) => usableProviders(isolation, tenantId),
-      isSharedMark: (value) => isSharedMark(isolation.ctx, value),
-      rotateSecrets: async () => rotateProviders(isolation),
-    };
-  }
+/** What better-auth's packages for customers' identity providers, sso() and scim(), need in tenants. */
+export function enterprise(isolation: Isolation): Part {
+  const { ctx, options } = isolation;
+  const hasProviders = isolation.isolatedModel(SSO_PROVIDER) !== undefined;
   const hasDirectories = isolation.isolatedModel(SCIM_USER) !== undefined;
-  if (hasDirectories) markCreatedUsers(isolation);
-  if (hasDirectories && isolation.isolatedModel(SSO_PROVIDER)) linkDirectoryUsers(isolation);
-  // Last, so that it is asked first: nothing is written for a user who is barred.
-  if (hasDirectories) barDeactivated(isolation);
+  if (hasProviders) trustProviderHosts(ctx, options);
   return {
-    ...hooks,
-    before: [
-      ...hooks.before,
-      refuseSharedCallback,
-      refuseAmbiguousResponse,
-      enterByProvider(isolation),
+    identityProviders: hasProviders
+      ? {
+          offered: (tenantId) => offeredProviders(isolation, tenantId),
+          usable: (tenantId) => usableProviders(isolation, tenantId),
+          isSharedMark: (value) => isSharedMark(ctx, value),
+          rotateSecrets: () => rotateProviders(isolation),
+        }
+      : undefined,
+    directory: hasDirectories ? directoryOf(isolation) : undefined,
+    guards: [
+      ...(hasDirectories ? guardDirectory(isolation) : []),
+      ...(hasDirectories && hasProviders ? [linkDirectoryUsers(isolation)] : []),
+      ...(hasDirectories ? [markCreatedUsers] : []),
+      ...guardProviders(isolation, hostsAskedFor(options)),
     ],
-    afterNaming: [
-      ...hooks.afterNaming,
-      nameStartedFlow(isolation),
-      requireSSOManager(isolation, options),
-      requireSecretForNewAddress,
-      askForWrittenHosts(options),
-      askForGivenHosts(options),
-    ],
-    afterPlugins: [
-      ...hooks.afterPlugins,
-      explainRefusedProvider,
-      refuseScriptAddress,
-      sandboxMetadata,
-      labelStartedFlow,
-      ...(hasDirectories ? [followDirectory(isolation), followAdministrator(isolation)] : []),
-    ],
+    hooks: {
+      resolve: [refuseSharedCallback, refuseAmbiguousResponse, enterByProvider(isolation)],
+      entered: [
+        nameStartedFlow,
+        requireSSOManager(options),
+        requireSecretForNewAddress,
+        askForWrittenHosts(options),
+        askForGivenHosts(options),
+      ],
+      afterPlugins: [
+        explainRefusedProvider,
+        refuseScriptAddress,
+        sandboxMetadata,
+        labelStartedFlow,
+        ...(hasDirectories ? [followDirectory(isolation), followAdministrator(isolation)] : []),
+      ],
+    },
   };
 }

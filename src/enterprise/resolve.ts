@@ -3,10 +3,11 @@ import { APIError, createAuthMiddleware } from "better-auth/api";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
 import { type Isolation, type Row, unscopedAdapter } from "../isolation/isolation";
+import { isDirectoryRequest } from "../policy/admission";
 import { hostOf, isAtPlatformHost } from "../request/by-host";
 import { isOutermost } from "../request/endpoint";
 import { requireTenantId } from "../request/resolve";
-import { enter, getTenantId, namedScope, notes, scopeOf } from "../request/scope";
+import { enter, enteredBy, getTenantId, namedScope, scopeOf } from "../request/scope";
 import { isText } from "../tenants/cache";
 import { ACS } from "./saml-response";
 import { openReturnedState } from "./sso-state";
@@ -72,7 +73,7 @@ export function enterByProvider(isolation: Isolation): BeforeHook {
  * response that is taken there is used up, and signs the person in nowhere.
  */
 function assertSignsIn(ctx: HookEndpointContext): void {
-  if (!notes().decidedByResolver || !isAtPlatformHost(ctx)) return;
+  if (enteredBy.get() !== "resolver without tenant" || !isAtPlatformHost(ctx)) return;
   const { advanced } = ctx.context.options;
   if (advanced?.crossSubDomainCookies?.enabled) return;
   const message = `This SAML response belongs to a tenant, and ${hostOf(ctx)} is a host of the platform. Set the ACS URL at the identity provider to the host of the tenant.`;
@@ -86,7 +87,7 @@ function assertSignsIn(ctx: HookEndpointContext): void {
  */
 function admitDirectory(owner: string | null): void {
   if (owner !== getTenantId()) throw invalidToken();
-  if (owner !== null) notes().directory = true;
+  if (owner !== null) isDirectoryRequest.set(true);
 }
 
 /** As the SCIM plugin answers a token that it does not know. */

@@ -1,9 +1,10 @@
+import type { DBTransactionAdapter } from "better-auth/types";
 import { removeCredentials } from "../isolation/changed-hands";
-import type { Isolation, Row } from "../isolation/isolation";
+import type { Guard, GuardedCall, Isolation, Row } from "../isolation/isolation";
+import { isDirectoryRequest, vouchedDomains } from "../policy/admission";
 import { isInDomains } from "../policy/email-domains";
-import type { Call } from "../policy/last-admin";
 import { currentEndpoint } from "../request/endpoint";
-import { getTenantId, notes } from "../request/scope";
+import { getTenantId, requestSlot } from "../request/scope";
 import { isCreatedByDirectory, SCIM_USER } from "./scim-rows";
 import { isEndOfFlow } from "./sso-state";
 
@@ -14,66 +15,59 @@ import { isEndOfFlow } from "./sso-state";
  * verified domain. Where both hold, the address counts as verified.
  */
 
+/** The user that the directory has created in this request. */
+const createdUserId = requestSlot<string>();
+
+/** The user of the directory whose email the identity provider of the request proves. */
+const provenUserId = requestSlot<string>();
+
 /**
  * Writes into the row of a directory whether the same request has created its user. Where there is
  * no identity provider yet, too: one may come later.
  */
-export function markCreatedUsers({ policy, isolatedModel }: Isolation): void {
-  const { guard } = policy;
-  policy.guard = (name, call: Call, run, raw, transaction) => {
-    const go = (changed: Call) => guard(name, changed as never, run, raw, transaction);
-    const note = notes();
-    if (name !== "create" || !note.directory) return go(call);
-    const model = isolatedModel(call.model);
-    if (model === SCIM_USER) {
-      const createdUser = String(call.data?.userId) === note.createdByDirectory;
-      const marked = { ...call, data: { ...call.data, createdUser } };
-      return go(marked) ?? run(marked as never);
-    }
-    if (model !== "user") return go(call);
-    return (go(call) ?? run(call as never)).then((user) => {
-      note.createdByDirectory = String((user as Row).id);
-      return user;
-    });
-  };
-}
+export const markCreatedUsers: Guard = ({ method, call, model }, next) => {
+  if (method !== "create" || !isDirectoryRequest.get()) return undefined;
+  if (model === SCIM_USER) {
+    const createdUser = String(call.data?.userId) === createdUserId.get();
+    return next({ ...call, data: { ...call.data, createdUser } });
+  }
+  if (model !== "user") return undefined;
+  return next(call).then((user) => {
+    createdUserId.set(String((user as Row).id));
+    return user;
+  });
+};
 
 /** Lets better-auth link an SSO account to a user of the directory. Nothing else becomes linkable. */
-export function linkDirectoryUsers(isolation: Isolation): void {
-  const { policy } = isolation;
-  const { guard } = policy;
-  policy.guard = (name, call: Call, run, raw, transaction) => {
-    const guarded = () => guard(name, call as never, run, raw, transaction);
-    const go = () => guarded() ?? run(call as never);
-    if (!isEndOfFlow()) return guarded();
-    if (isLookupToLink(isolation, name, call)) return go().then((found) => asProven(raw, found));
-    if (!isLinkToProven(isolation, name, call)) return guarded();
-    return revokeUnproven(isolation, raw, String(call.data?.userId)).then(go);
+export const linkDirectoryUsers =
+  (isolation: Isolation): Guard =>
+  (guarded, next) => {
+    if (!isEndOfFlow()) return undefined;
+    const { call, raw } = guarded;
+    if (isLookupToLink(guarded)) return next(call).then((found) => asProven(raw, found));
+    if (!isLinkToProven(guarded)) return undefined;
+    return revokeUnproven(isolation, raw, String(call.data?.userId)).then(() => next(call));
   };
-}
 
 /** better-auth reads the accounts of the user as well, because it is about to add one. */
-const isLookupToLink = ({ isolatedModel }: Isolation, name: string, { model, where, join }: Call) =>
-  name === "findOne" &&
-  isolatedModel(model) === "user" &&
-  where[0]?.field === "email" &&
-  join?.account !== undefined;
+const isLookupToLink = ({ method, model, call }: GuardedCall) =>
+  method === "findOne" &&
+  model === "user" &&
+  call.where?.[0]?.field === "email" &&
+  call.join?.account !== undefined;
 
-async function asProven(raw: Isolation["raw"], found: unknown): Promise<unknown> {
+async function asProven(raw: DBTransactionAdapter, found: unknown): Promise<unknown> {
   const user = found as Row | null;
   const tenantId = getTenantId();
-  const note = notes();
   if (!user || !tenantId || user.emailVerified) return found;
-  if (!isInDomains(note.vouchedDomains ?? [], user.email)) return found;
+  if (!isInDomains(vouchedDomains.get() ?? [], user.email)) return found;
   if (!(await isCreatedByDirectory(raw, tenantId, user))) return found;
-  note.provenUser = String(user.id);
+  provenUserId.set(String(user.id));
   return { ...user, emailVerified: true };
 }
 
-const isLinkToProven = ({ isolatedModel }: Isolation, name: string, { model, data }: Call) =>
-  name === "create" &&
-  isolatedModel(model) === "account" &&
-  String(data?.userId) === notes().provenUser;
+const isLinkToProven = ({ method, model, call }: GuardedCall) =>
+  method === "create" && model === "account" && String(call.data?.userId) === provenUserId.get();
 
 /**
  * Before the account is linked, and as better-auth does it for a magic link: what was there before
@@ -82,7 +76,7 @@ const isLinkToProven = ({ isolatedModel }: Isolation, name: string, { model, dat
  */
 async function revokeUnproven(
   isolation: Isolation,
-  raw: Isolation["raw"],
+  raw: DBTransactionAdapter,
   userId: string,
 ): Promise<void> {
   const ctx = currentEndpoint()?.context ?? isolation.ctx;

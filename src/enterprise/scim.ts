@@ -4,26 +4,32 @@ import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { type AfterHook, boundedMap } from "../framework";
 import {
+  type Guard,
+  type GuardedCall,
   type Isolation,
   instanceKey,
   isOfTransaction,
   OF_KEY,
+  type Part,
   type Row,
   unscopedAdapter,
 } from "../isolation/isolation";
+import { couldBeUserId, knownUsers } from "../isolation/users";
+import { readAccounts } from "../oauth/tokens";
 import { asErrorRedirect } from "../policy/admission";
-import { type Call, requireAnotherAdmin } from "../policy/last-admin";
+import { deactivatedUserId, requireAnotherAdmin } from "../policy/last-admin";
 import { methodOf } from "../policy/methods";
 import { currentEndpoint } from "../request/endpoint";
-import { getTenantId, notes, type SessionRow } from "../request/scope";
+import { getTenantId, requestSlot, type SessionRow } from "../request/scope";
 import { ALL } from "../tenants/cache";
-import { deleteKeysOf } from "./scim-keys";
+import { asKey, deleteKeysOf } from "./scim-keys";
 import {
   countDirectories,
   findUser,
   isActiveElsewhere,
   isDeactivated,
   liftDeactivation,
+  SCIM_USER,
 } from "./scim-rows";
 
 const USERS_PATH = "/scim/v2/Users";
@@ -37,77 +43,89 @@ const deactivated = () =>
     }),
   );
 
+/** The user whom a call of the directory is about, and the one whom it has deleted. */
+const directoryUserId = requestSlot<string>();
+const deprovisionedUserId = requestSlot<string>();
+
 /**
- * Whether one of the people is out who have a session: its user, or the administrator who acts as
- * that user. An operator of the platform who does so is in no directory of the tenant.
+ * Whether the user of a session, or the administrator who impersonates that user, is deactivated. An
+ * operator of the platform who does so is in no directory of the tenant.
  */
 async function isSomeOwnerOut(
-  { isPossibleId }: Isolation,
+  isolation: Isolation,
   { userId, impersonatedBy }: SessionRow,
   isOut: (userId: string) => Promise<boolean>,
 ): Promise<boolean> {
   for (const id of [userId, impersonatedBy]) {
-    if (id && isPossibleId(String(id)) && (await isOut(String(id)))) return true;
+    if (id && couldBeUserId(isolation, String(id)) && (await isOut(String(id)))) return true;
   }
   return false;
 }
 
 /**
- * Refuses sessions where they are made, once more when they are stored, and wherever one is left: a
- * cookie cannot be taken away, and the index of a storage may have lost one. Keys are asked about
- * each time.
+ * Sessions of deactivated users are refused when they are created, and wherever one is left: a
+ * cookie cannot be taken away, and the index of a storage may have lost one.
  */
-export function barDeactivated(isolation: Isolation): void {
-  const { policy, acceptsSession } = isolation;
-  const { admitRow, guard } = policy;
-  policy.admitRow = async (model, scope, row, adapter) => {
-    const { tenantId } = scope;
-    if (model === "session" && tenantId) {
-      const isOut = (userId: string) => isDeactivated(adapter, tenantId, userId);
-      if (await isSomeOwnerOut(isolation, row, isOut)) throw deactivated();
-    }
-    return admitRow(model, scope, row, adapter);
-  };
-  policy.guard = (name, call: Call, run, raw, transaction) => {
-    const userId = changedBySignIn(isolation, name, call);
-    const go = () => guard(name, call as never, run, raw, transaction);
-    const tenantId = getTenantId();
-    if (userId === undefined || tenantId === null) return go();
-    return isBarred(isolation, tenantId, String(userId), transaction).then((isRefused) => {
-      if (isRefused) throw deactivated();
-      return go() ?? run(call as never);
-    });
-  };
-  isolation.isBarred = (...question) => isBarred(isolation, ...question);
-  isolation.acceptsSession = async (session, adapter) => {
+export const directoryOf = (isolation: Isolation): Part["directory"] => ({
+  isBarred: (tenantId, userId, adapter) => isBarred(isolation, tenantId, userId, adapter),
+  admitSession: async (tenantId, session, adapter) => {
+    const isOut = (userId: string) => isDeactivated(adapter, tenantId, userId);
+    if (await isSomeOwnerOut(isolation, session, isOut)) throw deactivated();
+  },
+  acceptsSession: async (session, adapter) => {
     const { tenantId } = session;
-    if (!tenantId) return acceptsSession(session, adapter);
+    if (!tenantId) return true;
+    // API keys are checked each time.
     const look = OF_KEY in session ? isBarred : isOutOrGone;
     const isOut = (userId: string) => look(isolation, tenantId, userId, adapter);
-    return !(await isSomeOwnerOut(isolation, session, isOut)) && acceptsSession(session, adapter);
-  };
-}
+    return !(await isSomeOwnerOut(isolation, session, isOut));
+  },
+});
+
+export const guardDirectory = (isolation: Isolation): Guard[] => [
+  // Nothing is written for a deactivated user who signs in.
+  (guarded, next) => {
+    const { call, transaction } = guarded;
+    const userId = changedBySignIn(guarded);
+    const tenantId = getTenantId();
+    if (userId === undefined || tenantId === null) return undefined;
+    return isBarred(isolation, tenantId, String(userId), transaction).then((isRefused) => {
+      if (isRefused) throw deactivated();
+      return next(call);
+    });
+  },
+  ({ method, call, model, transaction }, next) => {
+    if (model !== SCIM_USER) return undefined;
+    const run = async () => {
+      if (method === "delete") await keepLastAdmin(isolation, transaction, call.where ?? []);
+      const found = await next(call);
+      noteDirectoryUser(method, found);
+      return found;
+    };
+    return run();
+  },
+  // API keys may be scoped or shared.
+  ({ call, model = call.model, raw }, next) =>
+    model === "apikey" ? next(call).then((found) => asKey(call, found, raw)) : undefined,
+];
 
 /**
- * Whose rows a sign-in is about to change. better-auth links accounts, writes profiles, and takes a
- * password away that was set before an address was proven, and only then makes a session, or none.
+ * Whose rows a sign-in is about to change. better-auth links accounts, writes profiles, and removes
+ * a password that was set before the email was proven; only then does it create a session.
  */
-function changedBySignIn(
-  { isolatedModel }: Isolation,
-  name: string,
-  { model, where = [], data }: Call,
-): unknown {
-  // Nearly all calls are about something else.
-  if (name.startsWith("find") || name === "count" || !methodOf(currentEndpoint())) return undefined;
-  const [{ field, value } = {}] = where;
-  const { accounts, knownUsers } = notes();
-  const kind = isolatedModel(model);
-  if (kind === "account") {
-    return data?.userId ?? accounts?.find((account) => account[`${field}`] === value)?.userId;
+function changedBySignIn({ method, call, model }: GuardedCall): unknown {
+  if (method.startsWith("find") || method === "count" || !methodOf(currentEndpoint())) {
+    return undefined;
   }
-  if (kind !== "user" || name === "create") return undefined;
+  const { where = [], data } = call;
+  const [{ field, value } = {}] = where;
+  if (model === "account") {
+    const known = readAccounts.get().find((account) => account[`${field}`] === value);
+    return data?.userId ?? known?.userId;
+  }
+  if (model !== "user" || method === "create") return undefined;
   if (field === "id") return value;
-  return [...knownUsers].find(([, user]) => field === "email" && user.email === value)?.[0];
+  return [...knownUsers.get()].find(([, user]) => field === "email" && user.email === value)?.[0];
 }
 
 const KEPT_MS = 10_000;
@@ -173,51 +191,39 @@ const readerOf = async (isolation: Isolation, adapter: DBTransactionAdapter = is
   adapter === isolation.raw ? unscopedAdapter(isolation) : adapter;
 
 /**
- * Runs a call of the directory that deletes its row of somebody, unless the tenant would lose its
- * last administrator with it: the user is deleted once that is committed, too late to refuse.
+ * Refuses to delete the directory's row of the tenant's last administrator: the user is deleted once
+ * that is committed, too late to refuse.
  */
-export async function keepLastAdmin<T>(
+async function keepLastAdmin(
   isolation: Isolation,
-  roles: string[],
   transaction: DBTransactionAdapter | undefined,
   deletion: Where[],
-  run: () => Promise<T>,
-): Promise<T> {
-  const note = notes();
-  const { directoryUser } = note;
+): Promise<void> {
+  const userId = directoryUserId.get();
   const tenantId = getTenantId();
-  if (!roles.length || !directoryUser || !tenantId || !isAboutUsers(currentEndpoint()))
-    return run();
+  if (!userId || !tenantId || !isAboutUsers(currentEndpoint())) return;
   const adapter = transaction ?? isolation.ctx.adapter;
-  // Asked now: without the row that says so, they would count as somebody who can sign in.
-  if (await isDeactivated(adapter, tenantId, directoryUser)) {
-    note.letGo = directoryUser;
-    return run();
-  }
-  // A second directory lets them in. One that has them as inactive would bar them from now on.
-  if (await isActiveElsewhere(adapter, tenantId, directoryUser, deletion)) return run();
-  const where = [{ field: "id", value: directoryUser }];
-  await requireAnotherAdmin(isolation, roles, { where }, transaction);
-  return run();
+  // Checked now: without the row, the user would count as one who can sign in.
+  if (await isDeactivated(adapter, tenantId, userId)) return deactivatedUserId.set(userId);
+  // A second directory has the user as active.
+  if (await isActiveElsewhere(adapter, tenantId, userId, deletion)) return;
+  await requireAnotherAdmin(isolation, { where: [{ field: "id", value: userId }] }, transaction);
 }
 
 /**
- * Remembers whom a call of the directory is about, and whether it deletes them: better-auth deletes
- * its own row, and leaves the user. It reads the row before, in the same transaction, which nobody
- * else should ask in between.
+ * Remembers which user a call of the directory is about, and whether it deletes them: better-auth
+ * deletes its own row, and leaves the user. It reads the row before, in the same transaction.
  */
-export function noteDirectoryUser(name: string, found: unknown): void {
+function noteDirectoryUser(method: string, found: unknown): void {
   if (!isAboutUsers(currentEndpoint()) || getTenantId() === null) return;
-  const note = notes();
   const { userId, active } = (found ?? {}) as Row;
-  if ((name === "findOne" || name === "create") && userId !== undefined) {
-    note.directoryUser = String(userId);
+  if (userId !== undefined) {
+    if (method === "findOne" || method === "create") directoryUserId.set(String(userId));
+    if (method === "update" || method === "create") {
+      deactivatedUserId.set(active ? undefined : String(userId));
+    }
   }
-  // What the application does next, as taking their role away, is a part of the deactivation.
-  if ((name === "update" || name === "create") && userId !== undefined) {
-    note.letGo = active ? undefined : String(userId);
-  }
-  if (name === "delete" && note.directoryUser) note.deprovisioned = note.directoryUser;
+  if (method === "delete") deprovisionedUserId.set(directoryUserId.get());
 }
 
 const isAboutUsers = (endpoint: { path?: string | undefined } | undefined) =>
@@ -231,17 +237,17 @@ const isAboutUsers = (endpoint: { path?: string | undefined } | undefined) =>
 export function followDirectory(isolation: Isolation): AfterHook {
   return {
     matcher: (ctx) =>
-      isAboutUsers(ctx) && ctx.method !== "GET" && notes().directoryUser !== undefined,
+      isAboutUsers(ctx) && ctx.method !== "GET" && directoryUserId.get() !== undefined,
 
     handler: createAuthMiddleware(async ({ context }: HookEndpointContext) => {
-      const { deprovisioned, directoryUser: userId } = notes();
+      const userId = directoryUserId.get();
       const tenantId = getTenantId();
       if (!userId || !tenantId) return;
       forget(isolation, tenantId, userId);
       if (isAPIError(context.returned)) return;
       const below = await unscopedAdapter(isolation);
       const { internalAdapter } = context;
-      if (deprovisioned && !(await countDirectories(below, tenantId, userId))) {
+      if (deprovisionedUserId.get() && !(await countDirectories(below, tenantId, userId))) {
         await internalAdapter.deleteUser(userId);
         // They may have been seen once more in the meantime.
         forget(isolation, tenantId, userId);

@@ -1,7 +1,7 @@
 import type { HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { type BeforeHook, parseJSON, textOf } from "../framework";
-import type { Isolation, Row } from "../isolation/isolation";
+import type { Row } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { askForHosts } from "../request/addresses";
 import { currentEndpoint } from "../request/endpoint";
@@ -47,9 +47,7 @@ export function providersInUse(found: unknown): unknown {
 }
 
 /** A relay state says where to go after a sign-in, and is read at an address of no tenant's. */
-export const hasRelayState = (isolation: Isolation, model: string) =>
-  isolation.isolatedModel(model) === "verification" &&
-  currentEndpoint()?.path?.startsWith("/sso/saml2/") === true;
+export const hasRelayState = () => currentEndpoint()?.path?.startsWith("/sso/saml2/") === true;
 
 const REGISTERS = ["/sso/register", "/sso/update-provider"];
 

@@ -7,12 +7,12 @@ import {
 } from "better-auth/api";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
-import type { Isolation } from "../isolation/isolation";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
 import { effectiveScope, isOutermost } from "../request/endpoint";
-import { prefixesIn } from "../request/prefix";
-import { notes, runInScope, scopeOf } from "../request/scope";
+import { prefixesIn, sentHeaders } from "../request/prefix";
+import { runInScope, scopeOf } from "../request/scope";
 import { notAllowed, ownTenantOf, requireManager } from "../tenants/management";
+import { ssoManager } from "./sso-rows";
 
 /** What better-auth lets everybody do who is signed in. */
 const ACTIONS: Readonly<Record<string, TenantManagementAction>> = {
@@ -30,7 +30,7 @@ const ACTIONS: Readonly<Record<string, TenantManagementAction>> = {
  * may sign in. In a tenant that is up to its administrators and to managers; on the platform, where
  * it would be the operators themselves, up to managers alone.
  */
-export function requireSSOManager(_border: Isolation, options: ResolvedOptions): BeforeHook {
+export function requireSSOManager(options: ResolvedOptions): BeforeHook {
   return {
     matcher: ({ path }) => path !== undefined && Object.hasOwn(ACTIONS, path),
 
@@ -41,7 +41,7 @@ export function requireSSOManager(_border: Isolation, options: ResolvedOptions):
       const { tenantId } = effectiveScope();
       // The caller stays in their own scope, and the tenant is what the call is about (R7).
       const caller = withoutSession(ctx);
-      const sent = notes().sent ?? ctx.headers;
+      const sent = sentHeaders.get() ?? ctx.headers;
       if (sent) caller.headers = sent;
       const [home = null] = prefixesIn({ headers: sent, context: ctx.context });
       const manager = await runInScope(scopeOf(home), async () => {
@@ -58,7 +58,7 @@ export function requireSSOManager(_border: Isolation, options: ResolvedOptions):
       });
       if (manager.actor === "server" || !manager.actor.userId) return;
       const { userId } = manager.actor;
-      if (isOutermost(ctx)) notes().managing = { userId, isGuest: manager.guest !== null };
+      if (isOutermost(ctx)) ssoManager.set({ userId, isGuest: manager.guest !== null });
       // A manager of the platform has no session in the tenant, and better-auth asks for one.
       if (manager.guest) ctx.context.session = manager.guest;
     }),

@@ -1,100 +1,85 @@
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
-import type { Where } from "better-auth/types";
+import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
-import { type Isolation, type Row, unscopedAdapter } from "../isolation/isolation";
-import { getTenantId, notes } from "../request/scope";
+import {
+  type AdapterCall,
+  type Guard,
+  type Isolation,
+  type Row,
+  unscopedAdapter,
+} from "../isolation/isolation";
+import { vouchedDomains } from "../policy/admission";
+import { getTenantId, requestSlot } from "../request/scope";
 import { PLATFORM } from "../schema";
 import { assertPlainId, exactly, findsNothing, sharedProviders } from "./exact";
-import { keepLastAdmin, noteDirectoryUser } from "./scim";
-import { asKey } from "./scim-keys";
-import { SCIM_USER } from "./scim-rows";
 import { type AskForHosts, hasRelayState, providersInUse } from "./sso-addresses";
 import { assertPlainDomains, plainDomains } from "./sso-domains";
 import { decryptConfigs, encryptConfigs, withoutSecrets } from "./sso-secrets";
-import { askPolicyOfFlow, assertStartedHere } from "./sso-state";
+import { askPolicyOfFlow, assertStartedHere, isEndOfFlow } from "./sso-state";
 
-type Call = { model: string; where?: Where[]; data?: Row; update?: Row; set?: Row };
-type Run = (call: Call) => Promise<unknown>;
+type Run = (call: AdapterCall) => Promise<unknown>;
 
 export const SSO_PROVIDER = "ssoProvider";
-const PEOPLE = ["user", "account"];
+
+/** Who manages the identity providers of the scope, and whether they belong to another scope. */
+export const ssoManager = requestSlot<{ userId: string; isGuest: boolean }>();
+
+/** Where a flow ends, nothing is looked up or written for one that was started elsewhere. */
+const guardEndOfFlow: Guard = ({ method, call, model = "" }, next) => {
+  const isAboutUsers = model === "user" || model === "account";
+  if (!isEndOfFlow() || !(isAboutUsers || model === SSO_PROVIDER)) return undefined;
+  const check = async () => {
+    if (isAboutUsers) await assertStartedHere();
+    if (!/^(find|count)/.test(method)) await askPolicyOfFlow();
+    return next(call);
+  };
+  return check();
+};
+
+/** Rows that are looked up by the id of a provider have exactly that id. */
+const guardLookups: Guard = ({ method, call, model }, next) => {
+  if (model !== SSO_PROVIDER && model !== "account") return undefined;
+  if (findsNothing(method, call)) return Promise.resolve(method === "findMany" ? [] : null);
+  return next(call).then((found) => exactly(call, found));
+};
 
 /**
- * Looks at every call of the adapter that is about identity providers: their secrets are stored
- * encrypted, and leave with nobody. The addresses in them are looked up, because better-auth asks
- * whether they are trusted.
+ * Identity providers are stored with encrypted secrets, which are never returned. The hosts of their
+ * addresses are looked up, because better-auth asks whether they are trusted.
  */
-export function guardProviders(
-  isolation: Isolation,
-  askForHosts: AskForHosts,
-  roles: string[],
-): void {
-  const { guard } = isolation.policy;
-  const barsKeys = isolation.isolatedModel(SCIM_USER) !== undefined;
-  const isProvider = (model: string) => isolation.isolatedModel(model) === SSO_PROVIDER;
-  const guarded = async (
-    name: string,
-    call: Call,
-    runAny: Run,
-    raw: Isolation["raw"],
-    transaction: Isolation["raw"] | undefined,
-  ): Promise<unknown> => {
-    const hasProviders =
-      isProvider(call.model) || isolation.isolatedModel(call.model) === "account";
-    const run: Run = hasProviders
-      ? async (changed) => exactly(call, await runAny(changed))
-      : runAny;
-    if (hasProviders && findsNothing(name, call)) return name === "findMany" ? [] : null;
-    const isAboutPeople = PEOPLE.includes(isolation.isolatedModel(call.model) ?? "");
-    if (isAboutPeople) await assertStartedHere();
-    if ((isAboutPeople || isProvider(call.model)) && !/^(find|count)/.test(name)) {
-      await askPolicyOfFlow(isolation);
-    }
-    if (isolation.isolatedModel(call.model) === SCIM_USER) {
-      const found =
-        name === "delete"
-          ? await keepLastAdmin(isolation, roles, transaction, call.where ?? [], () => run(call))
-          : await run(call);
-      noteDirectoryUser(name, found);
-      return found;
-    }
-    if (!isProvider(call.model)) {
-      const found = await run(call);
-      // Scoped or shared.
-      if (barsKeys && (isolation.isolatedModel(call.model) ?? call.model) === "apikey") {
-        return asKey(call, found, raw);
-      }
-      if (hasRelayState(isolation, call.model)) await askForHosts(found);
-      return found;
-    }
-    const written: Row = { ...call.data, ...call.update, ...call.set };
-    assertPlainDomains(written);
-    assertOfNoOrganization(written);
-    // Inside of a transaction, what is below the isolation is the transaction's adapter.
-    if (name === "create") return create({ ...isolation, raw }, call, run);
-    const { ctx } = isolation;
-    const { update, set } = call;
-    const found = await run({
-      ...call,
-      ...(update && { update: await encryptConfigs(ctx, update) }),
-      ...(set && { set: await encryptConfigs(ctx, set) }),
-    });
-    await askForHosts(providersInUse(found));
-    return Array.isArray(found)
-      ? Promise.all(found.map((row: Row) => asRead(ctx, row)))
-      : asRead(ctx, found);
-  };
-  isolation.policy.guard = (name, call: Call, run, raw, transaction) =>
-    guarded(
-      name,
-      call,
-      async (changed) =>
-        guard(name, changed as never, run, raw, transaction) ?? run(changed as never),
-      raw,
-      transaction,
-    );
-}
+export const guardProviders = (isolation: Isolation, askForHosts: AskForHosts): Guard[] => [
+  guardEndOfFlow,
+  guardLookups,
+  ({ call, model }, next) =>
+    model === "verification" && hasRelayState()
+      ? next(call).then(async (found) => {
+          await askForHosts(found);
+          return found;
+        })
+      : undefined,
+  ({ method, call, model, raw }, next) => {
+    if (model !== SSO_PROVIDER) return undefined;
+    const run = async () => {
+      const { ctx } = isolation;
+      const written: Row = { ...call.data, ...call.update, ...call.set };
+      assertPlainDomains(written);
+      assertOfNoOrganization(written);
+      if (method === "create") return create(ctx, raw, call, next);
+      const { update, set } = call;
+      const found = await next({
+        ...call,
+        ...(update && { update: await encryptConfigs(ctx, update) }),
+        ...(set && { set: await encryptConfigs(ctx, set) }),
+      });
+      await askForHosts(providersInUse(found));
+      return Array.isArray(found)
+        ? Promise.all(found.map((row: Row) => asRead(ctx, row)))
+        : asRead(ctx, found);
+    };
+    return run();
+  },
+];
 
 /** A tenant's providers that sign people in, in a steady order. */
 export async function offeredProviders(isolation: Isolation, tenantId: string) {
@@ -123,13 +108,12 @@ export async function usableProviders(
 /** What is left over of a method's answer: a row, nothing, or a number of rows. */
 async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
   if (typeof found !== "object" || found === null) return found;
-  const note = notes();
-  const { managing } = note;
-  const row = await decryptConfigs(ctx, found as Row, managing !== undefined);
-  note.vouchedDomains = row.domainVerified ? plainDomains(row.domain) : undefined;
+  const manager = ssoManager.get();
+  const row = await decryptConfigs(ctx, found as Row, manager !== undefined);
+  vouchedDomains.set(row.domainVerified ? plainDomains(row.domain) : undefined);
   // better-auth lets only the person who has registered a provider see and change it. Here it
   // belongs to the tenant, and this is somebody who may manage that.
-  return managing ? { ...row, userId: managing.userId } : row;
+  return manager ? { ...row, userId: manager.userId } : row;
 }
 
 /**
@@ -145,26 +129,29 @@ function assertOfNoOrganization({ organizationId }: Row): void {
 }
 
 /** The answer to a registration has everything in it that was stored, so secrets stop here. */
-async function create(isolation: Isolation, call: Call, run: Run): Promise<Row> {
-  assertPlainId(isolation, call.data ?? {});
-  const data = await encryptConfigs(isolation.ctx, call.data ?? {});
-  await refuseTakenId(isolation, data);
-  const { managing } = notes();
+async function create(
+  ctx: AuthContext,
+  raw: DBTransactionAdapter,
+  call: AdapterCall,
+  run: Run,
+): Promise<Row> {
+  assertPlainId(ctx, call.data ?? {});
+  const data = await encryptConfigs(ctx, call.data ?? {});
+  await refuseTakenId(raw, data);
   // The user of a manager from outside is none of the tenant's, and need not become one.
-  const store = managing?.isGuest
-    ? () =>
-        isolation.raw.create({ ...call, data: { ...data, tenantId: getTenantId() ?? PLATFORM } })
+  const store = ssoManager.get()?.isGuest
+    ? () => raw.create({ ...call, data: { ...data, tenantId: getTenantId() ?? PLATFORM } })
     : () => run({ ...call, data });
   try {
     return withoutSecrets((await store()) as Row);
   } catch (error) {
-    await refuseTakenId(isolation, data);
+    await refuseTakenId(raw, data);
     throw error;
   }
 }
 
 /** better-auth has one list of provider ids for everybody: they are in the addresses of callbacks. */
-async function refuseTakenId({ raw }: Isolation, { providerId }: Row): Promise<void> {
+async function refuseTakenId(raw: DBTransactionAdapter, { providerId }: Row): Promise<void> {
   const where = [{ field: "providerId", value: String(providerId) }];
   if (!(await raw.findOne({ model: SSO_PROVIDER, where }))) return;
   throw tenantError(

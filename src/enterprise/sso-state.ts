@@ -1,7 +1,6 @@
 import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { AfterHook, BeforeHook } from "../framework";
-import type { Isolation } from "../isolation/isolation";
 import {
   type Binding,
   holdState,
@@ -13,6 +12,7 @@ import {
   starterOf,
   stateMismatch,
 } from "../oauth/state";
+import { refuseEarly } from "../policy/admission";
 import { changeCall, currentEndpoint, effectiveScope } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
 import { ACS } from "./saml-response";
@@ -70,14 +70,14 @@ export const refuseSharedCallback: BeforeHook = {
  * A state that is kept in a cookie is no row of a tenant's, and its label can be taken away. So the
  * tenant is in the state as well.
  */
-export const nameStartedFlow = (_border: Isolation): BeforeHook => ({
+export const nameStartedFlow: BeforeHook = {
   matcher: ({ path }) => path === SIGN_IN || path === CALLBACK,
 
   handler: createAuthMiddleware(async () => {
     const { tenantId } = effectiveScope();
     if (tenantId) await keepBinding(bindingOf(tenantId));
   }),
-});
+};
 
 /** Asked before people are looked up: what somebody has started elsewhere does not end here. */
 export async function assertStartedHere(): Promise<void> {
@@ -93,9 +93,9 @@ export async function assertStartedHere(): Promise<void> {
  *
  * Guarded by "%s that the policy has come to forbid leaves nothing behind: %s".
  */
-export async function askPolicyOfFlow({ policy }: Isolation): Promise<void> {
+export async function askPolicyOfFlow(): Promise<void> {
   const endpoint = currentEndpoint();
-  if (endpoint && isEndOfFlow()) await policy.refuseEarly(endpoint);
+  if (endpoint) await refuseEarly(endpoint);
 }
 
 const ENDS = [CALLBACK, ACS];

@@ -1,5 +1,7 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { isolationOf, OF_KEY, type Row } from "../isolation/isolation";
+import { isAccepted } from "../isolation/sessions";
+import { refuseEarly } from "../policy/admission";
 import type { Endpoint } from "../request/endpoint";
 import { runInScope, type SessionRow, scopeOf } from "../request/scope";
 import { refuse } from "../schema";
@@ -110,9 +112,9 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
         });
         const isolation = isolationOf(ctx.context);
         if (!session.tenantId) continue;
-        if (await isolation?.acceptsSession(session)) {
+        if (isolation && (await isAccepted(isolation, session))) {
           const endpoint = { ...ctx, context: { ...ctx.context, session: found } } as Endpoint;
-          const ask = async () => isolation?.policy.refuseEarly(endpoint);
+          const ask = async () => refuseEarly(endpoint);
           await runInScope(scopeOf(session.tenantId), ask);
           continue;
         }

@@ -5,7 +5,7 @@ import { readState } from "../oauth/state";
 import type { ResolvedOptions } from "../options";
 import { askForHosts } from "../request/addresses";
 import { changeCall } from "../request/endpoint";
-import { notes, runInScope, scopeOf } from "../request/scope";
+import { requestSlot, runInScope, scopeOf } from "../request/scope";
 
 /*
  * An Expo app opens the address of a provider through an endpoint of the package, which gives the
@@ -16,13 +16,16 @@ import { notes, runInScope, scopeOf } from "../request/scope";
 
 const PATH = "/expo-authorization-proxy";
 
+/** The address of a provider that an app opens, with the tenant prefix in its state. */
+const openedAddress = requestSlot<string>();
+
 /**
  * The form of better-auth's states, and of what oAuthProxy() makes of them. The endpoint is public
  * and signs the state as every cookie is signed: it would sign a token that proves an email too.
  */
 const STATE = /^(?:[\w-]{32}|(?:\$ba\$\d{1,9}\$)?[\da-f]{64,8192})$/;
 
-export const takeLabelForCookie: BeforeHook = {
+export const removePrefixForCookie: BeforeHook = {
   matcher: ({ path }) => path === PATH,
 
   handler: createAuthMiddleware(async (ctx) => {
@@ -38,7 +41,7 @@ export const takeLabelForCookie: BeforeHook = {
       throw new APIError("BAD_REQUEST", { message: "Invalid authorizationURL" });
     }
     if (isPlain) return;
-    notes().openedAddress = address;
+    openedAddress.set(address);
     url.searchParams.set("state", state);
     changeCall("query", { authorizationURL: url.href });
   }),
@@ -48,13 +51,13 @@ export const takeLabelForCookie: BeforeHook = {
 const isSessionToken = async ({ internalAdapter }: AuthContext, state: string) =>
   (await runInScope(scopeOf(null), () => internalAdapter.findSession(state))) !== null;
 
-export const redirectWithLabel: AfterHook = {
-  matcher: ({ path }) => path === PATH && notes().openedAddress !== undefined,
+export const redirectWithPrefix: AfterHook = {
+  matcher: ({ path }) => path === PATH && openedAddress.get() !== undefined,
 
   handler: createAuthMiddleware(async (ctx) => {
-    const { openedAddress } = notes();
+    const address = openedAddress.get();
     const isRedirect = ctx.context.responseHeaders?.has("location");
-    if (openedAddress && isRedirect) ctx.setHeader("location", openedAddress);
+    if (address && isRedirect) ctx.setHeader("location", address);
   }),
 };
 

@@ -2,7 +2,7 @@ import type { BetterAuthPlugin, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
-import { type Isolation, isolationOf } from "../isolation/isolation";
+import type { Guard, Isolation } from "../isolation/isolation";
 import { effectiveScope, isOutermost } from "../request/endpoint";
 import { prefixesIn } from "../request/prefix";
 import { enter, enteredScope, scopeOf } from "../request/scope";
@@ -33,10 +33,7 @@ const IGNORES_TENANT_SESSIONS = ["oauth-provider", "oauth-proxy"];
  * The endpoints run on the platform, and are refused in a tenant. So is a sign-in that continues an
  * authorization of oauthProvider(), which it has in its body.
  */
-export function stayOnPlatform(
-  _border: Isolation,
-  { id, endpoints }: BetterAuthPlugin,
-): BeforeHook {
+export function stayOnPlatform({ id, endpoints }: BetterAuthPlugin): BeforeHook {
   const paths = new Set(Object.values(endpoints ?? {}).map(({ path }) => path));
   return {
     matcher: ({ path, body }) =>
@@ -67,20 +64,16 @@ const EMPTY: Readonly<Record<string, unknown>> = {
   incrementOne: null,
 };
 
-/** In a tenant the tables of such a plugin are empty, and stay so, whoever asks for them. */
-export function emptyInTenants(isolation: Isolation, { id, schema }: BetterAuthPlugin): void {
+/** In a tenant the tables of such a plugin are empty, and stay so. */
+export function emptyInTenants({ id, schema }: BetterAuthPlugin): Guard {
   const models = Object.entries(schema ?? {}).flatMap(([model, { modelName }]) => [
     ...[model, `${model}s`],
     ...(modelName ? [modelName, `${modelName}s`] : []),
   ]);
-  const { guard } = isolation.policy;
-  isolation.policy.guard = async (name, call: { model: string }, run, raw, transaction) => {
-    if (models.includes(call.model)) {
-      const { tenantId } = effectiveScope();
-      if (tenantId !== null && name === "create") throw platformOnly(id);
-      if (tenantId !== null) return structuredClone(EMPTY[name]);
-    }
-    return guard(name, call as never, run, raw, transaction) ?? run(call as never);
+  return ({ method, call }) => {
+    if (!models.includes(call.model) || effectiveScope().tenantId === null) return undefined;
+    if (method === "create") return Promise.reject(platformOnly(id));
+    return Promise.resolve(structuredClone(EMPTY[method]));
   };
 }
 
@@ -97,10 +90,8 @@ export function leaveTenantsAlone({ hooks }: BetterAuthPlugin): void {
   for (const hook of [...(hooks?.before ?? []), ...(hooks?.after ?? [])]) {
     const run = hook.handler as Handler;
     if (run[LEAVES_TENANTS]) continue;
-    const onPlatform = async (ctx: HookEndpointContext) => {
-      const isolation = isolationOf(ctx.context);
-      return isolation && effectiveScope().tenantId ? {} : run(ctx);
-    };
+    const onPlatform = async (ctx: HookEndpointContext) =>
+      effectiveScope().tenantId ? {} : run(ctx);
     Object.assign(hook, { handler: Object.assign(onPlatform, { [LEAVES_TENANTS]: true }) });
   }
 }

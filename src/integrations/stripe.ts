@@ -1,8 +1,9 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
+import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
-import type { Isolation, Row } from "../isolation/isolation";
+import type { Guard, Isolation, Row } from "../isolation/isolation";
 import { effectiveScope, isOutermost } from "../request/endpoint";
 import { statusOf } from "../request/resolve";
 import { enter, getTenantId, namedScope, scopeOf } from "../request/scope";
@@ -101,38 +102,39 @@ async function ownerOf(isolation: Isolation, object: Row): Promise<string | null
 }
 
 /** Rows of all tenants, read below the isolation. */
-async function rowsWith({ raw, ctx, isolatedModel }: Isolation, ...call: [string, string, string]) {
-  const [model, field, value] = call;
+async function rowsWith(
+  { raw, ctx, isolatedModel }: Omit<Isolation, "raw"> & { raw: DBTransactionAdapter },
+  ...[model, field, value]: [string, string, string]
+) {
   const isKnown = field === "id" || ctx.tables[model]?.fields[field];
   if (!isolatedModel(model) || !isKnown) return [];
   return raw.findMany<Row>({ model, where: [{ field, value }], limit: 100 });
 }
 
-type Call = { model: string; data?: Row; update?: Row; set?: Row };
-
 /**
- * Whoever has the id of a customer sees that customer's invoices. better-auth lets people write the
- * id of theirs, so one that somebody elsewhere has is refused.
+ * The id of a customer shows that customer's invoices, and better-auth lets users write their own. So
+ * an id that another scope has is refused.
  */
-export function guardCustomers(isolation: Isolation, options: StripeOptions): void {
-  const { guard } = isolation.policy;
-  isolation.policy.guard = async (name, call: Call, run, raw, transaction) => {
-    if (name === "create" && isolation.isolatedModel(call.model) === "user") confineSearch(options);
+export const guardCustomers =
+  (isolation: Isolation, options: StripeOptions): Guard =>
+  ({ method, call, model = "", raw }, next) => {
+    if (method === "create" && model === "user") isolateSearch(options);
     const { stripeCustomerId } = call.data ?? call.update ?? call.set ?? {};
-    const value = text(stripeCustomerId);
-    if (value && WITH_CUSTOMER.includes(isolation.isolatedModel(call.model) ?? "")) {
-      await refuseCustomerOfElsewhere({ ...isolation, raw }, value);
-    }
-    return guard(name, call as never, run, raw, transaction) ?? run(call as never);
+    const customer = text(stripeCustomerId);
+    if (!customer || !WITH_CUSTOMER.includes(model)) return undefined;
+    return refuseForeignCustomer(isolation, raw, customer).then(() => next(call));
   };
-}
 
 const WITH_CUSTOMER = ["user", "organization", "subscription"];
 
-async function refuseCustomerOfElsewhere(isolation: Isolation, customer: string): Promise<void> {
+async function refuseForeignCustomer(
+  isolation: Isolation,
+  raw: DBTransactionAdapter,
+  customer: string,
+): Promise<void> {
   const { tenantId } = effectiveScope();
   for (const model of WITH_CUSTOMER) {
-    const rows = await rowsWith(isolation, model, "stripeCustomerId", customer);
+    const rows = await rowsWith({ ...isolation, raw }, model, "stripeCustomerId", customer);
     if (rows.every((row) => (row.tenantId ?? null) === tenantId)) continue;
     throw tenantError("VALUE_TAKEN");
   }
@@ -146,7 +148,7 @@ const CONFINED = Symbol.for("better-auth-tenant:confined-customers");
  * only those that were made for a user, and it compares which. The search is changed in place: the
  * package has taken the client by now.
  */
-function confineSearch({ stripeClient }: StripeOptions): void {
+function isolateSearch({ stripeClient }: StripeOptions): void {
   const customers = stripeClient?.customers;
   if (!customers || customers.search?.[CONFINED]) return;
   const { search } = customers;
@@ -171,8 +173,8 @@ const ofUsers = <Found extends { data: Customer[] }>(found: Found): Found => ({
  * Before the package searches: when it makes a user, and at the checkout. Not at start, where the
  * key of a client that is made late may not be there yet.
  */
-export const confineSearchAtCheckout: BeforeHook = {
+export const isolateSearchAtCheckout: BeforeHook = {
   matcher: ({ path }) => path === "/subscription/upgrade",
 
-  handler: createAuthMiddleware(async (ctx) => confineSearch(stripeOptions(ctx.context) ?? {})),
+  handler: createAuthMiddleware(async (ctx) => isolateSearch(stripeOptions(ctx.context) ?? {})),
 };

@@ -57,7 +57,7 @@ async function whoInvited(
 async function isBarred(ctx: AuthContext, { id, tenantId }: Person): Promise<boolean> {
   if (!tenantId) return false;
   if (await isSuspended(ctx, tenantId)) return true;
-  return (await isolationOf(ctx)?.isBarred?.(tenantId, id)) ?? false;
+  return (await isolationOf(ctx)?.directory?.isBarred(tenantId, id)) ?? false;
 }
 
 /**

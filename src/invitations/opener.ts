@@ -6,9 +6,9 @@ import { SIGN_UP_PATH } from "../constants";
 import { tenantError } from "../errors";
 import { type BeforeHook, silentHook, textOf } from "../framework";
 import { isolationOf, type Row } from "../isolation/isolation";
-import type { Inviting } from "../policy/inviting";
-import { type Endpoint, effectiveScope } from "../request/endpoint";
-import { getTenantId, notes } from "../request/scope";
+import { type Inviting, invited } from "../policy/inviting";
+import { type Endpoint, effectiveScope, requestEndpoint } from "../request/endpoint";
+import { getTenantId } from "../request/scope";
 import { emit } from "../tenants/events";
 import { INVITATION_HEADER } from "./error-codes";
 import { invitationError } from "./errors";
@@ -97,7 +97,7 @@ async function accept(
 
 /** The invitation whose token came with the request, or with the flow that it is the end of. */
 export async function carriedInvitation(ctx: AuthContext): Promise<StoredInvitation | undefined> {
-  const endpoint = notes().endpoint as Endpoint | undefined;
+  const endpoint = requestEndpoint.get();
   const token = endpoint && tokenIn(endpoint);
   if (endpoint && token) return invitationOf(endpoint.context, token);
   const { success, data } = inState.safeParse((await getOAuthState())?.serverContext?.[STATE_KEY]);
@@ -138,6 +138,6 @@ export const carryToken: BeforeHook = {
     // Here, because better-auth hides a refusal from where the user is made, where it hides that an
     // address is taken.
     assertSameAddress(invitation, ctx.body?.email);
-    notes().invited = { email, data: writtenByToken(invitation) };
+    invited.set({ email, data: writtenByToken(invitation) });
   }),
 };

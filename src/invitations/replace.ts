@@ -35,7 +35,7 @@ export async function isReplaceable(ctx: AuthContext, user: Row): Promise<boolea
   if (!(await isFromDirectory(ctx, userId))) return true;
   // With an account, someone has signed in already. They need no invitation.
   const isUsed = (await ctx.internalAdapter.findAccounts(userId)).length > 0;
-  return !isUsed && !(await isolationOf(ctx)?.isBarred?.(String(user.tenantId), userId));
+  return !isUsed && !(await isolationOf(ctx)?.directory?.isBarred(String(user.tenantId), userId));
 }
 
 function isDefaultRole(ctx: AuthContext, role: unknown): boolean {

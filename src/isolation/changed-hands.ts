@@ -77,7 +77,7 @@ function known(ctx: AuthContext): Map<string, Seen> {
  * without asking the database, which is asked here at most every ten seconds about a user.
  */
 export async function hasChangedHands(isolation: Isolation, cached: Row): Promise<boolean> {
-  const hasDirectories = isolation.isBarred !== undefined;
+  const hasDirectories = isolation.directory !== undefined;
   if (!hasDirectories && cached.emailVerified !== false) return false;
   const users = known(isolation.ctx);
   const id = String(cached.id);

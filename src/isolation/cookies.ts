@@ -1,29 +1,30 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { type AfterHook, type BeforeHook, silentHook } from "../framework";
-import { adminTarget, currentEndpoint, type Endpoint, effectiveScope } from "../request/endpoint";
-import { isCompanion } from "../request/prefix";
-import { enter, notes, scopeOf } from "../request/scope";
+import {
+  adminTarget,
+  currentEndpoint,
+  type Endpoint,
+  effectiveScope,
+  isAdminRunning,
+} from "../request/endpoint";
+import { isCompanion, keptCookies } from "../request/prefix";
+import { enter, enteredBy, scopeOf } from "../request/scope";
 
-/**
- * What an operator may reach begins and ends with the endpoint: hooks of others have no business
- * elsewhere. The endpoint asks for the session itself, whoever has asked before.
- *
- * Guarded by "R3: a before hook that asks who is there sees and changes the platform's".
- */
-export const openEndpoint: BeforeHook = {
+/** Cross-tenant access begins and ends with the endpoint: see `isAdminRunning`. */
+export const openAdminEndpoint: BeforeHook = {
   matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
 
   handler: silentHook(() => {
-    notes().isOpen = true;
+    isAdminRunning.set(true);
     return undefined;
   }),
 };
 
-export const closeEndpoint: AfterHook = {
+export const closeAdminEndpoint: AfterHook = {
   matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
 
   handler: silentHook(async () => {
-    notes().isOpen = false;
+    isAdminRunning.set(false);
     enter(scopeOf(effectiveScope().tenantId));
   }),
 };
@@ -33,7 +34,7 @@ export const closeEndpoint: AfterHook = {
  * better-auth does about the session that it has used instead.
  */
 export const keepForeignCookies: AfterHook = {
-  matcher: () => notes().keptCookies.size > 0,
+  matcher: () => keptCookies.get().size > 0,
 
   handler: silentHook(keepCookies),
 };
@@ -41,13 +42,12 @@ export const keepForeignCookies: AfterHook = {
 async function keepCookies({ context }: HookEndpointContext) {
   const headers = context.responseHeaders;
   if (!headers) return;
-  const { keptCookies } = notes();
   const kept = headers.getSetCookie().filter((line) => {
     const [name = ""] = line.split("=");
     if (!/;\s*max-age=0\b/i.test(line)) return true;
-    return !keptCookies.has(
-      isCompanion(name, context) ? context.authCookies.sessionToken.name : name,
-    );
+    return !keptCookies
+      .get()
+      .has(isCompanion(name, context) ? context.authCookies.sessionToken.name : name);
   });
   headers.delete("set-cookie");
   for (const line of kept) headers.append("set-cookie", line);
@@ -136,7 +136,7 @@ const inCookieName = (tenantId: string) =>
 function suffix(sent: string): string {
   const scope = effectiveScope();
   // An operator visits with the platform's cookie, and names follow the tenant that is named.
-  if (!scope.tenantId || scope.access === "visits" || notes().enteredByPrefix) return "";
+  if (!scope.tenantId || scope.access === "visits" || enteredBy.get() === "prefix") return "";
   const own = `_${inCookieName(scope.tenantId)}`;
   const endpoint = currentEndpoint();
   if (!adminTarget(endpoint)) return own;

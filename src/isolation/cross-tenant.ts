@@ -9,10 +9,13 @@ import {
   carries,
   currentEndpoint,
   type Endpoint,
+  isAdminRunning,
+  requestEndpoint,
+  visitor,
 } from "../request/endpoint";
 import { prefixesIn, tenantInPrefix } from "../request/prefix";
 import type { SessionRow } from "../request/scope";
-import { enter, notes, runInScope, type Scope, scopeOf } from "../request/scope";
+import { enter, runInScope, type Scope, scopeOf } from "../request/scope";
 import { nullIfInvalidId } from "./database-errors";
 import type { Isolation, Row } from "./isolation";
 import { mayManageUsersOf } from "./operators";
@@ -30,19 +33,19 @@ export async function scopeOfAdmin(
 ): Promise<Scope> {
   const endpoint = currentEndpoint();
   const target = adminTarget(endpoint);
-  const { isOpen } = notes();
-  if (!endpoint || !target || isOpen === false) return scope;
+  const isRunning = isAdminRunning.get();
+  if (!endpoint || !target || isRunning === false) return scope;
   if (!carries(endpoint, session.token)) return scope;
   const isOwn = session.tenantId || scope.access !== "own" || session.impersonatedBy;
   if (isOwn || target === "oneself") return scope;
   // Until the endpoint runs, its hooks are where the request is.
-  if (scope.tenantId === null && !isOpen) return scope;
+  if (scope.tenantId === null && !isRunning) return scope;
   const tenantId = scope.tenantId ?? (await tenantOfTarget(endpoint, target, adapter));
   if (tenantId === null) return scope;
-  const { query, method } = (notes().endpoint ?? endpoint) as Endpoint & { method?: string };
+  const { query, method } = (requestEndpoint.get() ?? endpoint) as Endpoint & { method?: string };
   const asked = { ...endpoint, query, method };
   if (!(await mayManageUsersOf(isolation, asked, session, tenantId, adapter))) return scope;
-  notes().visitor = { token: String(session.token), userId: String(session.userId) };
+  visitor.set({ token: String(session.token), userId: String(session.userId) });
   if (tenantId === undefined) return enter(scopeOf(null, "all"));
   const isOwnEnd = scope.tenantId !== null && (await endsOwnSessions(isolation, endpoint, session));
   return enter(isOwnEnd ? scopeOf(null) : scopeOf(tenantId, "visits"));
@@ -94,7 +97,7 @@ async function tenantOfTarget(
   }
   if (target !== "a user") return null;
   // As it was sent: better-auth asks for the session with a query of its own.
-  const id = body?.userId ?? (notes().endpoint as Endpoint | undefined)?.query?.id;
+  const id = body?.userId ?? requestEndpoint.get()?.query?.id;
   if (typeof id !== "string" && typeof id !== "number") return null;
   const where = [{ field: "id", value: String(id) }];
   const user = await adapter.findOne<Row>({ model: "user", where }).catch(nullIfInvalidId);

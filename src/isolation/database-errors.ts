@@ -5,65 +5,57 @@ import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
 import { rootCause } from "../framework";
 import { getTenantId, type Scope } from "../request/scope";
-import type { Row } from "./isolation";
-import { isInside } from "./isolation";
+import { type Isolation, isInside, type Row } from "./isolation";
 
 /**
- * With `keepEmailGloballyUnique` an e-mail that belongs to somebody outside the scope is taken
- * inside it as well. That is the one thing about another tenant that has to show, and it shows
- * just as for an e-mail that is taken in this one.
+ * With `keepEmailGloballyUnique`, an email of a user outside the scope is taken inside it as well. A
+ * tenant has to learn that much about others, and learns it as for an email that it has itself.
  */
 export async function refuseEmailTakenElsewhere(
-  ctx: AuthContext,
+  { ctx, options }: Isolation,
   adapter: DBTransactionAdapter,
   scope: Scope,
   email: string,
 ): Promise<void> {
-  const holder = await adapter.findOne<Row>({
-    model: "user",
-    where: [{ field: "email", value: email }],
-  });
+  if (!options.keepEmailGloballyUnique) return;
+  const where = [{ field: "email", value: email }];
+  const holder = await adapter.findOne<Row>({ model: "user", where });
   if (!holder || isInside(scope, holder)) return;
   const { requireEmailVerification, autoSignIn } = ctx.options.emailAndPassword ?? {};
-  // better-auth hides a 403 from here behind its answer for e-mails that are taken.
-  const hidden = requireEmailVerification || autoSignIn === false;
+  // better-auth hides a 403 from here behind its response for emails that are taken.
+  const isHidden = requireEmailVerification || autoSignIn === false;
   throw APIError.from(
-    hidden ? "FORBIDDEN" : "UNPROCESSABLE_ENTITY",
+    isHidden ? "FORBIDDEN" : "UNPROCESSABLE_ENTITY",
     BASE_ERROR_CODES.USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL,
   );
 }
 
-/**
- * Words of PostgreSQL and of Prisma for a value that is none of the column's type, or too large. The
- * others compare what they can make of it, and whoever reads a row compares again.
- */
-const NO_SUCH_VALUE = ["22P02", "22003", "P2007", "P2023"];
+/** Codes of PostgreSQL and Prisma for a value of the wrong type or range. */
+const INVALID_VALUE = ["22P02", "22003", "P2007", "P2023"];
 
-/** For a row that was asked for by its id: one that cannot be is one that nobody has. */
+/** For a lookup by id: an id that the column cannot hold belongs to no row. */
 export function nullIfInvalidId(error: unknown): null {
-  if (NO_SUCH_VALUE.includes(rootCause(error).code ?? "")) return null;
+  if (INVALID_VALUE.includes(rootCause(error).code ?? "")) return null;
   throw error;
 }
 
-/** Where drivers say what a database has refused; none of these holds a value of the row. */
+/** Where drivers say what the database refused; none of these holds a value of the row. */
 const IDENTIFIERS = ["code", "errcode", "errno", "number"] as const;
 
-/** What they say of a value that is taken, each in a language that does not change with the server's. */
+/** What they say about a value that is taken. */
 const UNIQUE = ["23505", "ER_DUP_ENTRY", "1062", "2067", "2601", "2627", "11000", "P2002"];
 
 /**
- * What the database refuses, in words of ours where it is not the server's fault.
- *
- * What is unique at large may be taken where nobody here can see it. That is a matter of the value
- * and no fault of the server. For e-mails there is a second reason: an application that had users
- * before it had this plugin still has better-auth's unique index on the e-mail alone, until
- * somebody drops it, and the database's own words do not say that.
+ * Turns a refusal of the database into an error of ours if the caller caused it. A unique value may
+ * be taken where the scope cannot see it. For emails there is a second reason: an application that
+ * had users before this plugin still has better-auth's unique index on the email alone.
  */
-export function explainRefusal(ctx: AuthContext, error: unknown): unknown {
+export function explainDatabaseError(ctx: AuthContext, error: unknown): unknown {
   const refusal = rootCause(error);
   const { message = "", constraint, code } = refusal;
-  // The user was there a moment ago: somebody has deleted it, perhaps together with its tenant.
-  if (getTenantId() !== null && (/foreign key/i.test(message) || code === "23503")) {
+  const tenantId = getTenantId();
+  // The user was deleted a moment ago, perhaps together with its tenant.
+  if (tenantId !== null && (/foreign key/i.test(message) || code === "23503")) {
     return tenantError("USER_NOT_IN_TENANT");
   }
   const ids = Object.fromEntries(IDENTIFIERS.map((name) => [name, refusal[name]]));
@@ -74,14 +66,14 @@ export function explainRefusal(ctx: AuthContext, error: unknown): unknown {
   const violated = (constraint ?? index ?? "").trim();
   if (!/email/i.test(violated)) {
     const taken = tenantError("VALUE_TAKEN");
-    // A plugin that draws again when a value is taken, as better-auth's device codes do, goes by the
-    // driver's identifiers or by these words. The body of the answer keeps its own.
+    // Plugins that try again with another value (device codes) go by the driver's identifiers or by
+    // these words. The response keeps its own.
     return Object.assign(taken, ids, { message: `${taken.message} (unique constraint)` });
   }
   if (!/tenant/i.test(violated)) {
     const table = ctx.tables.user?.modelName ?? "user";
     ctx.logger.error(
-      `A sign-up at ${getTenantId() === null ? "the platform" : `tenant ${getTenantId()}`} failed: this e-mail exists in another tenant or on the platform, and the table "${table}" still has the unique index on the e-mail alone (${violated}), from before tenantAuth() was installed. Drop that index (see docs/adding.md) or set keepEmailGloballyUnique: true.`,
+      `A sign-up at ${tenantId === null ? "the platform" : `tenant ${tenantId}`} failed: this email exists in another tenant or on the platform, and the table "${table}" still has the unique index on the email alone (${violated}), from before tenantAuth() was installed. Drop that index (see docs/adding.md) or set keepEmailGloballyUnique: true.`,
     );
   }
   return error;

@@ -1,29 +1,71 @@
-import {
-  type AuthContext,
-  BetterAuthError,
-  type BetterAuthOptions,
-  type HookEndpointContext,
-} from "better-auth";
+import { type AuthContext, BetterAuthError, type BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import * as z from "zod";
 import { VERIFY_EMAIL } from "../constants";
-import type { AfterHook, BeforeHook } from "../framework";
+import { type AfterHook, type BeforeHook, decodeBase64url, parseJSON } from "../framework";
 import { deriveKeys } from "../keys";
 import { changeCall, currentEndpoint } from "../request/endpoint";
-import { enter, enteredScope, getTenantId, namedScope, notes, scopeOf } from "../request/scope";
+import { requireTenantId } from "../request/resolve";
+import { enter, enteredScope, getTenantId, namedScope, scopeOf } from "../request/scope";
+import { openedToken } from "./users";
+
+/*
+ * R6: the one-time token in a mailed link is encrypted together with its tenant. The link leads back
+ * into its tenant from a browser that names none, and the token is worth nothing outside of it.
+ */
+
+/** A one-time token, the tenant it belongs to, and the endpoint that its link leads to. */
+export interface SealedToken {
+  token: string;
+  tenantId: string;
+  path: string;
+  /** The user that a link to `/verify-email` was mailed for: its token names an email alone. */
+  userId?: string | undefined;
+}
+
+const text = z.string().min(1);
+const contents = z.strictObject({
+  token: text,
+  tenantId: text,
+  path: text,
+  userId: text.optional(),
+});
+
+const PREFIX = "tenant~";
+
+export async function seal(ctx: AuthContext, sealed: SealedToken): Promise<string> {
+  const key = await deriveKeys("link", ctx.secretConfig);
+  const cipher = await symmetricEncrypt({ key, data: JSON.stringify(sealed) });
+  return PREFIX + cipher.replaceAll("$", "~"); // "$" marks the version of the secret, "~" is URL-safe.
+}
+
+/** What was sealed; undefined for anything that this server did not seal. */
+export async function unseal(ctx: AuthContext, sealed: string): Promise<SealedToken | undefined> {
+  const data = sealed.slice(PREFIX.length).replaceAll("~", "$");
+  try {
+    const text = await symmetricDecrypt({ key: await deriveKeys("link", ctx.secretConfig), data });
+    return contents.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a sealed token looks like; only its seal says whether it is one. */
+export const looksSealed = (token: unknown) =>
+  typeof token === "string" && /^tenant~[~0-9a-z]+$/.test(token);
 
 /** Seals the token of every link that better-auth gives to a mail sender inside a tenant. */
 export function sealLinks(ctx: AuthContext, options: BetterAuthOptions): void {
   const { emailAndPassword, emailVerification, user } = options;
-  if (emailAndPassword) options.emailAndPassword = sealed(ctx, emailAndPassword);
-  if (emailVerification) options.emailVerification = sealed(ctx, emailVerification);
+  if (emailAndPassword) options.emailAndPassword = withSealing(ctx, emailAndPassword);
+  if (emailVerification) options.emailVerification = withSealing(ctx, emailVerification);
   if (user) {
     const { changeEmail, deleteUser } = user;
     options.user = {
       ...user,
-      ...(changeEmail && { changeEmail: sealed(ctx, changeEmail) }),
-      ...(deleteUser && { deleteUser: sealed(ctx, deleteUser) }),
+      ...(changeEmail && { changeEmail: withSealing(ctx, changeEmail) }),
+      ...(deleteUser && { deleteUser: withSealing(ctx, deleteUser) }),
     };
   }
   // Plugins keep the options that they were given, so those are changed in place.
@@ -38,7 +80,7 @@ export function sealLinks(ctx: AuthContext, options: BetterAuthOptions): void {
   }
 }
 
-const sealed = <Options extends object>(ctx: AuthContext, options: Options): Options => ({
+const withSealing = <Options extends object>(ctx: AuthContext, options: Options): Options => ({
   ...options,
   ...sendersIn(ctx, options),
 });
@@ -52,10 +94,9 @@ const sendersIn = (ctx: AuthContext, options: object) =>
   );
 
 type Sender = (this: unknown, data: unknown, ...rest: unknown[]) => unknown;
-/** On a sealing sender. The isolation kit stands in for it with one that seals as well. */
+/** On a sealing sender. The isolation kit puts its own sealing sender in its place. */
 export const SEALING = Symbol.for("better-auth-tenant:seals");
 
-/** Called on whom it is of, where that is known. */
 export function sealingSender(
   ctx: AuthContext,
   send: Sender & { [SEALING]?: true },
@@ -70,82 +111,6 @@ export function sealingSender(
   return Object.assign(sealAndSend, { [SEALING]: true });
 }
 
-/**
- * Opens a sealed token where it belongs, and puts the request into its tenant. In a request that
- * names another tenant, and at any other endpoint, it stays sealed, which is no token at all.
- */
-export function openSealedToken(requireTenant: RequireTenant): BeforeHook {
-  return {
-    matcher: (ctx) =>
-      ctx.path === VERIFY_EMAIL || PLACES.some((place) => looksSealed(ctx[place]?.token)),
-
-    handler: createAuthMiddleware(async (ctx) => {
-      const places = PLACES.filter((place) => looksSealed(ctx[place]?.token));
-      return openToken(ctx, places, requireTenant);
-    }),
-  };
-}
-
-/** Where better-auth's endpoints expect a token. */
-const PLACES: Place[] = ["query", "body", "params"];
-
-/** What a sealed token looks like; only its seal says whether it is one. */
-export const looksSealed = (token: unknown) =>
-  typeof token === "string" && /^tenant~[~0-9a-z]+$/.test(token);
-
-/** A token that came in sealed goes on sealed: the reset link redirects to a page with its token. */
-export const sealRedirectedToken: AfterHook = {
-  matcher: () => notes().openedToken !== undefined,
-
-  handler: createAuthMiddleware(async (ctx) => {
-    const { token, sealed } = notes().openedToken ?? {};
-    const location = ctx.context.responseHeaders?.get("location");
-    if (!location || !token || !sealed) return;
-    const replaced = replaceToken(location, token, sealed);
-    if (replaced !== location) ctx.setHeader("location", replaced);
-  }),
-};
-
-/** A one-time token, the tenant it belongs to, and the endpoint that its link leads to. */
-export interface SealedToken {
-  token: string;
-  tenantId: string;
-  path: string;
-  /** The user that a link to `/verify-email` was mailed for: its token names an address alone. */
-  userId?: string | undefined;
-}
-
-/**
- * A one-time token on its way out of a tenant, in a link: encrypted together with its tenant. The
- * link leads back into its tenant from a browser that names none, nobody can make it lead into
- * another, and nobody can take the token out and use it without (R6).
- */
-export async function seal(ctx: AuthContext, contents: SealedToken): Promise<string> {
-  const key = await deriveKeys("link", ctx.secretConfig);
-  const cipher = await symmetricEncrypt({ key, data: JSON.stringify(contents) });
-  return PREFIX + cipher.replaceAll("$", "~"); // "$" marks the version of the secret, "~" is URL-safe.
-}
-
-/** What was sealed; undefined for anything that this server has not sealed itself. */
-export async function unseal(ctx: AuthContext, sealed: string): Promise<SealedToken | undefined> {
-  const data = sealed.slice(PREFIX.length).replaceAll("~", "$");
-  try {
-    const text = await symmetricDecrypt({ key: await deriveKeys("link", ctx.secretConfig), data });
-    return contents.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
-}
-
-const PREFIX = "tenant~";
-const text = z.string().min(1);
-const contents = z.strictObject({
-  token: text,
-  tenantId: text,
-  path: text,
-  userId: text.optional(),
-});
-
 /** What a mail sender gets, with the token of its link sealed. */
 export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<unknown> {
   const tenantId = getTenantId();
@@ -153,17 +118,15 @@ export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<
   if (tenantId === null || typeof url !== "string" || typeof token !== "string") return data;
   const path = endpointIn(ctx, replaceToken(url, token, ":token"));
   if (path === undefined) return data;
-  // By a sender that was put around one of ours.
-  if (token.startsWith(PREFIX) && (await unseal(ctx, token))?.tenantId === tenantId) return data;
   const { id } = (path === VERIFY_EMAIL && (user as { id?: unknown } | null)) || {};
   const userId = id === undefined ? undefined : String(id);
   const sealed = await seal(ctx, { token, tenantId, path, userId });
   return { ...(data as object), url: replaceToken(url, token, sealed), token: sealed };
 }
 
-/** The path of better-auth's endpoint that an address leads to. */
+/** The path of better-auth's endpoint that a URL leads to. */
 function endpointIn({ baseURL }: AuthContext, address: string): string | undefined {
-  // Without a base URL, better-auth makes addresses that begin with the endpoint.
+  // Without a base URL, better-auth's links begin with the path of the endpoint.
   const here = "http://base.invalid";
   const base = URL.canParse(baseURL) ? new URL(baseURL).pathname : "";
   if (!URL.canParse(address, here)) return undefined;
@@ -172,10 +135,7 @@ function endpointIn({ baseURL }: AuthContext, address: string): string | undefin
   return pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : undefined;
 }
 
-/**
- * Replaces the token in an address: a value of its query, or of what stands behind "#", where pages
- * may have a query of their own; else the last part of its path.
- */
+/** Replaces the token in a URL: in its query or fragment, else the last segment of its path. */
 export function replaceToken(address: string, token: string, replacement: string): string {
   const replace = (_: string, before: string, value: string) =>
     before + (decode(value) === token ? replacement : value);
@@ -191,51 +151,58 @@ function decode(part: string): string {
   }
 }
 
-/** Where a request may carry a token. */
-export type Place = "query" | "body" | "params";
+/** Where better-auth's endpoints expect a token. */
+const PLACES = ["query", "body", "params"] as const;
 
-/** R2 for the tenant that a token was sealed in. */
-export type RequireTenant = (ctx: HookEndpointContext, tenantId: string) => Promise<string>;
+/**
+ * Opens a sealed token where it belongs, and puts the request into its tenant. In a request that
+ * names another tenant, and at any other endpoint, it stays sealed, and is no token at all.
+ */
+export const openSealedToken: BeforeHook = {
+  matcher: (ctx) =>
+    ctx.path === VERIFY_EMAIL || PLACES.some((place) => looksSealed(ctx[place]?.token)),
 
-/** What a request carries, with its sealed token opened, if it is good there. */
-export async function openToken(
-  ctx: HookEndpointContext,
-  places: Place[],
-  requireTenant: RequireTenant,
-) {
-  const [sealed, ...others] = new Set(places.map((place) => String(ctx[place]?.token)));
-  const opened = sealed && !others.length ? await unseal(ctx.context, sealed) : undefined;
-  const named = namedScope();
-  const isHere = !named || named.tenantId === opened?.tenantId;
-  if (sealed && opened && leadsTo(opened.path, ctx.path) && isHere) {
-    enter(scopeOf(await requireTenant(ctx, opened.tenantId)));
-    const { token, userId } = opened;
-    notes().openedToken = { sealed, token, ...(userId && { userId, email: emailIn(token) }) };
-    for (const place of places) changeCall(place, { token });
-    return;
-  }
-  if (ctx.path !== VERIFY_EMAIL) return;
-  // The token of this endpoint is better-auth's only credential that no row stands behind: a
-  // signed e-mail address, good for whoever has that address, in whichever tenant. Only the
-  // seal binds it to its tenant, and without a seal it is the platform's.
-  if (!enteredScope()) enter(scopeOf(null));
-  else if (getTenantId() !== null && typeof ctx.query?.token === "string") {
-    changeCall("query", { token: "" });
-  }
-}
+  handler: createAuthMiddleware(async (ctx) => {
+    const places = PLACES.filter((place) => looksSealed(ctx[place]?.token));
+    const [sealed, ...others] = new Set(places.map((place) => String(ctx[place]?.token)));
+    const opened = sealed && !others.length ? await unseal(ctx.context, sealed) : undefined;
+    const named = namedScope();
+    const isHere = !named || named.tenantId === opened?.tenantId;
+    if (sealed && opened && leadsTo(opened.path, ctx.path) && isHere) {
+      enter(scopeOf(await requireTenantId(ctx, opened.tenantId)));
+      const { token, userId } = opened;
+      openedToken.set({ sealed, token, ...(userId && { userId, email: emailIn(token) }) });
+      for (const place of places) changeCall(place, { token });
+      return;
+    }
+    if (ctx.path !== VERIFY_EMAIL) return;
+    // The token of this endpoint is better-auth's only credential without a row: a signed email,
+    // valid for the user of that email in any tenant. Only the seal binds it to its tenant, and
+    // without one it belongs to the platform.
+    if (!enteredScope()) enter(scopeOf(null));
+    else if (getTenantId() !== null && typeof ctx.query?.token === "string") {
+      changeCall("query", { token: "" });
+    }
+  }),
+};
 
-/** The address in a signed token. Whether it is signed is better-auth's to check. */
-function emailIn(token: string): unknown {
-  const [, payload = ""] = token.split(".");
-  try {
-    const bytes = atob(payload.replaceAll("-", "+").replaceAll("_", "/"));
-    const text = new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
-    return Object(JSON.parse(text)).email;
-  } catch {
-    return undefined;
-  }
-}
+/** The email in a signed token. better-auth checks the signature. */
+const emailIn = (token: string): unknown =>
+  Object(parseJSON(decodeBase64url(token.split(".")[1] ?? ""))).email;
 
-/** A link leads to its endpoint; what that one redirects to may send the token to its parent. */
+/** A link leads to its endpoint, which may redirect to a page that sends the token to its parent. */
 const leadsTo = (path: string, endpoint = "") =>
   path === endpoint || (endpoint !== "" && path.startsWith(`${endpoint}/`));
+
+/** A token that came in sealed goes on sealed: the reset link redirects to a page with its token. */
+export const sealRedirectedToken: AfterHook = {
+  matcher: () => openedToken.get() !== undefined,
+
+  handler: createAuthMiddleware(async (ctx) => {
+    const { token, sealed } = openedToken.get() ?? {};
+    const location = ctx.context.responseHeaders?.get("location");
+    if (!location || !token || !sealed) return;
+    const replaced = replaceToken(location, token, sealed);
+    if (replaced !== location) ctx.setHeader("location", replaced);
+  }),
+};

@@ -7,8 +7,11 @@ import {
   type TenantSession,
 } from "../options";
 import type { Endpoint } from "../request/endpoint";
-import { notes, runInScope, type SessionRow, scopeOf } from "../request/scope";
+import { requestSlot, runInScope, type SessionRow, scopeOf } from "../request/scope";
 import type { Isolation } from "./isolation";
+
+/** Whether a session may manage the users of a tenant, by its token and that tenant. */
+const operatorDecisions = requestSlot(() => new Map<string, Promise<boolean>>());
 
 type Person = TenantSession["user"] & { banned?: boolean | null };
 
@@ -34,11 +37,10 @@ export function mayManageUsersOf(
   tenantId: string | undefined,
   adapter: DBTransactionAdapter,
 ): Promise<boolean> {
-  const note = notes();
-  note.operators ??= new Map();
+  const decisions = operatorDecisions.get();
   const key = JSON.stringify([session.token, tenantId]);
-  const known = note.operators.get(key) ?? decide(isolation, endpoint, session, tenantId, adapter);
-  note.operators.set(key, known);
+  const known = decisions.get(key) ?? decide(isolation, endpoint, session, tenantId, adapter);
+  decisions.set(key, known);
   return known;
 }
 

@@ -6,9 +6,10 @@ import {
   currentEndpoint,
   type Endpoint,
   effectiveScope,
+  isAdminRunning,
   isOutermost,
 } from "../request/endpoint";
-import { notes, type SessionRow } from "../request/scope";
+import type { SessionRow } from "../request/scope";
 import { type Isolation, unscopedAdapter } from "./isolation";
 import { isOrWouldBeOperator, mayManageUsersOf } from "./operators";
 
@@ -163,7 +164,7 @@ export async function refuseEscalation(isolation: Isolation, { userId, data }: A
 /** The session that an endpoint acts for. Hooks around it, and the server's own calls, are trusted. */
 function callerIn(endpoint: Endpoint): SessionRow | undefined {
   if (!GUARDED.has(endpoint.path ?? "") || !adminPlugin(endpoint.context)) return undefined;
-  if (isOutermost(endpoint) && !notes().isOpen) return undefined;
+  if (isOutermost(endpoint) && !isAdminRunning.get()) return undefined;
   return endpoint.context.session?.session;
 }
 

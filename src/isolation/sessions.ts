@@ -1,9 +1,10 @@
 import type { BetterAuthOptions } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { invitingOf } from "../policy/inviting";
-import { adminTarget, currentEndpoint, effectiveScope } from "../request/endpoint";
+import { adminTarget, currentEndpoint, effectiveScope, visitor } from "../request/endpoint";
 import { tenantInPrefix } from "../request/prefix";
-import { notes, type Scope, type SessionRow, scopeOf } from "../request/scope";
+import { type Scope, type SessionRow, scopeOf } from "../request/scope";
+import { acceptsSession } from "../tenants/cache";
 import { hasChangedHands } from "./changed-hands";
 import { scopeOfAdmin } from "./cross-tenant";
 import { type Isolation, type Row, unscopedAdapter } from "./isolation";
@@ -19,6 +20,16 @@ export function scopeOfSession(token: unknown): Scope {
   return isOperators ? scopeOf(null) : scope;
 }
 
+/** Whether its tenant, and the tenant's directory, accept a session (R10). */
+export async function isAccepted(
+  { ctx, directory }: Isolation,
+  session: SessionRow,
+  adapter?: DBTransactionAdapter,
+): Promise<boolean> {
+  if (directory && !(await directory.acceptsSession(session, adapter))) return false;
+  return acceptsSession(ctx, session, adapter);
+}
+
 /** Whether a session that was found where it belongs is valid in the running request (R5, R10). */
 export async function isSessionValidHere(
   isolation: Isolation,
@@ -26,16 +37,17 @@ export async function isSessionValidHere(
   given?: DBTransactionAdapter,
 ): Promise<boolean> {
   const tenantId = session.tenantId ?? null;
+  if (tenantId !== null && !(await isAccepted(isolation, session, given))) return false;
+  const here = effectiveScope();
+  if (!adminTarget(currentEndpoint())) return tenantId === here.tenantId;
   const adapter = given ?? (await unscopedAdapter(isolation));
-  if (tenantId !== null && !(await isolation.acceptsSession(session, adapter))) return false;
-  if (!adminTarget(currentEndpoint())) return tenantId === effectiveScope().tenantId;
-  const scope = await scopeOfAdmin(isolation, effectiveScope(), session, adapter);
+  const scope = await scopeOfAdmin(isolation, here, session, adapter);
   if (tenantId === scope.tenantId) return true;
-  if (scope.access === "visits" && notes().visitor?.token === session.token) return true;
+  if (scope.access === "visits" && visitor.get()?.token === session.token) return true;
   return tenantId === null && isImpersonator(session.userId);
 }
 
-/** The way back of an operator who has impersonated a tenant's user, and no other way. */
+/** The way back for an operator who has impersonated a tenant's user. */
 export function isImpersonator(userId: unknown): boolean {
   const endpoint = currentEndpoint();
   if (endpoint?.path !== "/admin/stop-impersonating" || !adminTarget(endpoint)) return false;
@@ -44,9 +56,9 @@ export function isImpersonator(userId: unknown): boolean {
 }
 
 /**
- * A cached session is read from a signed cookie and never reaches the adapter, but better-auth asks
- * for its version first. The version of a tenant's session names the tenant (R10), and a session
- * that is not valid here has a version that matches none.
+ * A cached session is read from a signed cookie and never reaches the adapter, but better-auth
+ * compares its version first. The version of a tenant's session names the tenant (R10), and a
+ * session that is not valid here gets a version that matches none.
  */
 export function isolateCachedSessions(options: BetterAuthOptions, isolation: Isolation): void {
   const { cookieCache } = options.session ?? {};
@@ -54,8 +66,8 @@ export function isolateCachedSessions(options: BetterAuthOptions, isolation: Iso
   const { version = "1" } = cookieCache;
   const versionIn = async (session: Row, user: Row) => {
     if (!(await isSessionValidHere(isolation, session as SessionRow))) return crypto.randomUUID();
-    const canChangeHands = session.tenantId && (isolation.isBarred || invitingOf(isolation.ctx));
-    if (canChangeHands && (await hasChangedHands(isolation, user))) {
+    const canChangeHands = isolation.directory || invitingOf(isolation.ctx);
+    if (session.tenantId && canChangeHands && (await hasChangedHands(isolation, user))) {
       return crypto.randomUUID();
     }
     const own =

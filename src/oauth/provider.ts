@@ -4,10 +4,10 @@ import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { tenantError } from "../errors";
 import { boundedMap, errorRedirect, oncePerObject } from "../framework";
-import { isolationOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
+import { refuseEarly } from "../policy/admission";
 import type { Endpoint } from "../request/endpoint";
-import { getTenantId, notes } from "../request/scope";
+import { getTenantId } from "../request/scope";
 import { lookUpTenant } from "../tenants/cache";
 import { applicationProviders, optionsOf, withMatchingTokens } from "./application-providers";
 import {
@@ -29,7 +29,7 @@ import {
   type OwnOptions,
   parseOwnOptions,
 } from "./provider-options";
-import { assertBound, startingFlows, stateMismatch } from "./state";
+import { assertBound, returned, startingFlows, stateMismatch } from "./state";
 import { requestedAccount } from "./tokens";
 import { assertNamesTenant, TENANT_PARAMETER, tenantsIn } from "./trusted-addresses";
 
@@ -214,10 +214,10 @@ export async function providerForFlow(
   const { provider, credentials, prefix } = found;
   assertIssuedHere(endpoint, prefix);
   const binding = { tenantId, providerId: id, credentials };
-  const { returned } = notes();
-  if (!returned?.state) return startingFlows(context, provider, binding);
+  const callback = returned.get();
+  if (!callback?.state) return startingFlows(context, provider, binding);
   await assertBound(binding);
-  if (!arrivedAt(provider, id, returned.tenant, row?.redirectURI)) throw stateMismatch();
+  if (!arrivedAt(provider, id, callback.tenant, row?.redirectURI)) throw stateMismatch();
   await askPolicyOfCallback(endpoint);
   return explainingRefusals(context, provider, binding, row !== undefined);
 }
@@ -244,11 +244,9 @@ function assertIssuedHere(endpoint: Endpoint, prefix: string | undefined): void 
 async function askPolicyOfCallback(endpoint: Endpoint): Promise<void> {
   const { link, errorURL } = (await getOAuthState()) ?? {};
   if (link) return;
-  await isolationOf(endpoint.context)
-    ?.policy.refuseEarly(endpoint)
-    .catch((error: APIError) => {
-      throw errorRedirect(endpoint.context, String(error.body?.code), errorURL, error.message);
-    });
+  await refuseEarly(endpoint)?.catch((error: APIError) => {
+    throw errorRedirect(endpoint.context, String(error.body?.code), errorURL, error.message);
+  });
 }
 
 // One query for all the providers that an endpoint asks for.

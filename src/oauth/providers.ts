@@ -3,10 +3,11 @@ import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList } from "better-auth/social-providers";
 import { CALLBACK_PATH } from "../constants";
 import { type BeforeHook, silentHook } from "../framework";
-import { isolationOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
+import { currentPolicy } from "../policy/admission";
 import { currentEndpoint, type Endpoint } from "../request/endpoint";
 import { currentScope, getTenantId } from "../request/scope";
+import { requiresVerification } from "../setup/overrides";
 import { applicationProviders } from "./application-providers";
 import { providerForFlow } from "./provider";
 import { isTenantsState, redirectFromCallback, stateMismatch } from "./state";
@@ -28,7 +29,7 @@ const callable = (
  * application's. They are functions, so that a changed config is effective immediately, and so that
  * the tenant of a session can be resolved before the first one is needed.
  */
-export function useTenantProviders(ctx: AuthContext, options: ResolvedOptions): BeforeHook {
+export function giveTenantProviders(ctx: AuthContext, options: ResolvedOptions): BeforeHook {
   const { byId } = applicationProviders(ctx);
   const ids = new Set([...byId.keys(), ...socialProviderList]);
   const inTenants = [...ids].map((id) => tenantEntry(id, byId.get(id), options));
@@ -52,7 +53,7 @@ function tenantEntry(
 ): OAuthProvider {
   const call = async () => {
     const endpoint = currentEndpoint();
-    if (!endpoint || !(await isInTenant(endpoint))) return application ?? {};
+    if (!endpoint || getTenantId() === null) return application ?? {};
     const wanted = wantedId(endpoint);
     if (wanted !== undefined && wanted !== id) return {};
     try {
@@ -69,22 +70,16 @@ function tenantEntry(
     // better-auth reads from here whether a new user has to verify the email of a provider.
     get options() {
       const { context } = currentEndpoint() ?? {};
-      const isRequired = context && isolationOf(context)?.policy.requiresVerification();
+      const policy = context && currentPolicy(context);
+      const isRequired = policy && requiresVerification(policy);
       return { ...application?.options, ...(isRequired && { requireEmailVerification: true }) };
     },
     // The address is part of a response, which has no id tokens inside a tenant.
     createEndSessionURL: async ({ idToken, ...data }) => {
-      const endpoint = currentEndpoint();
-      const isWithheld = endpoint && (await isInTenant(endpoint));
-      const given = isWithheld ? data : { idToken, ...data };
+      const given = getTenantId() === null ? { idToken, ...data } : data;
       return (await application?.createEndSessionURL?.(given)) ?? null;
     },
   });
-}
-
-async function isInTenant({ context }: Endpoint): Promise<boolean> {
-  const isolation = isolationOf(context);
-  return isolation !== undefined && getTenantId() !== null;
 }
 
 /** The id of the provider that an endpoint looks for, where its request says so. */
@@ -114,7 +109,7 @@ export function withTenantOptions(
   if (!plugins?.some(({ id }) => id === "one-tap")) return socialProviders ?? {};
   const google = async () => {
     const endpoint = currentEndpoint();
-    if (!endpoint || !(await isInTenant(endpoint))) return configured.get("google");
+    if (!endpoint || getTenantId() === null) return configured.get("google");
     return (await providerForFlow(endpoint, "google", options))?.options;
   };
   return { ...socialProviders, google } as BetterAuthOptions["socialProviders"];

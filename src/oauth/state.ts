@@ -4,11 +4,12 @@ import { constantTimeEqual, getCryptoKey } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { CALLBACK_PATH } from "../constants";
 import { errorRedirect, rootCause } from "../framework";
+import { heldState } from "../isolation/single-use";
 import { signFor } from "../keys";
 import type { ResolvedOptions } from "../options";
-import { currentEndpoint, type TenantRoute } from "../request/endpoint";
+import { currentEndpoint, type ReturnedState, type TenantRoute } from "../request/endpoint";
 import { requestedTenantId, statusOf } from "../request/resolve";
-import { enter, getTenantId, notes, type ReturnedState, scopeOf } from "../request/scope";
+import { enter, getTenantId, requestSlot, scopeOf } from "../request/scope";
 
 /*
  * A provider sends users back with the state that it was given, and nothing else names a tenant. So
@@ -17,6 +18,12 @@ import { enter, getTenantId, notes, type ReturnedState, scopeOf } from "../reque
  * started with (R6) is in what better-auth stores for the state, where no client can write. SSO has
  * to know that before it reads a state, so there it is in a signature in front.
  */
+
+/** What a provider's callback came back with: its state, and the tenant in its redirect URI. */
+export const returned = requestSlot<{
+  state: ReturnedState | undefined;
+  tenant: string | undefined;
+}>();
 
 /** What a state is bound to. It is valid for nothing else. */
 export interface Binding {
@@ -118,7 +125,7 @@ export async function enterByState(
   // A suspended tenant is entered: the flow then fails with a redirect to its error page.
   if (!tenantId || !(await statusOf(ctx, tenantId))) return refuseState(ctx);
   enter(scopeOf(tenantId));
-  notes().returned = { state, tenant };
+  returned.set({ state, tenant });
   if (state) holdState(ctx, state.state);
 }
 
@@ -134,7 +141,7 @@ export function holdState(ctx: HookEndpointContext, state: string): void {
   const held = isHeld(ctx, state).then((isHeld) => (isHeld ? state : undefined));
   // The request that reads the state handles an error. Without one, it must not end the process.
   held.catch(() => {});
-  notes().heldState = held;
+  heldState.set(held);
 }
 
 /** Whether the browser sent the cookie of the state. It may send several cookies of that name. */

@@ -1,13 +1,25 @@
 import type { AuthContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { AfterHook } from "../framework";
+import type { Guard, Row } from "../isolation/isolation";
 import { type Endpoint, isServerCall } from "../request/endpoint";
-import { getTenantId, notes } from "../request/scope";
+import { getTenantId, requestSlot } from "../request/scope";
 import { applicationProviders } from "./application-providers";
 
 /** better-auth's endpoints that use the tokens stored with an account, or return them. */
 const RETURN_TOKENS = ["/get-access-token", "/refresh-token"];
 const USE_TOKENS = [...RETURN_TOKENS, "/account-info"];
+
+/** The accounts that the request has read: tokens in them are for the host that they are from. */
+export const readAccounts = requestSlot((): Row[] => []);
+
+export const noteAccounts: Guard = ({ method, call, model }, next) =>
+  model === "account" && method.startsWith("find")
+    ? next(call).then((found) => {
+        readAccounts.get().push(...([found].flat().filter(Boolean) as Row[]));
+        return found;
+      })
+    : undefined;
 
 interface StoredAccount {
   providerId: string;
@@ -21,9 +33,9 @@ interface StoredAccount {
 export function requestedAccount({ path = "", body, query }: Endpoint) {
   if (!USE_TOKENS.includes(path)) return undefined;
   const wanted: unknown = body?.accountId ?? query?.accountId;
-  const found = notes().accounts?.findLast(
-    ({ id, providerId, accountId }) => id === wanted && providerId && accountId,
-  );
+  const found = readAccounts
+    .get()
+    .findLast(({ id, providerId, accountId }) => id === wanted && providerId && accountId);
   return (found as StoredAccount | undefined) ?? null;
 }
 

@@ -1,18 +1,28 @@
-import { BASE_ERROR_CODES } from "better-auth";
+import { getCurrentAdapter } from "@better-auth/core/context";
+import { type AuthContext, BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { isSignIn, namesAddress, SIGN_UP_PATH } from "../constants";
+import { isSignIn, namesAddress, resetsPassword, SIGN_UP_PATH } from "../constants";
 import { tenantError } from "../errors";
-import { errorRedirect, textOf } from "../framework";
-import { type Admission, type Row, tenantClause } from "../isolation/isolation";
-import { adminTarget, currentEndpoint, type Endpoint, isServerCall } from "../request/endpoint";
-import { notes, type Scope } from "../request/scope";
+import { type BeforeHook, errorRedirect, silentHook, textOf } from "../framework";
+import { type Guard, type Isolation, type Row, tenantClause } from "../isolation/isolation";
+import { knownUsers } from "../isolation/users";
+import {
+  adminTarget,
+  currentEndpoint,
+  type Endpoint,
+  effectiveScope,
+  isServerCall,
+} from "../request/endpoint";
+import { requestSlot, type Scope, scopeOf } from "../request/scope";
+import { cachedPolicy, lookUpTenant } from "../tenants/cache";
 import { isInDomains, whyNotAdmitted } from "./email-domains";
-import { invitingOf } from "./inviting";
+import { type Admission, invitingOf } from "./inviting";
+import { changeOf, mayRemoveAdmin, requireAnotherAdmin } from "./last-admin";
 import {
   allows,
   CONTINUES,
-  cannotGoOn,
+  changesSecondFactorByKey,
   methodOfNewUser,
   methodsOf,
   startedMethod,
@@ -20,179 +30,24 @@ import {
 import type { TenantPolicy } from "./schema";
 
 /*
- * What the policy of a tenant says about who becomes a user (R13) and who gets a session (R14),
- * asked where the row is made: by the database adapter, and by better-auth's hooks for sessions
- * that never reach it. Loaded by the first tenant that has a policy.
+ * What a tenant's policy says about who becomes a user (R13) and who gets a session (R14), checked
+ * where the row is created, whichever endpoint asks.
  */
 
-/** Ways by which somebody has a session at once, and which say nothing about an address. */
-const PROVES_NO_ADDRESS = ["siwe", "phone", "anonymous", "passkey"];
+/** True if the tenant's directory makes the request: it creates users that the tenant wants. */
+export const isDirectoryRequest = requestSlot<boolean>();
+
+/** The verified domains of the tenant's identity provider that the request comes from. */
+export const vouchedDomains = requestSlot<readonly string[]>();
+
+/** Methods that give a session at once and prove no email. */
+const PROVES_NO_EMAIL = ["siwe", "phone", "anonymous", "passkey"];
 
 const notVerified = () => APIError.from("FORBIDDEN", BASE_ERROR_CODES.EMAIL_NOT_VERIFIED);
 
 /**
- * R13: refuses whom the policy does not admit. The server's own code, the admin plugin's endpoints
- * and the tenant's directory make users in any case: there, a manager or the tenant itself asks.
- */
-async function admitUser(
-  policy: TenantPolicy,
-  user: Row,
-  endpoint: Endpoint | undefined = currentEndpoint(),
-): Promise<Admission | undefined> {
-  // better-auth's own check is not everywhere where users are made.
-  const { length } = textOf(endpoint?.body?.password);
-  if (length > 0 && length < (policy.password?.minLength ?? 0)) {
-    throw APIError.from("BAD_REQUEST", BASE_ERROR_CODES.PASSWORD_TOO_SHORT);
-  }
-  const ctx = endpoint?.context;
-  const openingFor = ctx && invitingOf(ctx)?.openingFor.bind(null, ctx);
-  if (isServerCall() || adminTarget(endpoint) || notes().directory) {
-    return openingFor?.(user, "a carried one");
-  }
-  const way = methodOfNewUser(endpoint) ?? (endpoint && startedMethod(endpoint));
-  // Somebody who could not get a session must not leave a user behind. A way that is not known
-  // makes users without sessions, unless it is called a sign-in.
-  const isWay = way !== undefined || isSignIn(endpoint?.path);
-  if (isWay && way !== CONTINUES && !allows(policy, way)) {
-    throw tenantError("SIGN_IN_METHOD_NOT_ALLOWED");
-  }
-  const refusal = whyNotAdmitted(policy, user.email);
-  if (refusal) throw tenantError(refusal);
-  const emailVerified = user.emailVerified === true || isVouchedFor(user.email, way);
-  const opening = await openingFor?.({ ...user, emailVerified }, "any invitation");
-  // Nor a wallet or phone, which would be a way in once the address is verified by its owner. As for
-  // an address that is taken, in whose place better-auth makes up another one.
-  const isProven = emailVerified || opening?.data?.emailVerified === true;
-  if (policy.emailDomains && !isProven) {
-    if (PROVES_NO_ADDRESS.includes(String(way))) throw tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
-    // better-auth makes the session in the same transaction, and without it there is no user. Where
-    // there are no transactions the user would stay, and the invitation would be used up.
-    if (way === "sso") throw notVerified();
-  }
-  if (policy.signUp === "invited" && !opening) throw tenantError("INVITATION_REQUIRED");
-  return opening;
-}
-
-/**
- * R13 goes on: whoever came in by an address of `emailDomains` keeps to those, and an address that
- * says who somebody is has to be theirs before they have it.
- */
-export async function admitAddress(
-  { emailDomains }: TenantPolicy,
-  adapter: DBTransactionAdapter,
-  where: Where[],
-  { email, emailVerified }: Row,
-): Promise<void> {
-  if (!emailDomains || notes().directory) return;
-  if (isServerCall() || adminTarget(currentEndpoint())) return;
-  const isAllowed = isInDomains(emailDomains, email);
-  if (isAllowed && emailVerified) return;
-  const user = await adapter.findOne<Row>({ model: "user", where });
-  // A provider's profile is written as a whole, with the address that is there already.
-  if (!user || user.email === email) return;
-  const error = isAllowed ? notVerified() : tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
-  throw asErrorRedirect(currentEndpoint(), error);
-}
-
-/**
- * Refuses before better-auth does anything, where it can be told already. No mail is sent, and no
- * password looked at, for a way that is not allowed. An address is refused before anybody looks for
- * it: whether it is taken must not show, and where better-auth hides that, it hides a refusal from
- * where the user is made as well.
- */
-export async function refuseEarly(policy: TenantPolicy, endpoint: Endpoint): Promise<void> {
-  const way = startedMethod(endpoint);
-  const isOwnCode = isServerCall();
-  const makesUser = isOwnCode && endpoint.path === SIGN_UP_PATH;
-  const isWay = way !== undefined || cannotGoOn(endpoint);
-  if (isWay && !makesUser && !allows(policy, way)) {
-    throw asErrorRedirect(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
-  }
-  if (isOwnCode || !namesAddress(endpoint.path)) return;
-  const { email, newEmail } = endpoint.body ?? {};
-  if (endpoint.path !== SIGN_UP_PATH) {
-    const isRefused = policy.emailDomains && !isInDomains(policy.emailDomains, newEmail);
-    if (isRefused) throw tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
-  } else if (typeof email === "string") {
-    await admitUser(policy, { email: email.toLowerCase(), emailVerified: false }, endpoint);
-  }
-}
-
-/**
- * R14: refuses a session by a way that the policy does not allow, or for an address that has to be
- * verified first. Returns by when the session has to end.
- */
-async function admitSession(
-  policy: TenantPolicy,
-  adapter: DBTransactionAdapter,
-  scope: Scope,
-  session: Row,
-): Promise<{ expiresAt?: Date }> {
-  const endpoint = currentEndpoint();
-  // The policy may have changed since the first step.
-  const ways = methodsOf(endpoint);
-  if (!ways.includes(CONTINUES)) {
-    const isAllowed = ways.some((way) => way !== CONTINUES && allows(policy, way));
-    if (!isAllowed) throw asErrorRedirect(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
-    const isVerified = await hasVerifiedAddress(policy, adapter, scope, session, ways[0]);
-    if (!isVerified) throw asErrorRedirect(endpoint, notVerified());
-  }
-  return capExpiry(policy, session);
-}
-
-/** An address of `emailDomains` says who somebody is, so it has to be theirs. */
-async function hasVerifiedAddress(
-  { emailDomains }: TenantPolicy,
-  adapter: DBTransactionAdapter,
-  scope: Scope,
-  session: Row,
-  way: string | undefined,
-): Promise<boolean> {
-  if (!emailDomains) return true;
-  const userId = String(session.userId);
-  const known = notes().knownUsers.get(userId);
-  if (known?.email !== undefined && known.emailVerified) return true;
-  // What was read before may have been changed since: a code or a link verifies the address.
-  const where = [{ field: "id", value: userId }, ...tenantClause(scope)];
-  const user = await adapter.findOne<Row>({ model: "user", where });
-  if (!user || user.emailVerified || !isInDomains(emailDomains, user.email)) return true;
-  return isVouchedFor(user.email, way);
-}
-
-/** A tenant's identity provider says whose the addresses of a domain are that was verified for it. */
-function isVouchedFor(email: unknown, way: string | undefined): boolean {
-  return way === "sso" && isInDomains(notes().vouchedDomains ?? [], email);
-}
-
-/** Either of both, by the model of a new row, which is changed as the policy says. */
-export async function admitRow(
-  policy: TenantPolicy,
-  model: "user" | "session",
-  scope: Scope,
-  row: Row,
-  adapter: DBTransactionAdapter,
-): Promise<Admission | undefined> {
-  if (model === "session") {
-    Object.assign(row, await admitSession(policy, adapter, scope, row));
-    return undefined;
-  }
-  const opening = await admitUser(policy, row);
-  Object.assign(row, opening?.data);
-  return opening;
-}
-
-/** A session ends when the policy says, whoever makes or prolongs it. */
-export function capExpiry({ session: limits }: TenantPolicy, { expiresAt }: Row) {
-  if (!limits?.expiresIn) return {};
-  const latest = Date.now() + limits.expiresIn * 1000;
-  const given = new Date(expiresAt as Date | string).getTime();
-  // To better-auth a session that does not end at any date never ends.
-  return given <= latest ? {} : { expiresAt: new Date(latest) };
-}
-
-/**
- * Somebody who follows a link has a browser, and no program that reads an answer. What is refused to
- * them is told to the page that the link names, as better-auth tells it what it refuses itself.
+ * A link is followed by a browser: an error leads to the page that the link names, as better-auth's
+ * own errors do.
  */
 export function asErrorRedirect(endpoint: Endpoint | undefined, error: APIError): APIError {
   const { request, query, context } = endpoint ?? {};
@@ -200,4 +55,209 @@ export function asErrorRedirect(endpoint: Endpoint | undefined, error: APIError)
   if (!context || request?.method !== "GET" || typeof page !== "string") return error;
   if (!context.isTrustedOrigin(page, { allowRelativePaths: true })) return error;
   return errorRedirect(context, String(error.body?.code), page);
+}
+
+/** The policy of the tenant that the request runs in, as this process has it cached. */
+export function currentPolicy(ctx: AuthContext): TenantPolicy | null | undefined {
+  const { tenantId } = effectiveScope();
+  return tenantId ? cachedPolicy(ctx, tenantId) : undefined;
+}
+
+const policyOf = async (ctx: AuthContext, tenantId: string, adapter?: DBTransactionAdapter) =>
+  (await lookUpTenant(ctx, tenantId, adapter))?.policy;
+
+/** R13: refuses a new user whom the tenant's policy does not admit. May change the row. */
+export async function admitUser(
+  { ctx }: Isolation,
+  tenantId: string,
+  row: Row,
+  adapter: DBTransactionAdapter,
+): Promise<Admission | undefined> {
+  const tenant = await lookUpTenant(ctx, tenantId, adapter);
+  // Deleted in the meantime, or a wrong id in `runInTenant`.
+  if (!tenant) throw tenantError("TENANT_NOT_FOUND");
+  // Where everyone is admitted, an invitation still says in which role.
+  if (!tenant.policy && !invitingOf(currentEndpoint()?.context ?? ctx)) return undefined;
+  const admission = await admit(tenant.policy ?? {}, row);
+  Object.assign(row, admission?.data);
+  return admission;
+}
+
+async function admit(
+  policy: TenantPolicy,
+  user: Row,
+  endpoint: Endpoint | undefined = currentEndpoint(),
+): Promise<Admission | undefined> {
+  // better-auth does not check this everywhere where users are created.
+  const { length } = textOf(endpoint?.body?.password);
+  if (length > 0 && length < (policy.password?.minLength ?? 0)) {
+    throw APIError.from("BAD_REQUEST", BASE_ERROR_CODES.PASSWORD_TOO_SHORT);
+  }
+  const ctx = endpoint?.context;
+  const openingFor = ctx && invitingOf(ctx)?.openingFor.bind(null, ctx);
+  // Server code, admin endpoints and the tenant's directory create users in any case.
+  if (isServerCall() || adminTarget(endpoint) || isDirectoryRequest.get()) {
+    return openingFor?.(user, "a carried one");
+  }
+  const method = methodOfNewUser(endpoint) ?? (endpoint && startedMethod(endpoint));
+  // A caller who could not get a session must not leave a user behind. An unknown endpoint creates
+  // users without sessions, unless it is called a sign-in.
+  const isMethod = method !== undefined || isSignIn(endpoint?.path);
+  if (isMethod && method !== CONTINUES && !allows(policy, method)) {
+    throw tenantError("SIGN_IN_METHOD_NOT_ALLOWED");
+  }
+  const refusal = whyNotAdmitted(policy, user.email);
+  if (refusal) throw tenantError(refusal);
+  const emailVerified = user.emailVerified === true || isVouchedFor(user.email, method);
+  const admission = await openingFor?.({ ...user, emailVerified }, "any invitation");
+  const isProven = emailVerified || admission?.data?.emailVerified === true;
+  if (policy.emailDomains && !isProven) {
+    // A wallet or phone would be a way in once the owner of the email has verified it.
+    if (PROVES_NO_EMAIL.includes(String(method))) throw tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
+    // better-auth creates the session in the same transaction. Without transactions, the user would
+    // stay, and the invitation would be used up.
+    if (method === "sso") throw notVerified();
+  }
+  if (policy.signUp === "invited" && !admission) throw tenantError("INVITATION_REQUIRED");
+  return admission;
+}
+
+/** An identity provider of the tenant proves the emails of its verified domains. */
+const isVouchedFor = (email: unknown, method: string | undefined) =>
+  method === "sso" && isInDomains(vouchedDomains.get() ?? [], email);
+
+/**
+ * R14: refuses a session by a method that the policy does not allow, or for an email that has to be
+ * verified first. Returns when the session has to end.
+ */
+export async function admitSession(
+  policy: TenantPolicy,
+  adapter: DBTransactionAdapter,
+  tenantId: string,
+  session: Row,
+): Promise<{ expiresAt?: Date }> {
+  const endpoint = currentEndpoint();
+  const methods = methodsOf(endpoint);
+  if (!methods.includes(CONTINUES)) {
+    const isAllowed = methods.some((method) => method !== CONTINUES && allows(policy, method));
+    if (!isAllowed) throw asErrorRedirect(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
+    const isVerified = await hasVerifiedEmail(policy, adapter, tenantId, session, methods[0]);
+    if (!isVerified) throw asErrorRedirect(endpoint, notVerified());
+  }
+  return cappedExpiry(policy, session);
+}
+
+/** An email of `emailDomains` says who a user is, so it has to be verified. */
+async function hasVerifiedEmail(
+  { emailDomains }: TenantPolicy,
+  adapter: DBTransactionAdapter,
+  tenantId: string,
+  session: Row,
+  method: string | undefined,
+): Promise<boolean> {
+  if (!emailDomains) return true;
+  const userId = String(session.userId);
+  const known = knownUsers.get().get(userId);
+  if (known?.email !== undefined && known.emailVerified) return true;
+  // A code or link may have verified the email since it was read.
+  const where = [{ field: "id", value: userId }, ...tenantClause(scopeOf(tenantId))];
+  const user = await adapter.findOne<Row>({ model: "user", where });
+  if (!user || user.emailVerified || !isInDomains(emailDomains, user.email)) return true;
+  return isVouchedFor(user.email, method);
+}
+
+/** When a session of the scope has to end, if that is before the end that it is given. */
+export async function capExpiry(
+  ctx: AuthContext,
+  { tenantId }: Scope,
+  session: Row,
+  adapter?: DBTransactionAdapter,
+): Promise<{ expiresAt?: Date }> {
+  if (!tenantId || !("expiresAt" in session)) return {};
+  return cappedExpiry((await policyOf(ctx, tenantId, adapter)) ?? {}, session);
+}
+
+function cappedExpiry({ session: limits }: TenantPolicy, { expiresAt }: Row) {
+  if (!limits?.expiresIn) return {};
+  const latest = Date.now() + limits.expiresIn * 1000;
+  const given = new Date(expiresAt as Date | string).getTime();
+  // Written so that an invalid date is capped as well.
+  return given <= latest ? {} : { expiresAt: new Date(latest) };
+}
+
+/** Changes of users that the policy, or the tenant's need for an administrator, may refuse. */
+export function guardUsers(isolation: Isolation): Guard {
+  const { ctx, options } = isolation;
+  const roles = Object.keys(options.tenantRoles);
+  return ({ method, call, model, transaction }, next) => {
+    if (model !== "user") return undefined;
+    const change = changeOf(method, call);
+    const isAboutAdmins = roles.length > 0 && mayRemoveAdmin(method, call);
+    if (change?.email === undefined && !isAboutAdmins) return undefined;
+    const { where = [] } = call;
+    const check = async () => {
+      const { tenantId } = effectiveScope();
+      if (change?.email !== undefined && tenantId) {
+        const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
+        const policy = await policyOf(ctx, tenantId, adapter);
+        if (policy) await admitEmail(policy, adapter, where, change);
+      }
+      if (isAboutAdmins)
+        await requireAnotherAdmin(isolation, { where, update: change }, transaction);
+      return next(call);
+    };
+    return check();
+  };
+}
+
+/** R13 holds for changed emails: a user keeps to `emailDomains`, and proves the new email first. */
+async function admitEmail(
+  { emailDomains }: TenantPolicy,
+  adapter: DBTransactionAdapter,
+  where: Where[],
+  { email, emailVerified }: Row,
+): Promise<void> {
+  if (!emailDomains || isDirectoryRequest.get()) return;
+  if (isServerCall() || adminTarget(currentEndpoint())) return;
+  const isAllowed = isInDomains(emailDomains, email);
+  if (isAllowed && emailVerified) return;
+  const user = await adapter.findOne<Row>({ model: "user", where });
+  // A provider's profile is written as a whole, with the email that is there already.
+  if (!user || user.email === email) return;
+  const error = isAllowed ? notVerified() : tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
+  throw asErrorRedirect(currentEndpoint(), error);
+}
+
+/** Refuses what the policy does not allow before better-auth does anything. */
+export const askPolicy: BeforeHook = {
+  matcher: ({ path }) => namesAddress(path) || isSignIn(path) || resetsPassword(path),
+
+  handler: silentHook((ctx) => refuseEarly(ctx as Endpoint)),
+};
+
+/**
+ * No mail is sent, and no password checked, for a method that is not allowed. An email is refused
+ * before it is looked up: the response must not show whether it is taken.
+ */
+export function refuseEarly(endpoint: Endpoint): Promise<void> | undefined {
+  const policy = currentPolicy(endpoint.context);
+  return policy ? refuseByPolicy(policy, endpoint) : undefined;
+}
+
+async function refuseByPolicy(policy: TenantPolicy, endpoint: Endpoint): Promise<void> {
+  const method = startedMethod(endpoint);
+  const isServer = isServerCall();
+  const createsUser = isServer && endpoint.path === SIGN_UP_PATH;
+  const isMethod = method !== undefined || changesSecondFactorByKey(endpoint);
+  if (isMethod && !createsUser && !allows(policy, method)) {
+    throw asErrorRedirect(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
+  }
+  if (isServer || !namesAddress(endpoint.path)) return;
+  const { email, newEmail } = endpoint.body ?? {};
+  if (endpoint.path !== SIGN_UP_PATH) {
+    const isRefused = policy.emailDomains && !isInDomains(policy.emailDomains, newEmail);
+    if (isRefused) throw tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
+  } else if (typeof email === "string") {
+    await admit(policy, { email: email.toLowerCase(), emailVerified: false }, endpoint);
+  }
 }

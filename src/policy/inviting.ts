@@ -1,30 +1,36 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
-import type { Where } from "better-auth/types";
-import type { Admission, Row } from "../isolation/isolation";
-import { currentEndpoint } from "../request/endpoint";
-import { notes } from "../request/scope";
+import type { DBTransactionAdapter } from "better-auth/types";
+import type { Row } from "../isolation/isolation";
+import { requestSlot } from "../request/scope";
 
-/**
- * What the isolation asks the plugin that invites. It is on that plugin: so it is there wherever the
- * plugin stands, whatever adapter others bring, and in no other instance.
- */
+/** What admits a user where the policy says `"invited"`. */
+export interface Admission {
+  /** Values that the user gets: a role, or a verified email. */
+  data?: Row;
+  /**
+   * Called before the user is created: frees the email if a user has it who never verified it.
+   * Returns the id of a user that has to be kept, and becomes the new user.
+   */
+  makeRoom?(raw: DBTransactionAdapter): Promise<string | undefined>;
+  /** Called with the new user, in the same transaction, with the adapter without isolation. */
+  accept?(user: Row, raw: DBTransactionAdapter): Promise<void>;
+}
+
+/** What the core asks the plugin for invitations. It is found on that plugin, wherever it stands. */
 export interface Inviting {
   /**
-   * Says whether somebody was invited. May be asked twice for one user, so it changes nothing: what
-   * there is to change comes with `accept`. Where users are made in any case, only an invitation
-   * counts that the call itself carries.
+   * Whether a user was invited. It may be asked twice for one user, so it changes nothing: that is
+   * what `accept` is for. Where users are created in any case, only an invitation counts that the
+   * call itself carries.
    */
   openingFor(
     ctx: AuthContext,
     user: Row,
     counts: "any invitation" | "a carried one",
   ): Promise<Admission | undefined>;
-  /**
-   * Whether the user that was found by an address is about to be replaced: the request has proven
-   * the address, which the user never has.
-   */
+  /** Whether the user of an email is about to be replaced: the request has proven the email. */
   replaces(ctx: AuthContext, user: Row): Promise<boolean>;
-  /** The tenant that somebody accepts an invitation of: the token names it. */
+  /** The tenant of the invitation that the caller accepts. */
   acceptedTenant(ctx: HookEndpointContext): Promise<string | undefined>;
 }
 
@@ -35,23 +41,5 @@ export function invitingOf({ options }: AuthContext): Inviting | undefined {
   return (plugin as { [INVITES]?: Inviting } | undefined)?.[INVITES];
 }
 
-/**
- * Whether a lookup by address must not find a user: one that is about to be replaced, or one that a
- * link to `/verify-email` was not mailed for. The token of that link names an address alone, and would
- * change the address of, and sign in as, the user who has it by now.
- */
-export async function isHiddenUser(
-  ctx: AuthContext,
-  [clause, ...rest]: Where[],
-  user: Row | null,
-): Promise<boolean> {
-  // By its username, too: the person may want the same.
-  const isByEmail = clause?.field === "email";
-  if (!user?.tenantId || !(isByEmail || clause?.field === "username") || rest.length) return false;
-  const { userId, email } = notes().openedToken ?? {};
-  if (isByEmail && userId !== undefined && email === user.email && userId !== String(user.id))
-    return true;
-  if (user.emailVerified !== false) return false;
-  const inviting = invitingOf(currentEndpoint()?.context ?? ctx);
-  return (await inviting?.replaces(ctx, user)) ?? false;
-}
+/** What the invitation of a sign-up writes into its user, and the email that it is for. */
+export const invited = requestSlot<{ email: string; data: Row }>();

@@ -1,9 +1,9 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { tenantError } from "../errors";
-import type { Isolation, Row } from "../isolation/isolation";
+import type { AdapterCall, Isolation, Row } from "../isolation/isolation";
 import { effectiveScope, isServerCall } from "../request/endpoint";
-import { notes } from "../request/scope";
+import { requestSlot } from "../request/scope";
 import { ALL } from "../tenants/cache";
 
 /*
@@ -12,24 +12,21 @@ import { ALL } from "../tenants/cache";
  * each other in the same instant may both succeed, and an operator repairs that.
  */
 
-export type Call = {
-  model: string;
-  where: Where[];
-  join?: Row;
-  data?: Row;
-  update?: Row;
-  set?: Row;
-};
+/**
+ * The user whom the tenant's directory has deactivated in this request. A directory may deactivate
+ * the last administrator, and what the application does next (taking the role away) is part of that.
+ */
+export const deactivatedUserId = requestSlot<string>();
 
 const CHANGES = ["update", "updateMany", "incrementOne"];
 const DELETIONS = ["delete", "deleteMany", "consumeOne"];
 
 /** The new values that an adapter call writes into existing rows. */
-export const changeOf = (name: string, { update, set }: Call): Row | undefined =>
+export const changeOf = (name: string, { update, set }: AdapterCall): Row | undefined =>
   CHANGES.includes(name) ? (update ?? set) : undefined;
 
 /** Whether an adapter call on users can remove an administrator. */
-export function mayRemoveAdmin(name: string, call: Call): boolean {
+export function mayRemoveAdmin(name: string, call: AdapterCall): boolean {
   const change = changeOf(name, call);
   return DELETIONS.includes(name) || change?.role !== undefined || Boolean(change?.banned);
 }
@@ -37,12 +34,12 @@ export function mayRemoveAdmin(name: string, call: Call): boolean {
 /** Refuses a change or deletion of users that leaves the tenant without an administrator. */
 export async function requireAnotherAdmin(
   isolation: Isolation,
-  roles: string[],
   { where, update }: { where: Where[]; update?: Row | undefined },
   transaction?: DBTransactionAdapter,
 ): Promise<void> {
+  const roles = Object.keys(isolation.options.tenantRoles);
   const { tenantId, access } = effectiveScope();
-  if (tenantId === null || access !== "own" || isServerCall()) return;
+  if (!roles.length || tenantId === null || access !== "own" || isServerCall()) return;
   if (update && isAdmin(update, roles)) return;
   const adapter = transaction ?? (await getCurrentAdapter(isolation.ctx.adapter));
   const admins = await findAdmins(adapter, roles);
@@ -51,14 +48,13 @@ export async function requireAnotherAdmin(
   const changedIds = new Set(changed.map(({ id }) => id));
   const someCanSignIn = async (candidates: Row[]) => {
     for (const { id } of candidates) {
-      if (!(await isolation.isBarred?.(tenantId, String(id), adapter))) return true;
+      if (!(await isolation.directory?.isBarred(tenantId, String(id), adapter))) return true;
     }
     return false;
   };
-  // A directory may deactivate the last administrator, and what the application does next is part
-  // of that.
-  const { letGo } = notes();
-  const lost = admins.filter(({ id }) => changedIds.has(id) && String(id) !== letGo);
+  const lost = admins.filter(
+    ({ id }) => changedIds.has(id) && String(id) !== deactivatedUserId.get(),
+  );
   if (!(await someCanSignIn(lost))) return;
   if (await someCanSignIn(admins.filter(({ id }) => !changedIds.has(id)))) return;
   throw tenantError("LAST_ADMIN");

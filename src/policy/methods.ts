@@ -113,7 +113,7 @@ export function startedMethod(endpoint: Endpoint): SignInMethod | undefined {
  *
  * Guarded by "R14: an API key switches no second factor on by %s".
  */
-export function cannotGoOn(endpoint: Endpoint): boolean {
+export function changesSecondFactorByKey(endpoint: Endpoint): boolean {
   const { path, body, context } = endpoint;
   const switchesOn =
     path === "/two-factor/enable"

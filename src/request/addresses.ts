@@ -2,6 +2,7 @@ import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError, isAPIError } from "better-auth/api";
 import { CALLBACK_PATH, isManagement } from "../constants";
+import { type BeforeHook, silentHook } from "../framework";
 import { isolationOf } from "../isolation/isolation";
 import { refuseState } from "../oauth/state";
 import type { ResolvedOptions } from "../options";
@@ -9,7 +10,7 @@ import { invitingOf } from "../policy/inviting";
 import { hostOf, ownHost } from "./by-host";
 import { currentEndpoint } from "./endpoint";
 import { claimedTenantId, resolvedTenantId, tenantOfAnswer } from "./resolve";
-import { around, getTenantId, notes, runAsResolver } from "./scope";
+import { around, getTenantId, requestSlot, runAsResolver } from "./scope";
 
 /*
  * R9: an address belongs to a tenant. A host that the resolver gives to one tenant is not trusted in
@@ -20,14 +21,24 @@ import { around, getTenantId, notes, runAsResolver } from "./scope";
  * and app schemes that `trustedOrigins` lists (`myapp://`).
  */
 
+/** Hosts in the addresses of the request, and the tenant that the resolver gives them to. */
+const hosts = requestSlot(() => new Map<string, string | null>());
+
 type Address = { url: URL; error: { code: string; message: string } };
 
 /** Limits what a caller may send: the resolver may query a database for each host. */
 const MAX_HOSTS = 20;
 const MAX_LENGTH = 2048;
 
+/** R9, once it is known where the request runs. */
+export const refuseAddresses = (options: ResolvedOptions): BeforeHook => ({
+  matcher: () => options.resolveTenantId !== undefined,
+
+  handler: silentHook((ctx) => refuseForeignAddresses(ctx, options)),
+});
+
 /** Finds the owners of all hosts in the addresses of a request, and refuses those of other tenants. */
-export async function refuseForeignAddresses(
+async function refuseForeignAddresses(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
 ): Promise<void> {
@@ -40,14 +51,13 @@ export async function refuseForeignAddresses(
   const own = namingHost(ctx, options);
   const others = [...sent, ...queried].map(({ url }) => url).filter(({ host }) => host !== own);
   await findOwners(ctx, options, others, MAX_HOSTS);
-  if (![...notes().hosts.values()].some((tenantId) => tenantId !== null)) return;
-  const _border = isolationOf(ctx.context);
+  if (![...hosts.get().values()].some((tenantId) => tenantId !== null)) return;
   // Management runs in no tenant, and may be called at the host of one.
   const isAnywhere = getTenantId() === null && ctx.path !== CALLBACK_PATH;
   const here = isAnywhere ? await resolvedTenantId(ctx, options) : undefined;
   for (const address of sent) {
     const { url, error } = address;
-    const owner = notes().hosts.get(url.host);
+    const owner = hosts.get().get(url.host);
     if (!isForeign(url) || (owner && owner === here)) continue;
     if (written.includes(address) && (await isTargets(ctx, options, url))) continue;
     // The application's resolver may need the whole request to know its own host.
@@ -81,9 +91,8 @@ export function trustOwnAddresses(
     if (!endpoint) return true;
     const own = [namingHost(endpoint, options), parse(this.baseURL)?.host];
     if (own.includes(url.host)) return true;
-    const { hosts } = notes();
-    if (url.host === hostOf(endpoint) && !hosts.get(url.host)) return true;
-    if (hosts.has(url.host)) return !isForeign(url);
+    if (url.host === hostOf(endpoint) && !hosts.get().get(url.host)) return true;
+    if (hosts.get().has(url.host)) return !isForeign(url);
     // The resolver was not asked about this host, and this function cannot wait for it. Endpoints of
     // identity providers are listed by the application.
     return !settings && options.trustedProviderHosts.includes(url.host);
@@ -222,16 +231,15 @@ async function findOwners(
   urls: URL[],
   most: number,
 ): Promise<void> {
-  const { hosts } = notes();
   const unknown = new Map(urls.map((url) => [url.host, url]));
-  for (const host of hosts.keys()) unknown.delete(host);
+  for (const host of hosts.get().keys()) unknown.delete(host);
   if (unknown.size > most) throw tooMuch(`more than ${most} hosts in one request`);
-  for (const [host, url] of unknown) hosts.set(host, await tenantOfHost(ctx, options, url));
+  for (const [host, url] of unknown) hosts.get().set(host, await tenantOfHost(ctx, options, url));
 }
 
 /** Whether the host of an address belongs to a tenant that the request does not run in. */
 function isForeign({ host }: URL): boolean {
-  const owner = notes().hosts.get(host) ?? null;
+  const owner = hosts.get().get(host) ?? null;
   return owner !== null && owner !== getTenantId();
 }
 
@@ -244,7 +252,7 @@ async function isTargets(ctx: HookEndpointContext, options: ResolvedOptions, { h
   if (!isManagement(ctx.path)) return false;
   const accepted = await invitingOf(ctx.context)?.acceptedTenant(ctx);
   const target = accepted ?? (await claimedTenantId(ctx, options));
-  return target !== undefined && notes().hosts.get(host) === target;
+  return target !== undefined && hosts.get().get(host) === target;
 }
 
 const isSwitchedOff = ({ options: { advanced } }: AuthContext) =>

@@ -1,7 +1,7 @@
 import type { HookEndpointContext } from "better-auth";
 import { isAPIError } from "better-auth/api";
 import { CALLBACK_PATH, isManagement } from "../constants";
-import { type BeforeHook, type OwnHooks, silentHook } from "../framework";
+import { type BeforeHook, type Hooks, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { isOutermost, requestedPath, tenantRouteOf } from "./endpoint";
 import { claimsTenant, resolvedTenantId } from "./resolve";
@@ -11,13 +11,13 @@ import { around, getTenantId } from "./scope";
  * At log level "debug", one line per request: the tenant that it runs in, and what resolved it.
  */
 
-export function withDebugLog(hooks: OwnHooks, options: ResolvedOptions): OwnHooks {
-  const [enter, ...others] = hooks.before as [BeforeHook, ...BeforeHook[]];
+export function withDebugLog(hooks: Hooks, options: ResolvedOptions): Hooks {
+  const [enter, ...others] = hooks.resolve as [BeforeHook, ...BeforeHook[]];
   const handler = silentHook((ctx) => writeLine(ctx, options));
   return {
     ...hooks,
-    before: [{ ...enter, handler: tracingRefusal(enter.handler) }, ...others],
-    afterNaming: [...hooks.afterNaming, { matcher: isOutermost, handler }],
+    resolve: [{ ...enter, handler: tracingRefusal(enter.handler) }, ...others],
+    entered: [...hooks.entered, { matcher: isOutermost, handler }],
   };
 }
 

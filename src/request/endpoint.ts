@@ -3,7 +3,7 @@ import {
   tryGetCurrentAuthEndpointContext,
 } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { currentScope, notes, type ReturnedState, type Scope } from "./scope";
+import { currentScope, requestSlot, runInScope, type Scope } from "./scope";
 
 /** An endpoint that is running, as far as the scope has to know it. */
 export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers"> &
@@ -12,30 +12,37 @@ export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers">
 /** On the context, because better-auth copies the endpoint's own object on its way. */
 const OUTERMOST = Symbol.for("better-auth-tenant:outermost");
 
-type Noted = { [OUTERMOST]?: true };
+/** The endpoint that the request is about, as opposed to those that it calls through `auth.api`. */
+export const requestEndpoint = requestSlot<Endpoint>();
 
-/**
- * Remembers the endpoint that a request is about. Endpoints that its hooks and handlers call
- * through `auth.api` share the request's scope, but it is not theirs to choose.
- */
-export function noteEndpoint(
-  endpoint: Partial<Pick<Endpoint, "headers" | "request">> & { context: object },
-): void {
-  const noted: Noted = endpoint.context;
+/** True from the first call on that came with a request or headers. */
+const isVisited = requestSlot<boolean>();
+
+/** Remembers the endpoint that a request is about. Calls inside of it share the request's scope. */
+export function noteEndpoint(endpoint: Endpoint): void {
   const { headers, request } = endpoint;
-  const known = notes();
-  if (headers || request) known.isVisited = true;
+  const context = endpoint.context as { [OUTERMOST]?: true };
+  if (headers || request) isVisited.set(true);
   // A call that is made with the context of another has its mark as well.
-  if (known.endpoint) return void delete noted[OUTERMOST];
-  known.endpoint = endpoint;
-  noted[OUTERMOST] = true;
+  if (requestEndpoint.get()) return void delete context[OUTERMOST];
+  requestEndpoint.set(endpoint);
+  context[OUTERMOST] = true;
 }
 
 /**
- * Code of the server's own: a job in `runInTenant`, or a call of `auth.api` with neither request nor
- * headers. What a request calls through `auth.api` is that request's.
+ * Server code: a job in `runInTenant`, or a call of `auth.api` with neither request nor headers. What
+ * a request calls through `auth.api` belongs to that request.
  */
-export const isServerCall = (): boolean => !notes().isVisited;
+export const isServerCall = (): boolean => !isVisited.get();
+
+/** Runs a function in a request of its own, which counts as the caller's if this one does. */
+export function runSeparately<T>(run: () => Promise<T>): Promise<T> {
+  const isCallers = isVisited.get();
+  return runInScope(undefined, () => {
+    isVisited.set(isCallers);
+    return run();
+  });
+}
 
 export const isOutermost = ({ context }: { context: object }) => OUTERMOST in context;
 
@@ -52,47 +59,65 @@ export function changeCall(place: "query" | "body" | "params", changes: object):
   if (endpoint) endpoint[place] = { ...endpoint[place], ...changes };
 }
 
-/** A call that came to an endpoint of ours and goes on at better-auth's, inside a tenant. */
+/** An OAuth state that came back: better-auth's part, the tenant in its prefix, a signature. */
+export interface ReturnedState {
+  state: string;
+  tenantId: string;
+  signature?: string | undefined;
+}
+
+/** A call to a tenant route, which runs better-auth's own endpoint inside a tenant. */
 export interface TenantRoute {
-  /** The path that the request came to; a call of `auth.api` goes through both endpoints. */
+  /** The path that the request came to; undefined for calls of `auth.api`. */
   path?: string;
-  /** The tenant of the call around this one, which need not be named again. */
+  /** The tenant of the call around this one. */
   tenantId?: string | null;
   /** For a provider's callback: what it came back with, and by which redirect URI. */
   callback?: { state: ReturnedState | undefined; hasState: boolean; tenant: string | undefined };
 }
 
-const STAND_IN = Symbol.for("better-auth-tenant:stands-in");
+const TENANT_ROUTE = Symbol.for("better-auth-tenant:tenant-route");
 
-type Marked = { [STAND_IN]?: TenantRoute };
+type Marked = { [TENANT_ROUTE]?: TenantRoute };
 
 /**
  * The mark is on the context: better-auth makes one for each request, hands it to `onRequest`, and
- * copies it for the endpoint. Nobody outside can write it, and no plugin in between can lose it.
+ * copies it for the endpoint. No caller can write it, and no plugin in between can lose it.
  *
  * Guarded by "what onRequest writes on its context reaches the endpoint of that request alone".
  */
 export const tenantRouteOf = ({ context }: { context: object }): TenantRoute | undefined =>
-  (context as Marked)[STAND_IN];
+  (context as Marked)[TENANT_ROUTE];
 
-export function markTenantRoute(context: object, standIn: TenantRoute): void {
-  Object.assign(context, { [STAND_IN]: standIn });
+export function markTenantRoute(context: object, route: TenantRoute): void {
+  Object.assign(context, { [TENANT_ROUTE]: route });
 }
 
-/** The path that a request came to before it went on at another endpoint. */
+/** The path that a request came to before it was rewritten. */
 export const requestedPath = ({ context }: { context: object }): string | undefined =>
   tenantRouteOf({ context })?.path;
 
-/** The context for a call of `auth.api` that goes on at another endpoint. */
-export const asTenantRoute = (context: AuthContext, standIn: TenantRoute): AuthContext =>
-  Object.assign({ ...context }, { [STAND_IN]: standIn, session: null });
+/** The context for a call of `auth.api` to a tenant route. */
+export const asTenantRoute = (context: AuthContext, route: TenantRoute): AuthContext =>
+  Object.assign({ ...context }, { [TENANT_ROUTE]: route, session: null });
+
+/** The session of the operator who visits a tenant: valid in it, and no other of the platform is. */
+export const visitor = requestSlot<{ token: string; userId: string }>();
+
+/**
+ * True while an admin endpoint itself runs, and false once it is done. Cross-tenant access begins and
+ * ends with the endpoint: hooks of other plugins have none.
+ *
+ * Guarded by "R3: a before hook that asks who is there sees and changes the platform's".
+ */
+export const isAdminRunning = requestSlot<boolean>();
 
 /** Whose data an endpoint of better-auth's admin plugin is about. */
 export type AdminTarget = "everybody" | "a user" | "a session" | "a place" | "oneself";
 
 /**
  * All endpoints of better-auth's admin plugin. A contract test compares the list with the plugin:
- * an endpoint that is added there has no reach until it is written down here.
+ * an endpoint that is added there has no cross-tenant access until it is written down here.
  */
 export const ADMIN_ENDPOINTS: Readonly<Record<string, AdminTarget>> = Object.fromEntries(
   Object.entries({
@@ -107,10 +132,7 @@ export const ADMIN_ENDPOINTS: Readonly<Record<string, AdminTarget>> = Object.fro
   ),
 );
 
-/**
- * The admin plugin, if it is better-auth's own: a plugin of the application that calls itself
- * `admin` reaches no further than any other.
- */
+/** better-auth's own admin plugin: one of the application that calls itself `admin` does not count. */
 export function adminPlugin({ options }: AuthContext) {
   const plugin = options.plugins?.find(({ id }) => id === "admin");
   const paths = new Set(Object.values(plugin?.endpoints ?? {}).map(({ path }) => path));
@@ -126,16 +148,14 @@ export function adminTarget(endpoint: Endpoint | undefined): AdminTarget | undef
 }
 
 /**
- * The scope with the reach that the running endpoint has: a wider one was granted to an admin
- * endpoint, and not to what its hooks call through `auth.api`.
+ * The scope of the running code. Cross-tenant access is granted to an admin endpoint, and not to what
+ * its hooks call through `auth.api`.
  */
-function reachedScope(scope: Scope): Scope {
+export function effectiveScope(): Scope {
+  const scope = currentScope();
   if (scope.access === "own" || adminTarget(currentEndpoint())) return scope;
   return { ...scope, access: "own" };
 }
-
-/** The scope of the running code, as far as the running endpoint reaches. */
-export const effectiveScope = (): Scope => reachedScope(currentScope());
 
 /** Whether this is the session token that the endpoint reads its session by. */
 export function carries({ headers, context }: Endpoint, token: string | undefined): boolean {

@@ -6,24 +6,15 @@ import {
   isSignIn,
   isTenantRoute,
   namesAddress,
-  resetsPassword,
   TENANT_ROUTES,
 } from "../constants";
 import { tenantError } from "../errors";
 import { type BeforeHook, silentHook } from "../framework";
-import { isolationOf } from "../isolation/isolation";
 import { enterByState } from "../oauth/state";
 import type { ResolvedOptions } from "../options";
 import { cachedTenant, lookUpTenant } from "../tenants/cache";
-import { refuseForeignAddresses } from "./addresses";
-import {
-  type Endpoint,
-  isOutermost,
-  noteEndpoint,
-  type TenantRoute,
-  tenantRouteOf,
-} from "./endpoint";
-import { isSignedIn, prefixesIn, removeForeignCredentials } from "./prefix";
+import { isOutermost, noteEndpoint, type TenantRoute, tenantRouteOf } from "./endpoint";
+import { isSignedIn, prefixesIn, removeForeignCredentials, sentPrefixes } from "./prefix";
 import {
   claimedTenantId,
   claimsTenant,
@@ -31,27 +22,25 @@ import {
   requireTenantId,
   resolvedTenantId,
 } from "./resolve";
-import { currentScope, enter, enteredScope, notes, type Scope, scopeOf } from "./scope";
+import { currentScope, enter, enteredBy, enteredScope, type Scope, scopeOf } from "./scope";
 
 /**
- * Enters the scope of the tenant that a request names, before anything else runs (R2): on every
- * endpoint of better-auth, and on this plugin's sign-in. Management names a target instead (R7),
- * and a provider's callback goes by its state.
+ * Enters the scope of the tenant that a request names (R1, R2), on every endpoint of better-auth and
+ * on tenant routes, before anything is read. Management names a target instead (R7), and a provider's
+ * callback goes by its state.
  */
-export function enterNamedTenant(options: ResolvedOptions): BeforeHook {
-  return {
-    matcher: () => true,
+export const enterNamedTenant = (options: ResolvedOptions): BeforeHook => ({
+  matcher: () => true,
 
-    handler: silentHook((ctx) => {
-      noteEndpoint(ctx);
-      return mayName(ctx, options) ? enterAndGuard(ctx, options) : undefined;
-    }),
-  };
-}
+  handler: silentHook((ctx) => {
+    noteEndpoint(ctx as never);
+    return mayName(ctx, options) ? enterByName(ctx, options) : undefined;
+  }),
+});
 
 /**
- * R4: where nothing has named a tenant, the prefix of the session's token does, before anything is
- * read. Credentials of other scopes are removed (R5).
+ * R4: where nothing else has resolved the tenant, the prefix of the session token does. Credentials
+ * of other scopes are removed (R5).
  */
 export const enterByPrefix: BeforeHook = {
   matcher: () => true,
@@ -59,23 +48,27 @@ export const enterByPrefix: BeforeHook = {
   handler: silentHook((ctx) => {
     if (!isOutermost(ctx) || enteredScope()) return removeForeignCredentials(ctx);
     const prefixes = prefixesIn(ctx);
-    notes().prefixes = new Set(prefixes);
-    return followPrefix(ctx, prefixes[0] ?? null);
+    sentPrefixes.set(new Set(prefixes));
+    const [tenantId = null] = prefixes;
+    if (tenantId === null) {
+      enter(scopeOf(null));
+      return removeForeignCredentials(ctx);
+    }
+    const known = cachedTenant(ctx.context, tenantId);
+    if (known) return followPrefix(ctx, tenantId, known);
+    return lookUpTenant(ctx.context, tenantId).then((found) => followPrefix(ctx, tenantId, found));
   }),
 };
 
-function followPrefix(ctx: HookEndpointContext, tenantId: string | null) {
-  if (tenantId === null) {
-    enter(scopeOf(null));
-    return removeForeignCredentials(ctx);
-  }
-  const go = (tenant: { status: string } | undefined) => {
-    enter(scopeOf(tenant?.status === "active" ? tenantId : null));
-    notes().enteredByPrefix = true;
-    return needsNoSession(ctx.path) ? stayIfSignedIn(ctx) : removeForeignCredentials(ctx);
-  };
-  const known = cachedTenant(ctx.context, tenantId);
-  return known ? go(known) : lookUpTenant(ctx.context, tenantId).then(go);
+function followPrefix(
+  ctx: HookEndpointContext,
+  tenantId: string,
+  tenant: { status: string } | undefined,
+) {
+  enter(scopeOf(tenant?.status === "active" ? tenantId : null));
+  enteredBy.set("prefix");
+  removeForeignCredentials(ctx);
+  return needsNoSession(ctx.path) ? leaveIfSignedOut(ctx) : undefined;
 }
 
 /** Endpoints that create users, sessions or mails for callers without a session. */
@@ -84,30 +77,17 @@ const needsNoSession = (path = "") =>
 
 /**
  * A prefix without a valid session behind it (forged, ended, expired) must not put a sign-in or
- * sign-up into its tenant: better-auth would not look the session up there by itself.
+ * sign-up into its tenant: better-auth does not look the session up there itself.
  */
-async function stayIfSignedIn(ctx: HookEndpointContext): Promise<undefined> {
-  removeForeignCredentials(ctx);
+async function leaveIfSignedOut(ctx: HookEndpointContext): Promise<void> {
   if (await isSignedIn(ctx)) return;
   enter(scopeOf(null));
   removeForeignCredentials(ctx);
 }
 
-async function enterAndGuard(ctx: HookEndpointContext, options: ResolvedOptions) {
-  const standIn = tenantRouteOf(ctx);
-  // A callback by POST becomes one by GET, which goes by its state.
-  if (!isManagement(ctx.path) && TENANT_ROUTES[ctx.path ?? ""] !== CALLBACK_PATH) {
-    if (isOutermost(ctx)) await enterByName(ctx, options, standIn);
-    else await stayInScope(ctx, options, standIn);
-  }
-  // better-auth's own endpoint takes it for a field of the application's.
-  if (standIn && ctx.body) delete ctx.body.tenantId;
-}
-
-/** Whether there is anything to do: most requests go by their session, and lose no time here. */
+/** Most requests name no tenant and need not wait here. */
 function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
   if (options.resolveTenantId) return true;
-  // Management enters no tenant.
   if (isManagement(ctx.path)) return false;
   return (
     enteredScope() !== undefined ||
@@ -118,73 +98,54 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
   );
 }
 
-/**
- * What the policy refuses is refused before better-auth looks at anything. The tenant may be that of
- * the session that the request carries; where it carries none, a hook may still bring one.
- */
-export const askPolicy: BeforeHook = {
-  matcher: ({ path }) => namesAddress(path) || isSignIn(path) || resetsPassword(path),
+async function enterByName(ctx: HookEndpointContext, options: ResolvedOptions): Promise<void> {
+  const route = tenantRouteOf(ctx);
+  // A callback by POST becomes one by GET, which goes by its state.
+  if (!isManagement(ctx.path) && TENANT_ROUTES[ctx.path ?? ""] !== CALLBACK_PATH) {
+    const scope = enteredScope();
+    if (isOutermost(ctx) && !scope) await resolveScope(ctx, options, route);
+    // The tenant route of a call inside a request runs in a request of its own.
+    else if (!isTenantRoute(ctx.path)) await stayInScope(ctx, options, scope, route);
+  }
+  // better-auth's own endpoint would take it for a field of the application's.
+  if (route && ctx.body) delete ctx.body.tenantId;
+}
 
-  handler: silentHook(async (ctx) => {
-    const isolation = isolationOf(ctx.context);
-    if (isolation?.policy.now()) await isolation.policy.refuseEarly(ctx as Endpoint);
-  }),
-};
-
-/** R9, once it is known where the request runs. */
-export const refuseAddresses = (options: ResolvedOptions): BeforeHook => ({
-  matcher: () => options.resolveTenantId !== undefined,
-
-  handler: silentHook(async (ctx) => refuseForeignAddresses(ctx, options)),
-});
-
-async function enterByName(
+async function resolveScope(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
-  standIn: TenantRoute | undefined,
+  route: TenantRoute | undefined,
 ): Promise<void> {
-  const scope = enteredScope();
-  if (scope) {
-    // Our sign-in runs in a request of its own.
-    if (isTenantRoute(ctx.path)) return;
-    // `runInTenant` looks nothing up, and the policy is read without waiting.
-    if (scope.tenantId) await lookUpTenant(ctx.context, scope.tenantId);
-    return assertSame(scope, await claimedTenantId(ctx, options, standIn !== undefined));
-  }
-  if (standIn?.callback) {
-    return enterByState(ctx, options, standIn.callback);
-  }
-  // better-auth's own callback is the platform's, whatever tenant the request names.
+  if (route?.callback) return enterByState(ctx, options, route.callback);
+  // better-auth's own callback belongs to the platform, whatever tenant the request names.
   if (ctx.path === CALLBACK_PATH) return void enter(scopeOf(null));
-  const bodyCounts = standIn !== undefined || isOwnPath(ctx.path);
-  const named =
-    (await requestedTenantId(ctx, options, bodyCounts)) ?? standIn?.tenantId ?? undefined;
-  if (named !== undefined || standIn) {
-    // A tenant that does not exist has no sessions either, so get-session need not look for it.
-    const skipsLookup = ctx.path === "/get-session" && named !== undefined;
-    enter(scopeOf(skipsLookup ? named : await requireTenantId(ctx, named)));
+  const bodyCounts = route !== undefined || isOwnPath(ctx.path);
+  const requested = await requestedTenantId(ctx, options, bodyCounts);
+  const tenantId = requested ?? route?.tenantId ?? undefined;
+  if (tenantId !== undefined || route) {
+    // A tenant that does not exist has no sessions either, so get-session need not look it up.
+    const skipsLookup = ctx.path === "/get-session" && tenantId !== undefined;
+    enter(scopeOf(skipsLookup ? tenantId : await requireTenantId(ctx, tenantId)));
   } else if ((await resolvedTenantId(ctx, options)) === false) {
-    // A session of a tenant is no session here (R5).
     enter(scopeOf(null));
-    notes().decidedByResolver = true;
+    enteredBy.set("resolver without tenant");
   }
 }
 
 /**
- * A call of `auth.api.*` from inside a request is about that request's tenant. It may say so, and
- * may not say otherwise: two tenants in one scope would be a hole in the isolation. Our own sign-in
- * is the exception: it runs in a request of its own.
+ * A call from inside a request, or from `runInTenant`, is about that scope's tenant. It may say so,
+ * and must not name another: two tenants in one scope would break isolation.
  */
 async function stayInScope(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
-  standIn: TenantRoute | undefined,
+  scope: Scope = currentScope(),
+  route: TenantRoute | undefined,
 ): Promise<void> {
-  if (isTenantRoute(ctx.path)) return;
-  assertSame(currentScope(), await claimedTenantId(ctx, options, standIn !== undefined));
-}
-
-function assertSame({ tenantId }: Scope, claimed: string | undefined): void {
-  if (claimed === undefined || claimed === tenantId) return;
-  throw tenantError("TENANT_SCOPE_CONFLICT");
+  // `runInTenant` looks nothing up, and the policy is read from the cache.
+  if (scope.tenantId) await lookUpTenant(ctx.context, scope.tenantId);
+  const claimed = await claimedTenantId(ctx, options, route !== undefined);
+  if (claimed !== undefined && claimed !== scope.tenantId) {
+    throw tenantError("TENANT_SCOPE_CONFLICT");
+  }
 }

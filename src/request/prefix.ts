@@ -1,7 +1,7 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { adminTarget, currentEndpoint, type Endpoint } from "./endpoint";
-import { currentScope, notes } from "./scope";
+import { currentScope, requestSlot } from "./scope";
 
 /*
  * R4: a session's token begins with its tenant, `<tenantId>~`. The prefix is followed, never
@@ -24,6 +24,15 @@ export function tenantInPrefix(token: string): string | null {
   const at = token.indexOf(SEPARATOR);
   return at < 0 ? null : token.slice(0, at);
 }
+
+/** Cookies of sessions that were removed from the request: they stay in the browser (R5). */
+export const keptCookies = requestSlot(() => new Set<string>());
+
+/** The tenants in the prefixes of the credentials that the request carries. */
+export const sentPrefixes = requestSlot<Set<string | null>>();
+
+/** The headers of the request before anything was removed. */
+export const sentHeaders = requestSlot<Headers>();
 
 type Call = Pick<HookEndpointContext, "headers" | "request" | "context">;
 
@@ -112,7 +121,7 @@ export function removeForeignCredentials(ctx: HookEndpointContext): undefined {
   const isForeign = foreignIn(ctx);
   const changes = all.map((headers) => changeFor(headers, ctx.context, isForeign));
   if (!changes.some(({ cookie, removesBearer }) => cookie !== undefined || removesBearer)) return;
-  notes().sent ??= new Headers(ctx.headers ?? ctx.request?.headers);
+  if (!sentHeaders.get()) sentHeaders.set(new Headers(ctx.headers ?? ctx.request?.headers));
   changeHeaders(ctx, (headers, index) => {
     const { cookie, removesBearer } = changes[index] ?? changes[0] ?? {};
     if (cookie !== undefined) headers.set("cookie", cookie);
@@ -136,7 +145,6 @@ function foreignIn(ctx: HookEndpointContext): IsForeign {
 
 /** What has to change in a set of headers, and which cookies the browser keeps. */
 function changeFor(headers: Headers, context: AuthContext, isForeign: IsForeign) {
-  const { keptCookies } = notes();
   const name = sessionCookie(context);
   const bearer = bearerTokenIn(headers, context);
   const isAdmin = adminTarget(currentEndpoint()) !== undefined;
@@ -148,7 +156,7 @@ function changeFor(headers: Headers, context: AuthContext, isForeign: IsForeign)
   // A bearer token replaces the cookie, so nothing is found out about the cookie.
   const own = pieces.filter((piece) => piece.name === name);
   if (bearer !== undefined && own.length > 0 && own.every(({ token }) => token !== bearer)) {
-    keptCookies.add(name);
+    keptCookies.get().add(name);
   }
   const isSession = (piece: Piece) =>
     piece.name === name || piece.name.startsWith(`${name}_multi-`);
@@ -159,7 +167,7 @@ function changeFor(headers: Headers, context: AuthContext, isForeign: IsForeign)
   const rest = pieces.filter((piece) => !removed.includes(piece));
   // A name that is sent twice goes with the session that is left.
   for (const { name: kept } of removed) {
-    if (!rest.some((piece) => piece.name === kept)) keptCookies.add(kept);
+    if (!rest.some((piece) => piece.name === kept)) keptCookies.get().add(kept);
   }
   const hasSession = rest.some((piece) => piece.name === name);
   const left = hasSession ? rest : rest.filter((piece) => !isCompanion(piece.name, context));

@@ -14,7 +14,7 @@ import {
   tenantIdOfSlug,
 } from "../tenants/cache";
 import { type Endpoint, requestedPath } from "./endpoint";
-import { around, getTenantId, notes, runAsResolver } from "./scope";
+import { around, enteredBy, getTenantId, runAsResolver } from "./scope";
 
 /** The places a request can name its tenant in. */
 export interface TenantNames {
@@ -57,7 +57,7 @@ export async function requestedTenantId(
       ? undefined
       : (firstTenantId({ resolved, ...claimed }) ?? (await claimedBySlug(ctx, options)));
   // A call from inside a tenant's request, or from `runInTenant`, need not say it again.
-  return named ?? (notes().enteredByPrefix ? undefined : (getTenantId() ?? undefined));
+  return named ?? (enteredBy.get() === "prefix" ? undefined : (getTenantId() ?? undefined));
 }
 
 /**

@@ -18,9 +18,9 @@ import { takeStatePrefix } from "../oauth/state";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { signInMethods } from "../policy/sign-in-methods";
 import { tenantId } from "../tenants/input";
-import { asTenantRoute, tenantRouteOf } from "./endpoint";
+import { asTenantRoute, runSeparately, tenantRouteOf } from "./endpoint";
 import { requestedTenantId, requireTenant } from "./resolve";
-import { getTenantId, notes, runInScope } from "./scope";
+import { getTenantId, requestSlot } from "./scope";
 
 /*
  * Over HTTP, a request to these endpoints goes on at the endpoint that they stand for, before it
@@ -182,6 +182,9 @@ export const callbackTenantOAuth = tenantRoute(
 
 type Endpoint = Parameters<typeof dispatchAuthEndpoint>[0];
 
+/** The endpoint of better-auth that a tenant route runs. */
+const running = requestSlot<string>();
+
 /**
  * Runs one of better-auth's endpoints, with all of its hooks, in a request of its own. A plugin may
  * have put its own in the place of it (a sign-in that asks a directory): of those with one name,
@@ -198,14 +201,11 @@ export async function runEndpoint<Response>(
   const bringing = plugins.findLast(({ endpoints }) => endpoints?.[name]);
   const brought = bringing?.endpoints?.[name];
   // Its own may ask us in turn, for the tenant that it has found.
-  const isAsking = brought && notes().running === name;
+  const isAsking = brought && running.get() === name;
   const endpoint: Endpoint = isAsking ? ENDPOINTS[name] : (brought ?? ENDPOINTS[name]);
   const everything = { asResponse: false, returnHeaders: true, returnStatus: true };
-  const { isVisited = false } = notes();
-  const answer = await runInScope(undefined, () => {
-    notes().running = name;
-    // What a hook calls in a visitor's request is the visitor's.
-    notes().isVisited = isVisited;
+  const answer = await runSeparately(() => {
+    running.set(name);
     return dispatchAuthEndpoint(endpoint, { ...ctx, ...input, ...everything });
   }).catch(withFinalHeaders);
   return answer as Answer<Response>;

@@ -23,7 +23,6 @@ export function checkSetup(ctx: AuthContext, options: ResolvedOptions): void {
   // A plugin whose `init` returns all options makes better-auth list every plugin twice.
   const plugins = [...new Set(ctx.options.plugins)];
   const others = plugins.filter(({ id }) => id !== PLUGIN_ID);
-  if (plugins.length - others.length > 1) refuse("it is installed more than once. Leave one.");
   const setup: Setup = { ctx, options, plugins, others };
   assertOwnModels(setup);
   assertOwnTables(setup);

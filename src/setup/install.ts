@@ -3,95 +3,100 @@ import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import type { DBAdapter } from "better-auth/types";
 import { PLUGIN_ID } from "../constants";
 import { notStarted } from "../errors";
-import type { OwnHooks } from "../framework";
+import type { Hooks } from "../framework";
 import { findKeyStorages, sessionsOfKeys } from "../integrations/api-key";
-import { isolateAdapter } from "../isolation/adapter";
+import { isolateAdapter, rawAdapter } from "../isolation/adapter";
 import { nameCookiesPerTenant } from "../isolation/cookies";
-import { explainRefusal, refuseEmailTakenElsewhere } from "../isolation/database-errors";
+import { guardInternalAdapter } from "../isolation/internal-adapter";
 import {
   type Isolation,
-  isIsolated,
   isMySQL,
   isolationOf,
-  rawAdapter,
+  type Part,
   setIsolation,
 } from "../isolation/isolation";
 import { sealLinks } from "../isolation/links";
 import { verifyInsertedRow } from "../isolation/mysql";
 import { isolateCachedSessions } from "../isolation/sessions";
+import { guardReservations } from "../isolation/single-use";
 import { isolateStorage } from "../isolation/storage";
 import { configuredOptions, noteProviders } from "../oauth/application-providers";
-import { useTenantProviders, withTenantOptions } from "../oauth/providers";
+import { withTenantOptions } from "../oauth/providers";
+import { noteAccounts } from "../oauth/tokens";
 import type { ResolvedOptions } from "../options";
-import { guardInternalAdapter, policyOf } from "../policy/enforce";
+import { guardUsers } from "../policy/admission";
 import { trustOwnAddresses } from "../request/addresses";
-import { withDebugLog } from "../request/debug";
 import { effectiveScope } from "../request/endpoint";
 import { limitTenantRoutes } from "../request/rewrite";
 import { prepareScopes } from "../request/scope";
 import { signIn } from "../request/tenant-routes";
 import { isolatedModels, refuse, runtimeSchema } from "../schema";
-import { acceptsSession, couldBeId, hasNumericIds, isText, lookUpTenant } from "../tenants/cache";
 import { checkSetup, refuseUnsupported } from "./checks";
 import { trustMailedInvitations } from "./overrides";
 import { pluginsAtRunTime } from "./pipeline";
 
 /**
- * What the plugin does when better-auth starts, and the one place that changes better-auth's
- * options. A plugin's `init` cannot change them for good: as soon as one plugin returns options,
- * better-auth goes on with a copy, and plugins behind this one may bring more. The only moment at
- * which everything is there is the end, when better-auth assigns `context.options`.
+ * What the plugin does when better-auth starts, and the only place that changes better-auth's
+ * context. A plugin's `init` cannot change the options for good: as soon as one plugin returns
+ * options, better-auth goes on with a copy, and later plugins may bring more. Everything is there at
+ * the end, when better-auth assigns `context.options`.
  */
 export async function install(
   ctx: AuthContext,
   schema: BetterAuthPluginDBSchema,
   options: ResolvedOptions,
-  hooks: OwnHooks,
+  hooksOf: (ctx: AuthContext, parts: Part[]) => Hooks,
 ) {
+  // A plugin whose `init` returns all options makes better-auth list every plugin twice.
+  const ours = [...new Set(ctx.options.plugins)].filter(({ id }) => id === PLUGIN_ID);
+  if (ours.length === 0) throw notStarted();
+  if (ours.length > 1) refuse("it is installed more than once. Leave one.");
   await prepareScopes();
   await findKeyStorages(ctx.options.plugins);
-  const parts = await loadParts(ctx);
   if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {
     verifyInsertedRow(ctx.adapter);
   }
-  const isolation = createBorder(ctx, options);
-  const confine = (own: typeof isolation) => {
-    if (!isolateAdapter(ctx.adapter, own)) {
-      refuse(
-        "the methods of this database adapter cannot be replaced, so it cannot be isolated. Write: database: (options) => ({ ...adapter(options) })",
-      );
-    }
-    setIsolation(ctx, own);
-  };
-  confine(isolation);
-  const enterpriseHooks = parts.confineEnterprise?.(isolation, options, hooks) ?? hooks;
-  const packageHooks =
-    parts.confinePackages?.(isolation, options, enterpriseHooks) ?? enterpriseHooks;
-  const allHooks =
-    ctx.logger.level === "debug" ? withDebugLog(packageHooks, options) : packageHooks;
+  const isolation = createIsolation(ctx, options);
+  const parts = await loadParts(isolation);
+  for (const { identityProviders, directory } of parts) {
+    isolation.identityProviders ??= identityProviders;
+    isolation.directory ??= directory;
+  }
+  isolation.guards = [
+    ...parts.flatMap(({ guards }) => guards),
+    guardReservations(isolation),
+    noteAccounts,
+    guardUsers(isolation),
+  ];
+  isolateAdapter(ctx.adapter, isolation);
+  setIsolation(ctx, isolation);
   const runtime = runtimeSchema(schema, isolatedModels(options), () => effectiveScope().tenantId);
   const early = ctx.internalAdapter;
   const providerOptions = await configuredOptions(ctx.options);
   whenOptionsAreComplete(ctx, (complete) => {
     checkSetup(ctx, options);
     refuseUnsupported(ctx, complete);
+    if (isolationOf(ctx.adapter) !== isolation) {
+      refuse(
+        "another plugin has replaced the database adapter of the context. Put tenantAuth() after it in the plugins.",
+      );
+    }
     keepSignIn(complete);
     noteProviders(ctx, complete, providerOptions);
     complete.socialProviders = withTenantOptions(complete, providerOptions, options);
-    const plugins = pluginsAtRunTime(complete, runtime, {
-      ...allHooks,
-      afterNaming: [...allHooks.afterNaming, useTenantProviders(ctx, options)],
-    });
-    if (!isIsolated(ctx.adapter)) {
-      confine({ ...isolation, raw: rawAdapter(ctx.adapter as DBAdapter) });
-    }
-    change(ctx, complete, plugins.map(sessionsOfKeys), isolation);
-    guardInternalAdapter(ctx, options, isolation);
-    // A plugin may hold on to the one that it saw in its `init`, which runs no hooks of plugins:
-    // neither R8 nor R14 would hold for the sessions that it makes.
+    const plugins = pluginsAtRunTime(complete, runtime, hooksOf(ctx, parts));
+    sealLinks(ctx, complete);
+    trustMailedInvitations(complete);
+    isolateCachedSessions(complete, isolation);
+    complete.plugins = plugins.map(sessionsOfKeys);
+    ctx.rateLimit.customRules = limitTenantRoutes(ctx.rateLimit.customRules);
+    guardInternalAdapter(ctx, isolation);
+    // A plugin may keep the internal adapter that it saw in its `init`, which runs no plugin hooks:
+    // neither R8 nor R14 would hold for sessions that it creates.
     Object.assign(early, ctx.internalAdapter);
-    const storages = [complete.secondaryStorage, ctx.secondaryStorage];
-    for (const storage of storages) if (storage) isolateStorage(storage, isolation);
+    for (const storage of [complete.secondaryStorage, ctx.secondaryStorage]) {
+      if (storage) isolateStorage(storage, isolation);
+    }
     if (options.sessionCookies === "per-tenant") nameCookiesPerTenant(ctx);
     if (options.resolveTenantId) ctx.isTrustedOrigin = trustOwnAddresses(ctx, options);
   });
@@ -103,9 +108,8 @@ const OURS = "better-auth-tenant";
 
 /**
  * Calls back when better-auth assigns the options to its context, which is then a plain property
- * again: better-auth copies the context's properties for each request. A plugin behind ours may
- * assign the options as well, by handing its whole context back: those are not the last ones, and
- * lack the mark that we have given to better-auth.
+ * again: better-auth copies the context's properties for each request. A later plugin may assign the
+ * options as well, by returning its whole context: those are not the last, and lack our mark.
  *
  * Guarded by "better-auth assigns what all plugins have brought, after all of them".
  */
@@ -125,33 +129,30 @@ function whenOptionsAreComplete(ctx: AuthContext, run: (options: BetterAuthOptio
   });
 }
 
-/** In place: better-auth's internal adapter was made from this very object a line before. */
-function change(
-  ctx: AuthContext,
-  complete: BetterAuthOptions,
-  plugins: BetterAuthPlugin[],
-  isolation: Isolation,
-): void {
-  sealLinks(ctx, complete);
-  trustMailedInvitations(complete);
-  isolateCachedSessions(complete, isolation);
-  complete.plugins = plugins;
-  ctx.rateLimit.customRules = limitTenantRoutes(ctx.rateLimit.customRules);
+/** Whole parts that few applications have. */
+async function loadParts(isolation: Isolation): Promise<Part[]> {
+  const installed = isolation.ctx.options.plugins ?? [];
+  const has = (ids: string) => installed.some(({ id }) => ids.split(" ").includes(id));
+  const parts: Part[] = [];
+  if (has("sso scim")) parts.push((await import("../enterprise")).enterprise(isolation));
+  if (has("expo electron stripe oauth-provider oauth-proxy oauth-popup")) {
+    parts.push((await import("../integrations")).integrations(isolation));
+  }
+  return parts;
 }
 
 /**
- * better-auth makes its sign-in anew for each request, and its schema is compiled anew each time,
- * which takes longer than all that we do there. So ours is the same endpoint, made once. A plugin
- * that brings its own keeps it, also where instances share our plugin: of two with one name,
- * better-auth would take the one of the later plugin.
+ * better-auth makes its sign-in endpoint for each request, and its schema is compiled each time,
+ * which takes longer than everything we do there. Ours is the same endpoint, made once. A plugin
+ * that brings its own sign-in keeps it.
  *
  * Guarded by "better-auth makes its sign-in without knowing anything of the instance".
  */
 function keepSignIn({ plugins = [] }: BetterAuthOptions): void {
   const ours = plugins.find(({ id }) => id === PLUGIN_ID)?.endpoints as Endpoints | undefined;
   if (!ours || !Object.isExtensible(ours)) return;
-  const brought = plugins.some(({ endpoints }) => endpoints !== ours && endpoints?.signInEmail);
-  if (brought) withOwnSignIn.add(ours);
+  const isBrought = plugins.some(({ endpoints }) => endpoints !== ours && endpoints?.signInEmail);
+  if (isBrought) withOwnSignIn.add(ours);
   if (withOwnSignIn.has(ours)) delete ours.signInEmail;
   else ours.signInEmail = signIn;
 }
@@ -162,8 +163,8 @@ type Endpoints = NonNullable<BetterAuthPlugin["endpoints"]>;
 const withOwnSignIn = new WeakSet<Endpoints>();
 
 /**
- * Callers may use better-auth's name of a model, the table's, or the plural of either. What is the
- * name of another model is that one's, unless better-auth itself reads every plural as one of these.
+ * Callers may use better-auth's name of a model, the table's, or the plural of either. The name of
+ * another model is that one's, unless better-auth itself reads every plural as one of these.
  */
 function isolatedNames({ tables, adapter }: AuthContext, options: ResolvedOptions) {
   const { adapterConfig } = (adapter.options ?? {}) as { adapterConfig?: { usePlural?: boolean } };
@@ -179,37 +180,8 @@ function isolatedNames({ tables, adapter }: AuthContext, options: ResolvedOption
   );
 }
 
-function createBorder(ctx: AuthContext, options: ResolvedOptions): Isolation & { raw: DBAdapter } {
-  const confinedByName = isolatedNames(ctx, options);
-  const known = isolationOf(ctx)?.raw as DBAdapter | undefined;
-  const isolation: Isolation & { raw: DBAdapter } = {
-    ctx,
-    options,
-    raw: known ?? rawAdapter(ctx.adapter as DBAdapter),
-    isolatedModel: (name: string) => confinedByName.get(name),
-    tenantExists: async (...call) => (await lookUpTenant(ctx, ...call)) !== undefined,
-    acceptsSession: (...call) => acceptsSession(ctx, ...call),
-    beforeEmail: async (...call: Parameters<Isolation["beforeEmail"]>) => {
-      if (!options.keepEmailGloballyUnique) return;
-      await refuseEmailTakenElsewhere(ctx, ...call);
-    },
-    // Users may be from before the application has changed how ids are made.
-    isPossibleId: (id: string) => (hasNumericIds(ctx) ? couldBeId(ctx, id) : isText(id)),
-    onRefused: async (error: unknown) => explainRefusal(ctx, error),
-    policy: policyOf(ctx, options, () => isolation),
-  };
-  return isolation;
-}
-
-/** Whole parts that few applications have. */
-async function loadParts({ options: { plugins } }: AuthContext) {
-  if (!plugins?.some(({ id }) => id === PLUGIN_ID)) throw notStarted();
-  const has = (ids: string) => plugins.some(({ id }) => ids.split(" ").includes(id));
-  const [enterprise, integrations] = await Promise.all([
-    has("sso scim") ? import("../enterprise") : undefined,
-    has("expo electron stripe oauth-provider oauth-proxy oauth-popup")
-      ? import("../integrations")
-      : undefined,
-  ]);
-  return { ...enterprise, ...integrations };
+function createIsolation(ctx: AuthContext, options: ResolvedOptions): Isolation {
+  const names = isolatedNames(ctx, options);
+  const raw = rawAdapter(ctx.adapter as DBAdapter);
+  return { ctx, options, raw, isolatedModel: (name) => names.get(name), guards: [] };
 }

@@ -1,10 +1,12 @@
 import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
 import { parseUserInput } from "better-auth/db";
 import { type BeforeHook, silentHook, textOf } from "../framework";
+import { knownUsers } from "../isolation/users";
 import { isInDomains } from "../policy/email-domains";
+import { invited } from "../policy/inviting";
 import type { TenantPolicy } from "../policy/schema";
 import { currentEndpoint } from "../request/endpoint";
-import { getTenantId, notes } from "../request/scope";
+import { getTenantId } from "../request/scope";
 import { cachedTenant, lookUpTenant } from "../tenants/cache";
 
 /*
@@ -89,7 +91,7 @@ function optionsOf(
 /** Whether the address that a request is about has to be verified before there is a session. */
 export function requiresVerification({ emailDomains }: TenantPolicy): boolean {
   if (!emailDomains) return false;
-  const [user] = [...notes().knownUsers.values()].slice(-1);
+  const [user] = [...knownUsers.get().values()].slice(-1);
   const email: unknown = currentEndpoint()?.body?.email ?? user?.email;
   return email === undefined || isInDomains(emailDomains, email);
 }
@@ -163,7 +165,6 @@ export const withInvitation =
 
 /** What the invitation that came with a sign-up writes into the user. */
 export function writtenByInvitation(): Record<string, unknown> {
-  const { invited } = notes();
-  if (!invited) return {};
-  return textOf(currentEndpoint()?.body?.email).toLowerCase() === invited.email ? invited.data : {};
+  const { email, data = {} } = invited.get() ?? {};
+  return textOf(currentEndpoint()?.body?.email).toLowerCase() === email ? data : {};
 }

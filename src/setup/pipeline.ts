@@ -1,7 +1,7 @@
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { PLUGIN_ID } from "../constants";
-import type { BeforeHook, OwnHooks } from "../framework";
+import { type BeforeHook, type Hooks, inOrder } from "../framework";
 import { rewriteTenantRoute, targetPath } from "../request/rewrite";
 
 /**
@@ -15,7 +15,7 @@ import { rewriteTenantRoute, targetPath } from "../request/rewrite";
 export function pluginsAtRunTime(
   options: BetterAuthOptions,
   schema: BetterAuthPluginDBSchema,
-  { before, afterNaming, beforeEndpoint, afterEndpoint, afterPlugins }: OwnHooks,
+  { resolve, entered, beforeEndpoint, afterEndpoint, afterPlugins }: Hooks,
 ): BetterAuthPlugin[] {
   const { plugins = [], hooks: applicationHooks = {} } = options;
   // better-auth would run them before those of all plugins.
@@ -33,7 +33,7 @@ export function pluginsAtRunTime(
   return [
     {
       id: `${PLUGIN_ID}-first`,
-      hooks: { before: [...before, ...afterNaming], after: afterEndpoint },
+      hooks: { before: [inOrder([...resolve, ...entered])], after: afterEndpoint },
       onRequest: rewriteTenantRoute,
     },
     {
@@ -78,8 +78,8 @@ function explainFailure(answer: Response): { response: Response } | undefined {
   return { response: Response.json(failure, { status, statusText }) };
 }
 
-type Hooks = NonNullable<BetterAuthPlugin["hooks"]>;
-type Hook = NonNullable<Hooks["before"]>[number] & NonNullable<Hooks["after"]>[number];
+type PluginHooks = NonNullable<BetterAuthPlugin["hooks"]>;
+type Hook = NonNullable<PluginHooks["before"]>[number] & NonNullable<PluginHooks["after"]>[number];
 
 const runAlways = (handler: BeforeHook["handler"] | undefined) =>
   handler ? [{ matcher: () => true, handler: handler as Hook["handler"] }] : [];

@@ -7,7 +7,7 @@ import { instanceKey, isOfTransaction, isolationOf } from "../isolation/isolatio
 import type { TenantPolicy } from "../policy/schema";
 import { parseStoredPolicy } from "../policy/schema";
 import { TENANT_ID } from "../request/prefix";
-import { notes, type SessionRow } from "../request/scope";
+import { requestSlot, type SessionRow } from "../request/scope";
 
 /** Nobody signs in at a tenant that is not active. */
 export type TenantStatus = "active" | "suspended" | "deleting";
@@ -95,11 +95,11 @@ export async function lookUpTenant(
   return row && keepPolicy(id, toRemembered(row));
 }
 
+const policies = requestSlot(() => new Map<string, TenantPolicy | null>());
+
 /** What a request has seen once it goes on with, though another one makes this process forget it. */
 function keepPolicy(id: string, tenant: CachedTenant): CachedTenant {
-  const note = notes();
-  note.policies ??= new Map();
-  note.policies.set(id, tenant.policy);
+  policies.get().set(id, tenant.policy);
   return tenant;
 }
 
@@ -141,8 +141,8 @@ async function see(
 /** The policy of a tenant that this request has looked up, for those who cannot wait. */
 export function cachedPolicy(ctx: AuthContext, id: string): TenantPolicy | null | undefined {
   const { tenant, until = 0 } = seenTenants(ctx).tenants.get(id) ?? {};
-  const { policies } = notes();
-  return tenant && (until > Date.now() || !policies?.has(id)) ? tenant.policy : policies?.get(id);
+  const known = policies.get();
+  return tenant && (until > Date.now() || !known.has(id)) ? tenant.policy : known.get(id);
 }
 
 const toRemembered = (row: TenantRow): CachedTenant => ({

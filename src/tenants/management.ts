@@ -4,6 +4,7 @@ import { getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
 import { tenantError } from "../errors";
 import { isOperator, rolesOf } from "../isolation/operators";
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
+import { sentPrefixes } from "../request/prefix";
 import {
   claimedBySlug,
   claimedNames,
@@ -11,7 +12,7 @@ import {
   requireTenant,
   resolvedTenantId,
 } from "../request/resolve";
-import { getTenantId, notes, runInScope, scopeOf } from "../request/scope";
+import { getTenantId, runInScope, scopeOf } from "../request/scope";
 import { couldBeId } from "./cache";
 import type { TenantActor } from "./events";
 
@@ -112,7 +113,7 @@ async function callerOf(
     (await getAuthoritativeSessionFromCtx(ctx)) ??
     (await askForSession(ctx));
   // Two credentials of different scopes never add up to the rights of both.
-  if (known && (notes().prefixes?.size ?? 0) > 1) return null;
+  if (known && (sentPrefixes.get()?.size ?? 0) > 1) return null;
   if (known || options.sessionCookies === "shared") return known;
   // A tenant's own people have a cookie of the tenant's name.
   return sessionAt(ctx, target ?? (await targetTenantId(ctx, options)));

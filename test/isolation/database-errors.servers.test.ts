@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { deviceAuthorization, emailOTP } from "better-auth/plugins";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { runInTenant } from "../../src/index";
-import { explainRefusal } from "../../src/isolation/database-errors";
+import { explainDatabaseError } from "../../src/isolation/database-errors";
 import { prepareScopes } from "../../src/request/scope";
 import {
   createDatabase,
@@ -236,7 +236,7 @@ describe("what a driver says when the database refuses", () => {
     const lines: string[] = [];
     const tables = { user: { modelName: "people" } };
     const ctx = { tables, logger: { error: (line: string) => lines.push(line) } };
-    const explain = async () => explainRefusal(ctx as unknown as AuthContext, error);
+    const explain = async () => explainDatabaseError(ctx as unknown as AuthContext, error);
     const said = (await runInTenant("acme", explain)) as {
       statusCode?: number;
       message: string;

@@ -1,4 +1,3 @@
-import type { BetterAuthPlugin } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { bearer } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
@@ -131,15 +130,12 @@ describe("at log level debug a request writes one line", () => {
   });
 });
 
-it("at every other level nothing is written, and no hook is there for it", async () => {
-  const hooksAt = async (level: "debug" | "info") => {
+it("at every other level nothing is written", async () => {
+  const linesAt = async (level: "debug" | "info") => {
     const world = await createWorld({ auth: { logger: { level } } });
     const lines = await linesOf(world, () => world.at("acme").post("/sign-in/email", SIGN_IN));
-    const plugins: BetterAuthPlugin[] = world.context.options.plugins ?? [];
-    const hooks = plugins.flatMap(({ hooks }) => [hooks?.before ?? [], hooks?.after ?? []].flat());
-    return { lines: lines.length, hooks: hooks.length };
+    return lines.length;
   };
-  const quiet = await hooksAt("info");
-  expect(quiet.lines).toBe(0);
-  expect(await hooksAt("debug")).toEqual({ lines: 1, hooks: quiet.hooks + 1 });
+  expect(await linesAt("info")).toBe(0);
+  expect(await linesAt("debug")).toBe(1);
 });

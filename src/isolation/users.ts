@@ -1,0 +1,90 @@
+import type { AuthContext } from "better-auth";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { tenantError } from "../errors";
+import { invitingOf } from "../policy/inviting";
+import { currentEndpoint } from "../request/endpoint";
+import { requestSlot, type Scope } from "../request/scope";
+import { couldBeId, hasNumericIds, isText } from "../tenants/cache";
+import { nullIfInvalidId } from "./database-errors";
+import { type Isolation, type Row, tenantClause } from "./isolation";
+
+/** A user that was read or created, as far as its columns were selected. */
+interface KnownUser {
+  tenantId: string | null;
+  email?: unknown;
+  emailVerified?: unknown;
+}
+
+/** The users that the request has read or created, the latest last (R8). */
+export const knownUsers = requestSlot(() => new Map<string, KnownUser>());
+
+export function rememberUser({ id, tenantId, email, emailVerified }: Row): void {
+  if (id === undefined || tenantId === undefined) return;
+  const users = knownUsers.get();
+  users.delete(String(id));
+  users.set(String(id), { tenantId, email, emailVerified });
+}
+
+/** Ids of users may be from before the application changed how ids are made. */
+export const couldBeUserId = ({ ctx }: Isolation, id: string) =>
+  hasNumericIds(ctx) ? couldBeId(ctx, id) : isText(id);
+
+/** The tenant of a user whom this request has seen in the scope. */
+export function knownTenantOf({ tenantId, access }: Scope, userId: unknown) {
+  const known = knownUsers.get().get(String(userId))?.tenantId;
+  return access === "all" || known === tenantId ? known : undefined;
+}
+
+/**
+ * R8: sessions and accounts are given to users of the scope only, whichever plugin asks. Returns the
+ * tenant that the row belongs to: the user's.
+ */
+export async function requireUserInScope(
+  isolation: Isolation,
+  adapter: DBTransactionAdapter,
+  scope: Scope,
+  userId: unknown,
+): Promise<string | null> {
+  if (userId === undefined || userId === null) return scope.tenantId;
+  const known = knownTenantOf(scope, userId);
+  if (known !== undefined) return known;
+  const id = String(userId);
+  const where = [{ field: "id", value: id }, ...tenantClause(scope)];
+  const user = couldBeUserId(isolation, id)
+    ? await adapter.findOne<Row>({ model: "user", where }).catch(nullIfInvalidId)
+    : null;
+  if (!user) throw tenantError("USER_NOT_IN_TENANT");
+  rememberUser(user);
+  return user.tenantId ?? null;
+}
+
+/**
+ * A token that came in sealed, and what was in it. One for `/verify-email` names an email, and its
+ * seal names the user that the link was mailed for.
+ */
+export const openedToken = requestSlot<{
+  sealed: string;
+  token: string;
+  userId?: string;
+  email?: unknown;
+}>();
+
+/**
+ * Whether a lookup by email must not find a user: one that is about to be replaced, or one that a
+ * link to `/verify-email` was not mailed for. The token of that link names an email alone, and would
+ * change the email of, and sign in as, the user who has it by now.
+ */
+export function isHiddenUser(
+  ctx: AuthContext,
+  [clause, ...rest]: Where[],
+  user: Row | null,
+): boolean | Promise<boolean> {
+  // By username as well: the invited person may want the same.
+  const isByEmail = clause?.field === "email";
+  if (!user?.tenantId || !(isByEmail || clause?.field === "username") || rest.length) return false;
+  const { userId, email } = openedToken.get() ?? {};
+  const isMailedToOther = userId !== undefined && userId !== String(user.id);
+  if (isByEmail && isMailedToOther && email === user.email) return true;
+  if (user.emailVerified !== false) return false;
+  return invitingOf(currentEndpoint()?.context ?? ctx)?.replaces(ctx, user) ?? false;
+}
