@@ -59,12 +59,10 @@ it("a request makes few promises more than in better-auth alone", async () => {
   const { browser, createTenant } = await createInstance({ auth });
   const platform = await measure(browser);
   const tenant = await measure(browser, "/tenant", (await createTenant()).id);
-  const more = (counts: typeof alone) =>
-    Object.fromEntries(
-      Object.entries(counts).map(([name, count]) => [name, count - alone[name as "sign-in"]]),
-    );
-  expect({ platform: more(platform), tenant: more(tenant) }).toEqual({
-    platform: { "get-session": 0, "sign-in": 0, "sign-up": 0 },
-    tenant: { "get-session": 0, "sign-in": 0, "sign-up": 0 },
-  });
+  const limits = { platform: [18, 30, 40], tenant: [18, 40, 60] };
+  for (const [place, counts] of Object.entries({ platform, tenant })) {
+    const more = Object.entries(counts).map(([name, count]) => count - alone[name as "sign-in"]);
+    const isWithin = more.map((count, index) => count <= (limits[place as "tenant"][index] ?? 0));
+    expect([place, more, isWithin]).toEqual([place, more, [true, true, true]]);
+  }
 });

@@ -20,7 +20,7 @@ import {
 import { pinpoint } from "./mysql";
 import { isImpersonator, isSessionValidHere, scopeOfSession } from "./sessions";
 import { heldState, isState } from "./single-use";
-import { isHiddenUser, rememberUser, requireUserInScope } from "./users";
+import { isHiddenUser, knownTenantOf, rememberUser, requireUserInScope } from "./users";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
 type Narrowed<Call> = { call: Call; scope?: Scope; model?: string | undefined };
@@ -136,7 +136,8 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
   async function findSession<T>(input: FindOne): Promise<T | null> {
     const where = [...input.where, ...tenantClause(scopeOfSession(input.where[0]?.value))];
     const session = await raw.findOne<T & Row>({ ...input, where });
-    if (!session || !(await isSessionValidHere(isolation, session, raw))) return null;
+    const isValid = session && isSessionValidHere(isolation, session, raw);
+    if (!session || !(isValid instanceof Promise ? await isValid : isValid)) return null;
     return admit(
       { join: input.join, model: "session" },
       scopeOf(session.tenantId ?? null),
@@ -154,12 +155,14 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
 
   /** Values that are unique in the whole table may be taken where this scope cannot see it. */
   async function write<T>(model: string, scope: Scope, data: Row, run: () => Promise<T>) {
-    if (model === "user" && typeof data.email === "string") {
-      await refuseEmailTakenElsewhere(isolation, raw, scope, data.email);
+    if (isolation.options.keepEmailGloballyUnique && model === "user" && data.email) {
+      await refuseEmailTakenElsewhere(isolation, raw, scope, String(data.email));
     }
-    return run().catch((error) => {
+    try {
+      return await run();
+    } catch (error) {
       throw explainDatabaseError(isolation.ctx, error);
-    });
+    }
   }
 
   /** A row never changes its id or tenant, and no session lasts longer than the policy allows. */
@@ -175,34 +178,40 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
     create: <T extends Row, R>(input: Parameters<typeof raw.create<T, R>>[0]) =>
       narrow(input, async ({ scope, model }) => {
         if (!model || !scope) return raw.create<T, R>(input);
-        const tenantId = await requireUserInScope(isolation, raw, scope, input.data.userId);
+        const { userId } = input.data;
+        const known = knownTenantOf(scope, userId);
+        const tenantId =
+          known === undefined ? await requireUserInScope(isolation, raw, scope, userId) : known;
         const data: Row = { ...input.data, tenantId: tenantId ?? PLATFORM };
         const admission =
           tenantId && model === "user"
             ? await admitUser(isolation, tenantId, data, raw)
             : undefined;
-        const kept = await admission?.makeRoom?.(raw);
+        const create = () => raw.create<T, R>({ ...input, data: data as T });
+        if (!admission) return admit({ model }, scope, await write(model, scope, data, create));
+        const kept = await admission.makeRoom?.(raw);
         const row = await write(
           model,
           scope,
           data,
           async () =>
-            (kept && (await raw.update<R>(asChange(input.model, kept, data)))) ||
-            raw.create<T, R>({ ...input, data: data as T }),
+            (kept && (await raw.update<R>(asChange(input.model, kept, data)))) || create(),
         );
-        await admission?.accept?.(row as Row, raw);
+        await admission.accept?.(row as Row, raw);
         return admit({ model }, scope, row);
       }),
 
     findOne: <T>(input: FindOne) => {
       if (isTokenLookup(input, isolatedModel)) return findSession<T>(input);
       if (input.model === "user" && isImpersonator(idIn(input.where))) return raw.findOne<T>(input);
-      return narrow(input, async ({ call, scope, model }) => {
-        const row = await raw.findOne<T>(call);
-        const isHidden = model === "user" && isHiddenUser(isolation.ctx, input.where, row as Row);
-        if (isHidden && (await isHidden)) return null;
-        return admit({ join: input.join, model }, scope, row);
-      });
+      return narrow(input, ({ call, scope, model }) =>
+        raw.findOne<T>(call).then((row) => {
+          const show = (isHidden: boolean) =>
+            isHidden ? null : admit({ join: input.join, model }, scope, row);
+          const isHidden = model === "user" && isHiddenUser(isolation.ctx, input.where, row as Row);
+          return isHidden instanceof Promise ? isHidden.then(show) : show(isHidden);
+        }),
+      );
     },
 
     findMany: <T>(input: Parameters<DBAdapter["findMany"]>[0]) =>

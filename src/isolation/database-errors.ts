@@ -12,12 +12,11 @@ import { type Isolation, isInside, type Row } from "./isolation";
  * tenant has to learn that much about others, and learns it as for an email that it has itself.
  */
 export async function refuseEmailTakenElsewhere(
-  { ctx, options }: Isolation,
+  { ctx }: Isolation,
   adapter: DBTransactionAdapter,
   scope: Scope,
   email: string,
 ): Promise<void> {
-  if (!options.keepEmailGloballyUnique) return;
   const where = [{ field: "email", value: email }];
   const holder = await adapter.findOne<Row>({ model: "user", where });
   if (!holder || isInside(scope, holder)) return;

@@ -21,27 +21,38 @@ export function scopeOfSession(token: unknown): Scope {
 }
 
 /** Whether its tenant, and the tenant's directory, accept a session (R10). */
-export async function isAccepted(
+export function isAccepted(
   { ctx, directory }: Isolation,
   session: SessionRow,
   adapter?: DBTransactionAdapter,
-): Promise<boolean> {
-  if (directory && !(await directory.acceptsSession(session, adapter))) return false;
-  return acceptsSession(ctx, session, adapter);
+): boolean | Promise<boolean> {
+  if (!directory) return acceptsSession(ctx, session, adapter);
+  return directory
+    .acceptsSession(session, adapter)
+    .then((isActive) => isActive && acceptsSession(ctx, session, adapter));
 }
 
 /** Whether a session that was found where it belongs is valid in the running request (R5, R10). */
-export async function isSessionValidHere(
+export function isSessionValidHere(
+  isolation: Isolation,
+  session: SessionRow,
+  adapter?: DBTransactionAdapter,
+): boolean | Promise<boolean> {
+  if (adminTarget(currentEndpoint())) return isValidForAdmin(isolation, session, adapter);
+  const tenantId = session.tenantId ?? null;
+  if (tenantId !== effectiveScope().tenantId) return false;
+  return tenantId === null || isAccepted(isolation, session, adapter);
+}
+
+async function isValidForAdmin(
   isolation: Isolation,
   session: SessionRow,
   given?: DBTransactionAdapter,
 ): Promise<boolean> {
   const tenantId = session.tenantId ?? null;
   if (tenantId !== null && !(await isAccepted(isolation, session, given))) return false;
-  const here = effectiveScope();
-  if (!adminTarget(currentEndpoint())) return tenantId === here.tenantId;
   const adapter = given ?? (await unscopedAdapter(isolation));
-  const scope = await scopeOfAdmin(isolation, here, session, adapter);
+  const scope = await scopeOfAdmin(isolation, effectiveScope(), session, adapter);
   if (tenantId === scope.tenantId) return true;
   if (scope.access === "visits" && visitor.get()?.token === session.token) return true;
   return tenantId === null && isImpersonator(session.userId);

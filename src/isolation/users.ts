@@ -29,8 +29,9 @@ export function rememberUser({ id, tenantId, email, emailVerified }: Row): void 
 export const couldBeUserId = ({ ctx }: Isolation, id: string) =>
   hasNumericIds(ctx) ? couldBeId(ctx, id) : isText(id);
 
-/** The tenant of a user whom this request has seen in the scope. */
+/** The tenant of a row of the user, if the request has seen the user in the scope. */
 export function knownTenantOf({ tenantId, access }: Scope, userId: unknown) {
+  if (userId === undefined || userId === null) return tenantId;
   const known = knownUsers.get().get(String(userId))?.tenantId;
   return access === "all" || known === tenantId ? known : undefined;
 }
@@ -45,7 +46,6 @@ export async function requireUserInScope(
   scope: Scope,
   userId: unknown,
 ): Promise<string | null> {
-  if (userId === undefined || userId === null) return scope.tenantId;
   const known = knownTenantOf(scope, userId);
   if (known !== undefined) return known;
   const id = String(userId);

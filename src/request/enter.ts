@@ -16,8 +16,10 @@ import { cachedTenant, lookUpTenant } from "../tenants/cache";
 import { isOutermost, noteEndpoint, type TenantRoute, tenantRouteOf } from "./endpoint";
 import { isSignedIn, prefixesIn, removeForeignCredentials, sentPrefixes } from "./prefix";
 import {
+  claimedNames,
   claimedTenantId,
   claimsTenant,
+  firstTenantId,
   requestedTenantId,
   requireTenantId,
   resolvedTenantId,
@@ -34,9 +36,23 @@ export const enterNamedTenant = (options: ResolvedOptions): BeforeHook => ({
 
   handler: silentHook((ctx) => {
     noteEndpoint(ctx as never);
-    return mayName(ctx, options) ? enterByName(ctx, options) : undefined;
+    if (!mayName(ctx, options) || enterCached(ctx, options)) return undefined;
+    return enterByName(ctx, options);
   }),
 });
+
+/** Most requests that name a tenant name one that is cached, and need not wait either. */
+function enterCached(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
+  const route = tenantRouteOf(ctx);
+  if (options.resolveTenantId || !isOutermost(ctx) || enteredScope() || route?.callback)
+    return false;
+  if (isOwnPath(ctx.path) || ctx.path === CALLBACK_PATH) return false;
+  const tenantId = firstTenantId(claimedNames(ctx, options, route !== undefined));
+  if (!tenantId || cachedTenant(ctx.context, tenantId)?.status !== "active") return false;
+  enter(scopeOf(tenantId));
+  if (route) delete ctx.body?.tenantId;
+  return true;
+}
 
 /**
  * R4: where nothing else has resolved the tenant, the prefix of the session token does. Credentials

@@ -134,7 +134,7 @@ const WITH_SESSION = ["/sign-up/email", "/sign-in/email"];
 export const answerWithSession: AfterHook = {
   matcher: (ctx) => WITH_SESSION.includes(ctx.path ?? "") && tenantRouteOf(ctx) !== undefined,
 
-  handler: silentHook(async ({ context }) => {
+  handler: silentHook(({ context }) => {
     const { returned, newSession, options } = context;
     if (typeof returned !== "object" || returned === null || isAPIError(returned)) return;
     if (returned instanceof Response) return;
@@ -142,6 +142,7 @@ export const answerWithSession: AfterHook = {
     const session =
       isSignedIn && newSession ? parseSessionOutput(options, newSession.session) : null;
     context.returned = { ...returned, session };
+    return undefined;
   }),
 };
 

@@ -156,13 +156,19 @@ const toRemembered = (row: TenantRow): CachedTenant => ({
  * Whether the tenant of a session accepts it (R10): the tenant exists and is active, and has not
  * ended its sessions after this one was created.
  */
-export async function acceptsSession(
+export function acceptsSession(
   ctx: AuthContext,
-  { tenantId, createdAt }: SessionRow,
+  session: SessionRow,
   adapter?: DBTransactionAdapter,
-): Promise<boolean> {
+): boolean | Promise<boolean> {
+  const { tenantId } = session;
   if (!tenantId) return false;
-  const tenant = cachedTenant(ctx, tenantId) ?? (await lookUpTenant(ctx, tenantId, adapter));
+  const cached = cachedTenant(ctx, tenantId);
+  if (cached) return accepts(cached, session);
+  return lookUpTenant(ctx, tenantId, adapter).then((tenant) => accepts(tenant, session));
+}
+
+function accepts(tenant: CachedTenant | undefined, { createdAt }: SessionRow): boolean {
   if (tenant?.status !== "active") return false;
   if (!tenant.endedAt) return true;
   const made = new Date(createdAt ?? "").getTime();
