@@ -1,8 +1,8 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, GenericEndpointContext, User } from "better-auth";
 import { isolationOf, unscopedAdapter } from "../isolation/isolation";
-import { isOperator } from "../isolation/operators";
-import { adminOptions, canGiveRole, type Giver, namesIn } from "../isolation/roles";
+import { isOperator, rolesIn } from "../isolation/operators";
+import { adminOptions, canGiveRole, type Giver } from "../isolation/roles";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { adminPlugin, currentEndpoint } from "../request/endpoint";
 import { runInScope, scopeOf } from "../request/scope";
@@ -23,7 +23,7 @@ export async function mayStillGiveRole(
 ): Promise<boolean> {
   const { tenantId, role } = invitation;
   const options = tenantOptions(ctx);
-  const canGive = (giver: Giver) => canGiveRole(ctx, options, namesIn(role ?? ""), giver);
+  const canGive = (giver: Giver) => canGiveRole(ctx, options, rolesIn(role ?? ""), giver);
   if (canGive({ tenantId, role: null })) return true;
   const inviter = await whoInvited(ctx, options, invitation);
   if (!inviter || inviter.banned || (await isBarred(ctx, inviter))) return false;
@@ -119,7 +119,7 @@ export function requireRole(
   if (role === null) return null;
   const plugin = adminPlugin(ctx);
   const { roles } = adminOptions(ctx);
-  const names = namesIn(role);
+  const names = rolesIn(role);
   const isKnown = (name: string) =>
     !roles || Object.hasOwn(roles, name) || Object.hasOwn(tenantOptions.tenantRoles, name);
   if (!plugin || !names.length || !names.every(isKnown)) throw notAllowed();
@@ -134,7 +134,7 @@ export function requireGiver(
   role: string,
   inviter: Giver,
 ): void {
-  if (!canGiveRole(ctx, tenantOptions, namesIn(role), inviter)) throw notAllowed();
+  if (!canGiveRole(ctx, tenantOptions, rolesIn(role), inviter)) throw notAllowed();
 }
 
 const notAllowed = () => invitationError("ROLE_NOT_ALLOWED");

@@ -1,4 +1,4 @@
-import type { AuthContext, HookEndpointContext } from "better-auth";
+import type { AuthContext } from "better-auth";
 import { type AfterHook, type BeforeHook, silentHook } from "../framework";
 import {
   adminTarget,
@@ -23,41 +23,36 @@ export const openAdminEndpoint: BeforeHook = {
 export const closeAdminEndpoint: AfterHook = {
   matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
 
-  handler: silentHook(async () => {
+  handler: silentHook(() => {
     isAdminRunning.set(false);
     enter(scopeOf(effectiveScope().tenantId));
+    return undefined;
   }),
 };
 
-/**
- * R5: the cookie of a session that was taken out of the request stays in the browser, whatever
- * better-auth does about the session that it has used instead.
- */
+/** R5: the cookie of a session that was removed from the request stays in the browser. */
 export const keepForeignCookies: AfterHook = {
   matcher: () => keptCookies.get().size > 0,
 
-  handler: silentHook(keepCookies),
+  handler: silentHook(({ context }) => {
+    const headers = context.responseHeaders;
+    const kept = keptCookies.get();
+    const lines = headers?.getSetCookie().filter((line) => {
+      const [name = ""] = line.split("=");
+      if (!/;\s*max-age=0\b/i.test(line)) return true;
+      return !kept.has(isCompanion(name, context) ? context.authCookies.sessionToken.name : name);
+    });
+    headers?.delete("set-cookie");
+    for (const line of lines ?? []) headers?.append("set-cookie", line);
+    return undefined;
+  }),
 };
-
-async function keepCookies({ context }: HookEndpointContext) {
-  const headers = context.responseHeaders;
-  if (!headers) return;
-  const kept = headers.getSetCookie().filter((line) => {
-    const [name = ""] = line.split("=");
-    if (!/;\s*max-age=0\b/i.test(line)) return true;
-    return !keptCookies
-      .get()
-      .has(isCompanion(name, context) ? context.authCookies.sessionToken.name : name);
-  });
-  headers.delete("set-cookie");
-  for (const line of kept) headers.append("set-cookie", line);
-}
 
 type Cookies = AuthContext["authCookies"];
 
 /**
- * The session cookies under names of the tenant's own. The name is read late, so that it is right
- * for the scope of the moment, also where another plugin copies the context.
+ * Gives session cookies a name of the tenant's own. The name is read when it is needed, so that it
+ * fits the current scope, also where another plugin copies the context.
  */
 export function nameCookiesPerTenant(ctx: AuthContext): void {
   nameMadeCookies(ctx);
@@ -69,18 +64,14 @@ export function nameCookiesPerTenant(ctx: AuthContext): void {
     get(this: object) {
       return named.get(this) ?? late;
     },
-    // better-auth makes cookies anew for a request where their domain goes by the host.
+    // better-auth assigns other cookies for a request if their domain depends on the host.
     set(this: object, cookies: Cookies) {
       named.set(this, lateNames(cookies));
     },
   });
 }
 
-/**
- * Cookies of official plugins that belong to a sign-in: the second factor and the device that is
- * trusted with it, and the challenge of a passkey. Those of an OAuth flow carry their tenant, and
- * those of an operator are the platform's.
- */
+/** Cookies of official plugins that belong to a sign-in. Those of an OAuth flow carry their tenant. */
 const OF_SIGN_IN = /^(?:two_factor|trust_device|better-auth-passkey)$/;
 
 /** The same for cookies that plugins make. */
@@ -111,8 +102,8 @@ function lateNames(cookies: Cookies): Cookies {
         return name + suffix(sent);
       },
     };
-    // Not a plain object: better-auth copies those that are in a context which a hook hands back,
-    // and would have the name of the moment.
+    // Not a plain object: better-auth copies those if a hook returns its context, with the name that
+    // they have at that moment.
     return [key, Object.setPrototypeOf(cookie, given)];
   });
   const late = Object.fromEntries(entries) as Cookies;
@@ -121,25 +112,20 @@ function lateNames(cookies: Cookies): Cookies {
 }
 
 /**
- * A tenant's id in the name of a cookie, without upper case: better-auth drops the cookies of
- * multiSession by their names in lower case, and finds the chunks of a cookie behind a dot. No two
- * ids give the same: every hyphen begins a pair.
+ * A tenant's id in the name of a cookie, in lower case, because better-auth compares the names of
+ * multi-session cookies that way. No two ids give the same: every hyphen begins a pair.
  */
 const inCookieName = (tenantId: string) =>
-  encodeURIComponent(tenantId)
-    // Some of what that leaves as it is, better-auth takes in no name of a cookie.
-    .replace(/[!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)
-    .replace(/[A-Z-]/g, (letter) => `-${letter.toLowerCase()}`)
-    .replaceAll(".", "-_");
+  tenantId.replace(/[A-Z-]/g, (letter) => `-${letter.toLowerCase()}`);
 
-/** What the scope of the moment adds to a name; for admin endpoints by the name of a cookie that is sent. */
+/** What the current scope adds to a name. `sent` is the name of the platform's session cookie. */
 function suffix(sent: string): string {
   const scope = effectiveScope();
-  // An operator visits with the platform's cookie, and names follow the tenant that is named.
+  // An operator visits with the platform's cookie. A prefix alone does not change names.
   if (!scope.tenantId || scope.access === "visits" || enteredBy.get() === "prefix") return "";
   const own = `_${inCookieName(scope.tenantId)}`;
   const endpoint = currentEndpoint();
   if (!adminTarget(endpoint)) return own;
-  // Whether a tenant's own admin calls or an operator is about to visit shows in the cookies.
+  // The cookies show whether a tenant's own administrator calls, or an operator.
   return endpoint?.headers?.get("cookie")?.includes(`${sent}${own}=`) ? own : "";
 }

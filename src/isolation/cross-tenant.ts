@@ -21,9 +21,9 @@ import type { Isolation, Row } from "./isolation";
 import { mayManageUsersOf } from "./operators";
 
 /**
- * An operator reaches further on better-auth's own admin endpoints: the tenant that is named, the
- * tenant of the user that the call is about, or all of them. That is granted to the very session
- * that the endpoint uses, once its user is found to be an operator.
+ * Cross-tenant access of operators on better-auth's admin endpoints: to the tenant that the request
+ * names, to the tenant of the user that the call is about, or to all of them. It is granted to the
+ * session that the endpoint uses, once its user is found to be an operator.
  */
 export async function scopeOfAdmin(
   isolation: Isolation,
@@ -38,7 +38,7 @@ export async function scopeOfAdmin(
   if (!carries(endpoint, session.token)) return scope;
   const isOwn = session.tenantId || scope.access !== "own" || session.impersonatedBy;
   if (isOwn || target === "oneself") return scope;
-  // Until the endpoint runs, its hooks are where the request is.
+  // Hooks that run before the endpoint stay in the request's scope.
   if (scope.tenantId === null && !isRunning) return scope;
   const tenantId = scope.tenantId ?? (await tenantOfTarget(endpoint, target, adapter));
   if (tenantId === null) return scope;
@@ -52,9 +52,9 @@ export async function scopeOfAdmin(
 }
 
 /**
- * Operators who end sessions of their own end them on the platform, whichever tenant they visit. In
- * the tenant better-auth would find the list of them, but not all of the sessions: some would live
- * on, listed nowhere, and no ban would end them.
+ * Operators end their own sessions on the platform, whichever tenant they visit. In the tenant,
+ * better-auth would find their list but not all sessions: some would live on, and no ban would end
+ * them.
  */
 async function endsOwnSessions(
   isolation: Isolation,
@@ -69,19 +69,13 @@ async function endsOwnSessions(
   return (await runInScope(scopeOf(null), find))?.session.userId === userId;
 }
 
-/**
- * A suspended tenant is entered by operators who manage its people, and by the server's own code:
- * asked before, so that nobody else gets to know more of it than that it is suspended.
- */
-export async function requireVisitor(endpoint: Endpoint): Promise<void> {
-  if (adminTarget(endpoint) && mayVisit(endpoint)) return;
-  const error = tenantError("TENANT_SUSPENDED");
-  throw asErrorRedirect(endpoint, error);
-}
-
-function mayVisit({ request, headers, context }: Endpoint): boolean {
-  if (!request && !headers) return true;
-  return prefixesIn({ request, headers, context } as HookEndpointContext)[0] === null;
+/** A suspended tenant is entered by operators who manage its users, and by server code. */
+export function requireVisitor(endpoint: Endpoint): void {
+  const { request, headers, context } = endpoint;
+  const call = { request, headers, context } as HookEndpointContext;
+  const mayVisit = (!request && !headers) || prefixesIn(call)[0] === null;
+  if (adminTarget(endpoint) && mayVisit) return;
+  throw asErrorRedirect(endpoint, tenantError("TENANT_SUSPENDED"));
 }
 
 /** The tenant that a call is about: null is the platform, undefined all of them. */
@@ -96,7 +90,7 @@ async function tenantOfTarget(
     return typeof token === "string" ? tenantInPrefix(token) : null;
   }
   if (target !== "a user") return null;
-  // As it was sent: better-auth asks for the session with a query of its own.
+  // As it was sent: better-auth reads the session with a query of its own.
   const id = body?.userId ?? requestEndpoint.get()?.query?.id;
   if (typeof id !== "string" && typeof id !== "number") return null;
   const where = [{ field: "id", value: String(id) }];

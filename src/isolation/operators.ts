@@ -15,33 +15,32 @@ const operatorDecisions = requestSlot(() => new Map<string, Promise<boolean>>())
 
 type Person = TenantSession["user"] & { banned?: boolean | null };
 
-/** A user of the platform with the right id or role. A tenant's user is none, whatever its role. */
+/** A platform user with the right id or role. A tenant's user is never one. */
 export function isOperator(user: TenantSession["user"], options: ResolvedOptions): boolean {
   if (user.tenantId) return false;
   if (options.adminUserIds.includes(user.id)) return true;
-  return rolesOf(user).some((role) => options.adminRoles.includes(role));
+  return rolesIn(user.role).some((role) => options.adminRoles.includes(role));
 }
 
-export const rolesOf = ({ role }: TenantSession["user"]) =>
-  (role ?? "").split(",").map((name) => name.trim());
+/** The admin plugin stores several roles in one string. */
+export const rolesIn = (role: string | null | undefined) =>
+  (role ?? "")
+    .split(",")
+    .map((name) => name.trim())
+    .filter(Boolean);
 
 /**
- * Whether the caller may manage the users of a tenant, or of every tenant where none is given. Only
- * operators may: a permission of the admin plugin is for the caller's own place. Decided once for
- * each request.
+ * Whether the caller may manage the users of a tenant, or of every tenant if none is given. Only
+ * operators may: permissions of the admin plugin are for the caller's own scope. Decided once per
+ * request.
  */
-export function mayManageUsersOf(
-  isolation: Isolation,
-  endpoint: Endpoint,
-  session: SessionRow,
-  tenantId: string | undefined,
-  adapter: DBTransactionAdapter,
-): Promise<boolean> {
+export function mayManageUsersOf(...call: Parameters<typeof decide>): Promise<boolean> {
+  const [, , session, tenantId] = call;
   const decisions = operatorDecisions.get();
   const key = JSON.stringify([session.token, tenantId]);
-  const known = decisions.get(key) ?? decide(isolation, endpoint, session, tenantId, adapter);
-  decisions.set(key, known);
-  return known;
+  const decision = decisions.get(key) ?? decide(...call);
+  decisions.set(key, decision);
+  return decision;
 }
 
 async function decide(
@@ -52,7 +51,7 @@ async function decide(
   adapter: DBTransactionAdapter,
 ): Promise<boolean> {
   if (session.tenantId || session.impersonatedBy) return false;
-  // A session in a storage has the role of when it was made.
+  // A stored session has the role that the user had when it was created.
   const where = [{ field: "id", value: String(session.userId) }];
   const user = await adapter.findOne<Person>({ model: "user", where });
   if (!user || user.tenantId || user.banned) return false;
@@ -67,9 +66,9 @@ async function decide(
 }
 
 /**
- * Whether a platform user is an operator, or would be with another role. `canManageTenants` is asked
- * for a user who makes no request: it gets no headers, and a session without an id and a token. It
- * is asked about every action: one who may delete tenants need not be one who may manage users.
+ * Whether a platform user is an operator, or would be with another role. The user makes no request, so
+ * `canManageTenants` gets no headers, and a session without id and token. It is asked about every
+ * action: a user who may delete tenants need not be one who may manage users.
  */
 export async function isOrWouldBeOperator(
   isolation: Isolation,
@@ -86,7 +85,7 @@ export async function isOrWouldBeOperator(
   for (const action of MANAGEMENT_ACTIONS) {
     const about = { action, tenantId: undefined, session };
     const isAllowed = await ask(isolation, call, about).catch((error: unknown) => {
-      logFailure(isolation, action, `so user ${user.id} is taken for an operator`, error);
+      logFailure(isolation, action, `so user ${user.id} counts as an operator`, error);
       return true;
     });
     if (isAllowed) return true;
@@ -94,10 +93,7 @@ export async function isOrWouldBeOperator(
   return false;
 }
 
-/**
- * On the platform, in a request of its own that no endpoint has opened: if the application asks for
- * the session itself, it is not asked again.
- */
+/** In a request of its own: if the application asks for the session, it is not asked again. */
 const ask = (
   { options: { canManageTenants } }: Isolation,
   call: Endpoint,
@@ -112,7 +108,7 @@ function logFailure({ ctx }: Isolation, action: string, outcome: string, error: 
   ctx.logger.error(`canManageTenants failed for ${action}, ${outcome}: ${error}`);
 }
 
-/** A session as the application sees it: a storage has its dates as text. */
+/** A session as the application sees it. In secondary storage, its dates are strings. */
 function toSession({ user: _, ...row }: Row, user: Person): TenantSession {
   const dates = ["createdAt", "updatedAt", "expiresAt"].map((name) => [
     name,

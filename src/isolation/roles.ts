@@ -11,7 +11,7 @@ import {
 } from "../request/endpoint";
 import type { SessionRow } from "../request/scope";
 import { type Isolation, unscopedAdapter } from "./isolation";
-import { isOrWouldBeOperator, mayManageUsersOf } from "./operators";
+import { isOrWouldBeOperator, mayManageUsersOf, rolesIn } from "./operators";
 
 /** The options of better-auth's admin plugin that say what a role can do. */
 type AdminOptions = {
@@ -58,7 +58,7 @@ function rightsOf(
   tenantRoles: ResolvedOptions["tenantRoles"],
   { id, role }: Ranked,
 ): string[] {
-  const names = namesIn(role || options.defaultRole || "user");
+  const names = rolesIn(role || options.defaultRole || "user");
   const own = names.flatMap((name) => rightsOfRole(options, tenantRoles, name));
   // To the admin plugin, a user in this list may do everything.
   if (id === undefined || !options.adminUserIds?.includes(id)) return own;
@@ -68,13 +68,6 @@ function rightsOf(
     ...Object.keys(options.roles ?? {}).flatMap(statementsIn(options)),
   ];
 }
-
-/** The admin plugin keeps several roles in one text. */
-export const namesIn = (role: string) =>
-  role
-    .split(",")
-    .map((name) => name.trim())
-    .filter(Boolean);
 
 const ADMINISTRATOR = "administrator";
 
@@ -101,7 +94,7 @@ function rightsOfRole(
   name: string,
 ): string[] {
   const { adminRoles = "admin", defaultRole = "user", roles } = options;
-  const isAdmin = [adminRoles].flat().flatMap(namesIn).includes(name);
+  const isAdmin = [adminRoles].flat().flatMap(rolesIn).includes(name);
   const isDescribed = roles && Object.hasOwn(roles, name);
   const inTenant = Object.hasOwn(tenantRoles, name) ? tenantRoles[name] : undefined;
   // The admin plugin has these two where it is given no others.
@@ -116,13 +109,13 @@ function rightsOfRole(
 }
 
 /*
- * The admin plugin has one permission for giving any role, and one for acting on any user. A caller
- * could give themselves a greater role, or take over the account of a user who has one. Checked where
- * better-auth acts, after its own checks and with what it is about to write. Banning or removing a
- * user, or ending sessions, gives the caller nothing.
+ * The admin plugin has one permission for giving any role, and one for acting on any user: callers
+ * could give themselves a greater role, or take over the account of a user who has one. This is
+ * checked where better-auth acts, with what it is about to write. Banning or removing a user, or
+ * ending sessions, gives the caller nothing.
  */
 
-/** A list of sessions has their tokens, which are good as bearer tokens. */
+/** A list of sessions contains their tokens, which are valid as bearer tokens. */
 const GUARDED = new Set(
   "set-role create-user update-user set-user-password impersonate-user list-user-sessions"
     .split(" ")
@@ -131,7 +124,7 @@ const GUARDED = new Set(
 
 type Person = User & { tenantId?: string | null; role?: string | null };
 
-/** What is about to happen: to a user who is there or to a new one, perhaps with a role. */
+/** What is about to happen to an existing or new user. */
 export interface Act {
   userId?: string | undefined;
   data?: object | undefined;
@@ -148,42 +141,40 @@ export async function refuseEscalation(isolation: Isolation, { userId, data }: A
   const find = (id: string): Promise<Person | null> =>
     isolation.ctx.internalAdapter.findUserById(id);
   const target = userId === undefined ? null : await find(userId);
-  // The isolation keeps an id and a tenant that the caller has sent out of the row.
+  // The adapter ignores an id and a tenant that the caller has sent.
   const kept = { id: target?.id ?? "", tenantId };
   const changed = data && ({ ...target, ...data, ...kept } as Person);
   const isRefused =
     tenantId === null
       ? await operatorGuard(isolation, endpoint, session)
-      : await rankGuard(isolation, await find(String(session.userId)));
+      : rankGuard(isolation, await find(String(session.userId)));
   if (target && (await isRefused(target))) {
     throw tenantError("ROLE_NOT_ALLOWED", "This user has a role that you may not give");
   }
   if (changed && (await isRefused(changed))) throw tenantError("ROLE_NOT_ALLOWED");
 }
 
-/** The session that an endpoint acts for. Hooks around it, and the server's own calls, are trusted. */
+/** The session that an endpoint acts for. Hooks around it, and server calls, are trusted. */
 function callerIn(endpoint: Endpoint): SessionRow | undefined {
   if (!GUARDED.has(endpoint.path ?? "") || !adminPlugin(endpoint.context)) return undefined;
   if (isOutermost(endpoint) && !isAdminRunning.get()) return undefined;
   return endpoint.context.session?.session;
 }
 
-type Guard = (user: Person) => boolean | Promise<boolean>;
+type IsRefused = (user: Person) => boolean | Promise<boolean>;
 
 /** In a tenant: a user who can do more than the caller. */
-async function rankGuard({ ctx, options }: Isolation, caller: Person | null): Promise<Guard> {
-  return (user) => !caller || !canDoAsMuch(ctx, options, caller, user);
-}
+const rankGuard =
+  ({ ctx, options }: Isolation, caller: Person | null): IsRefused =>
+  (user) =>
+    !caller || !canDoAsMuch(ctx, options, caller, user);
 
-/**
- * On the platform: an operator, unless the caller is one. An operator's password would be the way
- * into every tenant.
- */
+/** On the platform: an operator, unless the caller is one. Operators can get into every tenant. */
 async function operatorGuard(
   isolation: Isolation,
   endpoint: Endpoint,
   session: SessionRow,
-): Promise<Guard> {
+): Promise<IsRefused> {
   const adapter = await unscopedAdapter(isolation);
   if (await mayManageUsersOf(isolation, endpoint, session, undefined, adapter)) return () => false;
   return (user) => isOrWouldBeOperator(isolation, endpoint, user);

@@ -3,7 +3,8 @@ import {
   tryGetCurrentAuthEndpointContext,
 } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
-import { currentScope, requestSlot, runInScope, type Scope } from "./scope";
+import { isolationOf } from "../isolation/isolation";
+import { currentScope, getTenantId, requestSlot, runInScope, type Scope } from "./scope";
 
 /** An endpoint that is running, as far as the scope has to know it. */
 export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers"> &
@@ -98,8 +99,13 @@ export const requestedPath = ({ context }: { context: object }): string | undefi
   tenantRouteOf({ context })?.path;
 
 /** The context for a call of `auth.api` to a tenant route. */
-export const asTenantRoute = (context: AuthContext, route: TenantRoute): AuthContext =>
-  Object.assign({ ...context }, { [TENANT_ROUTE]: route, session: null });
+export function asTenantRoute(context: AuthContext, route: TenantRoute): AuthContext {
+  // Without the overrides of the tenant that the call is made in.
+  const base = (getTenantId() !== null && isolationOf(context)?.ctx) || context;
+  const { options, sessionConfig, password, socialProviders } = base;
+  const configuration = { options, sessionConfig, password, socialProviders };
+  return { ...context, ...configuration, [TENANT_ROUTE]: route, session: null } as AuthContext;
+}
 
 /** The session of the operator who visits a tenant: valid in it, and no other of the platform is. */
 export const visitor = requestSlot<{ token: string; userId: string }>();

@@ -173,7 +173,7 @@ export async function requireTenantId(
   const id = assertNamed(tenantId);
   const status = await statusOf(ctx, id);
   if (!status) throw tenantError("TENANT_NOT_FOUND");
-  if (status !== "active") await requireVisitor(ctx as Endpoint);
+  if (status !== "active") requireVisitor(ctx as Endpoint);
   return id;
 }
 

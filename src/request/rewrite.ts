@@ -1,45 +1,43 @@
-import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
+import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { TENANT_ROUTES } from "../constants";
 import { takeStatePrefix } from "../oauth/state";
-import { markTenantRoute, type TenantRoute } from "./endpoint";
+import { markTenantRoute } from "./endpoint";
 
 type OnRequest = NonNullable<BetterAuthPlugin["onRequest"]>;
 
 /**
- * R12: a request to one of our sign-in endpoints goes on under the path of the endpoint that it
- * stands for, before anybody else has looked at it. So it meets the same middlewares, request
- * hooks and endpoint hooks as there, once. What better-auth has looked at by then, the disabled
- * paths and the rate limits, is looked at here and in `limitStandIns`. Whoever comes to another
- * path waits for nothing.
+ * R12: a request to a tenant route is rewritten to better-auth's own path, so that its middlewares
+ * and hooks apply, once. better-auth has checked disabled paths and rate limits by then: the target's
+ * are applied here and in `limitTenantRoutes`.
  */
 export const rewriteTenantRoute = ((request, ctx) =>
-  request.url.includes("/tenant/") ? goOn(request, ctx) : undefined) as OnRequest;
+  request.url.includes("/tenant/") ? rewrite(request, ctx) : undefined) as unknown as OnRequest;
 
-const goOn: OnRequest = async (request, ctx) => {
+function rewrite(request: Request, ctx: AuthContext) {
   const url = new URL(request.url);
   const base = new URL(ctx.baseURL).pathname.replace(/\/$/, "");
-  if (!url.pathname.startsWith(`${base}/tenant/`)) return;
+  if (!url.pathname.startsWith(`${base}/tenant/`)) return undefined;
   const path = targetPath(url.pathname.slice(base.length), ctx.options);
-  if (!path) return;
+  if (!path) return undefined;
   if (ctx.options.disabledPaths?.includes(path)) {
     return { response: new Response("Not Found", { status: 404 }) };
   }
   const isCallback = path.startsWith("/callback/");
   // A form post of a provider comes without our cookies: the endpoint turns it into a GET.
-  if (request.method !== (isCallback ? "GET" : "POST")) return;
+  if (request.method !== (isCallback ? "GET" : "POST")) return undefined;
   url.pathname = base + path;
-  const callback = isCallback ? { callback: takeStatePrefix(url.searchParams) } : {};
-  const standIn: TenantRoute = { path: outerPath(path), ...callback };
-  markTenantRoute(ctx, standIn);
+  markTenantRoute(
+    ctx,
+    isCallback
+      ? { path: "/tenant/callback/:id", callback: takeStatePrefix(url.searchParams) }
+      : { path: `/tenant${path}` },
+  );
   return { request: moved(request, url) };
-};
+}
 
-/**
- * The request under another address. To follow the signal of the first one takes longer than all the
- * rest, and hardly anybody asks for it: the signal is that of the first one instead.
- */
+/** The request under another URL. Following its signal costs more than everything else here. */
 function moved(request: Request, url: URL): Request {
-  // Cloudflare's requests have more to them, which goes along this way only.
+  // Cloudflare's requests have properties that only this keeps.
   if ("cf" in request) return new Request(url, request);
   const { method, headers, body, redirect } = request;
   const init = { method, headers, body, redirect, duplex: "half" };
@@ -52,15 +50,9 @@ export function targetPath(given: string, { advanced }: BetterAuthOptions): stri
   return id === undefined ? TENANT_ROUTES[path] : `/callback/${id}`;
 }
 
-const outerPath = (path: string) =>
-  path.startsWith("/callback/") ? "/tenant/callback/:id" : `/tenant${path}`;
-
 type CustomRules = NonNullable<BetterAuthOptions["rateLimit"]>["customRules"];
 
-/**
- * R12: a limit of an endpoint counts for the one that stands for it, whose path is the same behind
- * "/tenant". Each rule stands beside its twin, because better-auth takes the first that matches.
- */
+/** R12: the rule of a path counts for its tenant route. better-auth takes the first that matches. */
 export function limitTenantRoutes(rules: CustomRules): CustomRules {
   const twins = Object.entries(rules ?? {}).flatMap(([path, rule]) => [
     [path, rule] as const,

@@ -5,12 +5,11 @@ import { type BeforeHook, type Hooks, inOrder } from "../framework";
 import { rewriteTenantRoute, targetPath } from "../request/rewrite";
 
 /**
- * The plugins in the order their hooks run in. Ours come first, so that every other hook runs
- * inside the scope, and last, so that what others do to an answer comes before the last word on
- * it. Only a plugin that hands cookies over to a framework comes after that, with its hooks for
- * answers. The application's own hooks, which better-auth would run before all plugins', come behind
- * our first. The plugin itself stays where it is: the order of schemas is the order of keys in
- * answers. `auth.options`, which migrations and the CLI read, stays as it is.
+ * The plugins in the order their hooks run. Ours run first, so that every other hook runs inside the
+ * scope, and last, so that they see what others did to the response. The application's own hooks,
+ * which better-auth would run before all plugins', come after our first; plugins that pass cookies to
+ * a framework come after our last. The plugin itself keeps its place, because the order of schemas is
+ * the order of keys in responses.
  */
 export function pluginsAtRunTime(
   options: BetterAuthOptions,
@@ -22,13 +21,13 @@ export function pluginsAtRunTime(
   options.hooks = {};
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
   const ownLimits = ours?.rateLimit ?? [];
-  const limit = limitStandInsAlike(plugins, ownLimits);
+  const limit = limitAlike(plugins, ownLimits);
   const others = plugins.map((plugin) =>
     plugin === ours
       ? { id: PLUGIN_ID, schema, options: ours.options, endpoints: ours.endpoints ?? {} }
-      : guardingStandIns(plugin, limit),
+      : withChanges(plugin, plugin.rateLimit ? { rateLimit: plugin.rateLimit.map(limit) } : {}),
   );
-  const isLast = ({ id }: BetterAuthPlugin) => HANDS_COOKIES_OVER.test(id);
+  const isLast = ({ id }: BetterAuthPlugin) => PASSES_COOKIES.test(id);
   const lastOnes = others.filter(isLast);
   return [
     {
@@ -51,7 +50,6 @@ export function pluginsAtRunTime(
         after: afterPlugins,
       },
       rateLimit: ownLimits.map(limit),
-      // Nobody waits for it.
       onResponse: explainFailure as unknown as BetterAuthPlugin["onResponse"],
     },
     ...lastOnes.map((plugin) =>
@@ -60,13 +58,12 @@ export function pluginsAtRunTime(
   ];
 }
 
-/** Integrations that read the cookies of an answer in a hook, and have to stand last for that. */
-const HANDS_COOKIES_OVER = /-cookies(-|$)/;
+/** Integrations that read the cookies of a response in a hook, and have to be last. */
+const PASSES_COOKIES = /-cookies(-|$)/;
 
 /**
- * better-call answers what it did not expect (an unreachable database) without a word, and without a
- * header. Any other empty answer is somebody's own, and so is what another plugin's `onResponse` has
- * made of it: better-auth asks no further then.
+ * better-call responds to unexpected errors (an unreachable database) with an empty 500. This gives
+ * the response a code.
  *
  * Guarded by "what better-auth did not expect is an empty 500 without headers".
  */
@@ -88,23 +85,13 @@ const runAlways = (handler: BeforeHook["handler"] | undefined) =>
 const withChanges = (plugin: BetterAuthPlugin, changes: Partial<BetterAuthPlugin>) =>
   Object.assign(Object.create(Object.getPrototypeOf(plugin)), plugin, changes) as BetterAuthPlugin;
 
-/** A plugin whose limits and hooks count for our endpoints as for those that they stand for. */
-function guardingStandIns(
-  plugin: BetterAuthPlugin,
-  limit: (rule: Limit) => Limit,
-): BetterAuthPlugin {
-  const limits = plugin.rateLimit?.map(limit);
-  return limits ? withChanges(plugin, { rateLimit: limits }) : plugin;
-}
-
 type Limit = NonNullable<BetterAuthPlugin["rateLimit"]>[number];
 
 /**
- * R12: one of our endpoints has the limit of the endpoint that it stands for, which is our own where
- * plugins leave that one to better-auth. Rules for its path alone count where they are stricter: a
- * looser one may be meant for everything but better-auth's sign-in.
+ * R12: a tenant route has the limit of the endpoint that it is rewritten to, or ours if no plugin
+ * limits that one. Rules for the tenant route alone count if they are stricter.
  */
-function limitStandInsAlike(plugins: BetterAuthPlugin[], own: Limit[]) {
+function limitAlike(plugins: BetterAuthPlugin[], own: Limit[]) {
   const all = plugins.flatMap(({ rateLimit = [] }) => rateLimit);
   const rules = all.filter((rule) => !own.includes(rule));
   const ruleFor = (path: string, inner: string) => {
@@ -122,6 +109,6 @@ function limitStandInsAlike(plugins: BetterAuthPlugin[], own: Limit[]) {
   });
 }
 
-/** The limit that lets fewer through in the same time. */
+/** The limit that allows fewer requests in the same time. */
 const stricter = (one: Limit | undefined, other: Limit) =>
   one && one.max * other.window <= other.max * one.window ? one : other;

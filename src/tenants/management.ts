@@ -2,7 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
 import { getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
 import { tenantError } from "../errors";
-import { isOperator, rolesOf } from "../isolation/operators";
+import { isOperator, rolesIn } from "../isolation/operators";
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
 import { sentPrefixes } from "../request/prefix";
 import {
@@ -81,7 +81,7 @@ function isOwnAdmin(
   if (!user.tenantId || session.tenantId !== user.tenantId) return false;
   if (tenantId !== undefined && tenantId !== user.tenantId) return false;
   const every = action.replace(/:.*/, ":*");
-  return rolesOf(user).some((role) => {
+  return rolesIn(user.role).some((role) => {
     const allowed: string[] = (Object.hasOwn(tenantRoles, role) && tenantRoles[role]) || [];
     return allowed.includes(action) || allowed.includes(every);
   });
