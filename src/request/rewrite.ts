@@ -10,7 +10,7 @@ type OnRequest = NonNullable<BetterAuthPlugin["onRequest"]>;
  * and hooks apply, once. better-auth has checked disabled paths and rate limits by then: the target's
  * are applied here and in `limitTenantRoutes`.
  */
-export const rewriteTenantRoute = ((request, ctx) =>
+export const rewriteTenantRoute = ((request: Request, ctx: AuthContext) =>
   request.url.includes("/tenant/") ? rewrite(request, ctx) : undefined) as unknown as OnRequest;
 
 function rewrite(request: Request, ctx: AuthContext) {
