@@ -1,6 +1,6 @@
 import type { BetterAuthClientPlugin } from "better-auth/client";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
-import type { tenantInvitations } from "./plugin";
+import type { tenantInvitations } from "./index";
 
 export { INVITATION_HEADER, TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 
