@@ -8,6 +8,7 @@ import type {
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import type { EndpointOptions, StrictEndpoint } from "better-call";
+import * as z from "zod";
 
 /*
  * What this plugin makes by hand that better-auth would make. Each piece leans on how better-auth
@@ -113,6 +114,15 @@ export const textOf = (sent: unknown) =>
 export function parseJSON(text: unknown): unknown {
   try {
     return typeof text === "string" ? JSON.parse(text) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined for text that is not base64url. */
+export function decodeBase64url(text: string): string | undefined {
+  try {
+    return new TextDecoder().decode(z.util.base64urlToUint8Array(text));
   } catch {
     return undefined;
   }

@@ -1,10 +1,9 @@
 import { type AuthContext, BetterAuthError, type BetterAuthOptions } from "better-auth";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
-import { parseJSON } from "../framework";
+import { decodeBase64url, parseJSON } from "../framework";
 import { isolationOf } from "../isolation/isolation";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
-import { fromText } from "./state";
 
 /** The application's own providers, as they are when it starts. */
 interface ApplicationProviders {
@@ -137,5 +136,5 @@ const subjectOf = async (
 
 function claimsOf(token: unknown): { sub?: unknown } {
   const [, payload = ""] = String(token).split(".");
-  return Object(parseJSON(fromText(payload)));
+  return Object(parseJSON(decodeBase64url(payload)));
 }

@@ -1,11 +1,14 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
-import type { OAuthProvider } from "better-auth/oauth2";
 import { tenantError } from "../errors";
 import { rootCause } from "../framework";
-import { signFor } from "../keys";
-import { despiteDeadlocks } from "../tenants/delete";
+
+/** There is one config for each tenant and provider. */
+export interface OAuthConfigKey {
+  tenantId: string;
+  providerId: string;
+}
 
 /** The confidential part of a tenant's client at a provider. */
 export interface Confidential {
@@ -81,11 +84,6 @@ export async function toRow(ctx: AuthContext, input: Partial<OAuthConfigInput>) 
   };
 }
 
-/** Identifies credentials without revealing them. */
-export function fingerprint(ctx: AuthContext, parts: unknown[]): Promise<string> {
-  return signFor("oauth-credentials", JSON.stringify(parts), ctx);
-}
-
 /** Unsorted: a sign-in looks for one of them. */
 export async function listOAuthConfigs(
   ctx: AuthContext,
@@ -125,7 +123,7 @@ export function saveOAuthConfig(
     const adapter = await getCurrentAdapter(ctx.adapter);
     const now = new Date();
     const stamps = { secretChangedAt: now, createdAt: now, updatedAt: now };
-    let failure: unknown = new Error("It was deleted in the meantime.");
+    let failure: unknown = new Error("Another request deleted it meanwhile.");
     for (let tries = 0; tries < TRIES; tries++) {
       const existing = await findOAuthConfig(ctx, tenantId, providerId);
       const data = { ...(await toRow(ctx, input)), tenantId, providerId, ...stamps };
@@ -184,8 +182,7 @@ export async function withoutDriverErrors<T>(
   run: () => Promise<T>,
 ): Promise<T> {
   try {
-    // A deletion of the tenant at the same time can be a deadlock.
-    return await despiteDeadlocks(ctx, run);
+    return await run();
   } catch (error) {
     const { name, code } = rootCause(error);
     ctx.logger.error(`${nameOf(key)} could not be saved: ${code ?? name}`);
@@ -202,12 +199,6 @@ export async function removeOAuthConfig(ctx: AuthContext, tenantId: string, prov
   return (await adapter.deleteMany({ model: MODEL, where })) > 0;
 }
 
-/** There is one config for each tenant and provider. */
-export interface OAuthConfigKey {
-  tenantId: string;
-  providerId: string;
-}
-
 export const nameOf = ({ tenantId, providerId }: OAuthConfigKey) =>
   `The OAuth config of tenant ${tenantId} for ${providerId}`;
 
@@ -222,38 +213,6 @@ export const DEFAULT_SECRET = "better-auth-secret-12345678901234567890";
 export function warnOfDefaultSecret(ctx: AuthContext, key: OAuthConfigKey): void {
   if (ctx.secret !== DEFAULT_SECRET) return;
   ctx.logger.warn(
-    `${nameOf(key)} is encrypted with better-auth's default secret, which everybody knows. Set BETTER_AUTH_SECRET, and then register the config again: it cannot be read with another secret.`,
+    `${nameOf(key)} is encrypted with better-auth's default secret, which is public. Set BETTER_AUTH_SECRET, and then register the config again: it cannot be read with another secret.`,
   );
-}
-
-/** Logs what to do if a provider refuses the code of a callback: better-auth's line names no tenant. */
-export function explainingRefusals(
-  ctx: AuthContext,
-  provider: OAuthProvider,
-  { tenantId, providerId }: OAuthConfigKey,
-  isOwn: boolean,
-): OAuthProvider {
-  const place = isOwn
-    ? "the tenant's OAuth config, with tenant.oauthConfig.check"
-    : `socialProviders.${providerId}: the tenant has no enabled config`;
-  return {
-    ...provider,
-    validateAuthorizationCode: async (data) => {
-      try {
-        return await provider.validateAuthorizationCode(data);
-      } catch (error) {
-        ctx.logger.error(
-          `The sign-in at tenant ${tenantId} with ${providerId} failed: the provider did not accept the code (${reasonOf(error)}). Check the client id, the client secret and the redirect URI in ${place}.`,
-        );
-        throw error;
-      }
-    },
-  };
-}
-
-/** The OAuth error code of a response. The rest of a response may contain secrets. */
-function reasonOf(refusal: unknown): string {
-  const { status, error } = (refusal ?? {}) as { status?: unknown; error?: unknown };
-  if (typeof error === "string" && /^[a-z_]{1,40}$/.test(error)) return error;
-  return typeof status === "number" ? `status ${status}` : "no answer";
 }

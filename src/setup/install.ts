@@ -21,7 +21,7 @@ import { verifyInsertedRow } from "../isolation/mysql";
 import { isolateCachedSessions } from "../isolation/sessions";
 import { isolateStorage } from "../isolation/storage";
 import { configuredOptions, noteProviders } from "../oauth/application-providers";
-import { useTenantProviders, withTenantOptions } from "../oauth/providers";
+import { useTenantProviders, withTenantOptions } from "../oauth/provider";
 import type { ResolvedOptions } from "../options";
 import { guardInternalAdapter, policyOf } from "../policy/enforce";
 import { trustOwnAddresses } from "../request/addresses";
