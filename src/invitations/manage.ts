@@ -16,12 +16,7 @@ import { invitationError } from "./errors";
 import { requireGiver, requireRole } from "./inviter";
 import { linkOf } from "./link";
 import { isReplaceable } from "./opener";
-import {
-  type Inviter,
-  type ResolvedInvitationOptions,
-  type StoredInvitation,
-  tenantOptions,
-} from "./options";
+import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
 import * as store from "./store";
 
 /** An invitation that was just sent, or whose link the caller sends. */
@@ -222,10 +217,7 @@ async function findInviter(
   return { id, name: nameInMail(name), email, tenantId, role };
 }
 
-type Sending = Pick<
-  StoredInvitation,
-  "email" | "mailed" | "inviterId" | "inviterName" | "redirectTo" | "expiresAt"
->;
+type Sending = Omit<store.Sending, "role">;
 
 /** Stores an invitation, and mails its link or returns it to the caller. Runs inside the tenant. */
 async function send(

@@ -25,24 +25,15 @@ export const notFound = () => invitationError("INVITATION_NOT_FOUND");
 
 const isExpired = ({ expiresAt }: StoredInvitation) => new Date(expiresAt) <= new Date();
 
-/** An invitation as managers see it. Field by field, so that a column added later cannot leak. */
+/** An invitation as managers see it. By name, so that a column that is added later cannot leak. */
 export function toInvitation(row: StoredInvitation): TenantInvitation {
-  const { id, tenantId, email, status, expiresAt, createdAt, updatedAt } = row;
-  return {
-    id,
-    tenantId,
-    email,
-    role: row.role ?? null,
-    status: status === "pending" && isExpired(row) ? "expired" : status,
-    inviterId: row.inviterId ?? null,
-    inviterName: row.inviterName ?? null,
-    userId: row.userId ?? null,
-    redirectTo: row.redirectTo ?? null,
-    expiresAt,
-    acceptedAt: row.acceptedAt ?? null,
-    createdAt,
-    updatedAt,
-  };
+  const { id, tenantId, email, expiresAt, createdAt, updatedAt } = row;
+  const { role = null, inviterId = null, inviterName = null } = row;
+  const { userId = null, redirectTo = null, acceptedAt = null } = row;
+  const status = row.status === "pending" && isExpired(row) ? "expired" : row.status;
+  const inviter = { inviterId, inviterName };
+  const dates = { expiresAt, acceptedAt, createdAt, updatedAt };
+  return { id, tenantId, email, role, status, ...inviter, userId, redirectTo, ...dates };
 }
 
 /** In any tenant, for callers who have only the id: the row says which tenant they must manage. */
@@ -95,7 +86,7 @@ export function assertPending({ status }: StoredInvitation): void {
 }
 
 /** What the inviter decides each time an invitation is sent. */
-type Sending = Pick<
+export type Sending = Pick<
   StoredInvitation,
   "email" | "role" | "mailed" | "inviterId" | "inviterName" | "redirectTo" | "expiresAt"
 >;

@@ -8,9 +8,10 @@ import {
   type OAuthConfigInput,
   type OAuthConfigKey,
   type StoredOAuthConfig,
+  type TenantClient,
   tryDecrypt,
 } from "./config-store";
-import { callbackPath, fromClient, isBuiltIn, type TenantClient } from "./provider";
+import { callbackPath, fromClient, isBuiltIn } from "./provider";
 import {
   invalid,
   isAtForeignHost,
@@ -187,7 +188,10 @@ async function describesItself(issuer: string): Promise<Verdict> {
 }
 
 /** A client as a manager describes it. */
-export type ClientInput = Partial<TenantClient> & { clientId: string; clientSecret: string };
+type ClientInput = { [Key in keyof TenantClient]?: TenantClient[Key] | undefined } & {
+  clientId: string;
+  clientSecret: string;
+};
 
 /** Checks everything that can be checked without a request to the provider; returns what to store. */
 export async function readClient(

@@ -17,16 +17,12 @@ export interface Confidential {
   options: Record<string, unknown> | null;
 }
 
-/** The same as it is stored, in cipher text. */
-export interface Encrypted {
+/** A row of the table, with the confidential part in cipher text. */
+export interface StoredOAuthConfig extends OAuthConfigKey {
+  id: string;
   clientId: string;
   clientSecret: string;
   options?: string | null;
-}
-
-/** A row of the table. */
-export interface StoredOAuthConfig extends Encrypted, OAuthConfigKey {
-  id: string;
   scopes?: string[] | null;
   redirectURI?: string | null;
   enabled: boolean;
@@ -35,10 +31,14 @@ export interface StoredOAuthConfig extends Encrypted, OAuthConfigKey {
   updatedAt: Date;
 }
 
-/** What a manager can set in a config. */
-export interface OAuthConfigInput extends Confidential {
+/** A tenant's client at a provider. */
+export interface TenantClient extends Confidential {
   scopes: string[] | null;
   redirectURI: string | null;
+}
+
+/** What a manager can set in a config. */
+export interface OAuthConfigInput extends TenantClient {
   enabled: boolean;
 }
 
@@ -47,11 +47,8 @@ export const MODEL = "tenantOauthConfig";
 /** More than there are providers: an adapter returns 100 rows by default. */
 const ALL = 1000;
 
-/** Decrypts with whichever of the framework's secrets the config was encrypted with. */
-export async function decrypt(
-  ctx: AuthContext,
-  stored: Encrypted & OAuthConfigKey,
-): Promise<Confidential> {
+/** Decrypts with the one of better-auth's secrets that the config was encrypted with. */
+export async function decrypt(ctx: AuthContext, stored: StoredOAuthConfig): Promise<Confidential> {
   const open = (data: string) => symmetricDecrypt({ key: ctx.secretConfig, data });
   try {
     const [clientId, clientSecret, options] = await Promise.all([
@@ -99,10 +96,10 @@ export const oldestFirst = (a: StoredOAuthConfig, b: StoredOAuthConfig) =>
 
 export async function findOAuthConfig(ctx: AuthContext, tenantId: string, providerId: string) {
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const where = [
-    { field: "tenantId", value: tenantId },
-    { field: "providerId", value: providerId },
-  ];
+  const where = Object.entries({ tenantId, providerId }).map(([field, value]) => ({
+    field,
+    value,
+  }));
   const row = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
   // MySQL ignores case.
   return row?.providerId === providerId ? row : null;
@@ -118,15 +115,16 @@ export function saveOAuthConfig(
   providerId: string,
   input: OAuthConfigInput,
 ): Promise<StoredOAuthConfig> {
-  warnOfDefaultSecret(ctx, { tenantId, providerId });
-  return withoutDriverErrors(ctx, { tenantId, providerId }, async () => {
+  const key = { tenantId, providerId };
+  warnOfDefaultSecret(ctx, key);
+  return withoutDriverErrors(ctx, key, async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
     const now = new Date();
     const stamps = { secretChangedAt: now, createdAt: now, updatedAt: now };
     let failure: unknown = new Error("Another request deleted it meanwhile.");
     for (let tries = 0; tries < TRIES; tries++) {
       const existing = await findOAuthConfig(ctx, tenantId, providerId);
-      const data = { ...(await toRow(ctx, input)), tenantId, providerId, ...stamps };
+      const data = { ...(await toRow(ctx, input)), ...key, ...stamps };
       // If two requests create the row, the unique index refuses one, which then replaces it. Null
       // if another request deletes it: MySQL reads a row again that it has created.
       const saved: StoredOAuthConfig | null = existing
@@ -144,13 +142,8 @@ export function saveOAuthConfig(
 }
 
 /** Changes a part of a config; null if it is gone, or if the changes have to be checked again. */
-export function changeOAuthConfig(
-  ctx: AuthContext,
-  existing: StoredOAuthConfig,
-  changes: Partial<OAuthConfigInput>,
-): Promise<StoredOAuthConfig | null> {
-  return withoutDriverErrors(ctx, existing, () => change(ctx, existing, changes));
-}
+export const changeOAuthConfig = (...call: Parameters<typeof change>) =>
+  withoutDriverErrors(call[0], call[1], () => change(...call));
 
 async function change(
   ctx: AuthContext,
@@ -199,18 +192,18 @@ export async function removeOAuthConfig(ctx: AuthContext, tenantId: string, prov
   return (await adapter.deleteMany({ model: MODEL, where })) > 0;
 }
 
-export const nameOf = ({ tenantId, providerId }: OAuthConfigKey) =>
+const nameOf = ({ tenantId, providerId }: OAuthConfigKey) =>
   `The OAuth config of tenant ${tenantId} for ${providerId}`;
 
 /**
- * The secret that better-auth uses outside of production if it is given none.
+ * better-auth's secret outside of production if the application sets none.
  *
  * Guarded by "better-auth's secret of last resort is the one that we know".
  */
 export const DEFAULT_SECRET = "better-auth-secret-12345678901234567890";
 
 /** Credentials that are encrypted with a public secret are not encrypted. */
-export function warnOfDefaultSecret(ctx: AuthContext, key: OAuthConfigKey): void {
+function warnOfDefaultSecret(ctx: AuthContext, key: OAuthConfigKey): void {
   if (ctx.secret !== DEFAULT_SECRET) return;
   ctx.logger.warn(
     `${nameOf(key)} is encrypted with better-auth's default secret, which is public. Set BETTER_AUTH_SECRET, and then register the config again: it cannot be read with another secret.`,

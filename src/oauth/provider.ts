@@ -19,12 +19,12 @@ import { getTenantId, notes } from "../request/scope";
 import { lookUpTenant } from "../tenants/cache";
 import { applicationProviders, optionsOf, withMatchingTokens } from "./application-providers";
 import {
-  type Confidential,
   decrypt,
   listOAuthConfigs,
   type OAuthConfigKey,
   oldestFirst,
   type StoredOAuthConfig,
+  type TenantClient,
 } from "./config-store";
 import {
   authorityOf,
@@ -63,10 +63,10 @@ type Create = (options: ProviderOptions) => OAuthProvider;
  * tenant's id, to the address that is this tenant's alone.
  */
 export function build(id: string, options: ProviderOptions, tenantId?: string): OAuthProvider {
-  const create: unknown = isBuiltIn(id) ? Reflect.get(socialProviders, id) : undefined;
-  const provider = (create as Create | undefined)?.(options);
-  // A config of a provider that this version of better-auth no longer has.
-  if (!provider) throw tenantError("PROVIDER_NOT_FOUND");
+  const create = isBuiltIn(id) && (socialProviders as unknown as Record<string, Create>)[id];
+  // A config may be for a provider that this version of better-auth no longer has.
+  if (!create) throw tenantError("PROVIDER_NOT_FOUND");
+  const provider = create(options);
   return {
     ...withMatchingTokens(provider),
     // better-auth reads from here whether users may sign up. Zoom's provider does not show them.
@@ -103,7 +103,7 @@ export function arrivedAt(
   return provider.callbackPath === callbackPath(id, tenant);
 }
 
-// Derived once for as long as the row stays the same, whichever process changes it.
+// Derived once per row: any process may change the row, and thereby the key.
 const builtBy = oncePerObject((_instance: object) => new Map<string, TenantProvider>());
 const keepBuilt = boundedMap<TenantProvider>(1000);
 
@@ -149,21 +149,15 @@ export async function offeredProviders(ctx: AuthContext, tenantId: string, trust
   );
 }
 
-/** A tenant's client at a provider. */
-export interface TenantClient extends Confidential {
-  scopes?: string[] | null | undefined;
-  redirectURI?: string | null | undefined;
-}
-
 async function fromConfig(
   ctx: AuthContext,
   row: StoredOAuthConfig,
   trustedHosts: string[],
 ): Promise<TenantProvider> {
-  const { providerId, redirectURI, scopes } = row;
+  const { redirectURI = null, scopes = null } = row;
   const { clientId, clientSecret, options } = await decrypt(ctx, row);
   // The list of trusted hosts may have changed since the config was stored.
-  const own = parseOwnOptions(providerId, options, trustedHosts);
+  const own = parseOwnOptions(row.providerId, options, trustedHosts);
   const built = fromClient(ctx, row, { clientId, clientSecret, redirectURI, scopes }, own);
   const parts = JSON.stringify([clientId, clientSecret, redirectURI, scopes, options]);
   return { ...built, credentials: await signFor("oauth-credentials", parts, ctx) };
@@ -274,7 +268,10 @@ function configsOf(context: AuthContext, tenantId: string): Promise<StoredOAuthC
   return rows;
 }
 
-/** Logs what to do if a provider refuses the code of a callback: better-auth's line names no tenant. */
+/**
+ * Logs what to do if a provider refuses the code of a callback: better-auth's own line
+ * does not say at which tenant.
+ */
 export function explainingRefusals(
   ctx: AuthContext,
   provider: OAuthProvider,

@@ -12,7 +12,7 @@ import { requestedTenantId, statusOf } from "../request/resolve";
 import { enter, getTenantId, notes, type ReturnedState, scopeOf } from "../request/scope";
 
 /*
- * A provider sends users back with the state that it was given, and nothing else names a tenant. So
+ * A provider sends users back with the state that it was given, and with nothing else. So
  * a tenant's flow puts its tenant in front of the state that better-auth has made, and the tenant of
  * a callback is known before anything is read. Which tenant, provider and credentials the flow was
  * started with (R6) is in what better-auth stores for the state, where no client can write. SSO has
@@ -72,7 +72,7 @@ export function takeStatePrefix(query: URLSearchParams): NonNullable<TenantRoute
   return { state: more.length ? undefined : state, hasState, tenant };
 }
 
-/** The state of a provider's callback names the tenant. Without one, the request has to. */
+/** The state of a callback resolves the tenant. Without a state, the request has to. */
 export async function enterByState(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
@@ -133,7 +133,7 @@ export async function starterOf(): Promise<string | null | undefined> {
 
 /**
  * A tenant's provider, which puts the tenant into the state that it is given, and sends users back
- * to the tenants' callback, whichever of better-auth's endpoints starts the flow.
+ * to the tenants' callback, from every endpoint of better-auth that starts a flow.
  */
 export async function startingFlows(
   context: AuthContext,
