@@ -9,6 +9,7 @@ import type {
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import type { EndpointOptions, StrictEndpoint } from "better-call";
+import * as z from "zod";
 
 /*
  * What this plugin makes by hand that better-auth would make. Each piece leans on how better-auth
@@ -140,6 +141,15 @@ export function parseJSON(text: unknown): unknown {
   }
 }
 
+/** Undefined for text that is not base64url. */
+export function decodeBase64url(text: string): string | undefined {
+  try {
+    return new TextDecoder().decode(z.util.base64urlToUint8Array(text));
+  } catch {
+    return undefined;
+  }
+}
+
 /** Drizzle wraps the driver's error into one whose message has all the values in it. */
 export function rootCause(error: unknown): DatabaseError {
   const { cause } = error as { cause?: unknown };
@@ -187,17 +197,7 @@ export async function* pagesOf<Stored extends { id?: string }>(
   }
 }
 
-export const toHex = (bytes: ArrayBuffer): string =>
-  Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
-
-export function decodeBase64url(text: string): string | undefined {
-  try {
-    const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-    return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
-  } catch {
-    return undefined;
-  }
-}
+export const toHex = (bytes: ArrayBuffer) => z.util.uint8ArrayToHex(new Uint8Array(bytes));
 
 /** Replaces methods of an object in place. Returns false if that is not possible. */
 export function replaceMethods(target: object, methods: object): boolean {

@@ -1,6 +1,6 @@
 export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 export type { OAuthConfigCheck, OAuthConfigFinding } from "./oauth/check";
-export type { TenantOAuthConfig } from "./oauth/configs";
+export type { TenantOAuthConfig } from "./oauth/routes";
 export {
   DEFAULT_RESERVED_SLUGS,
   type ResolvedTenant,

@@ -1,5 +1,6 @@
 import type { AuthContext } from "better-auth";
 import { makeSignature } from "better-auth/crypto";
+import { toHex } from "./framework";
 
 type Secret = AuthContext["secretConfig"];
 
@@ -32,7 +33,7 @@ async function hkdf(purpose: Purpose, secret: string): Promise<string> {
     material,
     256,
   );
-  return Array.from(new Uint8Array(bits), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return toHex(bits);
 }
 
 /** The same for each of the framework's secrets, for `symmetricEncrypt` and `symmetricDecrypt`. */

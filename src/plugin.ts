@@ -6,7 +6,7 @@ import { type Hooks, silentHook } from "./framework";
 import { closeAdminEndpoint, keepForeignCookies, openAdminEndpoint } from "./isolation/cookies";
 import type { Part } from "./isolation/isolation";
 import { openSealedToken, sealRedirectedToken } from "./isolation/links";
-import { giveTenantProviders } from "./oauth/providers";
+import { giveTenantProviders } from "./oauth/provider";
 import {
   checkOAuthConfigEndpoint,
   deleteOAuthConfigEndpoint,

@@ -1,12 +1,12 @@
 import type { BetterAuthClientPlugin } from "better-auth/client";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
-import type { tenantInvitations } from "./plugin";
+import type { tenantInvitations } from "./index";
 
 export { INVITATION_HEADER, TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 
 /**
- * What editors say about the calls. Their types come from the server's endpoints by way of the
- * paths; `unknown` adds nothing to a type, but its comment stays.
+ * The comments that editors show for the calls. The types come from the server's endpoints;
+ * `unknown` adds nothing to them, but keeps its comment.
  */
 interface Actions {
   tenant: {
@@ -18,11 +18,11 @@ interface Actions {
       list: unknown;
       /** Sends an invitation again, with a new token. For managers. */
       resend: unknown;
-      /** Takes an invitation back. For managers. */
+      /** Revokes an invitation. For managers. */
       revoke: unknown;
-      /** What the page of an invitation has to know. For whoever has the link. */
+      /** What the page of an invitation needs. For anyone with the link. */
       get: unknown;
-      /** Accepts an invitation with a password. For whoever has the link. */
+      /** Accepts an invitation with a password. For anyone with the link. */
       accept: unknown;
     };
   };

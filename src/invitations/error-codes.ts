@@ -14,5 +14,5 @@ export const TENANT_INVITATION_ERROR_CODES = defineErrorCodes({
     "The tenant has too many pending invitations, or has mailed too many within an hour",
 });
 
-/** Carries the token of an invitation along with any other way in: social sign-in, say. */
+/** Carries the token of an invitation with other sign-in methods, such as social sign-in. */
 export const INVITATION_HEADER = "x-tenant-invitation";

@@ -3,57 +3,51 @@ import type { AuthContext, GenericEndpointContext, User } from "better-auth";
 import { isolationOf, unscopedAdapter } from "../isolation/isolation";
 import { isOperator, rolesIn } from "../isolation/operators";
 import { adminOptions, canGiveRole, type Giver } from "../isolation/roles";
-import type { ResolvedOptions, TenantSession } from "../options";
+import type { TenantSession } from "../options";
 import { adminPlugin, currentEndpoint } from "../request/endpoint";
 import { runInScope, scopeOf } from "../request/scope";
 import { isSuspended } from "../tenants/cache";
 import { invitationError } from "./errors";
-import { tenantOptions } from "./options";
-import type { StoredInvitation } from "./schema";
+import { type StoredInvitation, tenantOptions } from "./options";
 
-type Person = User & { tenantId?: string | null; role?: string | null; banned?: boolean | null };
+type Person = User & { tenantId: string | null; role?: string | null; banned?: boolean | null };
 
 /**
- * Whether the inviter could give the role today. Somebody who loses a role must not get it back by
- * an invitation from before. Of an inviter who is gone, or cannot sign in, the default role is left.
+ * Whether the inviter could give the role today. Otherwise, users who lose a role could give it back
+ * to themselves with an earlier invitation. If the inviter was deleted or cannot sign in, only the
+ * default role is left.
  */
 export async function mayStillGiveRole(
   ctx: AuthContext,
   invitation: StoredInvitation,
 ): Promise<boolean> {
-  const { tenantId, role } = invitation;
+  const { tenantId, role, inviterId } = invitation;
+  if (!role || !inviterId) return true;
   const options = tenantOptions(ctx);
-  const canGive = (giver: Giver) => canGiveRole(ctx, options, rolesIn(role ?? ""), giver);
+  const canGive = (giver: Giver) => canGiveRole(ctx, options, rolesIn(role), giver);
   if (canGive({ tenantId, role: null })) return true;
-  const inviter = await whoInvited(ctx, options, invitation);
-  if (!inviter || inviter.banned || (await isBarred(ctx, inviter))) return false;
-  const home = inviter.tenantId ?? null;
-  if (!canGive({ ...inviter, tenantId: home })) return false;
-  if (options.canManageTenants) return isStillAllowed(ctx, options, invitation, inviter);
-  return home !== null || isOperator(inviter, options);
-}
-
-/** In the tenant, on the platform, or wherever the application lets somebody invite from. */
-async function whoInvited(
-  ctx: AuthContext,
-  { canManageTenants }: ResolvedOptions,
-  { tenantId, inviterId }: StoredInvitation,
-): Promise<Person | null> {
-  const id = inviterId ?? "";
-  for (const place of [tenantId, null]) {
-    const found: Person | null = await runInScope(scopeOf(place), () =>
-      ctx.internalAdapter.findUserById(id),
-    );
-    if (found) return { ...found, tenantId: place };
+  const inviter = await findInviter(ctx, tenantId, inviterId);
+  if (!inviter || inviter.banned || (await isBarred(ctx, inviter)) || !canGive(inviter)) {
+    return false;
   }
-  if (!canManageTenants) return null;
-  const isolation = isolationOf(ctx);
-  const adapter = isolation && (await unscopedAdapter(isolation));
-  const where = [{ field: "id", value: id }];
-  return (await adapter?.findOne<Person>({ model: "user", where })) ?? null;
+  if (options.canManageTenants) return isStillAllowed(ctx, invitation, inviter);
+  return inviter.tenantId !== null || isOperator(inviter, options);
 }
 
-/** Whoever may not sign in must not come back by the invitation of a second address. */
+/** In the tenant, on the platform, or in any tenant that `canManageTenants` allows to invite. */
+async function findInviter(ctx: AuthContext, tenantId: string, id: string): Promise<Person | null> {
+  for (const home of [tenantId, null]) {
+    const find = () => ctx.internalAdapter.findUserById(id);
+    const found = await runInScope(scopeOf(home), find);
+    if (found) return { ...found, tenantId: home };
+  }
+  const isolation = isolationOf(ctx);
+  if (!isolation?.options.canManageTenants) return null;
+  const adapter = await unscopedAdapter(isolation);
+  return adapter.findOne<Person>({ model: "user", where: [{ field: "id", value: id }] });
+}
+
+/** An inviter who may not sign in must not come back by inviting a second address. */
 async function isBarred(ctx: AuthContext, { id, tenantId }: Person): Promise<boolean> {
   if (!tenantId) return false;
   if (await isSuspended(ctx, tenantId)) return true;
@@ -61,23 +55,22 @@ async function isBarred(ctx: AuthContext, { id, tenantId }: Person): Promise<boo
 }
 
 /**
- * Asks the application again, as if the inviter invited now. The request under way is that of
- * whoever accepts, and nothing in it may speak for the inviter: no cookie, header or session.
+ * Asks the application again, as if the inviter invited now. The current request is that of the user
+ * who accepts, so nothing in it may speak for the inviter: no cookie, header or session.
  */
 async function isStillAllowed(
   ctx: AuthContext,
-  { canManageTenants }: ResolvedOptions,
   { id, tenantId, email, role, expiresAt }: StoredInvitation,
   user: Person,
 ): Promise<boolean> {
-  const home = user.tenantId ?? null;
+  const { canManageTenants } = tenantOptions(ctx);
   const now = new Date();
   const dates = { createdAt: now, updatedAt: now, expiresAt };
   const session: TenantSession = {
-    session: { id: "", token: "", userId: user.id, tenantId: home, ...dates },
+    session: { id: "", token: "", userId: user.id, tenantId: user.tenantId, ...dates },
     user,
   };
-  // The transaction that makes the user may have the only connection to the database.
+  // The transaction that creates the user may have the only connection to the database.
   const adapter = await getCurrentAdapter(ctx.adapter);
   const call = {
     ...currentEndpoint(),
@@ -93,48 +86,38 @@ async function isStillAllowed(
     (await canManageTenants?.(call, { action, tenantId, session })) === true;
   try {
     return await runInScope(
-      scopeOf(home),
+      scopeOf(user.tenantId),
       async () => (await isAllowed("invitation:create")) || (await isAllowed("invitation:resend")),
     );
   } catch (error) {
     const { name, message } = error as Error;
     ctx.logger.error(
-      `canManageTenants failed for the inviter of invitation ${id}, whose role is not given therefore: ${name}: ${message}`,
+      `canManageTenants failed for the inviter of invitation ${id}, so its role is not given: ${name}: ${message}`,
     );
     return false;
   }
 }
 
 /**
- * Refuses a role that nobody knows, and one that can do more than the inviter's own, where a
- * tenant's user invites: whoever may invite must not be able to invite an administrator. Returns
- * the role as the admin plugin reads it.
+ * Refuses unknown roles, and roles with more rights than those of the tenant's user who invites:
+ * otherwise anyone who may invite could invite an administrator. Returns the role as the admin plugin
+ * stores it.
  */
-export function requireRole(
-  ctx: AuthContext,
-  tenantOptions: ResolvedOptions,
-  role: string | null,
-  inviter: Giver,
-): string | null {
+export function requireRole(ctx: AuthContext, role: string | null, inviter: Giver): string | null {
   if (role === null) return null;
-  const plugin = adminPlugin(ctx);
   const { roles } = adminOptions(ctx);
+  const { tenantRoles } = tenantOptions(ctx);
   const names = rolesIn(role);
   const isKnown = (name: string) =>
-    !roles || Object.hasOwn(roles, name) || Object.hasOwn(tenantOptions.tenantRoles, name);
-  if (!plugin || !names.length || !names.every(isKnown)) throw notAllowed();
-  requireGiver(ctx, tenantOptions, role, inviter);
+    !roles || Object.hasOwn(roles, name) || Object.hasOwn(tenantRoles, name);
+  if (!adminPlugin(ctx) || !names.length || !names.every(isKnown)) throw notAllowed();
+  requireGiver(ctx, role, inviter);
   return names.join(",");
 }
 
-/** Refuses whoever cannot give a role. */
-export function requireGiver(
-  ctx: AuthContext,
-  tenantOptions: ResolvedOptions,
-  role: string,
-  inviter: Giver,
-): void {
-  if (!canGiveRole(ctx, tenantOptions, rolesIn(role), inviter)) throw notAllowed();
+/** Refuses an inviter who cannot give the role. */
+export function requireGiver(ctx: AuthContext, role: string, inviter: Giver): void {
+  if (!canGiveRole(ctx, tenantOptions(ctx), rolesIn(role), inviter)) throw notAllowed();
 }
 
 const notAllowed = () => invitationError("ROLE_NOT_ALLOWED");

@@ -1,10 +1,11 @@
 import { appendQueryParams } from "@better-auth/core/utils/url";
 import type { AuthContext } from "better-auth";
 import { generateRandomString } from "better-auth/crypto";
+import * as z from "zod";
 import { looksSealed, seal, unseal } from "../isolation/links";
-import type { StoredInvitation } from "./schema";
+import type { StoredInvitation } from "./options";
 
-/** What is in a link: the invitation, and the secret that shows that one was given the link. */
+/** What a link contains: the invitation, and the secret that proves that the caller got the link. */
 export interface OpenedLink {
   tenantId: string;
   id: string;
@@ -12,14 +13,14 @@ export interface OpenedLink {
 }
 
 /**
- * What the token is sealed for. No endpoint has this path, so the isolation never opens it: it is good
- * for invitations, and no one-time token of anything else.
+ * The path that tokens are sealed for. No endpoint has it, so the isolation never opens such a token:
+ * it is valid for invitations only, never as a one-time token of another endpoint.
  */
 const SEALED_FOR = "/tenant/invitation";
 const DEFAULT_PAGE = "/accept-invitation";
 const SECRET_LENGTH = 32;
 
-/** A secret for a new link, and what is stored of it. */
+/** A secret for a new link, and its hash, which is stored. */
 export async function createSecret(): Promise<{ secret: string; tokenHash: string }> {
   const secret = generateRandomString(SECRET_LENGTH);
   return { secret, tokenHash: await hashSecret(secret) };
@@ -27,30 +28,27 @@ export async function createSecret(): Promise<{ secret: string; tokenHash: strin
 
 export async function hashSecret(secret: string): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(secret));
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return z.util.uint8ArrayToHex(new Uint8Array(digest));
 }
 
-/** The link of an invitation, which leads into its tenant wherever it is opened. */
+/** The link of an invitation. It leads into its tenant from any host. */
 export async function linkOf(
   ctx: AuthContext,
   { id, tenantId, redirectTo }: StoredInvitation,
   secret: string,
 ): Promise<string> {
   const token = await seal(ctx, { token: `${id}.${secret}`, tenantId, path: SEALED_FOR });
-  return appendQueryParams(addressOf(ctx, redirectTo), new URLSearchParams({ token }));
-}
-
-function addressOf({ baseURL }: AuthContext, redirectTo: string | null): string {
   const page = redirectTo ?? DEFAULT_PAGE;
-  const isComplete = !page.startsWith("/") || !URL.canParse(baseURL);
-  return isComplete ? page : new URL(baseURL).origin + page;
+  const isRelative = page.startsWith("/") && URL.canParse(ctx.baseURL);
+  const address = isRelative ? new URL(ctx.baseURL).origin + page : page;
+  return appendQueryParams(address, new URLSearchParams({ token }));
 }
 
-/** Undefined for whatever is not the token of an invitation. */
+/** Undefined for anything but the token of an invitation. */
 export async function openLink(ctx: AuthContext, token: unknown): Promise<OpenedLink | undefined> {
   const opened = looksSealed(token) ? await unseal(ctx, String(token)) : undefined;
   if (opened?.path !== SEALED_FOR) return undefined;
-  const { tenantId } = opened;
   const end = opened.token.lastIndexOf(".");
-  return { tenantId, id: opened.token.slice(0, end), secret: opened.token.slice(end + 1) };
+  const [id, secret] = [opened.token.slice(0, end), opened.token.slice(end + 1)];
+  return { tenantId: opened.tenantId, id, secret };
 }

@@ -1,131 +1,169 @@
 import { BASE_ERROR_CODES, type GenericEndpointContext } from "better-auth";
-import { APIError } from "better-auth/api";
+import { APIError, createAuthEndpoint } from "better-auth/api";
+import * as z from "zod";
 import { tenantError } from "../errors";
-import type { ResolvedOptions, TenantManagementAction } from "../options";
+import type { TenantManagementAction } from "../options";
 import { whyNotAdmitted } from "../policy/email-domains";
 import { leadsElsewhere } from "../request/addresses";
 import { requireTenant } from "../request/resolve";
 import { runInScope, scopeOf } from "../request/scope";
 import type { Tenant } from "../tenants/cache";
-import type { InvitationStatus, TenantInvitation } from "../tenants/events";
+import type { TenantInvitation } from "../tenants/events";
 import { emit, type TenantActor } from "../tenants/events";
+import { limit, limited, offset, tenantId, text } from "../tenants/input";
 import { assertTarget, requireManager, requireTarget } from "../tenants/management";
 import { invitationError } from "./errors";
 import { requireGiver, requireRole } from "./inviter";
-import { assertWithinLimits, nameInMail, oneAtATime } from "./limits";
 import { linkOf } from "./link";
+import { isReplaceable } from "./opener";
 import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
-import { isReplaceable } from "./replace";
-import type { StoredInvitation } from "./schema";
 import * as store from "./store";
 
-/** An invitation that was sent, or that the caller sends: then its link is the caller's. */
+/** An invitation that was just sent, or whose link the caller sends. */
 export type SentInvitation = TenantInvitation & {
-  /** Only with `send: false`. Whoever has it can accept the invitation. */
+  /** Only with `send: false`. Anyone who has it can accept the invitation. */
   url?: string;
 };
 
-interface CreateInput {
-  email: string;
-  role?: string | null | undefined;
-  expiresIn?: number | undefined;
-  redirectTo?: string | undefined;
-  send?: boolean | undefined;
-}
+const CREATE_PATH = "/tenant/invitation/create";
+const RESEND_PATH = "/tenant/invitation/resend";
 
-/** Invites an address, or sends the invitation again that it has. */
-export async function createInvitation(
-  ctx: GenericEndpointContext,
-  settings: ResolvedInvitationOptions,
-  input: CreateInput,
-): Promise<SentInvitation> {
-  const options = tenantOptions(ctx.context);
-  const { tenantId, actor } = await requireTarget(ctx, options, "invitation:create");
-  const tenant = await requireTenant(ctx, tenantId);
-  const email = input.email.toLowerCase();
-  assertAdmissible(tenant, email);
-  const inviter = await callerAsInviter(ctx, actor);
-  return runInScope(scopeOf(tenantId), async () => {
-    const pending = await store.findPending(ctx.context, email);
-    const given = input.role === undefined ? (pending?.role ?? null) : input.role;
-    const role = requireRole(ctx.context, options, given, inviter);
-    const isMailed = input.send !== false;
-    // The one that is pending, which ends, may be for a role that this caller cannot give.
-    if (pending?.role) requireGiver(ctx.context, options, pending.role, inviter);
-    await assertNoUser(ctx, email, isMailed);
-    const redirectTo = input.redirectTo ?? pending?.redirectTo ?? null;
-    await assertOwnPage(ctx, options, redirectTo);
-    const sending = {
-      email,
-      role,
-      mailed: isMailed,
-      redirectTo,
-      expiresAt: new Date(Date.now() + (input.expiresIn ?? settings.expiresIn) * 1000),
-      ...namesOf(inviter),
-    };
-    const issued = await oneAtATime(ctx.context, tenant, async () => {
-      if (actor !== "server") await assertWithinLimits(ctx.context, settings, sending);
-      return store.issue(ctx.context, sending);
-    });
-    return deliver(ctx, settings, { options, actor, tenant, inviter }, issued, isMailed);
+/** Endpoints that send a mail to an address of the caller's choice. */
+export const SENDING_PATHS = [CREATE_PATH, RESEND_PATH];
+
+const ANY_BASE = "http://base.invalid";
+const isPage = (address: string) =>
+  /^(\/(?![/\\])|https?:\/\/)/i.test(address) && URL.canParse(address, ANY_BASE);
+
+/** The page reads one token, which has to be that of the link. */
+const hasToken = (address: string) => new URL(address, ANY_BASE).searchParams.has("token");
+
+/** A page of the application. better-auth decides whether its host is trusted. */
+const page = text(2048)
+  .refine(isPage, { error: "expected a page", abort: true })
+  .refine((address) => !hasToken(address), "expected a page without a token")
+  .meta({ description: "The page that the link leads to; /accept-invitation by default" });
+
+const createBody = (maxExpiresIn: number) =>
+  z.object({
+    tenantId: tenantId.optional(),
+    email: limited(254).check(z.email()).meta({ description: "The address to invite" }),
+    role: text(255).nullish().meta({ description: "The role of the admin plugin" }),
+    expiresIn: z
+      .int()
+      .positive()
+      .max(maxExpiresIn)
+      .optional()
+      .meta({ description: "How long the invitation is valid, in seconds" }),
+    redirectTo: page.optional(),
+    send: z.boolean().optional().meta({ description: "False mails nothing, and returns the link" }),
   });
-}
 
-/** Sends an invitation again, with a new token. */
-export async function resendInvitation(
-  ctx: GenericEndpointContext,
-  settings: ResolvedInvitationOptions,
-  id: string,
-): Promise<SentInvitation> {
-  const { row, options, actor } = await requireInvitation(ctx, "invitation:resend", id);
-  const tenant = await requireTenant(ctx, row.tenantId);
-  assertAdmissible(tenant, row.email);
-  const inviter = await callerAsInviter(ctx, actor);
-  requireRole(ctx.context, options, row.role ?? null, inviter);
-  return runInScope(scopeOf(row.tenantId), async () => {
-    await assertNoUser(ctx, row.email, true);
-    await assertOwnPage(ctx, options, row.redirectTo);
-    const expiresAt = new Date(Date.now() + settings.expiresIn * 1000);
-    const sending = { email: row.email, mailed: true, expiresAt, ...namesOf(inviter) };
-    const issued = await oneAtATime(ctx.context, tenant, async () => {
-      if (actor !== "server") await assertWithinLimits(ctx.context, settings, sending);
-      return store.renew(ctx.context, row, sending);
-    });
-    if (!issued) throw store.notFound();
-    return deliver(ctx, settings, { options, actor, tenant, inviter }, issued, true);
-  });
-}
-
-/** Takes an invitation back: its link is dead. */
-export async function revokeInvitation(
-  ctx: GenericEndpointContext,
-  id: string,
-): Promise<TenantInvitation> {
-  const { row, options, actor } = await requireInvitation(ctx, "invitation:revoke", id);
-  const { tenantId } = row;
-  const revoked = await runInScope(scopeOf(tenantId), () => store.revoke(ctx.context, row));
-  if (!revoked) throw store.notFound();
-  const invitation = store.toInvitation(revoked);
-  await emit(ctx.context, options, actor, tenantId, { type: "invitation:revoked", invitation });
-  return invitation;
-}
-
-export async function listInvitations(
-  ctx: GenericEndpointContext,
-  {
-    status,
-    limit = 100,
-    offset = 0,
-  }: { status?: InvitationStatus; limit?: number; offset?: number },
-): Promise<TenantInvitation[]> {
-  const options = tenantOptions(ctx.context);
-  const { tenantId } = await requireTarget(ctx, options, "invitation:list");
-  return runInScope(scopeOf(tenantId), () =>
-    store.list(ctx.context, { limit, offset, ...(status && { status }) }),
+export const createInvitationEndpoint = (settings: ResolvedInvitationOptions) =>
+  createAuthEndpoint(
+    CREATE_PATH,
+    {
+      method: "POST",
+      cloneRequest: true, // Mail senders get the request, and may read its body.
+      body: createBody(settings.maxExpiresIn),
+      metadata: { openapi: { description: "Invite an address, or send its invitation again" } },
+    },
+    async (ctx) => {
+      const { context, body } = ctx;
+      const { tenantId, actor } = await requireTarget(ctx, tenantOptions(context), INVITE);
+      const email = body.email.toLowerCase();
+      const call = await requireSender(ctx, tenantId, actor, email);
+      const sent = await runInScope(scopeOf(tenantId), async () => {
+        const pending = await store.findPending(context, email);
+        const given = body.role === undefined ? (pending?.role ?? null) : body.role;
+        const role = requireRole(context, given, call.inviter);
+        // The pending invitation ends, and may be for a role that the caller cannot give.
+        if (pending?.role) requireGiver(context, pending.role, call.inviter);
+        const redirectTo = body.redirectTo ?? pending?.redirectTo ?? null;
+        const { expiresIn = settings.expiresIn, send: mailed = true } = body;
+        return send(ctx, settings, call, { email, mailed, redirectTo, expiresIn }, (sending) =>
+          store.issue(context, { ...sending, role }),
+        );
+      });
+      return ctx.json(sent);
+    },
   );
-}
 
-/** An invitation by its id, if the caller may do this with it. */
+const INVITE = "invitation:create";
+const STATUSES = ["pending", "accepted", "expired", "revoked"] as const;
+
+export const listInvitationsEndpoint = createAuthEndpoint(
+  "/tenant/invitation/list",
+  {
+    method: "GET",
+    query: z
+      .object({ tenantId: tenantId.optional(), status: z.enum(STATUSES).optional(), limit, offset })
+      .optional(),
+    metadata: {
+      openapi: {
+        description: "List a tenant's invitations, newest first",
+        // better-auth describes required queries only.
+        parameters: [
+          { name: "tenantId", in: "query", schema: { type: "string" } },
+          { name: "status", in: "query", schema: { type: "string", enum: [...STATUSES] } },
+          { name: "limit", in: "query", schema: { type: "integer" } },
+          { name: "offset", in: "query", schema: { type: "integer" } },
+        ],
+      },
+    },
+  },
+  async (ctx) => {
+    const { context } = ctx;
+    const { tenantId } = await requireTarget(ctx, tenantOptions(context), "invitation:list");
+    const { status, limit = 100, offset = 0 } = ctx.query ?? {};
+    const find = () => store.list(context, status, limit, offset);
+    return ctx.json(await runInScope(scopeOf(tenantId), find));
+  },
+);
+
+const idBody = z.object({ id: text(255).meta({ description: "Id of the invitation" }) });
+
+export const resendInvitationEndpoint = (settings: ResolvedInvitationOptions) =>
+  createAuthEndpoint(
+    RESEND_PATH,
+    {
+      method: "POST",
+      cloneRequest: true,
+      body: idBody,
+      metadata: { openapi: { description: "Send an invitation again, with a new token" } },
+    },
+    async (ctx) => {
+      const { context } = ctx;
+      const { row, actor } = await requireInvitation(ctx, "invitation:resend", ctx.body.id);
+      const { tenantId, email, role, redirectTo } = row;
+      const call = await requireSender(ctx, tenantId, actor, email);
+      requireRole(context, role ?? null, call.inviter);
+      const mail = { email, mailed: true, redirectTo, expiresIn: settings.expiresIn };
+      const renew = (sending: Sending) => store.renew(context, row, sending);
+      const resend = () => send(ctx, settings, call, mail, renew);
+      return ctx.json(await runInScope(scopeOf(tenantId), resend));
+    },
+  );
+
+export const revokeInvitationEndpoint = createAuthEndpoint(
+  "/tenant/invitation/revoke",
+  {
+    method: "POST",
+    body: idBody,
+    metadata: { openapi: { description: "Revoke an invitation" } },
+  },
+  async (ctx) => {
+    const { context } = ctx;
+    const { row, actor } = await requireInvitation(ctx, "invitation:revoke", ctx.body.id);
+    const revoked = await runInScope(scopeOf(row.tenantId), () => store.revoke(context, row));
+    if (!revoked) throw store.notFound();
+    const change = { type: "invitation:revoked", invitation: store.toInvitation(revoked) } as const;
+    await emit(context, tenantOptions(context), actor, row.tenantId, change);
+    return ctx.json(change.invitation);
+  },
+);
+
+/** A pending invitation by its id, if the caller may do this to it. */
 async function requireInvitation(
   ctx: GenericEndpointContext,
   action: TenantManagementAction,
@@ -133,99 +171,127 @@ async function requireInvitation(
 ) {
   const options = tenantOptions(ctx.context);
   const row = await store.findAnywhere(ctx.context, id);
-  // To a tenant's administrator, one that does not exist is like one of another tenant.
-  const nobodys = options.canManageTenants ? undefined : NOBODYS;
-  const actor = await requireManager(ctx, options, action, row?.tenantId ?? nobodys);
+  // A tenant's administrator must not learn whether the id exists in another tenant.
+  const unknown = options.canManageTenants ? undefined : NO_TENANT;
+  const actor = await requireManager(ctx, options, action, row?.tenantId ?? unknown);
   if (!row) throw store.notFound();
   await assertTarget(ctx, options, row.tenantId);
   store.assertPending(row);
-  return { row, options, actor };
+  return { row, actor };
 }
 
 /** No tenant has this id. */
-const NOBODYS = "-";
+const NO_TENANT = "-";
 
-/** Nobody is sent a link that the tenant's policy does not honour. */
-function assertAdmissible({ policy }: Tenant, email: string): void {
-  const refusal = whyNotAdmitted(policy, email);
-  if (refusal) throw tenantError(refusal);
+type KnownInviter = Inviter & { role: string | null };
+
+/** A call that sends an invitation. */
+interface Call {
+  tenant: Tenant;
+  actor: TenantActor;
+  inviter: KnownInviter | null;
 }
 
-/** A mailed link takes the place of a user who has never verified the address. Others do not. */
-async function assertNoUser(
-  { context }: GenericEndpointContext,
-  email: string,
-  isMailed: boolean,
-): Promise<void> {
-  const found = await context.internalAdapter.findUserByEmail(email);
-  if (!found || (isMailed && (await isReplaceable(context, found.user)))) return;
-  throw invitationError("USER_ALREADY_IN_TENANT");
-}
-
-/** R9: the host of a stored page may be another tenant's by now, which must not get the token. */
-async function assertOwnPage(
+/** Refuses an address that the tenant's policy does not admit: its link would not work. */
+async function requireSender(
   ctx: GenericEndpointContext,
-  options: ResolvedOptions,
-  redirectTo: string | null,
-): Promise<void> {
-  if (!(await leadsElsewhere(ctx, options, redirectTo))) return;
-  ctx.context.logger.error(
-    `The invitation leads to ${redirectTo}, which is another tenant's: invite the address again with another redirectTo`,
-  );
-  throw APIError.from("FORBIDDEN", BASE_ERROR_CODES.INVALID_REDIRECT_URL);
+  tenantId: string,
+  actor: TenantActor,
+  email: string,
+): Promise<Call> {
+  const tenant = await requireTenant(ctx, tenantId);
+  const refusal = whyNotAdmitted(tenant.policy, email);
+  if (refusal) throw tenantError(refusal);
+  return { tenant, actor, inviter: await findInviter(ctx, actor) };
 }
 
-type KnownInviter = Inviter & { role?: string | null };
-
-async function callerAsInviter(
+async function findInviter(
   { context }: GenericEndpointContext,
   actor: TenantActor,
 ): Promise<KnownInviter | null> {
   if (actor === "server" || actor.userId === null) return null;
-  const { userId, tenantId } = actor;
-  const user = await runInScope(scopeOf(tenantId), () =>
-    context.internalAdapter.findUserById(userId),
-  );
+  const { userId: id, tenantId } = actor;
+  const user = await runInScope(scopeOf(tenantId), () => context.internalAdapter.findUserById(id));
   if (!user) throw tenantError("UNAUTHORIZED");
-  const { name, email, role } = user as typeof user & { role?: string | null };
-  return { id: userId, name: nameInMail(name), email, tenantId, role: role ?? null };
+  const { name, email, role = null } = user as typeof user & { role?: string | null };
+  return { id, name: nameInMail(name), email, tenantId, role };
 }
 
-const namesOf = (inviter: Inviter | null) => ({
-  inviterId: inviter?.id ?? null,
-  inviterName: inviter?.name ?? null,
-});
+type Sending = Omit<store.Sending, "role">;
 
-interface Call {
-  options: ResolvedOptions;
-  actor: TenantActor;
-  tenant: Tenant;
-  inviter: KnownInviter | null;
-}
-
-/** Mails the link, or hands it to the caller. Runs inside the tenant. */
-async function deliver(
+/** Stores an invitation, and mails its link or returns it to the caller. Runs inside the tenant. */
+async function send(
   ctx: GenericEndpointContext,
-  { sendInvitationEmail }: ResolvedInvitationOptions,
-  { options, actor, tenant, inviter }: Call,
-  { row, secret, isNew }: store.Issued,
-  isMailed: boolean,
+  settings: ResolvedInvitationOptions,
+  { tenant, actor, inviter }: Call,
+  { expiresIn, ...link }: Pick<Sending, "email" | "mailed" | "redirectTo"> & { expiresIn: number },
+  save: (sending: Sending) => Promise<store.Issued | undefined>,
 ): Promise<SentInvitation> {
-  const invitation = store.toInvitation(row);
-  const url = await linkOf(ctx.context, row as StoredInvitation, secret);
-  const type = isNew ? "invitation:created" : "invitation:resent";
-  await emit(ctx.context, options, actor, tenant.id, { type, invitation });
-  if (!isMailed) return { ...invitation, url };
-  const { id, name, slug } = tenant;
+  const { context } = ctx;
+  await assertNoUser(ctx, link);
+  await assertOwnPage(ctx, link.redirectTo);
+  const sending = {
+    ...link,
+    expiresAt: new Date(Date.now() + expiresIn * 1000),
+    inviterId: inviter?.id ?? null,
+    inviterName: inviter?.name ?? null,
+  };
+  const issued = await store.oneAtATime(context, tenant, async () => {
+    if (actor !== "server") await store.assertWithinLimits(context, settings, sending);
+    return save(sending);
+  });
+  if (!issued) throw store.notFound();
+  const invitation = store.toInvitation(issued.row);
+  const url = await linkOf(context, issued.row, issued.secret);
+  const type = issued.isNew ? "invitation:created" : "invitation:resent";
+  await emit(context, tenantOptions(context), actor, tenant.id, { type, invitation });
+  if (!link.mailed) return { ...invitation, url };
   const mail = {
     invitation,
     url,
-    tenant: { id, name: nameInMail(name), slug },
+    tenant: { id: tenant.id, name: nameInMail(tenant.name), slug: tenant.slug },
     inviter: inviter && withoutRole(inviter),
   };
-  const send = async () => sendInvitationEmail(mail, ctx.request);
-  await ctx.context.runInBackgroundOrAwait(send());
+  const sendMail = async () => settings.sendInvitationEmail(mail, ctx.request);
+  await context.runInBackgroundOrAwait(sendMail());
   return invitation;
 }
 
 const withoutRole = ({ role: _, ...inviter }: KnownInviter): Inviter => inviter;
+
+/** Only a mailed link replaces a user, and only one who has never verified the address. */
+async function assertNoUser(
+  { context }: GenericEndpointContext,
+  { email, mailed }: Pick<Sending, "email" | "mailed">,
+): Promise<void> {
+  const found = await context.internalAdapter.findUserByEmail(email);
+  if (!found || (mailed && (await isReplaceable(context, found.user)))) return;
+  throw invitationError("USER_ALREADY_IN_TENANT");
+}
+
+/** R9: the host of a stored page may belong to another tenant by now, which would get the token. */
+async function assertOwnPage(ctx: GenericEndpointContext, page: string | null): Promise<void> {
+  if (!(await leadsElsewhere(ctx, tenantOptions(ctx.context), page))) return;
+  ctx.context.logger.error(
+    `The invitation leads to ${page}, which belongs to another tenant. Invite the address again with another redirectTo.`,
+  );
+  throw APIError.from("FORBIDDEN", BASE_ERROR_CODES.INVALID_REDIRECT_URL);
+}
+
+/** How many characters of a name are in a mail. */
+const NAME_LENGTH = 100;
+
+/** Line breaks, and characters that change the direction of the text around them. */
+const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu;
+
+/**
+ * A name for a mail and its headers. Users choose their own names, and could otherwise send a whole
+ * message, or a header, to any address.
+ */
+function nameInMail(name: string): string {
+  // Cut first: a name may be very long.
+  const characters = [...name.slice(0, 4 * NAME_LENGTH)];
+  const isLong = name.length > 4 * NAME_LENGTH || characters.length > NAME_LENGTH;
+  const kept = isLong ? `${characters.slice(0, NAME_LENGTH - 1).join("")}…` : name;
+  return kept.replace(UNPRINTABLE, " ");
+}

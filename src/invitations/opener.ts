@@ -1,22 +1,30 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { addOAuthServerContext, getOAuthState } from "better-auth/api";
-import type { DBTransactionAdapter } from "better-auth/types";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
 import * as z from "zod";
 import { SIGN_UP_PATH } from "../constants";
 import { tenantError } from "../errors";
 import { type BeforeHook, silentHook, textOf } from "../framework";
+import { REPLACED, removeCredentials } from "../isolation/changed-hands";
 import { isolationOf, type Row } from "../isolation/isolation";
+import { adminOptions } from "../isolation/roles";
+import { whyNotAdmitted } from "../policy/email-domains";
 import { type Inviting, invited } from "../policy/inviting";
-import { type Endpoint, effectiveScope, requestEndpoint } from "../request/endpoint";
+import { methodOf } from "../policy/methods";
+import {
+  currentEndpoint,
+  type Endpoint,
+  effectiveScope,
+  requestEndpoint,
+} from "../request/endpoint";
 import { getTenantId } from "../request/scope";
+import { lookUpTenant } from "../tenants/cache";
 import { emit } from "../tenants/events";
 import { INVITATION_HEADER } from "./error-codes";
 import { invitationError } from "./errors";
 import { openLink } from "./link";
-import { tenantOptions } from "./options";
-import type { Room } from "./replace";
-import { makeRoom } from "./replace";
-import type { StoredInvitation } from "./schema";
+import { type StoredInvitation, tenantOptions } from "./options";
 import {
   findByHash,
   findByLink,
@@ -28,9 +36,8 @@ import {
 } from "./store";
 
 /**
- * R13: says whether somebody who is about to become a user was invited: by the token that the
- * request carries, or by an address that is known to be theirs. An address that nobody has verified
- * is a claim, and lets nobody in.
+ * R13: finds the invitation of a user who is about to be created: by the token that the request
+ * carries, or by a verified address. An address that is not verified is a claim, and admits no user.
  */
 export const findOpening: Inviting["openingFor"] = async (ctx, user, counts) => {
   const email = String(user.email).toLowerCase();
@@ -46,7 +53,7 @@ export const findOpening: Inviting["openingFor"] = async (ctx, user, counts) => 
     makeRoom: async (raw) => {
       if (isProven) room = await makeRoom(ctx, raw, row);
       const { keptUserId: id } = room;
-      // First, where a user is kept: not every database takes back what is written to it.
+      // A user that is kept is written later, and not every database can roll that back.
       if (id) await accept(ctx, raw, row, { id }, room);
       return id;
     },
@@ -57,7 +64,7 @@ export const findOpening: Inviting["openingFor"] = async (ctx, user, counts) => 
 /** What an invitation writes into its user. */
 const writtenBy = ({ role }: StoredInvitation): Row => (role ? { role } : {});
 
-/** A token that was mailed proves the address. One that somebody else has sent proves nothing. */
+/** A token that the plugin mailed proves the address. A link that a manager sent proves nothing. */
 const writtenByToken = (row: StoredInvitation): Row => ({
   ...writtenBy(row),
   ...(row.mailed && { emailVerified: true }),
@@ -68,7 +75,7 @@ function assertSameAddress({ email }: StoredInvitation, given: unknown): void {
   throw invitationError("INVITATION_EMAIL_MISMATCH");
 }
 
-/** Runs in the transaction that makes the user, where there is one. */
+/** Runs in the transaction that creates the user, if there is one. */
 async function accept(
   ctx: AuthContext,
   raw: DBTransactionAdapter,
@@ -78,25 +85,23 @@ async function accept(
 ): Promise<void> {
   const userId = String(id);
   const accepted = await markAccepted(raw, row, userId);
-  // Where a plugin brings an adapter around the confined one, there are two borders, and each asks.
-  if (!accepted && (await isAcceptedBy(raw, row, userId))) return;
   if (!accepted) {
-    // Not every database takes the user back by itself.
+    // Called twice for a kept user, and if a plugin put an adapter around the isolated one.
+    if (await isAcceptedBy(raw, row, userId)) return;
+    // Not every database rolls the user back by itself.
     if (!keptUserId) await raw.delete({ model: "user", where: [{ field: "id", value: userId }] });
     throw notFound();
   }
   const { tenantId } = row;
-  const invitation = toInvitation(accepted);
-  const change = {
-    type: "invitation:accepted" as const,
-    invitation,
+  await emit(ctx, tenantOptions(ctx), { userId, tenantId }, tenantId, {
+    type: "invitation:accepted",
+    invitation: toInvitation(accepted),
     ...(replacedUserId && { replacedUserId }),
-  };
-  await emit(ctx, tenantOptions(ctx), { userId, tenantId }, tenantId, change);
+  });
 }
 
-/** The invitation whose token came with the request, or with the flow that it is the end of. */
-export async function carriedInvitation(ctx: AuthContext): Promise<StoredInvitation | undefined> {
+/** The invitation whose token the request carries, or the flow that ends with it. */
+async function carriedInvitation(ctx: AuthContext): Promise<StoredInvitation | undefined> {
   const endpoint = requestEndpoint.get();
   const token = endpoint && tokenIn(endpoint);
   if (endpoint && token) return invitationOf(endpoint.context, token);
@@ -114,30 +119,144 @@ async function invitationOf(ctx: AuthContext, token: string): Promise<StoredInvi
 const tokenIn = ({ headers, request }: Pick<Endpoint, "headers" | "request">) =>
   new Headers(headers ?? request?.headers).get(INVITATION_HEADER);
 
-/** In the state of a social sign-in, where no client can write to. */
+/** In the part of an OAuth state that no client can write. */
 const STATE_KEY = "tenantInvitation";
 const inState = z.object({ id: z.string(), tokenHash: z.string() });
 
 /**
- * A token in the header is looked at before anything else happens, so that the page can say what is
- * wrong with it, and goes along with a flow that ends in another request.
+ * Checks a token in the header before anything else, so that the page can say what is wrong with it,
+ * and keeps it for a flow that ends in another request.
  */
 export const carryToken: BeforeHook = {
   matcher: (ctx) =>
     !ctx.path?.startsWith("/tenant/invitation/") && Boolean(tokenIn(ctx as Endpoint)),
 
   handler: silentHook(async (ctx) => {
-    const isolation = isolationOf(ctx.context);
-    const scope = isolation && effectiveScope();
-    // The header names no tenant: a request that names none would make a user of the platform.
-    if (!scope?.tenantId) throw tenantError("TENANT_ID_REQUIRED");
+    // The header does not resolve the tenant: the new user would be one of the platform.
+    if (!effectiveScope().tenantId) throw tenantError("TENANT_ID_REQUIRED");
     const invitation = await invitationOf(ctx.context, tokenIn(ctx as Endpoint) ?? "");
     const { id, tokenHash, email } = invitation;
     await addOAuthServerContext({ [STATE_KEY]: { id, tokenHash } });
     if (ctx.path !== SIGN_UP_PATH) return;
-    // Here, because better-auth hides a refusal from where the user is made, where it hides that an
-    // address is taken.
+    // Here, because better-auth hides errors of user creation if it hides that an address is taken.
     assertSameAddress(invitation, ctx.body?.email);
     invited.set({ email, data: writtenByToken(invitation) });
   }),
 };
+
+/*
+ * Users who have never verified their address. Anyone can sign up with an address that was invited,
+ * so such a user must not block the invitation: the person who proves the address gets a new user,
+ * and the old one loses the address and every sign-in method. A new user and not the old one, because
+ * what an attacker may hold (sessions in cookies, one-time tokens, keys, a sign-in that is under way)
+ * belongs to the id of the old one, and not all of it can be found and deleted.
+ */
+
+const clauses = (fields: Record<string, string | boolean>): Where[] =>
+  Object.entries(fields).map(([field, value]) => ({ field, value }));
+
+/** Whether an invitation can replace a user. */
+export const isReplaceable = async (ctx: AuthContext, user: Row): Promise<boolean> =>
+  (await replacementOf(ctx, user)) !== undefined;
+
+/**
+ * Whether a new user takes the place of this one, or this one is kept, because a directory of the
+ * tenant knows it by its id. Undefined if neither: a manager who gave a role or a ban has decided
+ * about this very user.
+ */
+async function replacementOf(ctx: AuthContext, user: Row): Promise<"new" | "kept" | undefined> {
+  const { emailVerified, banned, role } = user;
+  const { defaultRole = "user" } = adminOptions(ctx);
+  if (emailVerified !== false || banned || (role && role !== defaultRole)) return undefined;
+  const userId = String(user.id);
+  if (!(await isFromDirectory(ctx, userId))) return "new";
+  // A user with an account has signed in already, and needs no invitation.
+  if ((await ctx.internalAdapter.findAccounts(userId)).length > 0) return undefined;
+  const isBarred = await isolationOf(ctx)?.directory?.isBarred(String(user.tenantId), userId);
+  return isBarred ? undefined : "kept";
+}
+
+async function isFromDirectory({ adapter, tables }: AuthContext, userId: string) {
+  if (!tables.scimUser) return false;
+  const where = clauses({ userId });
+  return (await (await getCurrentAdapter(adapter)).count({ model: "scimUser", where })) > 0;
+}
+
+/** Whether an endpoint creates a user for an address, or signs in the one who has it. */
+function createsUser(endpoint: Endpoint): boolean {
+  if (endpoint.path === SIGN_UP_PATH) return true;
+  if (endpoint.path === "/email-otp/verify-email") return false;
+  return /^(social:|sso$|magic-link$|email-otp$)/.test(methodOf(endpoint) ?? "");
+}
+
+/** Endpoints that only the owner of the mailbox gets through, and their plugins. */
+const PROVEN_BY_MAIL: Readonly<Record<string, string>> = {
+  "/magic-link/verify": "magic-link",
+  "/sign-in/email-otp": "email-otp",
+};
+
+/**
+ * Whether the request is about to replace a user: it carries a mailed token, or has proven the address
+ * by mail, and an invitation is open for it.
+ */
+export const replacesUser: Inviting["replaces"] = async (ctx, user) => {
+  const endpoint = currentEndpoint();
+  if (!endpoint || !createsUser(endpoint)) return false;
+  const carried = await carriedInvitation(ctx).catch(() => undefined);
+  const isProven =
+    (carried?.mailed && carried.email === user.email) ||
+    (await canJoinByMail(ctx, endpoint.path ?? "", user));
+  return isProven && isReplaceable(ctx, user);
+};
+
+/** Whether the mail proves the address, and better-auth would create an invited user for it. */
+async function canJoinByMail(ctx: AuthContext, path: string, user: Row): Promise<boolean> {
+  if (!Object.hasOwn(PROVEN_BY_MAIL, path)) return false;
+  const plugin = ctx.options.plugins?.find(({ id }) => id === PROVEN_BY_MAIL[path]);
+  if (plugin?.options?.disableSignUp) return false;
+  const tenant = await lookUpTenant(ctx, String(user.tenantId));
+  if (whyNotAdmitted(tenant?.policy, user.email)) return false;
+  return (await findOpen(ctx, String(user.email))) !== undefined;
+}
+
+/** What became of the user whose address an invitation needs. */
+interface Room {
+  /** The user who lost the address. */
+  replacedUserId?: string;
+  /** The user of a directory, who becomes the invited one. */
+  keptUserId?: string;
+}
+
+/**
+ * Frees the address of an invitation, if a user has it who can be replaced. Runs in the transaction
+ * that creates the new user, with the adapter below the isolation.
+ */
+async function makeRoom(
+  ctx: AuthContext,
+  raw: DBTransactionAdapter,
+  { tenantId, email }: StoredInvitation,
+): Promise<Room> {
+  const user = await raw.findOne<Row>({ model: "user", where: clauses({ email, tenantId }) });
+  // MySQL ignores accents when it compares, and that address is not this one.
+  const replacement = user?.email === email ? await replacementOf(ctx, user) : undefined;
+  if (!user || !replacement) return {};
+  const id = String(user.id);
+  if (replacement === "kept") {
+    await removeCredentials(ctx, raw, id);
+    return { keptUserId: id };
+  }
+  // Another request may have verified or replaced the user meanwhile.
+  const where = clauses({ id, tenantId, email, emailVerified: false });
+  const { username, displayUsername } = ctx.tables.user?.fields ?? {};
+  const update = {
+    // Random: an attacker could sign up with a predictable address first.
+    email: crypto.randomUUID() + REPLACED,
+    updatedAt: new Date(),
+    // The new user may want the same.
+    ...(username && { username: null }),
+    ...(displayUsername && { displayUsername: null }),
+  };
+  if (!(await raw.updateMany({ model: "user", where, update }))) return {};
+  await removeCredentials(ctx, raw, id);
+  return { replacedUserId: id };
+}

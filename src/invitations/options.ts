@@ -1,39 +1,42 @@
 import type { AuthContext } from "better-auth";
 import { BetterAuthError } from "better-auth";
+import type { BetterAuthPluginDBSchema } from "better-auth/db";
+import { mergeSchema } from "better-auth/db";
 import * as z from "zod";
 import { PLUGIN_ID } from "../constants";
+import { oncePerObject } from "../framework";
 import { type ResolvedOptions, resolveOptions, type TenantAuthOptions } from "../options";
+import { tenantColumn } from "../schema";
 import type { Tenant } from "../tenants/cache";
 import type { TenantInvitation } from "../tenants/events";
-import type { TenantInvitationsSchema } from "./schema";
 
-/** Who invites. */
+/** The user who invites. */
 export interface Inviter {
   id: string;
   name: string;
   email: string;
-  /** Where they belong; null is the platform. */
+  /** The tenant of this user; null is the platform. */
   tenantId: string | null;
 }
 
-/** What a mail to somebody who is invited is made of. */
+/** What `sendInvitationEmail` gets. */
 export interface InvitationMail {
-  /** The invitation: its address is where the mail goes. */
+  /** The invitation. The mail goes to its address. */
   invitation: TenantInvitation;
-  /** The link, with the token in it. Nobody but the address may get it. */
+  /** The link, with the token in it. Send it to no other address. */
   url: string;
   /** The tenant that the link leads into. */
   tenant: Pick<Tenant, "id" | "name" | "slug">;
-  /** Who invites; null is the server's own code. */
+  /** The user who invites; null if your own server code does. */
   inviter: Inviter | null;
 }
 
-/** The options of `tenantInvitations()`. A mistake in them is an error at start. */
+/** The options of `tenantInvitations()`. A mistake in them is an error at startup. */
 export interface TenantInvitationsOptions {
-  /** Sends the link. Runs inside the tenant: `getTenantId()` is the one that invites. */
+  /** Sends the link. Runs inside the tenant: `getTenantId()` returns the one that invites. */
   sendInvitationEmail: (mail: InvitationMail, request?: Request) => void | Promise<void>;
   /**
-   * How long an invitation is good, in seconds.
+   * How long an invitation is valid, in seconds.
    * @default 604800 (seven days)
    */
   expiresIn?: number;
@@ -56,14 +59,13 @@ export type ResolvedInvitationOptions = TenantInvitationsOptions &
   Required<Pick<TenantInvitationsOptions, "expiresIn" | "maxExpiresIn" | "maxPendingInvitations">>;
 
 const DAY = 24 * 60 * 60;
-const MAX_PENDING = 100;
-const seconds = z.int().positive();
+const positive = z.int().positive();
 const optionsSchema = z
   .strictObject({
     sendInvitationEmail: z.custom((value) => typeof value === "function", "expected a function"),
-    expiresIn: seconds,
-    maxExpiresIn: seconds,
-    maxPendingInvitations: z.int().positive(),
+    expiresIn: positive,
+    maxExpiresIn: positive,
+    maxPendingInvitations: positive,
     schema: z.looseObject({}).optional(),
   })
   .refine(({ expiresIn, maxExpiresIn }) => expiresIn <= maxExpiresIn, {
@@ -71,14 +73,14 @@ const optionsSchema = z
     error: "longer than maxExpiresIn",
   });
 
-/** Fills in the defaults. A mistake shows here, at start. */
+/** Fills in the defaults, and throws if an option is invalid. */
 export function resolveInvitationOptions(
   options: TenantInvitationsOptions,
 ): ResolvedInvitationOptions {
   const {
     expiresIn = 7 * DAY,
     maxExpiresIn = Math.max(30 * DAY, expiresIn),
-    maxPendingInvitations = MAX_PENDING,
+    maxPendingInvitations = 100,
   } = options ?? {};
   const resolved = { ...options, expiresIn, maxExpiresIn, maxPendingInvitations };
   const { error } = optionsSchema.safeParse(resolved);
@@ -86,19 +88,66 @@ export function resolveInvitationOptions(
   return resolved;
 }
 
-const resolvedFor = new WeakMap<object, ResolvedOptions>();
+const resolveOnce = oncePerObject(({ options }: { options?: object | undefined }) =>
+  resolveOptions(options as TenantAuthOptions | undefined),
+);
 
 /** The options of the `tenantAuth()` beside this plugin. */
 export function tenantOptions({ options: { plugins = [] } }: AuthContext): ResolvedOptions {
   const core = plugins.find(({ id }) => id === PLUGIN_ID);
-  if (!core) {
-    throw new BetterAuthError(
-      "tenantInvitations() invites to tenants: put tenantAuth() before it in the plugins",
-    );
-  }
-  const known = resolvedFor.get(core);
-  if (known) return known;
-  const resolved = resolveOptions(core.options as TenantAuthOptions | undefined);
-  resolvedFor.set(core, resolved);
-  return resolved;
+  if (core) return resolveOnce(core);
+  throw new BetterAuthError(
+    "tenantInvitations() invites to tenants: put tenantAuth() before it in the plugins",
+  );
+}
+
+/** Renames the table and its columns, as in better-auth's own plugins. */
+export type TenantInvitationsSchema = {
+  tenantInvitation?: {
+    modelName?: string;
+    fields?: { [Field in keyof ReturnType<typeof fields>]?: string };
+  };
+};
+
+/** A row of the table. */
+export interface StoredInvitation extends Omit<TenantInvitation, "status"> {
+  /** An expired invitation is still pending: it can be sent again. */
+  status: "pending" | "accepted" | "revoked";
+  pendingFor: string;
+  tokenHash: string;
+  mailed: boolean;
+  mailedAt?: Date | null;
+}
+
+const text = { type: "string", required: true } as const;
+const optionalText = { type: "string", required: false } as const;
+const date = { type: "date", required: true } as const;
+const optionalDate = { type: "date", required: false } as const;
+
+const fields = () => ({
+  tenantId: { ...tenantColumn },
+  email: { ...text },
+  role: { ...optionalText },
+  status: { ...text },
+  // The address while the invitation is pending, its own id afterwards: so an address has one pending
+  // invitation, even if two are created at once. (A unique index takes required columns only.)
+  pendingFor: { ...text },
+  tokenHash: { ...text, returned: false },
+  // Whether the token was sent to the address, which it then proves.
+  mailed: { type: "boolean" as const, required: true },
+  // When the address was last sent a mail, with this token or an earlier one.
+  mailedAt: { ...optionalDate },
+  inviterId: { ...optionalText },
+  inviterName: { ...optionalText },
+  userId: { ...optionalText },
+  redirectTo: { ...optionalText },
+  expiresAt: { ...date },
+  acceptedAt: { ...optionalDate },
+  createdAt: { ...date },
+  updatedAt: { ...date },
+});
+
+export function invitationSchema(names?: TenantInvitationsSchema): BetterAuthPluginDBSchema {
+  const index = { fields: ["tenantId", "pendingFor"], unique: true } as const;
+  return mergeSchema({ tenantInvitation: { fields: fields(), indexes: [index] } }, names);
 }

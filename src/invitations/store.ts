@@ -1,58 +1,48 @@
-import { getCurrentAdapter } from "@better-auth/core/context";
+import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { constantTimeEqual } from "better-auth/crypto";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { nullIfInvalidId } from "../isolation/database-errors";
 import { isolationOf, unscopedAdapter } from "../isolation/isolation";
-import { couldBeId } from "../tenants/cache";
+import { currentTransaction } from "../request/scope";
+import { couldBeId, type Tenant } from "../tenants/cache";
 import type { InvitationStatus, TenantInvitation } from "../tenants/events";
 import { invitationError } from "./errors";
 import { mayStillGiveRole } from "./inviter";
 import { createSecret, hashSecret, type OpenedLink } from "./link";
-import type { StoredInvitation } from "./schema";
+import type { ResolvedInvitationOptions, StoredInvitation } from "./options";
 
 /*
- * The table of invitations. All of it runs inside the scope of a tenant, where the isolation shows the
- * rows of that tenant only.
+ * The table of invitations. Except for `findAnywhere`, everything runs inside the scope of a tenant,
+ * where the isolation shows the rows of that tenant only.
  */
 
 const model = "tenantInvitation";
 const adapterOf = ({ adapter }: AuthContext) => getCurrentAdapter(adapter);
-
-/** How often an invitation is tried that somebody else accepts, revokes or makes meanwhile. */
-const TRIES = 3;
+const byId = (value: string): Where[] => [{ field: "id", value }];
 
 export const notFound = () => invitationError("INVITATION_NOT_FOUND");
 
-export const isExpired = ({ expiresAt }: StoredInvitation) => new Date(expiresAt) <= new Date();
+const isExpired = ({ expiresAt }: StoredInvitation) => new Date(expiresAt) <= new Date();
 
-/** An invitation as managers see it: what is not named here stays here. */
+/** An invitation as managers see it. By name, so that a column that is added later cannot leak. */
 export function toInvitation(row: StoredInvitation): TenantInvitation {
-  const { id, tenantId, email, status, expiresAt, createdAt, updatedAt } = row;
-  return {
-    id,
-    tenantId,
-    email,
-    role: row.role ?? null,
-    status: status === "pending" && isExpired(row) ? "expired" : status,
-    inviterId: row.inviterId ?? null,
-    inviterName: row.inviterName ?? null,
-    userId: row.userId ?? null,
-    redirectTo: row.redirectTo ?? null,
-    expiresAt,
-    acceptedAt: row.acceptedAt ?? null,
-    createdAt,
-    updatedAt,
-  };
+  const { id, tenantId, email, expiresAt, createdAt, updatedAt } = row;
+  const { role = null, inviterId = null, inviterName = null } = row;
+  const { userId = null, redirectTo = null, acceptedAt = null } = row;
+  const status = row.status === "pending" && isExpired(row) ? "expired" : row.status;
+  const inviter = { inviterId, inviterName };
+  const dates = { expiresAt, acceptedAt, createdAt, updatedAt };
+  return { id, tenantId, email, role, status, ...inviter, userId, redirectTo, ...dates };
 }
 
-/** Below the isolation, for those who have only its id: it says which tenant to be allowed in. */
+/** In any tenant, for callers who have only the id: the row says which tenant they must manage. */
 export async function findAnywhere(ctx: AuthContext, id: string): Promise<StoredInvitation | null> {
-  if (!couldBeId(ctx, id)) return null;
   const isolation = isolationOf(ctx);
-  const below = isolation && (await unscopedAdapter(isolation));
-  const where = [{ field: "id", value: id }];
-  const row = await below?.findOne<StoredInvitation>({ model, where }).catch(nullIfInvalidId);
+  if (!isolation || !couldBeId(ctx, id)) return null;
+  const adapter = await unscopedAdapter(isolation);
+  const where = byId(id);
+  const row = await adapter.findOne<StoredInvitation>({ model, where }).catch(nullIfInvalidId);
   return row?.id === id ? row : null;
 }
 
@@ -63,39 +53,30 @@ export async function findPending(
 ): Promise<StoredInvitation | undefined> {
   const where = [{ field: "pendingFor", value: email }];
   const row = await (await adapterOf(ctx)).findOne<StoredInvitation>({ model, where });
-  // MySQL compares without regard to accents, and an address is not another one.
+  // MySQL ignores accents when it compares, and that address is not this one.
   return row?.email === email ? row : undefined;
 }
 
-/** The same, if it is still good. */
+/** The invitation that an address can still accept. */
 export async function findOpen(ctx: AuthContext, email: string) {
   const row = await findPending(ctx, email);
-  return row && !isExpired(row) && (await isRoleStillGiven(ctx, row)) ? row : undefined;
+  return row && !isExpired(row) && (await mayStillGiveRole(ctx, row)) ? row : undefined;
 }
 
-/** Whether whoever has invited could still give the role: they may have been demoted or deleted. */
-const isRoleStillGiven = async (ctx: AuthContext, row: StoredInvitation) =>
-  !row.role || !row.inviterId || mayStillGiveRole(ctx, row);
-
-/** The invitation of a link, or the reason why the link is none (any more). */
-export async function findByLink(
-  ctx: AuthContext,
-  { id, secret }: Pick<OpenedLink, "id" | "secret">,
-): Promise<StoredInvitation> {
-  return findByHash(ctx, id, await hashSecret(secret));
-}
+/** The invitation of a link, if it can still be accepted. Otherwise throws the reason. */
+export const findByLink = async (ctx: AuthContext, { id, secret }: OpenedLink) =>
+  findByHash(ctx, id, await hashSecret(secret));
 
 export async function findByHash(
   ctx: AuthContext,
   id: string,
   tokenHash: string,
 ): Promise<StoredInvitation> {
-  const where = [{ field: "id", value: id }];
-  const row = await (await adapterOf(ctx)).findOne<StoredInvitation>({ model, where });
+  const row = await (await adapterOf(ctx)).findOne<StoredInvitation>({ model, where: byId(id) });
   if (!row || !constantTimeEqual(row.tokenHash, tokenHash)) throw notFound();
   assertPending(row);
   if (isExpired(row)) throw invitationError("INVITATION_EXPIRED");
-  if (!(await isRoleStillGiven(ctx, row))) throw notFound();
+  if (!(await mayStillGiveRole(ctx, row))) throw notFound();
   return row;
 }
 
@@ -104,23 +85,23 @@ export function assertPending({ status }: StoredInvitation): void {
   if (status === "accepted") throw invitationError("INVITATION_ALREADY_ACCEPTED");
 }
 
-/** What is said about an invitation whenever it is sent. */
+/** What the inviter decides each time an invitation is sent. */
 export type Sending = Pick<
   StoredInvitation,
   "email" | "role" | "mailed" | "inviterId" | "inviterName" | "redirectTo" | "expiresAt"
 >;
 
-/** When the mail was sent, if there is one. A link for the caller leaves the time of the last mail. */
-const mailedNow = ({ mailed }: Partial<Sending>) => (mailed ? { mailedAt: new Date() } : {});
-
-/** An invitation that was just made or renewed, with the secret for its link. */
+/** An invitation that was just created or renewed, with the secret for its link. */
 export interface Issued {
   row: StoredInvitation;
   secret: string;
   isNew: boolean;
 }
 
-/** One pending invitation for an address: where there is one already, it gets a new token. */
+/** How often other requests may create, accept or revoke the invitation meanwhile. */
+const TRIES = 3;
+
+/** Creates the invitation of an address. If one is pending, that one gets a new token. */
 export async function issue(ctx: AuthContext, sending: Sending): Promise<Issued> {
   for (let tries = 1; ; tries++) {
     const pending = await findPending(ctx, sending.email);
@@ -129,7 +110,7 @@ export async function issue(ctx: AuthContext, sending: Sending): Promise<Issued>
     try {
       return await insert(ctx, sending);
     } catch (error) {
-      // Adapters have no common word for "not unique": somebody else may have been faster.
+      // Adapters have no common error for "not unique": another request may have been faster.
       if (tries === TRIES || !(await findPending(ctx, sending.email))) throw error;
     }
   }
@@ -153,107 +134,68 @@ async function insert(ctx: AuthContext, sending: Sending): Promise<Issued> {
   return { row, secret, isNew: true };
 }
 
-/** A new token, and with it the end of the old one. Undefined if the invitation is not pending. */
+/** Replaces the token; the old one is void. Undefined if the invitation is not pending. */
 export async function renew(
   ctx: AuthContext,
-  row: StoredInvitation,
+  pending: StoredInvitation,
   sending: Partial<Sending>,
 ): Promise<Issued | undefined> {
   const { secret, tokenHash } = await createSecret();
-  const changes = { ...sending, ...mailedNow(sending), tokenHash, updatedAt: new Date() };
-  const isDone = await change(await adapterOf(ctx), row, changes);
-  return isDone ? { row: { ...row, ...changes }, secret, isNew: false } : undefined;
+  const changes = { ...sending, ...mailedNow(sending), tokenHash };
+  const row = await change(await adapterOf(ctx), pending, changes);
+  return row && { row, secret, isNew: false };
 }
+
+/** A link that the caller gets is not a mail, and leaves the time of the last one. */
+const mailedNow = ({ mailed }: Partial<Sending>) => (mailed ? { mailedAt: new Date() } : {});
 
 /** Undefined if the invitation is not pending. */
-export async function revoke(ctx: AuthContext, row: StoredInvitation) {
-  const changes = { status: "revoked", pendingFor: row.id, updatedAt: new Date() } as const;
-  const isDone = await change(await adapterOf(ctx), row, changes);
-  return isDone ? { ...row, ...changes } : undefined;
-}
-
-/** Whoever changes a pending invitation first has changed it; everybody else is told. */
-async function change(
-  adapter: DBTransactionAdapter,
-  { id }: StoredInvitation,
-  update: Record<string, unknown>,
-  more: Where[] = [],
-): Promise<boolean> {
-  const where = [{ field: "id", value: id }, { field: "status", value: "pending" }, ...more];
-  return (await adapter.updateMany({ model, where, update })) > 0;
-}
+export const revoke = async (ctx: AuthContext, row: StoredInvitation) =>
+  change(await adapterOf(ctx), row, { status: "revoked", pendingFor: row.id });
 
 /**
- * Accepts an invitation for a user that was just made, by the adapter that has made it. Undefined if
- * it was accepted, revoked or sent anew in the meantime: then it may be for another role.
+ * Accepts an invitation, with the adapter that has just created the user. Undefined if another
+ * request accepted, revoked or renewed it meanwhile: then it may be for another role.
  */
-export async function markAccepted(
-  raw: DBTransactionAdapter,
-  row: StoredInvitation,
-  userId: string,
-) {
-  const now = new Date();
-  const changes = {
-    status: "accepted",
-    pendingFor: row.id,
-    userId,
-    acceptedAt: now,
-    updatedAt: now,
-  } as const;
-  const sameToken = [{ field: "tokenHash", value: row.tokenHash }];
-  return (await change(raw, row, changes, sameToken)) ? { ...row, ...changes } : undefined;
+export function markAccepted(raw: DBTransactionAdapter, row: StoredInvitation, userId: string) {
+  const end = { status: "accepted", pendingFor: row.id, userId, acceptedAt: new Date() } as const;
+  return change(raw, row, end, [{ field: "tokenHash", value: row.tokenHash }]);
 }
 
-/** Whether it is this user who has accepted the invitation. */
+/** Changes a pending invitation. Of several requests, one succeeds, and the others get undefined. */
+async function change(
+  adapter: DBTransactionAdapter,
+  row: StoredInvitation,
+  changes: Partial<StoredInvitation>,
+  more: Where[] = [],
+): Promise<StoredInvitation | undefined> {
+  const update = { ...changes, updatedAt: new Date() };
+  const where = [...byId(row.id), { field: "status", value: "pending" }, ...more];
+  const count = await adapter.updateMany({ model, where, update });
+  return count > 0 ? { ...row, ...update } : undefined;
+}
+
+/** Whether this user accepted the invitation. */
 export async function isAcceptedBy(
   raw: DBTransactionAdapter,
   { id }: StoredInvitation,
   userId: string,
 ): Promise<boolean> {
-  const where = [
-    { field: "id", value: id },
-    { field: "userId", value: userId },
-  ];
+  const where = [...byId(id), { field: "userId", value: userId }];
   return (await raw.count({ model, where })) > 0;
 }
 
-/** The part of a tenant's invitations that is asked for, newest first. */
+/** One page of a tenant's invitations, newest first. */
 export async function list(
   ctx: AuthContext,
-  { status, limit, offset }: { status?: InvitationStatus; limit: number; offset: number },
+  status: InvitationStatus | undefined,
+  limit: number,
+  offset: number,
 ): Promise<TenantInvitation[]> {
-  const rows = await (await adapterOf(ctx)).findMany<StoredInvitation>({
-    model,
-    where: status ? conditionOf(status) : [],
-    sortBy: { field: "createdAt", direction: "desc" },
-    limit,
-    offset,
-  });
-  return rows.map(toInvitation);
-}
-
-/** How many invitations of the tenant can still be accepted. */
-export async function countPending(ctx: AuthContext): Promise<number> {
-  return (await adapterOf(ctx)).count({ model, where: conditionOf("pending") });
-}
-
-/** Whether the address was sent a mail since then, also for an invitation that is no longer pending. */
-export async function wasMailedSince(
-  ctx: AuthContext,
-  email: string,
-  since: Date,
-): Promise<boolean> {
-  const where: Where[] = [
-    { field: "email", value: email },
-    { field: "mailedAt", operator: "gt", value: since },
-  ];
-  return (await (await adapterOf(ctx)).count({ model, where })) > 0;
-}
-
-/** How many invitations of the tenant were mailed since then, whatever has become of them. */
-export async function countMailedSince(ctx: AuthContext, since: Date): Promise<number> {
-  const where: Where[] = [{ field: "mailedAt", operator: "gt", value: since }];
-  return (await adapterOf(ctx)).count({ model, where });
+  const where = status ? conditionOf(status) : [];
+  const sortBy = { field: "createdAt", direction: "desc" } as const;
+  const call = { model, where, sortBy, limit, offset };
+  return (await (await adapterOf(ctx)).findMany<StoredInvitation>(call)).map(toInvitation);
 }
 
 function conditionOf(status: InvitationStatus): Where[] {
@@ -263,4 +205,69 @@ function conditionOf(status: InvitationStatus): Where[] {
     { field: "status", value: "pending" },
     { field: "expiresAt", operator, value: new Date() },
   ];
+}
+
+const MINUTE_MS = 60_000;
+
+/**
+ * Limits what a manager can mail to addresses of their choice, in the name of the application: one
+ * mail to an address per minute, even if the invitation was revoked meanwhile; as many mails of a
+ * tenant per hour as invitations may be pending; and that many pending invitations. One mailbox has
+ * any number of addresses (`a+1@`, `a+2@`), and revoking makes room for the next one. Call it inside
+ * `oneAtATime`.
+ */
+export async function assertWithinLimits(
+  ctx: AuthContext,
+  { maxPendingInvitations }: ResolvedInvitationOptions,
+  { email, mailed }: Pick<Sending, "email" | "mailed">,
+): Promise<void> {
+  const adapter = await adapterOf(ctx);
+  const countMailed = (period: number, more: Where[] = []) => {
+    const since = new Date(Date.now() - period);
+    const recently: Where = { field: "mailedAt", operator: "gt", value: since };
+    return adapter.count({ model, where: [...more, recently] });
+  };
+  if (mailed && (await countMailed(MINUTE_MS, [{ field: "email", value: email }])) > 0) {
+    throw invitationError("INVITATION_RECENTLY_SENT");
+  }
+  if (mailed && (await countMailed(60 * MINUTE_MS)) >= maxPendingInvitations) {
+    throw invitationError("INVITATION_LIMIT_REACHED");
+  }
+  const pending = await findPending(ctx, email);
+  if (pending && !isExpired(pending)) return;
+  if ((await adapter.count({ model, where: conditionOf("pending") })) >= maxPendingInvitations) {
+    throw invitationError("INVITATION_LIMIT_REACHED");
+  }
+}
+
+/**
+ * Runs with the tenant's row locked, so that concurrent calls cannot all pass the limits before the
+ * first of them is stored. Inside a transaction of the application, runs in that one.
+ */
+export async function oneAtATime<T>(
+  ctx: AuthContext,
+  { id, status }: Tenant,
+  run: () => Promise<T>,
+): Promise<T> {
+  if (currentTransaction()?.isTransactionActive) return run();
+  const runLocked = async () => {
+    // Changes nothing, and locks the row until the commit.
+    const where = [...byId(id), { field: "status", value: status }];
+    await (await adapterOf(ctx)).updateMany({ model: "tenant", where, update: { status } });
+    return run();
+  };
+  return inTurn(id, () => runWithTransaction(ctx.adapter, runLocked));
+}
+
+const turns = new Map<string, Promise<unknown>>();
+
+/** One after the other in this process, for databases without transactions or row locks. */
+async function inTurn<T>(tenantId: string, run: () => Promise<T>): Promise<T> {
+  const turn = (turns.get(tenantId) ?? Promise.resolve()).then(run, run);
+  turns.set(tenantId, turn);
+  try {
+    return await turn;
+  } finally {
+    if (turns.get(tenantId) === turn) turns.delete(tenantId);
+  }
 }

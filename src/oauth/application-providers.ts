@@ -1,10 +1,9 @@
 import { type AuthContext, BetterAuthError, type BetterAuthOptions } from "better-auth";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
-import { parseJSON } from "../framework";
+import { decodeBase64url, parseJSON } from "../framework";
 import { isolationOf } from "../isolation/isolation";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
-import { fromText } from "./state";
 
 /** The application's own providers, as they are when it starts. */
 interface ApplicationProviders {
@@ -43,10 +42,8 @@ export function noteProviders(
   ctx.socialProviders = ctx.socialProviders.map(withMatchingTokens);
   const byId = new Map<string, OAuthProvider>();
   for (const one of ctx.socialProviders) if (!byId.has(one.id)) byId.set(one.id, one);
-  const isEnabled = (id: string) => {
-    const found = options.get(id) as { enabled?: boolean } | undefined;
-    return found !== undefined && found.enabled !== false;
-  };
+  const isEnabled = (id: string) =>
+    options.has(id) && (options.get(id) as { enabled?: boolean }).enabled !== false;
   const isOfPlugin = (id: string) =>
     ctx.socialProviders.filter((one) => one.id === id).length > Number(isEnabled(id));
   known.set(ctx, { byId, options, ofPlugins: new Set([...byId.keys()].filter(isOfPlugin)) });
@@ -83,11 +80,9 @@ function hideRedirectURI(id: string, options: { redirectURI?: string } | undefin
 
 /** Providers of genericOAuth() do not show the options that they read. */
 const genericConfigs = ({ plugins = [] }: BetterAuthOptions) =>
-  plugins
-    .filter(({ id }) => id === "generic-oauth")
-    .flatMap(
-      (plugin): { providerId: string; redirectURI?: string }[] => plugin.options?.config ?? [],
-    );
+  plugins.flatMap(({ id, options }): { providerId: string; redirectURI?: string }[] =>
+    id === "generic-oauth" ? (options?.config ?? []) : [],
+  );
 
 /** How the application has set up a provider. Zoom's provider does not show its options. */
 export function optionsOf(ctx: AuthContext, id: string): ProviderOptions {
@@ -111,7 +106,8 @@ export function withMatchingTokens(provider: OAuthProvider): OAuthProvider {
     const { sub } = claimsOf(idToken);
     const profile = Object(found.data);
     // `accountSubject` could read the subject from the id token, so it does not get that one.
-    const subject = profile.sub ?? (await subjectOf(provider, { ...rest, accessToken }, profile));
+    const subject =
+      profile.sub ?? (await subjectOf(provider, { tokens: { ...rest, accessToken }, profile }));
     if (sub !== undefined && `${subject}` === `${sub}`) return found;
     context.logger.error(
       `${provider.id}: the access token and the id token are of different users`,
@@ -121,21 +117,18 @@ export function withMatchingTokens(provider: OAuthProvider): OAuthProvider {
   return { ...provider, getUserInfo };
 }
 
-type Subject = Parameters<OAuthProvider["accountSubject"]>[0];
-
-const subjectOf = async (
+async function subjectOf(
   provider: OAuthProvider,
-  tokens: Subject["tokens"],
-  profile: Subject["profile"],
-): Promise<unknown> => {
+  account: Parameters<OAuthProvider["accountSubject"]>[0],
+): Promise<unknown> {
   try {
-    return await provider.accountSubject({ tokens, profile });
+    return await provider.accountSubject(account);
   } catch {
     return undefined;
   }
-};
+}
 
 function claimsOf(token: unknown): { sub?: unknown } {
   const [, payload = ""] = String(token).split(".");
-  return Object(parseJSON(fromText(payload)));
+  return Object(parseJSON(decodeBase64url(payload)));
 }

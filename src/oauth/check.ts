@@ -3,9 +3,15 @@ import { isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { type ErrorCode, tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
-import type { OAuthConfigKey } from "./config-store";
-import { type OAuthConfigInput, type StoredOAuthConfig, tryDecrypt } from "./config-store";
-import { callbackPath, fromClient, isBuiltIn, type TenantClient } from "./provider";
+import {
+  findOAuthConfig,
+  type OAuthConfigInput,
+  type OAuthConfigKey,
+  type StoredOAuthConfig,
+  type TenantClient,
+  tryDecrypt,
+} from "./config-store";
+import { callbackPath, fromClient, isBuiltIn } from "./provider";
 import {
   invalid,
   isAtForeignHost,
@@ -45,32 +51,39 @@ const unseen = (message: string): Verdict => ({ ok: null, message });
 
 const TIMEOUT = 5_000;
 
-/** Stores nothing, and returns no secrets. */
+/**
+ * Checks the given config, or else the stored one; without either, returns what to register at the
+ * provider. Stores nothing, and returns no secrets.
+ */
 export async function checkConfig(
   ctx: AuthContext,
   key: OAuthConfigKey,
-  redirectURI: string | null | undefined,
-  loading: Promise<Partial<ClientInput>>,
+  given: Partial<ClientInput>,
   options: ResolvedOptions,
 ): Promise<OAuthConfigCheck> {
-  const { providerId } = key;
-  const input = await loading.catch(() => null);
-  const callback = redirectURIOf(ctx, key, redirectURI, input?.options ?? {});
-  const findings = await findOut(ctx, key, callback, loading, options);
+  const { tenantId, providerId } = key;
+  const isGiven = Object.values(given).some((value) => value != null);
+  const row = isGiven ? null : await findOAuthConfig(ctx, tenantId, providerId);
+  const clear = row && (await tryDecrypt(ctx, row));
+  const input = row ? clear && { ...row, ...clear } : given;
+  const overridden = (row ?? given).redirectURI;
+  const redirectURI = redirectURIOf(ctx, key, overridden, input?.options ?? {});
+  const findings = await findOut(ctx, key, redirectURI, input, options);
   const ok = findings.every((finding) => finding.ok !== false);
-  return { providerId, ok, redirectURI: callback, findings };
+  return { providerId, ok, redirectURI, findings };
 }
 
+/** `input` is null if the stored config cannot be decrypted. */
 async function findOut(
   ctx: AuthContext,
   key: OAuthConfigKey,
   redirectURI: string,
-  loading: Promise<Partial<ClientInput>>,
+  input: Partial<ClientInput> | null,
   options: ResolvedOptions,
 ): Promise<OAuthConfigFinding[]> {
   const complete: OAuthConfigFinding = { subject: "options", ...good("The options are complete") };
   try {
-    const input = await loading;
+    if (!input) throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
     const { clientId, clientSecret } = input;
     if (clientId === undefined || clientSecret === undefined) {
       readOptions(key.providerId, input, options);
@@ -138,7 +151,7 @@ async function answers(visit: Promise<Response>): Promise<Verdict> {
 /** Sends a made-up code: if the provider refuses only the code, it accepts the client. */
 async function acceptsClient(provider: OAuthProvider, redirectURI: string): Promise<Verdict> {
   const unknown = unseen(
-    "The address answers. Whether it accepts the credentials is seen at the first sign-in only",
+    "The address answers. Only the first sign-in shows whether it accepts the credentials",
   );
   try {
     await provider.validateAuthorizationCode({ code: "-", codeVerifier: VERIFIER, redirectURI });
@@ -175,7 +188,10 @@ async function describesItself(issuer: string): Promise<Verdict> {
 }
 
 /** A client as a manager describes it. */
-export type ClientInput = Partial<TenantClient> & { clientId: string; clientSecret: string };
+type ClientInput = { [Key in keyof TenantClient]?: TenantClient[Key] | undefined } & {
+  clientId: string;
+  clientSecret: string;
+};
 
 /** Checks everything that can be checked without a request to the provider; returns what to store. */
 export async function readClient(
@@ -217,11 +233,9 @@ export async function readChanges(
   if (options === undefined && changes.redirectURI === undefined) return changes;
   const stored = await tryDecrypt(ctx, row);
   const before = stored && (stored.options ?? {});
-  const own =
-    options === undefined
-      ? (before ?? {})
-      : parseOwnOptions(providerId, options, trustedProviderHosts);
-  if (options !== undefined && clientSecret === undefined) assertStays(providerId, before, own);
+  const isSet = options !== undefined;
+  const own = isSet ? parseOwnOptions(providerId, options, trustedProviderHosts) : (before ?? {});
+  if (isSet && clientSecret === undefined) assertStays(providerId, before, own);
   if (isAtForeignHost(providerId, own)) assertNamesTenant(redirectURI, tenantId);
   return options ? { ...changes, options: own } : changes;
 }
@@ -234,7 +248,7 @@ function assertStays(id: string, before: OwnOptions | null, after: OwnOptions): 
   throw invalid(`${names.join(", ")}: give the clientSecret as well to change where it is sent`);
 }
 
-/** The address to register at the provider. */
+/** What to register at the provider. */
 export function redirectURIOf(
   ctx: AuthContext,
   { tenantId, providerId }: OAuthConfigKey,
@@ -255,5 +269,5 @@ async function authorizationURL(provider: OAuthProvider, redirectURI: string): P
   }
 }
 
-/** In the place of a random one. */
+/** In place of a random one. */
 const VERIFIER = "-".repeat(43);

@@ -1,11 +1,14 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
-import type { OAuthProvider } from "better-auth/oauth2";
 import { tenantError } from "../errors";
 import { rootCause } from "../framework";
-import { signFor } from "../keys";
-import { despiteDeadlocks } from "../tenants/delete";
+
+/** There is one config for each tenant and provider. */
+export interface OAuthConfigKey {
+  tenantId: string;
+  providerId: string;
+}
 
 /** The confidential part of a tenant's client at a provider. */
 export interface Confidential {
@@ -14,16 +17,12 @@ export interface Confidential {
   options: Record<string, unknown> | null;
 }
 
-/** The same as it is stored, in cipher text. */
-export interface Encrypted {
+/** A row of the table, with the confidential part in cipher text. */
+export interface StoredOAuthConfig extends OAuthConfigKey {
+  id: string;
   clientId: string;
   clientSecret: string;
   options?: string | null;
-}
-
-/** A row of the table. */
-export interface StoredOAuthConfig extends Encrypted, OAuthConfigKey {
-  id: string;
   scopes?: string[] | null;
   redirectURI?: string | null;
   enabled: boolean;
@@ -32,10 +31,14 @@ export interface StoredOAuthConfig extends Encrypted, OAuthConfigKey {
   updatedAt: Date;
 }
 
-/** What a manager can set in a config. */
-export interface OAuthConfigInput extends Confidential {
+/** A tenant's client at a provider. */
+export interface TenantClient extends Confidential {
   scopes: string[] | null;
   redirectURI: string | null;
+}
+
+/** What a manager can set in a config. */
+export interface OAuthConfigInput extends TenantClient {
   enabled: boolean;
 }
 
@@ -44,11 +47,8 @@ export const MODEL = "tenantOauthConfig";
 /** More than there are providers: an adapter returns 100 rows by default. */
 const ALL = 1000;
 
-/** Decrypts with whichever of the framework's secrets the config was encrypted with. */
-export async function decrypt(
-  ctx: AuthContext,
-  stored: Encrypted & OAuthConfigKey,
-): Promise<Confidential> {
+/** Decrypts with the one of better-auth's secrets that the config was encrypted with. */
+export async function decrypt(ctx: AuthContext, stored: StoredOAuthConfig): Promise<Confidential> {
   const open = (data: string) => symmetricDecrypt({ key: ctx.secretConfig, data });
   try {
     const [clientId, clientSecret, options] = await Promise.all([
@@ -81,11 +81,6 @@ export async function toRow(ctx: AuthContext, input: Partial<OAuthConfigInput>) 
   };
 }
 
-/** Identifies credentials without revealing them. */
-export function fingerprint(ctx: AuthContext, parts: unknown[]): Promise<string> {
-  return signFor("oauth-credentials", JSON.stringify(parts), ctx);
-}
-
 /** Unsorted: a sign-in looks for one of them. */
 export async function listOAuthConfigs(
   ctx: AuthContext,
@@ -101,10 +96,10 @@ export const oldestFirst = (a: StoredOAuthConfig, b: StoredOAuthConfig) =>
 
 export async function findOAuthConfig(ctx: AuthContext, tenantId: string, providerId: string) {
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const where = [
-    { field: "tenantId", value: tenantId },
-    { field: "providerId", value: providerId },
-  ];
+  const where = Object.entries({ tenantId, providerId }).map(([field, value]) => ({
+    field,
+    value,
+  }));
   const row = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
   // MySQL ignores case.
   return row?.providerId === providerId ? row : null;
@@ -120,15 +115,16 @@ export function saveOAuthConfig(
   providerId: string,
   input: OAuthConfigInput,
 ): Promise<StoredOAuthConfig> {
-  warnOfDefaultSecret(ctx, { tenantId, providerId });
-  return withoutDriverErrors(ctx, { tenantId, providerId }, async () => {
+  const key = { tenantId, providerId };
+  warnOfDefaultSecret(ctx, key);
+  return withoutDriverErrors(ctx, key, async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
     const now = new Date();
     const stamps = { secretChangedAt: now, createdAt: now, updatedAt: now };
-    let failure: unknown = new Error("It was deleted in the meantime.");
+    let failure: unknown = new Error("Another request deleted it meanwhile.");
     for (let tries = 0; tries < TRIES; tries++) {
       const existing = await findOAuthConfig(ctx, tenantId, providerId);
-      const data = { ...(await toRow(ctx, input)), tenantId, providerId, ...stamps };
+      const data = { ...(await toRow(ctx, input)), ...key, ...stamps };
       // If two requests create the row, the unique index refuses one, which then replaces it. Null
       // if another request deletes it: MySQL reads a row again that it has created.
       const saved: StoredOAuthConfig | null = existing
@@ -146,13 +142,8 @@ export function saveOAuthConfig(
 }
 
 /** Changes a part of a config; null if it is gone, or if the changes have to be checked again. */
-export function changeOAuthConfig(
-  ctx: AuthContext,
-  existing: StoredOAuthConfig,
-  changes: Partial<OAuthConfigInput>,
-): Promise<StoredOAuthConfig | null> {
-  return withoutDriverErrors(ctx, existing, () => change(ctx, existing, changes));
-}
+export const changeOAuthConfig = (...call: Parameters<typeof change>) =>
+  withoutDriverErrors(call[0], call[1], () => change(...call));
 
 async function change(
   ctx: AuthContext,
@@ -184,8 +175,7 @@ export async function withoutDriverErrors<T>(
   run: () => Promise<T>,
 ): Promise<T> {
   try {
-    // A deletion of the tenant at the same time can be a deadlock.
-    return await despiteDeadlocks(ctx, run);
+    return await run();
   } catch (error) {
     const { name, code } = rootCause(error);
     ctx.logger.error(`${nameOf(key)} could not be saved: ${code ?? name}`);
@@ -202,58 +192,20 @@ export async function removeOAuthConfig(ctx: AuthContext, tenantId: string, prov
   return (await adapter.deleteMany({ model: MODEL, where })) > 0;
 }
 
-/** There is one config for each tenant and provider. */
-export interface OAuthConfigKey {
-  tenantId: string;
-  providerId: string;
-}
-
-export const nameOf = ({ tenantId, providerId }: OAuthConfigKey) =>
+const nameOf = ({ tenantId, providerId }: OAuthConfigKey) =>
   `The OAuth config of tenant ${tenantId} for ${providerId}`;
 
 /**
- * The secret that better-auth uses outside of production if it is given none.
+ * better-auth's secret outside of production if the application sets none.
  *
  * Guarded by "better-auth's secret of last resort is the one that we know".
  */
 export const DEFAULT_SECRET = "better-auth-secret-12345678901234567890";
 
 /** Credentials that are encrypted with a public secret are not encrypted. */
-export function warnOfDefaultSecret(ctx: AuthContext, key: OAuthConfigKey): void {
+function warnOfDefaultSecret(ctx: AuthContext, key: OAuthConfigKey): void {
   if (ctx.secret !== DEFAULT_SECRET) return;
   ctx.logger.warn(
-    `${nameOf(key)} is encrypted with better-auth's default secret, which everybody knows. Set BETTER_AUTH_SECRET, and then register the config again: it cannot be read with another secret.`,
+    `${nameOf(key)} is encrypted with better-auth's default secret, which is public. Set BETTER_AUTH_SECRET, and then register the config again: it cannot be read with another secret.`,
   );
-}
-
-/** Logs what to do if a provider refuses the code of a callback: better-auth's line names no tenant. */
-export function explainingRefusals(
-  ctx: AuthContext,
-  provider: OAuthProvider,
-  { tenantId, providerId }: OAuthConfigKey,
-  isOwn: boolean,
-): OAuthProvider {
-  const place = isOwn
-    ? "the tenant's OAuth config, with tenant.oauthConfig.check"
-    : `socialProviders.${providerId}: the tenant has no enabled config`;
-  return {
-    ...provider,
-    validateAuthorizationCode: async (data) => {
-      try {
-        return await provider.validateAuthorizationCode(data);
-      } catch (error) {
-        ctx.logger.error(
-          `The sign-in at tenant ${tenantId} with ${providerId} failed: the provider did not accept the code (${reasonOf(error)}). Check the client id, the client secret and the redirect URI in ${place}.`,
-        );
-        throw error;
-      }
-    },
-  };
-}
-
-/** The OAuth error code of a response. The rest of a response may contain secrets. */
-function reasonOf(refusal: unknown): string {
-  const { status, error } = (refusal ?? {}) as { status?: unknown; error?: unknown };
-  if (typeof error === "string" && /^[a-z_]{1,40}$/.test(error)) return error;
-  return typeof status === "number" ? `status ${status}` : "no answer";
 }

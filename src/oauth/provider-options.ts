@@ -1,6 +1,7 @@
 import type { ProviderOptions } from "better-auth/oauth2";
 import * as z from "zod";
 import { tenantError } from "../errors";
+import { oncePerObject } from "../framework";
 import { additionalClientIds, entryOf, type ProviderEntry, shared } from "./provider-table";
 import { isTrustedAddress, isTrustedHost } from "./trusted-addresses";
 
@@ -10,25 +11,19 @@ export type OwnOptions = Record<string, unknown>;
 /** Checks that a tenant's options are complete, and that their addresses are trusted. */
 export function parseOwnOptions(id: string, given: unknown, trusted: string[]): OwnOptions {
   const entry = entryOf(id);
-  const schema = schemas.get(entry) ?? schemaOf(entry);
-  schemas.set(entry, schema);
-  const { data, error } = schema.safeParse(given ?? {});
+  const { data, error } = schemaOf(entry).safeParse(given ?? {});
   if (error) throw invalid(error.issues.slice(0, 5).map(describe).join("; "));
   assertTrusted(data, entry.addresses, (url, own) => isTrustedAddress(url, own, trusted));
   assertTrusted(data, entry.hosts, (host, own) => isTrustedHost(host, own, trusted));
   return data;
 }
 
-/** Cached: building a schema takes longer than decrypting the credentials. */
-const schemas = new Map<ProviderEntry, ReturnType<typeof schemaOf>>();
-
-function schemaOf({ options, clientId }: ProviderEntry) {
+/** Once per provider: building a schema takes longer than decrypting the credentials. */
+const schemaOf = oncePerObject(({ options, clientId }: ProviderEntry) => {
   const more = clientId === "first of several" ? { additionalClientIds } : {};
-  const rules = Object.entries({ ...shared, ...options, ...more });
-  return z.strictObject(
-    Object.fromEntries(rules.filter((rule) => rule[1] !== null)) as z.ZodRawShape,
-  );
-}
+  const rules = Object.entries({ ...shared, ...options, ...more }).filter(([, rule]) => rule);
+  return z.strictObject(Object.fromEntries(rules) as z.ZodRawShape);
+});
 
 function assertTrusted(
   options: OwnOptions,
@@ -57,10 +52,7 @@ export const invalid = (message: string) => tenantError("INVALID_PROVIDER_OPTION
 /** The options for a tenant's provider: the tenant's client, and how the application's behaves. */
 export function mergeOptions(
   id: string,
-  client: Pick<ProviderOptions, "redirectURI" | "scope"> & {
-    clientId: string;
-    clientSecret: string;
-  },
+  client: ProviderOptions & { clientId: string },
   own: OwnOptions,
   application: ProviderOptions,
 ): ProviderOptions {

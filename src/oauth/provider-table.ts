@@ -52,6 +52,9 @@ interface Entry<Id extends ProviderId> {
 
 const name = z.string().regex(/^[ -~]{1,255}$/, "is empty, too long or not plain text");
 const names = z.array(name).max(20);
+/** Providers put them into an address as they are. */
+const word = z.string().regex(/^\w{1,64}$/);
+const words = z.array(word).max(50).optional();
 const flag = z.boolean().optional();
 /** Only `true` is accepted: a tenant may tighten what the application allows, never loosen it. */
 const stricter = z.literal(true).optional();
@@ -129,14 +132,7 @@ const providerTable = {
   discord: { options: { permissions: z.int().min(0).optional() } },
   dropbox: { options: { accessType: oneOf("offline", "online", "legacy") } },
   facebook: {
-    options: {
-      // They go into an address as they are.
-      fields: z
-        .array(z.string().regex(/^\w{1,64}$/))
-        .max(50)
-        .optional(),
-      configId: name.optional(),
-    },
+    options: { fields: words, configId: name.optional() },
     clientId: "first of several",
     issuer: "https://www.facebook.com",
   },
@@ -164,19 +160,12 @@ const providerTable = {
     issuer: "https://accounts.google.com",
     hasCertainIssuer: true,
   },
-  huggingface: {
-    options: {},
-    issuer: "https://huggingface.co",
-    hasCertainIssuer: true,
-  },
+  huggingface: { options: {}, issuer: "https://huggingface.co", hasCertainIssuer: true },
   kakao: { options: {}, issuer: "https://kauth.kakao.com", hasCertainIssuer: true },
   kick: PLAIN,
   line: { options: {}, issuer: "https://access.line.me", hasCertainIssuer: true },
   linear: PLAIN,
-  linkedin: {
-    options: {},
-    issuer: "https://www.linkedin.com/oauth",
-  },
+  linkedin: { options: {}, issuer: "https://www.linkedin.com/oauth" },
   microsoft: {
     options: {
       tenantId: z
@@ -219,10 +208,7 @@ const providerTable = {
   polar: PLAIN,
   railway: PLAIN,
   reddit: { options: { duration: oneOf("temporary", "permanent") } },
-  roblox: {
-    options: {},
-    issuer: "https://apis.roblox.com/oauth",
-  },
+  roblox: { options: {}, issuer: "https://apis.roblox.com/oauth" },
   salesforce: {
     options: { environment: oneOf("sandbox", "production"), loginUrl: host.optional() },
     hosts: { loginUrl: ["*.salesforce.com", "*.my.site.com"] },
@@ -236,12 +222,7 @@ const providerTable = {
   spotify: PLAIN,
   tiktok: { options: {}, clientId: "key" },
   twitch: {
-    options: {
-      claims: z
-        .array(z.string().regex(/^\w{1,64}$/))
-        .max(50)
-        .optional(),
-    },
+    options: { claims: words },
     issuer: "https://id.twitch.tv/oauth2",
     hasCertainIssuer: true,
   },

@@ -1,24 +1,31 @@
-import type { AuthContext } from "better-auth";
+import type { AuthContext, BetterAuthOptions } from "better-auth";
 import { type APIError, getOAuthState, isAPIError } from "better-auth/api";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
+import { CALLBACK_PATH } from "../constants";
 import { tenantError } from "../errors";
-import { boundedMap, errorRedirect, oncePerObject } from "../framework";
+import {
+  type BeforeHook,
+  boundedMap,
+  errorRedirect,
+  oncePerObject,
+  silentHook,
+} from "../framework";
+import { signFor } from "../keys";
 import type { ResolvedOptions } from "../options";
-import { refuseEarly } from "../policy/admission";
-import type { Endpoint } from "../request/endpoint";
+import { currentPolicy, refuseEarly } from "../policy/admission";
+import { currentEndpoint, type Endpoint } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
+import { requiresVerification } from "../setup/overrides";
 import { lookUpTenant } from "../tenants/cache";
 import { applicationProviders, optionsOf, withMatchingTokens } from "./application-providers";
 import {
-  type Confidential,
   decrypt,
-  explainingRefusals,
-  fingerprint,
   listOAuthConfigs,
   type OAuthConfigKey,
   oldestFirst,
   type StoredOAuthConfig,
+  type TenantClient,
 } from "./config-store";
 import {
   authorityOf,
@@ -29,14 +36,21 @@ import {
   type OwnOptions,
   parseOwnOptions,
 } from "./provider-options";
-import { assertBound, returned, startingFlows, stateMismatch } from "./state";
+import {
+  assertBound,
+  isTenantsState,
+  redirectFromCallback,
+  returned,
+  startingFlows,
+  stateMismatch,
+} from "./state";
 import { requestedAccount } from "./tokens";
 import { assertNamesTenant, TENANT_PARAMETER, tenantsIn } from "./trusted-addresses";
 
 /** A tenant's provider. */
 interface TenantProvider {
   provider: OAuthProvider;
-  /** Identifies the credentials that the provider uses. */
+  /** Identifies the credentials that the provider uses, without revealing them. */
   credentials: string;
   /** What is in front of its account ids; undefined for providers of plugins. */
   prefix: string | undefined;
@@ -51,10 +65,10 @@ type Create = (options: ProviderOptions) => OAuthProvider;
  * tenant's id, to the address that is this tenant's alone.
  */
 export function build(id: string, options: ProviderOptions, tenantId?: string): OAuthProvider {
-  const create: unknown = isBuiltIn(id) ? Reflect.get(socialProviders, id) : undefined;
-  const provider = (create as Create | undefined)?.(options);
-  // A config of a provider that this version of better-auth no longer has.
-  if (!provider) throw tenantError("PROVIDER_NOT_FOUND");
+  const create = isBuiltIn(id) && (socialProviders as unknown as Record<string, Create>)[id];
+  // A config may be for a provider that this version of better-auth no longer has.
+  if (!create) throw tenantError("PROVIDER_NOT_FOUND");
+  const provider = create(options);
   return {
     ...withMatchingTokens(provider),
     // better-auth reads from here whether users may sign up. Zoom's provider does not show them.
@@ -91,7 +105,7 @@ export function arrivedAt(
   return provider.callbackPath === callbackPath(id, tenant);
 }
 
-// Derived once for as long as the row stays the same, whichever process changes it.
+// Derived once per row: any process may change the row, and thereby the key.
 const builtBy = oncePerObject((_instance: object) => new Map<string, TenantProvider>());
 const keepBuilt = boundedMap<TenantProvider>(1000);
 
@@ -137,24 +151,18 @@ export async function offeredProviders(ctx: AuthContext, tenantId: string, trust
   );
 }
 
-/** A tenant's client at a provider. */
-export interface TenantClient extends Confidential {
-  scopes?: string[] | null | undefined;
-  redirectURI?: string | null | undefined;
-}
-
 async function fromConfig(
   ctx: AuthContext,
   row: StoredOAuthConfig,
   trustedHosts: string[],
 ): Promise<TenantProvider> {
-  const { providerId, redirectURI, scopes } = row;
+  const { redirectURI = null, scopes = null } = row;
   const { clientId, clientSecret, options } = await decrypt(ctx, row);
   // The list of trusted hosts may have changed since the config was stored.
-  const own = parseOwnOptions(providerId, options, trustedHosts);
+  const own = parseOwnOptions(row.providerId, options, trustedHosts);
   const built = fromClient(ctx, row, { clientId, clientSecret, redirectURI, scopes }, own);
-  const parts = [clientId, clientSecret, redirectURI, scopes, options];
-  return { ...built, credentials: await fingerprint(ctx, parts) };
+  const parts = JSON.stringify([clientId, clientSecret, redirectURI, scopes, options]);
+  return { ...built, credentials: await signFor("oauth-credentials", parts, ctx) };
 }
 
 /** A provider with the tenant's client, which behaves like the application's provider. */
@@ -197,7 +205,7 @@ function withPrefix(prefix: string, provider: OAuthProvider) {
 }
 
 /** The provider for the tenant of the running request, for a flow that starts or comes back. */
-export async function providerForFlow(
+async function providerForFlow(
   endpoint: Endpoint,
   id: string,
   { trustedProviderHosts }: ResolvedOptions,
@@ -258,4 +266,134 @@ function configsOf(context: AuthContext, tenantId: string): Promise<StoredOAuthC
   const rows = listOAuthConfigs(context, tenantId);
   read.set(context, { tenantId, rows });
   return rows;
+}
+
+/**
+ * Logs what to do if a provider refuses the code of a callback: better-auth's own line
+ * does not say at which tenant.
+ */
+export function explainingRefusals(
+  ctx: AuthContext,
+  provider: OAuthProvider,
+  { tenantId, providerId }: OAuthConfigKey,
+  isOwn: boolean,
+): OAuthProvider {
+  const place = isOwn
+    ? "the tenant's OAuth config, with tenant.oauthConfig.check"
+    : `socialProviders.${providerId}: the tenant has no enabled config`;
+  return {
+    ...provider,
+    validateAuthorizationCode: async (data) => {
+      try {
+        return await provider.validateAuthorizationCode(data);
+      } catch (error) {
+        ctx.logger.error(
+          `The sign-in at tenant ${tenantId} with ${providerId} failed: the provider did not accept the code (${reasonOf(error)}). Check the client id, the client secret and the redirect URI in ${place}.`,
+        );
+        throw error;
+      }
+    },
+  };
+}
+
+/** The OAuth error code of a response. The rest of a response may contain secrets. */
+function reasonOf(refusal: unknown): string {
+  const { status, error } = (refusal ?? {}) as { status?: unknown; error?: unknown };
+  if (typeof error === "string" && /^[a-z_]{1,40}$/.test(error)) return error;
+  return typeof status === "number" ? `status ${status}` : "no answer";
+}
+
+/**
+ * A provider that better-auth gets by calling a function when it needs it, and the properties that it
+ * reads without calling it.
+ *
+ * Guarded by "a social provider may be a function, which is called when it is wanted".
+ */
+const callable = (
+  call: () => Promise<Partial<OAuthProvider>>,
+  shown: Partial<OAuthProvider>,
+): OAuthProvider => Object.defineProperties(call, Object.getOwnPropertyDescriptors(shown)) as never;
+
+/**
+ * Gives the endpoint the providers of its tenant: the tenant's enabled config for each, else the
+ * application's. They are functions, so that a changed config is effective immediately.
+ */
+export function giveTenantProviders(ctx: AuthContext, options: ResolvedOptions): BeforeHook {
+  const { byId } = applicationProviders(ctx);
+  const ids = new Set([...byId.keys(), ...socialProviderList]);
+  const inTenants = [...ids].map((id) => tenantEntry(id, byId.get(id), options));
+  const atCallback = ctx.socialProviders.map(callbackEntry);
+  return {
+    matcher: () => true,
+    handler: silentHook(({ context, path }) => {
+      if (getTenantId() !== null) context.socialProviders = inTenants;
+      else if (path === CALLBACK_PATH) context.socialProviders = atCallback;
+      return undefined;
+    }),
+  };
+}
+
+function tenantEntry(
+  id: string,
+  application: OAuthProvider | undefined,
+  options: ResolvedOptions,
+): OAuthProvider {
+  const call = async () => {
+    const endpoint = currentEndpoint();
+    if (!endpoint || getTenantId() === null) return application ?? {};
+    const wanted = wantedId(endpoint);
+    if (wanted !== undefined && wanted !== id) return {};
+    try {
+      return (await providerForFlow(endpoint, id, options)) ?? {};
+    } catch (error) {
+      // A config that cannot be used must not keep users from the other providers.
+      return wanted === undefined ? {} : redirectFromCallback(error);
+    }
+  };
+  return callable(call, {
+    id,
+    name: application?.name ?? id,
+    // better-auth reads from here whether a new user has to verify the email of a provider.
+    get options() {
+      const { context } = currentEndpoint() ?? {};
+      const policy = context && currentPolicy(context);
+      const isRequired = policy && requiresVerification(policy);
+      return { ...application?.options, ...(isRequired && { requireEmailVerification: true }) };
+    },
+    // The address is part of a response, which has no id tokens inside a tenant.
+    createEndSessionURL: async ({ idToken: _, ...data }) =>
+      (await application?.createEndSessionURL?.(data)) ?? null,
+  });
+}
+
+/** The id of the provider that an endpoint looks for, if its request says so. */
+const wantedId = (endpoint: Endpoint): string | undefined =>
+  endpoint.body?.provider ?? endpoint.params?.id ?? requestedAccount(endpoint)?.providerId;
+
+/**
+ * better-auth's own callback is the platform's. It refuses a state that a tenant started: such a
+ * state may be in a cookie, and not in the tenant's rows.
+ */
+const callbackEntry = (application: OAuthProvider): OAuthProvider =>
+  callable(
+    async () => ((await isTenantsState()) ? redirectFromCallback(stateMismatch()) : application),
+    application,
+  );
+
+/**
+ * One Tap reads the options of Google instead of its provider. better-auth allows these to be a
+ * function, which returns the tenant's options inside a tenant.
+ */
+export function withTenantOptions(
+  { plugins, socialProviders }: BetterAuthOptions,
+  configured: Map<string, ProviderOptions>,
+  options: ResolvedOptions,
+): BetterAuthOptions["socialProviders"] {
+  if (!plugins?.some(({ id }) => id === "one-tap")) return socialProviders ?? {};
+  const google = async () => {
+    const endpoint = currentEndpoint();
+    if (!endpoint || getTenantId() === null) return configured.get("google");
+    return (await providerForFlow(endpoint, "google", options))?.options;
+  };
+  return { ...socialProviders, google } as BetterAuthOptions["socialProviders"];
 }

@@ -5,10 +5,9 @@ import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
 import { pagesOf } from "../framework";
 import { isolationOf, type Rotated } from "../isolation/isolation";
-import type { OAuthConfigKey } from "./config-store";
 import {
-  type Encrypted,
   MODEL,
+  type OAuthConfigKey,
   type StoredOAuthConfig,
   toRow,
   tryDecrypt,
@@ -19,13 +18,14 @@ const BATCH = 100;
 const TRIES = 10;
 
 type StoredSecrets = OAuthConfigKey & { id: string };
+type Outcome = keyof Rotated;
 
 /** Where secrets are stored, and how a row is encrypted again. */
 interface Secrets<Row extends StoredSecrets> {
   adapter: DBTransactionAdapter;
   model: string;
   columns: (keyof Row & string)[];
-  anew(row: Row): Promise<Partial<Row> | Exclude<keyof Rotated, "rotated">>;
+  anew(row: Row): Promise<Partial<Row> | Exclude<Outcome, "rotated">>;
 }
 
 /**
@@ -62,7 +62,7 @@ async function rotate<Row extends StoredSecrets>(
   ctx: AuthContext,
   found: Row,
   { adapter, model, columns, anew }: Secrets<Row>,
-): Promise<keyof Rotated> {
+): Promise<Outcome> {
   const where = [{ field: "id", value: found.id }];
   let row: Row | null = found;
   for (let tries = 0; row && tries < TRIES; tries++) {
@@ -81,7 +81,7 @@ async function rotate<Row extends StoredSecrets>(
 }
 
 /** Whether all columns were encrypted with the newest of the framework's secrets. */
-function isUpToDate({ secretConfig }: AuthContext, stored: Encrypted): boolean {
+function isUpToDate({ secretConfig }: AuthContext, stored: StoredOAuthConfig): boolean {
   const newest = typeof secretConfig === "string" ? undefined : secretConfig.currentVersion;
   return [stored.clientId, stored.clientSecret, stored.options].every(
     (cipher) => !cipher || parseEnvelope(cipher)?.version === newest,

@@ -1,35 +1,87 @@
-import type { GenericEndpointContext } from "better-auth";
+import type { AuthContext } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
-import type { ResolvedOptions, TenantManagementAction } from "../options";
+import { tenantError } from "../errors";
+import type { ResolvedOptions } from "../options";
 import type { ProviderName } from "../request/tenant-routes";
+import { emit } from "../tenants/events";
 import { jsonObject, limited, tenantId, text } from "../tenants/input";
 import { requireTarget } from "../tenants/management";
-import { manage } from "./configs";
+import { checkConfig, readChanges, readClient, redirectURIOf } from "./check";
+import {
+  changeOAuthConfig,
+  findOAuthConfig,
+  listOAuthConfigs,
+  oldestFirst,
+  removeOAuthConfig,
+  type StoredOAuthConfig,
+  saveOAuthConfig,
+  tryDecrypt,
+} from "./config-store";
 import { rotateOAuthConfigs } from "./rotate";
 
-// The type offers the built-in providers, and takes any text: that is for the server to refuse.
+/** A config as it is returned: the client id in clear, the client secret never. */
+export interface TenantOAuthConfig {
+  id: string;
+  tenantId: string;
+  providerId: string;
+  /** Null if the config cannot be decrypted. */
+  clientId: string | null;
+  scopes: string[] | null;
+  redirectURI: string | null;
+  /** What to register at the provider: `redirectURI`, or else the callback of this server. */
+  callbackURL: string;
+  enabled: boolean;
+  /** Other options of the provider. */
+  options: Record<string, unknown> | null;
+  /** Whether the config can be decrypted. Otherwise, sign-in with it fails. */
+  readable: boolean;
+  secretChangedAt: Date;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** Field by field, so that a column that is added later cannot leak. */
+async function toOutput(ctx: AuthContext, row: StoredOAuthConfig): Promise<TenantOAuthConfig> {
+  const clear = await tryDecrypt(ctx, row);
+  return {
+    id: row.id,
+    tenantId: row.tenantId,
+    providerId: row.providerId,
+    clientId: clear?.clientId ?? null,
+    scopes: row.scopes ?? null,
+    redirectURI: row.redirectURI ?? null,
+    callbackURL: redirectURIOf(ctx, row, row.redirectURI, clear?.options ?? {}),
+    enabled: row.enabled,
+    options: clear?.options ?? null,
+    readable: clear !== null,
+    secretChangedAt: row.secretChangedAt ?? row.createdAt,
+    createdAt: row.createdAt,
+    updatedAt: row.updatedAt,
+  };
+}
+
+const notFound = () => tenantError("OAUTH_CONFIG_NOT_FOUND");
+
+// The type suggests the built-in providers and accepts any text, which the server may refuse.
 const providerId = text(255).meta({ description: "A built-in social provider" }) as z.ZodType<
   ProviderName,
   ProviderName
 >;
-
+const target = { tenantId: tenantId.optional(), providerId };
 const clientSecret = text(8192).meta({ description: "The tenant's client secret; never returned" });
-
-const fields = {
+const enabled = z.boolean().meta({ description: "Whether sign-in uses this config" });
+const settings = {
   scopes: z.array(text(255)).max(50).nullish().meta({ description: "Scopes to ask for" }),
   redirectURI: limited(2048).nullish().meta({ description: "Overrides the callback URL" }),
-  options: jsonObject.nullish().meta({ description: "What else the provider needs" }),
+  options: jsonObject.nullish().meta({ description: "Other options of the provider" }),
 };
 
-const enabled = z.boolean().meta({ description: "Whether sign-in uses this config" });
-
 const registerBody = z.object({
-  tenantId: tenantId.optional(),
-  providerId,
+  ...target,
   clientId: text(2048).meta({ description: "The tenant's client id at the provider" }),
   clientSecret,
-  ...fields,
+  ...settings,
   enabled: enabled.default(true),
 });
 
@@ -42,41 +94,49 @@ export const registerOAuthConfigEndpoint = (options: ResolvedOptions) =>
       metadata: { openapi: { description: "Create or replace a tenant's config for a provider" } },
     },
     async (ctx) => {
-      const configs = await manageConfigs(ctx, options, "oauth-config:register");
-      const { providerId, enabled, tenantId: _, ...client } = ctx.body;
-      return ctx.json(await configs.register(providerId, client, enabled));
+      const { context } = ctx;
+      const { tenantId, actor } = await requireTarget(ctx, options, "oauth-config:register");
+      const { providerId, enabled, tenantId: _, ...input } = ctx.body;
+      const { client } = await readClient(context, { tenantId, providerId }, input, options);
+      const saved = await saveOAuthConfig(context, tenantId, providerId, { ...client, enabled });
+      await emit(context, options, actor, tenantId, {
+        type: "oauth-config:registered",
+        providerId,
+      });
+      return ctx.json(await toOutput(context, saved));
     },
   );
-
-const listQuery = z.object({ tenantId: tenantId.optional() }).optional();
 
 export const listOAuthConfigsEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
     "/tenant/oauth-config/list",
     {
       method: "GET",
-      query: listQuery,
+      query: z.object({ tenantId: tenantId.optional() }).optional(),
       metadata: {
         openapi: {
           description: "List a tenant's OAuth configs, without secrets",
-          // better-auth describes a query by itself only where there has to be one.
+          // better-auth describes required queries only.
           parameters: [{ name: "tenantId", in: "query", schema: { type: "string" } }],
         },
       },
     },
     async (ctx) => {
-      const configs = await manageConfigs(ctx, options, "oauth-config:list");
-      return ctx.json(await configs.list());
+      const { tenantId } = await requireTarget(ctx, options, "oauth-config:list");
+      const rows = (await listOAuthConfigs(ctx.context, tenantId)).toSorted(oldestFirst);
+      return ctx.json(await Promise.all(rows.map((row) => toOutput(ctx.context, row))));
     },
   );
 
 const updateBody = z.strictObject({
-  tenantId: tenantId.optional(),
-  providerId,
+  ...target,
   clientSecret: clientSecret.optional(),
-  ...fields,
+  ...settings,
   enabled: enabled.optional(),
 });
+
+/** How often other requests may change a config while its changes are checked. */
+const TRIES = 20;
 
 export const updateOAuthConfigEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
@@ -85,29 +145,44 @@ export const updateOAuthConfigEndpoint = (options: ResolvedOptions) =>
       method: "POST",
       body: updateBody,
       metadata: {
-        openapi: { description: "Change some of a tenant's config, without its secret" },
+        openapi: { description: "Change parts of a tenant's config, without its secret" },
       },
     },
     async (ctx) => {
-      const configs = await manageConfigs(ctx, options, "oauth-config:update");
+      const { context } = ctx;
+      const { tenantId, actor } = await requireTarget(ctx, options, "oauth-config:update");
       const { providerId, tenantId: _, ...changes } = ctx.body;
-      return ctx.json(await configs.update(providerId, changes));
+      const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+      const changed = given.map(([name]) => name);
+      for (let tries = 0; tries < TRIES; tries++) {
+        const row = await findOAuthConfig(context, tenantId, providerId);
+        if (!row) throw notFound();
+        const checked = await readChanges(context, row, changes, options);
+        const saved = await changeOAuthConfig(context, row, checked);
+        if (!saved) continue;
+        const change = { type: "oauth-config:changed", providerId, changed } as const;
+        await emit(context, options, actor, tenantId, change);
+        return ctx.json(await toOutput(context, saved));
+      }
+      throw tenantError("OAUTH_CONFIG_NOT_SAVED");
     },
   );
-
-const deleteBody = z.object({ tenantId: tenantId.optional(), providerId });
 
 export const deleteOAuthConfigEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
     "/tenant/oauth-config/delete",
     {
       method: "POST",
-      body: deleteBody,
+      body: z.object(target),
       metadata: { openapi: { description: "Delete a tenant's config for a provider" } },
     },
     async (ctx) => {
-      const configs = await manageConfigs(ctx, options, "oauth-config:delete");
-      return ctx.json(await configs.remove(ctx.body.providerId));
+      const { context } = ctx;
+      const { tenantId, actor } = await requireTarget(ctx, options, "oauth-config:delete");
+      const { providerId } = ctx.body;
+      if (!(await removeOAuthConfig(context, tenantId, providerId))) throw notFound();
+      await emit(context, options, actor, tenantId, { type: "oauth-config:deleted", providerId });
+      return ctx.json({ success: true as const });
     },
   );
 
@@ -125,31 +200,17 @@ export const checkOAuthConfigEndpoint = (options: ResolvedOptions) =>
     {
       method: "POST",
       body: checkBody,
-      metadata: {
-        openapi: {
-          description: "Check a tenant's config for a provider",
-        },
-      },
+      metadata: { openapi: { description: "Check a tenant's config for a provider" } },
     },
     async (ctx) => {
-      const configs = await manageConfigs(ctx, options, "oauth-config:check");
+      const { tenantId } = await requireTarget(ctx, options, "oauth-config:check");
       const { providerId, tenantId: _, ...given } = ctx.body;
-      return ctx.json(await configs.check(providerId, given));
+      return ctx.json(await checkConfig(ctx.context, { tenantId, providerId }, given, options));
     },
   );
 
-/** For the server's own code alone: it has no path. */
+/** For server code only: it has no path. */
 export const rotateOAuthSecretsEndpoint = createAuthEndpoint.serverOnly(
   { method: "POST" },
   async ({ context }) => rotateOAuthConfigs(context),
 );
-
-/** Loaded by the first manager who comes: servers that only sign people in start without it. */
-async function manageConfigs(
-  ctx: GenericEndpointContext,
-  options: ResolvedOptions,
-  action: TenantManagementAction,
-) {
-  const { tenantId, actor } = await requireTarget(ctx, options, action);
-  return manage(ctx.context, options, tenantId, actor);
-}

@@ -1,9 +1,10 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, addOAuthServerContext, getOAuthState, isAPIError } from "better-auth/api";
-import { constantTimeEqual, getCryptoKey } from "better-auth/crypto";
+import { constantTimeEqual, makeSignature } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
+import * as z from "zod";
 import { CALLBACK_PATH } from "../constants";
-import { errorRedirect, rootCause } from "../framework";
+import { decodeBase64url, errorRedirect, rootCause } from "../framework";
 import { heldState } from "../isolation/single-use";
 import { signFor } from "../keys";
 import type { ResolvedOptions } from "../options";
@@ -12,7 +13,7 @@ import { requestedTenantId, statusOf } from "../request/resolve";
 import { enter, getTenantId, requestSlot, scopeOf } from "../request/scope";
 
 /*
- * A provider sends users back with the state that it was given, and nothing else names a tenant. So
+ * A provider sends users back with the state that it was given, and with nothing else. So
  * a tenant's flow puts its tenant in front of the state that better-auth has made, and the tenant of
  * a callback is known before anything is read. Which tenant, provider and credentials the flow was
  * started with (R6) is in what better-auth stores for the state, where no client can write. SSO has
@@ -34,57 +35,26 @@ export interface Binding {
 }
 
 export function prefixState(state: string, tenantId: string, signature?: string): string {
-  const tenant = toText(tenantId);
+  const tenant = z.util.uint8ArrayToBase64url(new TextEncoder().encode(tenantId));
   const length = String(tenant.length).padStart(LENGTH, "0");
   return (signature ? `s${signature}` : "") + length + tenant + state;
 }
 
-// Letters, digits, "-" and "_" only: there are providers that take nothing else.
-const LABELLED = /^(?:s([\w-]{43}))?(\d{3})([\w-]+)$/;
+// Letters, digits, "-" and "_" only: some providers accept no other characters.
+const PREFIXED = /^(?:s([\w-]{43}))?(\d{3})([\w-]+)$/;
 const LENGTH = 3;
 
 /** Undefined for a state that no tenant started. */
-export function readState(labelled: unknown): ReturnedState | undefined {
-  const [, signature, length, rest = ""] = LABELLED.exec(String(labelled)) ?? [];
-  const tenantId = fromText(rest.slice(0, Number(length)));
+export function readState(returned: unknown): ReturnedState | undefined {
+  const [, signature, length, rest = ""] = PREFIXED.exec(String(returned)) ?? [];
+  const tenantId = decodeBase64url(rest.slice(0, Number(length)));
   const state = rest.slice(Number(length));
   return tenantId && state ? { state, tenantId, signature } : undefined;
 }
 
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
-
-const toText = (value: string) => toSafe(btoa(String.fromCharCode(...encoder.encode(value))));
-
-export function fromText(text: string): string | undefined {
-  try {
-    const bytes = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-    return decoder.decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
-  } catch {
-    return undefined;
-  }
-}
-
-const toSafe = (base64: string) =>
-  base64.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-
 export async function sign(ctx: AuthContext, state: string, binding: Binding): Promise<string> {
-  const signed = JSON.stringify([state, ...bound(binding)]);
-  return toSafe(await signFor("state", signed, ctx));
-}
-
-const keys = new Map<string, Promise<CryptoKey>>();
-
-/**
- * better-auth's signature, with a cached key: importing one takes longer than signing.
- *
- * Guarded by "better-auth signs the cookie of a state with the secret alone".
- */
-async function signatureOf(value: string, { secret }: AuthContext): Promise<string> {
-  const key = keys.get(secret) ?? getCryptoKey(secret);
-  keys.set(secret, key);
-  const signature = await crypto.subtle.sign("HMAC", await key, encoder.encode(value));
-  return btoa(String.fromCharCode(...new Uint8Array(signature)));
+  const signature = await signFor("state", JSON.stringify([state, toText(binding)]), ctx);
+  return signature.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
 export async function isSignedFor(
@@ -92,15 +62,11 @@ export async function isSignedFor(
   { state, signature }: ReturnedState,
   binding: Binding,
 ): Promise<boolean> {
-  if (!signature) return false;
-  return constantTimeEqual(signature, await sign(ctx, state, binding));
+  return signature !== undefined && constantTimeEqual(signature, await sign(ctx, state, binding));
 }
 
-const bound = ({ tenantId, providerId, credentials }: Binding) => [
-  tenantId,
-  providerId,
-  credentials,
-];
+const toText = ({ tenantId, providerId, credentials }: Binding) =>
+  JSON.stringify([tenantId, providerId, credentials]);
 
 /** Leaves better-auth's own state in the query of a callback, and returns what came with it. */
 export function takeStatePrefix(query: URLSearchParams): NonNullable<TenantRoute["callback"]> {
@@ -113,7 +79,7 @@ export function takeStatePrefix(query: URLSearchParams): NonNullable<TenantRoute
   return { state: more.length ? undefined : state, hasState, tenant };
 }
 
-/** The state of a provider's callback names the tenant. Without one, the request has to. */
+/** The state of a callback resolves the tenant. Without a state, the request has to. */
 export async function enterByState(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
@@ -144,26 +110,26 @@ export function holdState(ctx: HookEndpointContext, state: string): void {
   heldState.set(held);
 }
 
-/** Whether the browser sent the cookie of the state. It may send several cookies of that name. */
+/**
+ * Whether the browser sent the cookie of the state. It may send several cookies of that name.
+ *
+ * Guarded by "better-auth signs the cookie of a state with the secret alone".
+ */
 async function isHeld({ headers, context }: HookEndpointContext, state: string): Promise<boolean> {
   if (context.oauthConfig.skipStateCookieCheck) return true;
   const { name } = context.createAuthCookie("state");
   // Before the first await, because a hook may change the headers meanwhile.
   const sent = headers?.get("cookie")?.split(/;\s*/) ?? [];
-  const value = `${state}.${await signatureOf(state, context)}`;
+  const value = `${state}.${await makeSignature(state, context.secret)}`;
   return sent.includes(`${name}=${encodeURIComponent(value)}`) || sent.includes(`${name}=${value}`);
 }
 
 /** The key of the binding in the part of a state that no client can write. */
 const SERVER_CONTEXT_KEY = "tenantAuth";
 
-const toKeep = (binding: Binding) => JSON.stringify(bound(binding));
-
-export const isCallback = () => currentEndpoint()?.path === CALLBACK_PATH;
-
 /** Binds the state that the running request is about to start. */
 export const keepBinding = (binding: Binding) =>
-  addOAuthServerContext({ [SERVER_CONTEXT_KEY]: toKeep(binding) });
+  addOAuthServerContext({ [SERVER_CONTEXT_KEY]: toText(binding) });
 
 /** The tenant that started the state which was just read; undefined if none was read. */
 export async function starterOf(): Promise<string | null | undefined> {
@@ -174,7 +140,7 @@ export async function starterOf(): Promise<string | null | undefined> {
 
 /**
  * A tenant's provider, which puts the tenant into the state that it is given, and sends users back
- * to the tenants' callback, whichever of better-auth's endpoints starts the flow.
+ * to the tenants' callback, from every endpoint of better-auth that starts a flow.
  */
 export async function startingFlows(
   context: AuthContext,
@@ -196,7 +162,7 @@ export async function startingFlows(
 
 /** Refuses a state that was made for another tenant, provider or config (R6). */
 export async function assertBound(binding: Binding): Promise<void> {
-  if ((await startedFor()) !== toKeep(binding)) throw stateMismatch();
+  if ((await startedFor()) !== toText(binding)) throw stateMismatch();
 }
 
 /** Whether the state that better-auth's own callback has just read was started by a tenant. */
@@ -206,12 +172,11 @@ const startedFor = async () => (await getOAuthState())?.serverContext?.[SERVER_C
 
 export const stateMismatch = () => APIError.fromStatus("FORBIDDEN", { code: "state_mismatch" });
 
-const isRedirect = (error: unknown) => isAPIError(error) && error.status === "FOUND";
-
 /** In a callback, an error becomes a redirect to the flow's error page. */
 export async function redirectFromCallback(error: unknown): Promise<never> {
-  const { context, params } = currentEndpoint() ?? {};
-  if (!context || !isCallback() || isRedirect(error)) throw error;
+  const { context, params, path } = currentEndpoint() ?? {};
+  const isRedirect = isAPIError(error) && error.status === "FOUND";
+  if (!context || path !== CALLBACK_PATH || isRedirect) throw error;
   // Drivers put whole rows into their errors, so only the code is logged.
   if (!isAPIError(error)) {
     const { name, code } = rootCause(error);

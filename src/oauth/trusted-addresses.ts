@@ -71,5 +71,5 @@ export function tenantsIn(redirectURI: string): string[] {
     : [];
 }
 
-/** Not `tenantId`: that parameter names the tenant of a request. */
+/** Not `tenantId`: that parameter resolves the tenant of a request. */
 export const TENANT_PARAMETER = "tenant";

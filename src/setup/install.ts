@@ -21,7 +21,7 @@ import { isolateCachedSessions } from "../isolation/sessions";
 import { guardReservations } from "../isolation/single-use";
 import { isolateStorage } from "../isolation/storage";
 import { configuredOptions, noteProviders } from "../oauth/application-providers";
-import { withTenantOptions } from "../oauth/providers";
+import { withTenantOptions } from "../oauth/provider";
 import { noteAccounts } from "../oauth/tokens";
 import type { ResolvedOptions } from "../options";
 import { guardUsers } from "../policy/admission";

@@ -1,7 +1,7 @@
 import type { AuthContext } from "better-auth";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { expect, it, vi } from "vitest";
-import { explainingRefusals } from "../../src/oauth/config-store";
+import { explainingRefusals } from "../../src/oauth/provider";
 
 const OWN = "in the tenant's OAuth config, with tenant.oauthConfig.check.";
 const GLOBAL = "in socialProviders.x: the tenant has no enabled config.";
