@@ -9,14 +9,14 @@ export const CALLBACK_PATH = "/callback/:id";
 
 export const SIGN_UP_PATH = "/sign-up/email";
 
-/** Where somebody says which address they have, or want to have. */
+/** Endpoints that set or change an email. */
 export const namesAddress = (path = "") =>
   path === SIGN_UP_PATH || /change-email|email-change/.test(path);
 
-/** Where better-auth asks how long a password is before it looks at anything else. */
+/** Endpoints that check the length of a password first. */
 export const resetsPassword = (path = "") => path.endsWith("/reset-password");
 
-/** Where somebody signs in, or asks for a link or a code to sign in with, and does nothing else. */
+/** Endpoints that only sign in, or send a link or code to sign in with. */
 export const isSignIn = (path = "") =>
   /^\/sign-(in|up)\//.test(path) || ALSO_SIGN_IN.includes(path);
 

@@ -128,7 +128,7 @@ export function errorRedirect(
   return redirect(appendQueryParams(errorURL ?? fallback, new URLSearchParams(told)));
 }
 
-/** What a caller has sent, where nobody has checked it yet: what is no text is none. */
+/** Unchecked input as text. Non-string input becomes "". */
 export const textOf = (sent: unknown) =>
   typeof sent === "string" || typeof sent === "number" ? String(sent) : "";
 

@@ -3,9 +3,9 @@ import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import type { Row } from "./isolation";
 
 /**
- * MySQL does not answer an update with the row. The adapters read it again, by its id or by the
- * first condition alone, and an e-mail address would find somebody else's row then. Returns
- * conditions that find the row by its id; null when there is none.
+ * MySQL does not return the updated row. Adapters read it again, by its id or by the first condition
+ * alone, and an email would find another tenant's row. Returns conditions that find the row by its
+ * id; null if there is none.
  */
 export async function pinpoint(
   raw: DBTransactionAdapter,
@@ -32,10 +32,9 @@ const KEYS = [
 ];
 
 /**
- * MySQL does not answer an insert with the row. Where the database gives out numeric ids,
- * better-auth asks for the last one, on whichever connection of the pool is free, and under load
- * that is somebody else's: their session, perhaps in another tenant. In a transaction the insert
- * and the question share a connection; and the row that comes back is compared.
+ * MySQL does not return the inserted row. With numeric ids, better-auth asks for the last one on any
+ * free connection of the pool, and under load that is another caller's row, perhaps a session of
+ * another tenant. In a transaction both use one connection, and the returned row is compared.
  */
 export function verifyInsertedRow(adapter: DBAdapter): void {
   const create = adapter.create.bind(adapter) as (
@@ -44,7 +43,7 @@ export function verifyInsertedRow(adapter: DBAdapter): void {
   const transaction = adapter.transaction.bind(adapter);
   adapter.create = (async (call) => {
     const row = (await transaction((inner) =>
-      // Adapters without transactions hand themselves in.
+      // Adapters without transactions pass themselves.
       inner === adapter ? create(call) : inner.create(call),
     )) as Record<string, unknown> | null;
     const data: Record<string, unknown> = call.data;

@@ -14,7 +14,7 @@ export const isInDomains = (domains: readonly string[], email: unknown): boolean
 
 const PLAIN_ADDRESS = /^[^@\s\p{Cc}]+@([^@\s\p{Cc}]+)$/u;
 
-/** Why a policy admits nobody with this address, invited or not; undefined where it does. */
+/** Why a policy does not admit a user with this email, invited or not; undefined if it does. */
 export function whyNotAdmitted(policy: TenantPolicy | null | undefined, email: unknown) {
   const { signUp, emailDomains } = policy ?? {};
   if (signUp === "closed") return "SIGN_UP_CLOSED";

@@ -23,8 +23,8 @@ import { requestedTenantId, requireTenant } from "./resolve";
 import { getTenantId, requestSlot } from "./scope";
 
 /*
- * Over HTTP, a request to these endpoints goes on at the endpoint that they stand for, before it
- * gets here (naming/stand-ins.ts). What is here describes them, and serves calls of `auth.api`.
+ * Over HTTP, requests to these endpoints are rewritten to better-auth's own (rewrite.ts). What is here
+ * describes them, and serves calls of `auth.api`.
  */
 
 type TenantUser = TenantSession["user"];
@@ -60,7 +60,7 @@ export interface SignInAnswer {
   session: TenantSession["session"] | null;
 }
 
-/** Where to go to sign in; or, with an id token, somebody who is signed in already. */
+/** Where to go to sign in; or, with an id token, the user who is signed in. */
 export type SocialAnswer =
   | { redirect: boolean; url: string; token?: undefined; user?: undefined }
   | { redirect: boolean; url?: undefined; token: string; user: TenantUser };
@@ -88,7 +88,7 @@ export const signUpEmailTenant = tenantRoute(
     cloneRequest: true, // Mail senders get the request, and may read its body.
     body: z.object({ tenantId: tenantId.optional() }).and(signUp.options.body),
     metadata: {
-      openapi: { description: "Sign up with e-mail and password under a tenant" },
+      openapi: { description: "Sign up with email and password at a tenant" },
       $Infer: {
         // Additional fields of the application's users pass through.
         body: {} as SignUpInput & { [field: string]: unknown },
@@ -104,7 +104,7 @@ export const signInEmailTenant = tenantRoute(
     method: "POST",
     cloneRequest: true,
     body: signIn.options.body.extend({ tenantId: tenantId.optional() }),
-    metadata: { openapi: { description: "Sign in with e-mail and password under a tenant" } },
+    metadata: { openapi: { description: "Sign in with email and password at a tenant" } },
   },
   runFor<SignInAnswer>("signInEmail"),
 );
@@ -128,8 +128,8 @@ export const signInSocialTenant = tenantRoute(
 const WITH_SESSION = ["/sign-up/email", "/sign-in/email"];
 
 /**
- * Adds the session that the token of an answer stands for. There is none when the e-mail has to be
- * verified first, or when a hook (two-factor, say) took the session back.
+ * Adds the session to the response. There is none if the email has to be verified first, or if a
+ * hook (two-factor) removed it.
  */
 export const answerWithSession: AfterHook = {
   matcher: (ctx) => WITH_SESSION.includes(ctx.path ?? "") && tenantRouteOf(ctx) !== undefined,
@@ -148,10 +148,7 @@ export const answerWithSession: AfterHook = {
 
 const { body, query, metadata } = callbackOAuth.options;
 
-/**
- * Where providers send people back to: better-auth's own callback, inside the tenant that its state
- * names. A GET over HTTP goes on there before it gets here (naming/stand-ins.ts).
- */
+/** Where providers redirect back to: better-auth's own callback, in the tenant of its state. */
 export const callbackTenantOAuth = tenantRoute(
   "/tenant/callback/:id",
   {
@@ -162,8 +159,7 @@ export const callbackTenantOAuth = tenantRoute(
   },
   async (ctx) => {
     if (ctx.method === "POST") {
-      // A form_post comes from the provider's site, without our cookies. better-auth turns it
-      // into a GET, which has them, but on its own path.
+      // A form post comes from the provider's site, without our cookies. The GET has them.
       const sent = query.safeParse({ ...ctx.body, ...ctx.query });
       if (!sent.success) throw APIError.fromStatus("BAD_REQUEST", { code: "VALIDATION_ERROR" });
       const params = new URLSearchParams(sent.data);
@@ -187,9 +183,8 @@ type Endpoint = Parameters<typeof dispatchAuthEndpoint>[0];
 const running = requestSlot<string>();
 
 /**
- * Runs one of better-auth's endpoints, with all of its hooks, in a request of its own. A plugin may
- * have put its own in the place of it (a sign-in that asks a directory): of those with one name,
- * better-auth takes the last, over HTTP as well as in `auth.api`.
+ * Runs one of better-auth's endpoints, with all hooks, in a request of its own. A plugin may have
+ * replaced it (a sign-in that asks a directory): of two with one name, better-auth takes the last.
  */
 export async function runEndpoint<Response>(
   ctx: GenericEndpointContext,
@@ -201,7 +196,7 @@ export async function runEndpoint<Response>(
   const { plugins = [] } = ctx.context.options;
   const bringing = plugins.findLast(({ endpoints }) => endpoints?.[name]);
   const brought = bringing?.endpoints?.[name];
-  // Its own may ask us in turn, for the tenant that it has found.
+  // The plugin's own endpoint may call the tenant route in turn.
   const isAsking = brought && running.get() === name;
   const endpoint: Endpoint = isAsking ? ENDPOINTS[name] : (brought ?? ENDPOINTS[name]);
   const everything = { asResponse: false, returnHeaders: true, returnStatus: true };
@@ -212,10 +207,7 @@ export async function runEndpoint<Response>(
   return answer as Answer<Response>;
 }
 
-/**
- * An error leaves better-auth with two sets of headers: those that it was thrown with, and those
- * that the hooks have made of them. Only the latter go out.
- */
+/** An error has the headers it was thrown with, and those after the hooks. Only the latter count. */
 function withFinalHeaders(error: unknown): never {
   const headers = (error as { [kAPIErrorHeaderSymbol]?: Headers })?.[kAPIErrorHeaderSymbol];
   if (isAPIError(error) && headers) error.headers = headers;

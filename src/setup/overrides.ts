@@ -133,20 +133,20 @@ type MakeUp = NonNullable<
 >;
 
 /**
- * The user that better-auth makes up to hide that an e-mail is taken, where the application does
- * not say what it looks like. Left to itself, better-auth knows the defaults of all columns, but not
- * what the hooks of plugins write into a new user: somebody without a role would be taken.
+ * The user that better-auth invents to hide that an email is taken. By itself, better-auth knows the
+ * defaults of all columns, but not what plugins write into new users: a user without a role would
+ * show that the email is taken.
  */
 export const makeSyntheticUser: MakeUp = ({ coreFields, additionalFields, id }) => {
   const { body, context } = currentEndpoint() ?? {};
   if (!context) return { ...coreFields, ...additionalFields, id };
-  // With the fields of plugins, which better-auth leaves out of the additional ones.
+  // `additionalFields` lacks the fields of plugins.
   const { name, email, password, image, callbackURL, rememberMe, ...rest } = body;
   const given = parseUserInput(context.options, rest, "create");
   return { ...writtenByHooks(context.options), ...coreFields, ...given, id };
 };
 
-/** By the official plugins. better-auth leaves out what has no column. */
+/** By official plugins. better-auth drops values without a column. */
 function writtenByHooks({ plugins }: BetterAuthOptions): Record<string, unknown> {
   const admin = plugins?.find((plugin) => plugin.id === "admin");
   return {
@@ -155,10 +155,7 @@ function writtenByHooks({ plugins }: BetterAuthOptions): Record<string, unknown>
   };
 }
 
-/**
- * An invitation is accepted where the user is made, after all hooks. So it decides about a user who is
- * made up as well, be it by us or by the application.
- */
+/** An invitation decides last about a new user, so it does about an invented one. */
 export const withInvitation =
   (makeUp: MakeUp): MakeUp =>
   (given) => ({ ...makeUp(given), ...writtenByInvitation() });
