@@ -1,5 +1,6 @@
 import type { Isolation, Part } from "../isolation/isolation";
 import { askForApp, redirectWithPrefix, removePrefixForCookie } from "./expo";
+import { enterByDeviceCode, enterByKey, prefixDeviceCode } from "./machines";
 import {
   emptyInTenants,
   leaveTenantsAlone,
@@ -22,13 +23,15 @@ export function integrations(isolation: Isolation): Part {
     ],
     hooks: {
       resolve: [
+        enterByKey(isolation),
+        enterByDeviceCode,
         removePrefixForCookie,
         enterByEvent(isolation),
         ...platformOnly.map(stayOnPlatform),
       ],
       entered: [isolateSearchAtCheckout],
       afterEndpoint: [askForApp(isolation.options)],
-      afterPlugins: [redirectWithPrefix],
+      afterPlugins: [redirectWithPrefix, prefixDeviceCode],
     },
   };
 }

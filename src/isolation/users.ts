@@ -6,7 +6,7 @@ import { currentEndpoint } from "../request/endpoint";
 import { requestSlot, type Scope } from "../request/scope";
 import { couldBeId, hasNumericIds, isText } from "../tenants/cache";
 import { nullIfInvalidId } from "./database-errors";
-import { type Isolation, type Row, tenantClause } from "./isolation";
+import { type Isolation, type Row, tenantClause, unscopedAdapter } from "./isolation";
 
 /** A user that was read or created, as far as its columns were selected. */
 interface KnownUser {
@@ -87,4 +87,23 @@ export function isHiddenUser(
   if (isByEmail && isMailedToOther && email === user.email) return true;
   if (user.emailVerified !== false) return false;
   return invitingOf(currentEndpoint()?.context ?? ctx)?.replaces(ctx, user) ?? false;
+}
+
+/**
+ * The tenant of a credential that carries no prefix (an API key, a SCIM token, an identity
+ * provider's id), by its row; null for a row of the platform, or none. Only here is a row read
+ * before the tenant is known.
+ */
+export async function tenantOfRow(
+  isolation: Isolation,
+  model: string,
+  field: string,
+  value: unknown,
+): Promise<string | null> {
+  if (typeof value !== "string" || value === "" || !isText(value)) return null;
+  const adapter = await unscopedAdapter(isolation);
+  const found = await adapter.findMany<Row>({ model, where: [{ field, value }], limit: 2 });
+  // MySQL ignores case.
+  const rows = found.filter((row) => row[field] === value);
+  return rows.length === 1 ? (rows[0]?.tenantId ?? null) : null;
 }

@@ -129,13 +129,16 @@ function whenOptionsAreComplete(ctx: AuthContext, run: (options: BetterAuthOptio
   });
 }
 
+const INTEGRATED =
+  "expo electron stripe oauth-provider oauth-proxy oauth-popup api-key device-authorization";
+
 /** Whole parts that few applications have. */
 async function loadParts(isolation: Isolation): Promise<Part[]> {
   const installed = isolation.ctx.options.plugins ?? [];
   const has = (ids: string) => installed.some(({ id }) => ids.split(" ").includes(id));
   const parts: Part[] = [];
   if (has("sso scim")) parts.push((await import("../enterprise")).enterprise(isolation));
-  if (has("expo electron stripe oauth-provider oauth-proxy oauth-popup")) {
+  if (has(INTEGRATED)) {
     parts.push((await import("../integrations")).integrations(isolation));
   }
   return parts;
