@@ -73,7 +73,7 @@ describe.each(databases)("adding it to a running application on %s, as the guide
 
   it("all steps, and all the way back", async () => {
     const { auth, browser, createTenant } = await install();
-    await follow("3. The old index on the e-mail");
+    await follow("3. The old index on the email");
     await follow("4. An index on accounts");
     const { toBeCreated, toBeAdded, toBeAddedIndexes } = await getMigrations(auth.options);
     expect([...toBeCreated, ...toBeAdded, ...toBeAddedIndexes]).toEqual([]);

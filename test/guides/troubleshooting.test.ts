@@ -60,7 +60,7 @@ const MISTAKES: Record<string, () => Promise<Outcome>> = {
 
   "A model of another plugin is not decided": () => start({ plugins: [organization()] }),
 
-  "The table of users still has its old unique index on the e-mail": async () => {
+  "The table of users still has its old unique index on the email": async () => {
     const { createTenant, browser, signUp, logs, database } = await createInstance();
     const { id: tenantId } = await createTenant();
     await database.query(`create unique index "user_email_unique" on "user" ("email")`);
