@@ -4,7 +4,6 @@ import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
 import { tenantError } from "../errors";
 import { parseJSON } from "../framework";
 import type { ResolvedOptions } from "../options";
-import type { TenantPolicy } from "../policy/schema";
 import type { Endpoint } from "../request/endpoint";
 import type { SessionRow } from "../request/scope";
 import { currentTransaction, notes, type Scope } from "../request/scope";
@@ -61,10 +60,6 @@ export interface Rotated {
 
 /** The policies of an instance's tenants, as the isolation asks for them. */
 export interface PolicyEnforcement {
-  /** The policy of the tenant that the request runs in, as this process remembers it. */
-  now(): TenantPolicy | null | undefined;
-  /** Whether the address that a request is about has to be verified before there is a session. */
-  requiresVerification(): boolean;
   /** Refuses what is not allowed before anything is done, where that can be told. */
   refuseEarly(endpoint: Endpoint): Promise<void>;
   /** R13, R14: asked before a row is made in a tenant. May change the row. */

@@ -7,6 +7,7 @@ import { isolationOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type Endpoint } from "../request/endpoint";
 import { currentScope, getTenantId } from "../request/scope";
+import { requiresVerification } from "../setup/overrides";
 import { applicationProviders } from "./application-providers";
 import { providerForFlow } from "./provider";
 import { isTenantsState, redirectFromCallback, stateMismatch } from "./state";
@@ -68,8 +69,7 @@ function tenantEntry(
     name: application?.name ?? id,
     // better-auth reads from here whether a new user has to verify the email of a provider.
     get options() {
-      const { context } = currentEndpoint() ?? {};
-      const isRequired = context && isolationOf(context)?.policy.requiresVerification();
+      const isRequired = requiresVerification();
       return { ...application?.options, ...(isRequired && { requireEmailVerification: true }) };
     },
     // The address is part of a response, which has no id tokens inside a tenant.

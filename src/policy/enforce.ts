@@ -15,8 +15,7 @@ import type { ResolvedOptions } from "../options";
 import { currentEndpoint, effectiveScope, isServerCall } from "../request/endpoint";
 import { tenantInPrefix, withPrefix } from "../request/prefix";
 import { notes } from "../request/scope";
-import { requiresVerification } from "../setup/overrides";
-import { cachedPolicy, lookUpTenant } from "../tenants/cache";
+import { lookUpTenant } from "../tenants/cache";
 import { admitAddress, admitRow, capExpiry, refuseEarly } from "./admission";
 import { invitingOf } from "./inviting";
 import { type Call, changeOf, mayRemoveAdmin, requireAnotherAdmin } from "./last-admin";
@@ -28,10 +27,6 @@ export function policyOf(
   isolation: () => Isolation,
 ): PolicyEnforcement {
   const roles = Object.keys(options.tenantRoles);
-  const now = () => {
-    const { tenantId } = effectiveScope();
-    return tenantId ? cachedPolicy(ctx, tenantId) : undefined;
-  };
   const runGuarded = async (
     name: string,
     call: Call,
@@ -52,10 +47,9 @@ export function policyOf(
     return run(call as never);
   };
   return {
-    now,
-    requiresVerification: () => requiresVerification(now() ?? {}),
     refuseEarly: async (endpoint) => {
-      const policy = now();
+      const { tenantId } = effectiveScope();
+      const policy = tenantId && (await lookUpTenant(ctx, tenantId))?.policy;
       if (policy) await refuseEarly(policy, endpoint);
     },
     admitRow: async (model, scope, row, adapter) => {
@@ -219,7 +213,6 @@ function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
     return createSession(userId, dontRememberMe, session, true, storage);
   };
   internalAdapter.updateSession = async (token, change) => {
-    if (!isolation.policy.now()?.session) return updateSession(token, change);
     const cap = await isolation.policy.capExpiry(effectiveScope(), change);
     return updateSession(token, { ...change, ...cap });
   };

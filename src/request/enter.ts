@@ -125,10 +125,7 @@ function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
 export const askPolicy: BeforeHook = {
   matcher: ({ path }) => namesAddress(path) || isSignIn(path) || resetsPassword(path),
 
-  handler: silentHook(async (ctx) => {
-    const isolation = isolationOf(ctx.context);
-    if (isolation?.policy.now()) await isolation.policy.refuseEarly(ctx as Endpoint);
-  }),
+  handler: silentHook(async (ctx) => isolationOf(ctx.context)?.policy.refuseEarly(ctx as Endpoint)),
 };
 
 /** R9, once it is known where the request runs. */
@@ -147,8 +144,6 @@ async function enterByName(
   if (scope) {
     // Our sign-in runs in a request of its own.
     if (isTenantRoute(ctx.path)) return;
-    // `runInTenant` looks nothing up, and the policy is read without waiting.
-    if (scope.tenantId) await lookUpTenant(ctx.context, scope.tenantId);
     return assertSame(scope, await claimedTenantId(ctx, options, standIn !== undefined));
   }
   if (standIn?.callback) {

@@ -4,7 +4,6 @@ import {
   runWithRequestState,
 } from "@better-auth/core/context";
 import { BetterAuthError } from "better-auth";
-import type { TenantPolicy } from "../policy/schema";
 
 /** Where code runs: the tenant, or the platform, whose rows it sees. */
 export interface Scope {
@@ -55,8 +54,6 @@ export interface Notes {
   isOpen?: boolean;
   /** Whether a session may manage the users of a tenant, by its token and that tenant. */
   operators?: Map<string, Promise<boolean>>;
-  /** What the tenants that it has looked at have decided; null where nothing. */
-  policies?: Map<string, TenantPolicy | null>;
   /**
    * A token that came in sealed, and what was in it. One for `/verify-email` says an address, and its
    * seal says which user the link was mailed for.

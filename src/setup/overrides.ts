@@ -4,7 +4,7 @@ import { type BeforeHook, silentHook, textOf } from "../framework";
 import { isInDomains } from "../policy/email-domains";
 import type { TenantPolicy } from "../policy/schema";
 import { currentEndpoint } from "../request/endpoint";
-import { getTenantId, notes } from "../request/scope";
+import { getTenantId, notes, requestSlot } from "../request/scope";
 import { cachedTenant, lookUpTenant } from "../tenants/cache";
 
 /*
@@ -24,11 +24,15 @@ export const applyOverrides: BeforeHook = {
   }),
 };
 
+/** For code that cannot wait for a lookup. */
+const appliedPolicy = requestSlot<TenantPolicy | null>();
+
 function apply(
   { context }: HookEndpointContext,
   policy: TenantPolicy | null | undefined,
 ): undefined {
   if (policy) Object.assign(context, overridesOf(context, policy));
+  appliedPolicy.set(policy);
   return undefined;
 }
 
@@ -87,7 +91,8 @@ function optionsOf(
 }
 
 /** Whether the address that a request is about has to be verified before there is a session. */
-export function requiresVerification({ emailDomains }: TenantPolicy): boolean {
+export function requiresVerification(policy = appliedPolicy.get()): boolean {
+  const { emailDomains } = policy ?? {};
   if (!emailDomains) return false;
   const [user] = [...notes().knownUsers.values()].slice(-1);
   const email: unknown = currentEndpoint()?.body?.email ?? user?.email;

@@ -16,61 +16,65 @@ import { couldBeId } from "./cache";
 import type { TenantActor } from "./events";
 
 /**
- * Lets a management call through, or answers 401 or 403. The target is what the call is about
- * and no more: it grants nothing, and the caller stays in its own scope (R7). Returns who it is.
+ * Authorizes a management call, or answers 401 or 403. The target grants nothing, and the caller
+ * stays in its own scope (R7).
  */
 export async function requireManager(
-  ...[ctx, options, action, tenantId]: Parameters<typeof managerOf>
-): Promise<TenantActor> {
-  if (isServerCall(ctx)) return "server";
-  const actor = await managerOf(ctx, options, action, tenantId);
-  const isAboutAll = ["tenant:create", "tenant:list"].includes(action);
-  if (isAboutAll && !ownTenantOf(actor, options)) await assertTarget(ctx, options, ALL_TENANTS);
-  return actor;
-}
-
-/** The target of what is about more than one tenant: it is the id of none. */
-const ALL_TENANTS = "";
-
-async function managerOf(
   ctx: GenericEndpointContext,
   options: ResolvedOptions,
   action: TenantManagementAction,
   tenantId?: string,
 ): Promise<TenantActor> {
+  if (isServerCall(ctx)) return "server";
   const session = await callerOf(ctx, options, tenantId);
-  // Whoever acts as somebody else acts in that person's name, and manages nothing.
+  // An impersonator acts in the name of another user, and manages nothing.
   if (session?.session.impersonatedBy) throw notAllowed();
   if (options.canManageTenants) {
-    const allowed = await options.canManageTenants(ctx, { action, tenantId, session });
-    if (allowed !== true) throw notAllowed();
-    return actorOf(session);
+    const isAllowed = await options.canManageTenants(ctx, { action, tenantId, session });
+    if (isAllowed !== true) throw notAllowed();
+  } else if (session) {
+    await assertMayManage(ctx, options, session, action, tenantId);
+  } else {
+    throw tenantError("UNAUTHORIZED");
   }
-  if (!session) throw tenantError("UNAUTHORIZED");
-  const caller = { ...session, user: await asStored(ctx, session) };
-  if (caller.session.tenantId || !isOperator(caller.user, options)) {
-    // Whatever the request names, be it by its host, a header or the query, has to be theirs.
-    const target = tenantId ?? (await targetTenantId(ctx, options));
-    if (!isOwnAdmin(caller, options, action, target)) throw notAllowed();
-  }
-  return actorOf(session);
+  const { id: userId = null, tenantId: home = null } = session?.user ?? {};
+  const actor = { userId, tenantId: home };
+  const isAboutAll = action === "tenant:create" || action === "tenant:list";
+  if (isAboutAll && !ownTenantOf(actor, options)) await assertTarget(ctx, options, ALL_TENANTS);
+  return actor;
 }
 
-/** A session that is kept in a cookie or a cache has the role of when it was made. */
-async function asStored(ctx: GenericEndpointContext, { user }: TenantSession) {
+/** The target of calls about all tenants: the id of none. */
+const ALL_TENANTS = "";
+
+async function assertMayManage(
+  ctx: GenericEndpointContext,
+  options: ResolvedOptions,
+  { session, user }: TenantSession,
+  action: TenantManagementAction,
+  tenantId: string | undefined,
+): Promise<void> {
+  const caller = { session, user: await asStored(ctx, user) };
+  if (!session.tenantId && isOperator(caller.user, options)) return;
+  // A target in the host, a header or the query has to be the caller's own tenant, too.
+  const target = tenantId ?? (await targetTenantId(ctx, options));
+  if (!isOwnAdmin(caller, options, action, target)) throw notAllowed();
+}
+
+type StoredUser = TenantSession["user"] & { banned?: boolean | null };
+
+/** A session in a cookie or a cache has the role from when it was created. */
+async function asStored(ctx: GenericEndpointContext, user: TenantSession["user"]) {
   const where = [{ field: "id", value: user.id }];
   const adapter = await getCurrentAdapter(ctx.context.adapter);
   const stored = await runInScope(scopeOf(user.tenantId ?? null), () =>
-    adapter.findOne<TenantSession["user"] & { banned?: boolean | null }>({
-      model: "user",
-      where,
-    }),
+    adapter.findOne<StoredUser>({ model: "user", where }),
   );
   if (!stored || stored.banned) throw notAllowed();
   return { ...user, role: stored.role };
 }
 
-/** A tenant's own user with a role that allows it, about that tenant, which need not be named. */
+/** Whether the caller is a user of the target, or names none, and has a role that allows the action. */
 function isOwnAdmin(
   { session, user }: TenantSession,
   { tenantRoles }: ResolvedOptions,
@@ -86,48 +90,40 @@ function isOwnAdmin(
   });
 }
 
-/**
- * The tenant of a caller who may manage that one alone. Where `canManageTenants` decides, it has
- * decided about the tenant that was named.
- */
+/** The tenant of a caller who may manage only that one. `canManageTenants` decides about the target. */
 export function ownTenantOf(actor: TenantActor, options: ResolvedOptions): string | undefined {
   if (actor === "server" || options.canManageTenants) return undefined;
   return actor.tenantId ?? undefined;
 }
 
-const actorOf = (session: TenantSession | null): TenantActor => ({
-  userId: session?.user.id ?? null,
-  tenantId: session?.user.tenantId ?? null,
-});
-
-/** The session that the caller has shown, if it has shown one place only. */
+/** The caller's session, unless the request has credentials of several scopes. */
 async function callerOf(
   ctx: GenericEndpointContext,
   options: ResolvedOptions,
   target: string | undefined,
 ): Promise<TenantSession | null> {
-  // better-auth takes an unreachable database for nobody; asked directly, it says what is wrong.
+  // The middle one hides an unreachable database; the last one throws.
   const known: TenantSession | null =
     (await sessionOfNamedTenant(ctx, options)) ??
     (await getAuthoritativeSessionFromCtx(ctx)) ??
     (await askForSession(ctx));
-  // Two credentials of different scopes never add up to the rights of both.
+  // Credentials of different scopes must not add up to the rights of both.
   if (known && (notes().prefixes?.size ?? 0) > 1) return null;
   if (known || options.sessionCookies === "shared") return known;
-  // A tenant's own people have a cookie of the tenant's name.
+  // With a cookie per tenant, the target says which one to read.
   return sessionAt(ctx, target ?? (await targetTenantId(ctx, options)));
 }
 
-/** Who is signed in at a tenant that nobody has looked up: what is no id has no scope. */
+/** The tenant was not looked up: an impossible id must not become a scope. */
 const sessionAt = async (ctx: GenericEndpointContext, tenantId: string | undefined) =>
   tenantId && couldBeId(ctx.context, tenantId)
     ? runInScope(scopeOf(tenantId), () => askForSession(ctx))
     : null;
 
 /**
- * With a cookie for each tenant, a request that names one by its host or in the header is made by
- * whoever is signed in there, also where an operator is signed in in the same browser: somebody on a
- * tenant's page must not act with the rights of an operator. A bearer token speaks for itself.
+ * With a cookie per tenant, the host or header says which session makes the call: a tenant's page
+ * must not act with the rights of an operator who is signed in in the same browser. A bearer token
+ * has its tenant in its prefix.
  */
 async function sessionOfNamedTenant(ctx: GenericEndpointContext, options: ResolvedOptions) {
   if (options.sessionCookies === "shared" || ctx.headers?.has("authorization")) return null;
@@ -143,7 +139,7 @@ async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
   return getSession()({ ...ctx, ...answer, headers, query, method: "GET" });
 }
 
-/** Who calls, and the tenant that the call is about, if they may manage it and it exists. */
+/** The existing tenant that a call is about, and the caller, who may manage it. */
 export async function requireTarget(
   ctx: GenericEndpointContext,
   options: ResolvedOptions,
@@ -156,16 +152,12 @@ export async function requireTarget(
   return { tenantId: (await requireTenant(ctx, tenantId)).id, actor };
 }
 
-/** A call of `auth.api.*` from the server's own code: it could do all this without us. */
-function isServerCall(ctx: GenericEndpointContext): boolean {
-  return !ctx.request && !ctx.headers;
-}
+/** A call of `auth.api.*` from the server's own code is trusted. */
+const isServerCall = (ctx: HookEndpointContext) => !ctx.request && !ctx.headers;
 
-export function notAllowed() {
-  return tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
-}
+export const notAllowed = () => tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
 
-/** The target of a management call, which may be managed from a host of no tenant. */
+/** The target of a management call: body and query come first, on a host of the platform as well. */
 async function targetTenantId(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
@@ -177,21 +169,18 @@ async function targetTenantId(
 }
 
 /**
- * At the host of a tenant, a call that is about another is refused (R7): one of the two is a
- * mistake, and it must not be this server that guesses which. So is one that is about all of them:
- * a page of the tenant's could make it in the browser of an operator.
+ * R7: on the host of a tenant, a call about another tenant is refused, and so is one about all of
+ * them: a page of the tenant could make it in an operator's browser.
  */
 export async function assertTarget(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
   target: string | undefined,
 ): Promise<void> {
-  // The server's own code calls without a request: there is nothing that a resolver could go by.
-  if (!ctx.request && !ctx.headers) return;
-  const resolved = await resolvedTenantId(ctx, options);
+  const resolved = isServerCall(ctx) ? undefined : await resolvedTenantId(ctx, options);
   if (!resolved) return;
   const { body, query } = claimedNames(ctx, options, true);
   const targets = [target, firstTenantId({ body }), firstTenantId({ query })];
-  if (targets.every((named) => named === undefined || named === resolved)) return;
-  throw tenantError("TENANT_SCOPE_CONFLICT");
+  const isOther = targets.some((named) => named !== undefined && named !== resolved);
+  if (isOther) throw tenantError("TENANT_SCOPE_CONFLICT");
 }

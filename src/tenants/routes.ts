@@ -1,20 +1,19 @@
-import type { GenericEndpointContext } from "better-auth";
+import type { AuthContext, GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
 import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
 import { assertNotLockedOut, parsePolicy } from "../policy/input";
-import type { TenantPolicy } from "../policy/schema";
+import { policySchema } from "../policy/schema";
 import { requireTenant } from "../request/resolve";
-import { findTenantById, findTenantBySlug, isText } from "./cache";
-import { purgeTenants } from "./delete";
+import { findTenantById, findTenantBySlug, isText, type Tenant } from "./cache";
+import { countRows, deleteTenant, purgeTenants, type Rows } from "./delete";
 import { emit, type TenantActor } from "./events";
 import { jsonObject, limit, limited, offset, tenantId, text, UNSTORABLE_MESSAGE } from "./input";
 import { assertTarget, notAllowed, ownTenantOf, requireManager } from "./management";
-import { endSessions, removeTenant } from "./status";
-import { changeTenant, createTenant, listTenants } from "./store";
+import { changeTenant, createTenant, endSessions, listTenants, scheduleDeletion } from "./store";
 
-/** It goes into the headers of mails. */
+/** A name goes into the headers of emails. */
 const isName = (name: string) => name.trim() !== "" && !/\p{Cc}/u.test(name);
 
 const tenantName = text(255)
@@ -31,8 +30,8 @@ const METADATA_DEPTH = 30;
 
 const metadata = jsonObject
   .superRefine((value, issues) => {
-    const problem = whyNotStorable(value);
-    if (problem) issues.addIssue({ code: "custom", message: problem });
+    const message = whyNotStorable(value);
+    if (message) issues.addIssue({ code: "custom", message });
   })
   .meta({ description: "Any JSON object, up to 64 KiB and 30 levels deep" });
 
@@ -51,14 +50,11 @@ function isStorable(value: unknown, depth: number): boolean {
   return Object.entries(value).every(([key, item]) => isText(key) && isStorable(item, depth + 1));
 }
 
-/** Checked by `parsePolicy`, once it is known who asks. */
-const policy = jsonObject as unknown as z.ZodType<TenantPolicy, TenantPolicy>;
-
 const createBody = z.object({
   name: tenantName,
   slug: tenantSlug,
   metadata: metadata.nullish(),
-  policy: policy.nullish(),
+  policy: policySchema.nullish(),
 });
 
 export const createTenantEndpoint = (options: ResolvedOptions) =>
@@ -135,8 +131,8 @@ export const listTenantsEndpoint = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       const own = ownTenantOf(await requireManager(ctx, options, "tenant:list"), options);
-      const tenants = own ? [await requireTenant(ctx, own)] : listTenants(ctx.context, ctx.query);
-      return ctx.json(await tenants);
+      if (own) return ctx.json([await requireTenant(ctx, own)]);
+      return ctx.json(await listTenants(ctx.context, ctx.query));
     },
   );
 
@@ -148,7 +144,7 @@ const updateBody = z.object({
   status: z.enum(["active", "suspended"]).optional().meta({
     description: "Suspending ends all sessions. Cancels a deletion that is not due yet",
   }),
-  policy: policy.nullish().meta({ description: "Replaces the policy; null clears it" }),
+  policy: policySchema.nullish().meta({ description: "Replaces the policy; null clears it" }),
   endSessions: z.boolean().optional().meta({ description: "Ends all sessions of the tenant" }),
 });
 
@@ -157,12 +153,12 @@ export const updateTenantEndpoint = (options: ResolvedOptions) =>
     "/tenant/update",
     { method: "POST", body: updateBody, metadata: { openapi: { description: "Update a tenant" } } },
     async (ctx) => {
-      const { tenantId, endSessions: shouldEndSessions, policy: given, ...changes } = ctx.body;
+      const { tenantId, endSessions: endsSessions, policy: given, ...changes } = ctx.body;
       const actor = await requireUpdater(ctx, options, ctx.body);
       await assertTarget(ctx, options, tenantId || undefined);
       const target = tenantId ?? ownTenantOf(actor, options);
       const tenant = await requireTenant(ctx, target || undefined);
-      const policy = given === undefined ? given : await parsePolicy(ctx.context, tenant.id, given);
+      const policy = given && (await parsePolicy(ctx.context, tenant.id, given));
       if (policy) await assertNotLockedOut(ctx.context, actor, tenant.id, policy, options);
       const all = { ...changes, policy };
       const changed = await changeTenant(ctx.context, options, actor, tenant, all);
@@ -170,7 +166,7 @@ export const updateTenantEndpoint = (options: ResolvedOptions) =>
         const change = { type: "policy:changed", before: tenant.policy, after: policy } as const;
         await emit(ctx.context, options, actor, tenant.id, change);
       }
-      if (shouldEndSessions) await endSessions(ctx.context, tenant.id);
+      if (endsSessions) await endSessions(ctx.context, tenant.id);
       return ctx.json(changed);
     },
   );
@@ -203,6 +199,15 @@ const deleteBody = z.object({
   }),
 });
 
+interface TenantDeletion {
+  success: true;
+  /** Nothing was deleted; `rows` has the number of rows of each model that would be. */
+  dryRun?: true;
+  rows?: Rows;
+  /** The tenant will be deleted when `auth.api.purgeTenants()` runs after this time. */
+  deleteAt?: Date;
+}
+
 export const deleteTenantEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
     "/tenant/delete",
@@ -222,7 +227,24 @@ export const deleteTenantEndpoint = (options: ResolvedOptions) =>
     },
   );
 
-/** For server code only: it has no path. */
+/** Deletes a tenant, at once or later, or counts what that would delete. */
+async function removeTenant(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  actor: TenantActor,
+  tenant: Tenant,
+  { dryRun, after }: z.infer<typeof deleteBody>,
+): Promise<TenantDeletion> {
+  const success = true;
+  if (dryRun) return { success, dryRun, rows: await countRows(ctx, options, tenant.id) };
+  if (after !== undefined) {
+    return { success, deleteAt: await scheduleDeletion(ctx, options, actor, tenant, after) };
+  }
+  await deleteTenant(ctx, options, actor, tenant.id);
+  return { success };
+}
+
+/** For server code only: no path. */
 export const purgeTenantsEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint.serverOnly({ method: "POST" }, async ({ context }) =>
     purgeTenants(context, options),
