@@ -4,19 +4,19 @@ export const DEFAULT_TENANT_HEADER = "x-tenant-id";
 
 export const DEFAULT_SLUG_HEADER = "x-tenant-slug";
 
-/** better-auth's own callback, where providers send people back to. */
+/** better-auth's own OAuth callback. */
 export const CALLBACK_PATH = "/callback/:id";
 
 export const SIGN_UP_PATH = "/sign-up/email";
 
-/** Where somebody says which address they have, or want to have. */
+/** Endpoints that set or change an email. */
 export const namesAddress = (path = "") =>
   path === SIGN_UP_PATH || /change-email|email-change/.test(path);
 
-/** Where better-auth asks how long a password is before it looks at anything else. */
+/** Endpoints where better-auth checks the length of a password first. */
 export const resetsPassword = (path = "") => path.endsWith("/reset-password");
 
-/** Where somebody signs in, or asks for a link or a code to sign in with, and does nothing else. */
+/** Endpoints that do nothing but sign a user in, or send a link or code for that. */
 export const isSignIn = (path = "") =>
   /^\/sign-(in|up)\//.test(path) || ALSO_SIGN_IN.includes(path);
 
@@ -34,7 +34,7 @@ const ALSO_SIGN_IN = [
 
 export const VERIFY_EMAIL = "/verify-email";
 
-/** better-auth's endpoints that one of ours stands for: the same endpoint, inside a tenant. */
+/** Our tenant routes, and the endpoints of better-auth that they run inside a tenant. */
 export const TENANT_ROUTES: Readonly<Record<string, string>> = {
   "/tenant/sign-up/email": SIGN_UP_PATH,
   "/tenant/sign-in/email": "/sign-in/email",
@@ -45,8 +45,8 @@ export const TENANT_ROUTES: Readonly<Record<string, string>> = {
 export const isTenantRoute = (path = "") => Object.hasOwn(TENANT_ROUTES, path);
 
 /**
- * Endpoints of this plugin that are about a tenant, and run in none (R7). One by one: whatever else
- * there is under `/tenant/` is the application's own, and runs in the tenant that a request names.
+ * Endpoints of this plugin that have a tenant as their target, and run in none (R7). Other endpoints
+ * under `/tenant/` are the application's own, and run in the tenant of the request.
  *
  * Guarded by "every endpoint of ours is known as one".
  */
@@ -58,5 +58,4 @@ const MANAGEMENT = [
 
 export const isManagement = (path = "") => MANAGEMENT.includes(path);
 
-/** Endpoints of this plugin that manage tenants or stand for one of better-auth's. */
 export const isOwnPath = (path?: string) => isManagement(path) || isTenantRoute(path);

@@ -3,7 +3,7 @@ import { makeSignature } from "better-auth/crypto";
 
 type Secret = AuthContext["secretConfig"];
 
-/** What our own keys are for. No two purposes share a key. */
+/** No two purposes share a key. */
 type Purpose = "link" | "state" | "oauth-credentials";
 
 const encoder = new TextEncoder();
@@ -22,34 +22,25 @@ export function deriveKey(purpose: Purpose, secret: string): Promise<string> {
 }
 
 async function hkdf(purpose: Purpose, secret: string): Promise<string> {
-  const material = await crypto.subtle.importKey("raw", encoder.encode(secret), "HKDF", false, [
-    "deriveBits",
-  ]);
+  const secretBytes = encoder.encode(secret);
+  const key = await crypto.subtle.importKey("raw", secretBytes, "HKDF", false, ["deriveBits"]);
   const salt = encoder.encode("better-auth-tenant");
   const info = encoder.encode(`better-auth-tenant:${purpose}:v1`);
-  const bits = await crypto.subtle.deriveBits(
-    { name: "HKDF", hash: "SHA-256", salt, info },
-    material,
-    256,
-  );
-  return Array.from(new Uint8Array(bits), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const algorithm = { name: "HKDF", hash: "SHA-256", salt, info };
+  const bits = new Uint8Array(await crypto.subtle.deriveBits(algorithm, key, 256));
+  return Array.from(bits, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** The same for each of the framework's secrets, for `symmetricEncrypt` and `symmetricDecrypt`. */
+/** A key for each of better-auth's secrets, for `symmetricEncrypt` and `symmetricDecrypt`. */
 export async function deriveKeys(purpose: Purpose, secret: Secret): Promise<Secret> {
   if (typeof secret === "string") return deriveKey(purpose, secret);
-  const keys = Array.from(
-    secret.keys,
-    async ([version, value]) => [version, await deriveKey(purpose, value)] as const,
-  );
   const { legacySecret, currentVersion } = secret;
-  return {
-    currentVersion,
-    keys: new Map(await Promise.all(keys)),
-    ...(legacySecret && { legacySecret: await deriveKey(purpose, legacySecret) }),
-  };
+  const keys = new Map<number, string>();
+  for (const [version, value] of secret.keys) keys.set(version, await deriveKey(purpose, value));
+  const legacy = legacySecret && { legacySecret: await deriveKey(purpose, legacySecret) };
+  return { currentVersion, keys, ...legacy };
 }
 
-/** A signature that no endpoint of better-auth or of a plugin can be made to compute. */
+/** A signature that no caller can obtain from an endpoint of better-auth or a plugin. */
 export const signFor = async (purpose: Purpose, text: string, { secret }: AuthContext) =>
   makeSignature(text, await deriveKey(purpose, secret));

@@ -32,7 +32,7 @@ import { prepareScopes } from "../request/scope";
 import { signIn } from "../request/tenant-routes";
 import { isolatedModels, refuse, runtimeSchema } from "../schema";
 import { acceptsSession, couldBeId, hasNumericIds, isText, lookUpTenant } from "../tenants/cache";
-import { checkSetup, refuseUnsupported } from "./checks";
+import { checkSetup } from "./checks";
 import { trustMailedInvitations } from "./overrides";
 import { pluginsAtRunTime } from "./pipeline";
 
@@ -74,7 +74,6 @@ export async function install(
   const providerOptions = await configuredOptions(ctx.options);
   whenOptionsAreComplete(ctx, (complete) => {
     checkSetup(ctx, options);
-    refuseUnsupported(ctx, complete);
     keepSignIn(complete);
     noteProviders(ctx, complete, providerOptions);
     complete.socialProviders = withTenantOptions(complete, providerOptions, options);

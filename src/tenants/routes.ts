@@ -9,7 +9,7 @@ import { requireTenant } from "../request/resolve";
 import { findTenantById, findTenantBySlug, isText, type Tenant } from "./cache";
 import { countRows, deleteTenant, purgeTenants, type Rows } from "./delete";
 import { emit, type TenantActor } from "./events";
-import { jsonObject, limit, limited, offset, tenantId, text, UNSTORABLE_MESSAGE } from "./input";
+import { jsonObject, listQuery, listSorts, tenantId, text } from "./input";
 import { assertTarget, notAllowed, ownTenantOf, requireManager } from "./management";
 import { changeTenant, createTenant, endSessions, listTenants, scheduleDeletion } from "./store";
 
@@ -101,15 +101,6 @@ export const getTenantEndpoint = (options: ResolvedOptions) =>
     },
   );
 
-const TENANT_SORTS = ["createdAt", "-createdAt", "slug", "-slug"] as const;
-
-const listQuery = z.object({
-  limit,
-  offset,
-  search: limited(255).refine(isText, UNSTORABLE_MESSAGE).optional(),
-  sort: z.enum(TENANT_SORTS).optional(),
-});
-
 export const listTenantsEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
     "/tenant/list",
@@ -124,7 +115,7 @@ export const listTenantsEndpoint = (options: ResolvedOptions) =>
             { name: "limit", in: "query", schema: { type: "integer" } },
             { name: "offset", in: "query", schema: { type: "integer" } },
             { name: "search", in: "query", schema: { type: "string" } },
-            { name: "sort", in: "query", schema: { type: "string", enum: [...TENANT_SORTS] } },
+            { name: "sort", in: "query", schema: { type: "string", enum: [...listSorts] } },
           ],
         },
       },

@@ -1,12 +1,14 @@
 import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { Where } from "better-auth/types";
+import type * as z from "zod";
 import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
 import { runInScope, scopeOf } from "../request/scope";
 import { ALL, findTenantBySlug, forgetTenant, type Tenant, toTenant } from "./cache";
 import { deleteAllOf, despiteDeadlocks } from "./delete";
 import { emit, type TenantActor } from "./events";
+import type { listQuery } from "./input";
 
 type TenantFields = Pick<Tenant, "name" | "slug" | "metadata" | "policy">;
 
@@ -17,17 +19,8 @@ export async function createTenant(
   { metadata, policy, ...fields }: TenantFields,
 ): Promise<Tenant> {
   assertSlug(fields.slug, options);
-  const now = new Date();
-  const data = {
-    ...fields,
-    // better-auth stores null as the text "null", which not every adapter reads as null.
-    ...(metadata && { metadata }),
-    ...(policy && { policy }),
-    status: "active",
-    deleteAt: null,
-    createdAt: now,
-    updatedAt: now,
-  };
+  // better-auth stores null as the text "null", which not every adapter reads as null.
+  const data = { ...fields, ...(metadata && { metadata }), ...(policy && { policy }) };
   const row = await unlessSlugTaken(ctx, fields, async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
     return adapter.create<typeof data, Tenant>({ model: "tenant", data });
@@ -171,21 +164,13 @@ export async function endSessions(
   );
 }
 
-/** The part of the list of tenants that is asked for. */
-export interface TenantListQuery {
-  limit?: number | undefined;
-  offset?: number | undefined;
-  search?: string | undefined;
-  sort?: "createdAt" | "-createdAt" | "slug" | "-slug" | undefined;
-}
-
 /** Adapters treat these differently in `contains`, and none escapes them: we compare ourselves. */
 const WILDCARD = /[%_\\]/;
 
 /** All tenants, oldest first, or the part of them that is asked for. */
 export async function listTenants(
   ctx: AuthContext,
-  { limit = ALL, offset = 0, search = "", sort = "createdAt" }: TenantListQuery = {},
+  { limit = ALL, offset = 0, search = "", sort = "createdAt" }: z.infer<typeof listQuery> = {},
 ): Promise<Tenant[]> {
   const adapter = await getCurrentAdapter(ctx.adapter);
   const field = sort.replace("-", "");
