@@ -6,7 +6,7 @@ import { adminOptions, canGiveRole, type Giver, namesIn } from "../isolation/rol
 import type { ResolvedOptions, TenantSession } from "../options";
 import { adminPlugin, currentEndpoint } from "../request/endpoint";
 import { runInScope, scopeOf } from "../request/scope";
-import { isSuspended } from "../tenants/cache";
+import { lookUpTenant } from "../tenants/cache";
 import { invitationError } from "./errors";
 import { tenantOptions } from "./options";
 import type { StoredInvitation } from "./schema";
@@ -56,7 +56,8 @@ async function whoInvited(
 /** Whoever may not sign in must not come back by the invitation of a second address. */
 async function isBarred(ctx: AuthContext, { id, tenantId }: Person): Promise<boolean> {
   if (!tenantId) return false;
-  if (await isSuspended(ctx, tenantId)) return true;
+  const tenant = await lookUpTenant(ctx, tenantId);
+  if (tenant && tenant.status !== "active") return true;
   return (await isolationOf(ctx)?.isBarred?.(tenantId, id)) ?? false;
 }
 

@@ -103,26 +103,26 @@ function assertModelsExist({ others, options }: Setup) {
 /** R11: the rows of every model are isolated, or shared on purpose. */
 function assertModelsDecided({ ctx, others, options: { scopedModels, sharedModels } }: Setup) {
   const known = [...DECIDED, ...scopedModels, ...sharedModels];
-  const undecided = others.flatMap(({ id, schema }) => {
-    const models = PLATFORM_ONLY.includes(id) ? [] : Object.keys(schema ?? {});
-    const open = (model: string) =>
-      !known.includes(model) && !NEED_NO_DECISION.includes(`${id}.${model}`);
-    return models.filter(open).map((model) => ({ id, model }));
-  });
-  if (undecided.length === 0) return;
-  const models = [...new Set(undecided.map(({ model }) => model))];
-  const ids = [...new Set(undecided.map(({ id }) => id))];
-  const modelsOf = (owner: string) =>
-    undecided.filter(({ id }) => id === owner).map(({ model }) => model);
+  const models = new Set<string>();
+  const owners: string[] = [];
+  for (const { id, schema } of others) {
+    if (PLATFORM_ONLY.includes(id)) continue;
+    const undecided = Object.keys(schema ?? {}).filter(
+      (model) => !known.includes(model) && !NEED_NO_DECISION.includes(`${id}.${model}`),
+    );
+    for (const model of undecided) models.add(model);
+    if (undecided.length > 0) owners.push(`  ${id}: ${undecided.join(", ")}`);
+  }
+  if (models.size === 0) return;
   const unsharable = others.flatMap((plugin) => neverShared(ctx, plugin).models);
-  const sharable = models.filter((model) => !unsharable.includes(model));
+  const sharable = [...models].filter((model) => !unsharable.includes(model));
   const sharing = [
     "For models that tenants share, set this one:",
     `  sharedModels: ${list([...sharedModels, ...sharable])},`,
   ];
   refuse(
     "some models of other plugins are neither scoped nor shared:",
-    ...ids.map((id) => `  ${id}: ${modelsOf(id).join(", ")}`),
+    ...owners,
     "A row of a scoped model belongs to the tenant that it was created in and is visible only there; a row of a shared model is visible in every tenant.",
     "Unless tenants are meant to share them, set this option, and run the migrations:",
     `  scopedModels: ${list([...scopedModels, ...models])},`,

@@ -45,12 +45,12 @@ export const ALL = 2_147_483_647;
 const MAX_LENGTH = 255;
 const CLOCKS_DIFFER_MS = 60_000;
 
-export const findTenantById = (ctx: AuthContext, id: string) => findTenant(ctx, "id", id);
-
-export const findTenantBySlug = (ctx: AuthContext, slug: string) => findTenant(ctx, "slug", slug);
-
-async function findTenant(...key: Parameters<typeof findRow>): Promise<Tenant | null> {
-  const row = await findRow(...key);
+export async function findTenant(
+  ctx: AuthContext,
+  field: "id" | "slug",
+  value: string,
+): Promise<Tenant | null> {
+  const row = await findRow(ctx, field, value);
   return row && toTenant(row);
 }
 
@@ -145,12 +145,6 @@ export async function acceptsSession(
   const created = new Date(createdAt ?? "").getTime();
   // A session without a creation time, or with one in the future, may be older.
   return created >= tenant.endedAt && created < Date.now() + CLOCKS_DIFFER_MS;
-}
-
-/** Whether the tenant exists and is not active. */
-export async function isSuspended(ctx: AuthContext, tenantId: string): Promise<boolean> {
-  const { status = "active" } = (await lookUpTenant(ctx, tenantId)) ?? {};
-  return status !== "active";
 }
 
 /** Treats an impossible id as not found: a typed column would fail. */

@@ -6,7 +6,7 @@ import type { ResolvedOptions } from "../options";
 import { assertNotLockedOut, parsePolicy } from "../policy/input";
 import { policySchema } from "../policy/schema";
 import { requireTenant } from "../request/resolve";
-import { findTenantById, findTenantBySlug, isText, type Tenant } from "./cache";
+import { findTenant, isText, type Tenant } from "./cache";
 import { countRows, deleteTenant, purgeTenants, type Rows } from "./delete";
 import { emit, type TenantActor } from "./events";
 import { jsonObject, listQuery, listSorts, tenantId, text } from "./input";
@@ -29,19 +29,14 @@ const METADATA_BYTES = 64 * 1024;
 const METADATA_DEPTH = 30;
 
 const metadata = jsonObject
-  .superRefine((value, issues) => {
-    const message = whyNotStorable(value);
-    if (message) issues.addIssue({ code: "custom", message });
+  .refine((value) => isStorable(value, 1), {
+    error: "is nested too deep, or contains characters that cannot be stored",
+    abort: true,
   })
+  .refine((value) => bytesOf(value) <= METADATA_BYTES, "must not be larger than 64 KiB")
   .meta({ description: "Any JSON object, up to 64 KiB and 30 levels deep" });
 
-function whyNotStorable(metadata: object): string | undefined {
-  if (!isStorable(metadata, 1)) {
-    return "is nested too deep, or contains characters that cannot be stored";
-  }
-  const bytes = new TextEncoder().encode(JSON.stringify(metadata)).length;
-  return bytes > METADATA_BYTES ? "must not be larger than 64 KiB" : undefined;
-}
+const bytesOf = (value: object) => new TextEncoder().encode(JSON.stringify(value)).length;
 
 function isStorable(value: unknown, depth: number): boolean {
   if (typeof value === "string") return isText(value);
@@ -86,8 +81,8 @@ export const getTenantEndpoint = (options: ResolvedOptions) =>
     async (ctx) => {
       const { id, slug } = ctx.query;
       const tenant = id
-        ? await findTenantById(ctx.context, id)
-        : slug && (await findTenantBySlug(ctx.context, slug));
+        ? await findTenant(ctx.context, "id", id)
+        : slug && (await findTenant(ctx.context, "slug", slug));
       // Callers who may not manage learn nothing, not even whether the tenant exists.
       const target = (tenant || undefined)?.id ?? id;
       const own = ownTenantOf(await requireManager(ctx, options, "tenant:get", target), options);

@@ -5,7 +5,7 @@ import type * as z from "zod";
 import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
 import { runInScope, scopeOf } from "../request/scope";
-import { ALL, findTenantBySlug, forgetTenant, type Tenant, toTenant } from "./cache";
+import { ALL, findTenant, forgetTenant, type Tenant, toTenant } from "./cache";
 import { deleteAllOf, despiteDeadlocks } from "./delete";
 import { emit, type TenantActor } from "./events";
 import type { listQuery } from "./input";
@@ -83,7 +83,7 @@ async function unlessSlugTaken<T>(
   write: () => Promise<T>,
 ): Promise<T> {
   const assertFree = async () => {
-    const holder = slug === undefined ? null : await findTenantBySlug(ctx, slug);
+    const holder = slug === undefined ? null : await findTenant(ctx, "slug", slug);
     if (holder && holder.id !== id) throw tenantError("TENANT_ALREADY_EXISTS");
   };
   await assertFree();
