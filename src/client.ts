@@ -16,23 +16,17 @@ export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 
 /** The options of `tenantAuthClient()`. */
 export interface TenantAuthClientOptions {
-  /**
-   * The tenant that this client works for: its id, or a function that is asked before every
-   * request. It goes along in a header, so every call of the client runs in that tenant.
-   */
+  /** The tenant of every request, in a header: its id, or a function that returns it. */
   tenantId?: string | (() => string | null | undefined);
   /**
-   * The header it goes in; the server's option of the same name.
+   * The header with the id; the server's option of the same name.
    * @default "x-tenant-id"
    */
   tenantHeader?: string;
-  /**
-   * The same by the tenant's slug, as pages at `/t/acme` know it. The server needs `bySlug()` for
-   * it: `tenantAuth({ resolveTenantId: bySlug() })`.
-   */
+  /** The tenant by its slug. The server needs `tenantAuth({ resolveTenantId: bySlug() })`. */
   tenantSlug?: string | (() => string | null | undefined);
   /**
-   * The header that the slug goes in; the option `header` of the server's `bySlug()`.
+   * The header with the slug; the option `header` of the server's `bySlug()`.
    * @default "x-tenant-slug"
    */
   slugHeader?: string;
@@ -42,7 +36,7 @@ type Server = ReturnType<typeof tenantAuth>;
 type Endpoints = Server["endpoints"];
 type SignUpEndpoint = Endpoints["signUpEmailTenant"];
 
-/** The application's `auth`, as far as types go. */
+/** The type of the application's `auth`. */
 type Application = { options: BetterAuthOptions };
 type IsKnown<App extends Application> = Application extends App ? false : true;
 
@@ -54,7 +48,7 @@ type FieldsOf<
   ? Known
   : Record<never, never>;
 
-/** The application's own fields, as the schema of a plugin: better-auth infers from there. */
+/** The application's own fields, as a plugin's schema, from which better-auth infers. */
 type SchemaOf<App extends Application> = {
   user: { fields: FieldsOf<App, "user"> };
   session: { fields: FieldsOf<App, "session"> };
@@ -67,9 +61,8 @@ type AdditionalFields<App extends Application> = InferAdditionalFromClient<
 type SignUpBody<App extends Application> = SignUpInput & AdditionalFields<App>;
 
 /**
- * The server as the client's types see it. better-auth's client flattens the type of a body, and a
- * body that takes any field besides its own loses its own on the way: so here sign-up takes the
- * fields that are known.
+ * better-auth's client flattens the type of a body. One that accepts any additional field would lose
+ * its own fields: here, sign-up accepts the known ones.
  */
 type ServerForClient<App extends Application> = Omit<Server, "endpoints" | "schema"> & {
   schema: Server["schema"] & SchemaOf<App>;
@@ -84,20 +77,20 @@ type ServerForClient<App extends Application> = Omit<Server, "endpoints" | "sche
   };
 };
 
-/** Sign-up at an application whose fields are not known: it takes any. */
+/** Sign-up if the application's fields are not known: it accepts any. */
 type SignUpWithAnyFields = <Fields extends Record<string, unknown>>(
   data: SignUpInput & Fields & { fetchOptions?: ClientFetchOption },
   fetchOptions?: ClientFetchOption,
 ) => Promise<BetterFetchResponse<SignUpAnswer, { code?: string; message?: string }, false>>;
 
 /**
- * What editors say about the calls. Their types come from the server's endpoints by way of the paths,
- * and comments get lost there. `unknown` adds nothing to a type, but its comment stays.
+ * The comments that editors show. better-auth infers the types of the calls from paths, which loses
+ * the endpoints' comments. `unknown` adds nothing to a type, but keeps its comment.
  */
 interface Actions<App extends Application> {
-  /** What the tenant's sign-in page offers, and the tenant's name, as a hook or as a store. */
+  /** The tenant's name and sign-in methods, as a hook or a store. */
   useSignInMethods: unknown;
-  /** Tenants: their people's sign-up and sign-in, and for managers the tenants themselves. */
+  /** Sign-up and sign-in in a tenant, and the management of tenants. */
   tenant: {
     /** Creates a tenant. For managers. */
     create: unknown;
@@ -105,43 +98,43 @@ interface Actions<App extends Application> {
     get: unknown;
     /** Lists tenants. For managers. */
     list: unknown;
-    /** Changes the name, the slug, the metadata or the status of a tenant. For managers. */
+    /** Changes a tenant. For managers. */
     update: unknown;
-    /** Deletes a tenant with all that is in it, at once or later. For managers. */
+    /** Deletes a tenant with everything in it, at once or later. For managers. */
     delete: unknown;
-    /** What the tenant's sign-in page offers, and the tenant's name. For everybody. */
+    /** The tenant's name and sign-in methods. Public. */
     signInMethods: unknown;
-    /** Sign-in under a tenant. */
+    /** Sign-in in a tenant. */
     signIn: {
-      /** Signs in with e-mail and password. */
+      /** Signs in with email and password. */
       email: unknown;
-      /** Starts social sign-in: the page goes to the provider, unless `disableRedirect` is set. */
+      /** Starts social sign-in: redirects to the provider, unless `disableRedirect` is set. */
       social: unknown;
     };
     /** The tenant's own credentials at OAuth providers. For managers. */
     oauthConfig: {
-      /** Creates the config for a provider, or replaces it. */
+      /** Creates or replaces the config for a provider. */
       register: unknown;
       /** Lists the configs, without secrets. */
       list: unknown;
-      /** Changes some of a config and leaves the rest. */
+      /** Changes parts of a config. */
       update: unknown;
-      /** Tries a config, stored or not, without signing anybody in. */
+      /** Tries a config, stored or not, without a sign-in. */
       check: unknown;
-      /** Deletes the config for a provider: the global one is used from then on, if there is one. */
+      /** Deletes the config for a provider: from then on, the global one applies, if there is one. */
       delete: unknown;
     };
-    /** Sign-up under a tenant. */
+    /** Sign-up in a tenant. */
     signUp: {
-      /** Signs up with e-mail and password, and with the application's own fields. */
+      /** Signs up with email and password, and the application's own fields. */
       email: IsKnown<App> extends true ? unknown : SignUpWithAnyFields;
     };
   };
 }
 
 /**
- * The browser's side of `tenantAuth()`: `authClient.tenant.*`, and the tenant on every request. With
- * the type of the server, `tenantAuthClient<typeof auth>()`, it knows the application's own fields.
+ * The client of `tenantAuth()`: `authClient.tenant.*`, and the tenant on every request. With the type
+ * of the server, `tenantAuthClient<typeof auth>()`, it knows the application's own fields.
  */
 export const tenantAuthClient = <App extends Application = Application>({
   tenantId,
@@ -154,17 +147,14 @@ export const tenantAuthClient = <App extends Application = Application>({
     $InferServerPlugin: {} as ServerForClient<App>,
     getActions: () => ({}) as Actions<App>,
     getAtoms: ($fetch: BetterFetch) => ({
-      // `useSignInMethods()`, and a store of that name where better-auth has stores, not hooks.
+      // `useSignInMethods()`: a hook or a store, depending on better-auth's client.
       signInMethods: useAuthQuery<SignInMethods>([], "/tenant/sign-in-methods", $fetch, {
         method: "GET",
       }),
     }),
     $ERROR_CODES: TENANT_AUTH_ERROR_CODES,
     atomListeners: [
-      {
-        signal: "$sessionSignal",
-        matcher: (path) => /^\/tenant\/sign-(in|up)\//.test(path),
-      },
+      { signal: "$sessionSignal", matcher: (path) => /^\/tenant\/sign-(in|up)\//.test(path) },
     ],
     fetchPlugins: [
       {
@@ -173,13 +163,12 @@ export const tenantAuthClient = <App extends Application = Application>({
         hooks: {
           onRequest(request) {
             const { headers } = request;
-            const names = { [tenantHeader]: tenantId, [slugHeader]: tenantSlug };
-            for (const header in names) {
-              const given = names[header];
-              const name = typeof given === "function" ? given() : given;
-              // One name is enough, and one that is set on the call wins.
-              if (name && !headers.has(tenantHeader) && !headers.has(slugHeader)) {
-                headers.set(header, name);
+            const tenant = { [tenantHeader]: tenantId, [slugHeader]: tenantSlug };
+            for (const [header, given] of Object.entries(tenant)) {
+              const value = typeof given === "function" ? given() : given;
+              // One is enough, and one that is set on the call wins.
+              if (value && !headers.has(tenantHeader) && !headers.has(slugHeader)) {
+                headers.set(header, value);
               }
             }
             return request;

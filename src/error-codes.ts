@@ -1,6 +1,6 @@
 import { defineErrorCodes } from "@better-auth/core/utils/error-codes";
 
-/** Every error this plugin answers with. better-auth's own codes pass through unchanged. */
+/** Every error of this plugin. better-auth's own codes pass through unchanged. */
 export const TENANT_AUTH_ERROR_CODES = defineErrorCodes(
   inWords({
     TENANT_NOT_FOUND: "",
@@ -35,10 +35,7 @@ export const TENANT_AUTH_ERROR_CODES = defineErrorCodes(
   }),
 );
 
-/**
- * A message that is left empty is the code in words: "Tenant not found". Browsers load all of
- * them, so a sentence is written only where it says more.
- */
+/** An empty message becomes the code in words ("Tenant not found"): browsers load all of them. */
 function inWords<Codes extends Record<string, string>>(codes: Codes) {
   const entries = Object.entries(codes).map(([code, message]) => [
     code,

@@ -5,10 +5,7 @@ import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 export type ErrorCode = keyof typeof TENANT_AUTH_ERROR_CODES;
 type Status = Parameters<typeof APIError.from>[0];
 
-/**
- * Errors by their codes, each answered with its status, and in words that say more where somebody
- * has them. The statuses are not with the codes: browsers load those.
- */
+/** Creates errors by their code. The statuses are not with the codes, because browsers load those. */
 export const errorsWith =
   <Code extends string>(
     codes: Record<Code, { message: string }>,

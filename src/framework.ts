@@ -175,6 +175,34 @@ export const boundedMap =
     entries.set(key, value);
   };
 
+/**
+ * A bounded map whose entries expire. Their time begins before the read they come from, and a read
+ * during which an entry is deleted is not kept: it may be outdated.
+ */
+export function expiringMap<T>(most: number, ms: number) {
+  const entries = new Map<string, { value: T; until: number }>();
+  const set = boundedMap<{ value: T; until: number }>(most);
+  let deletions = 0;
+  return {
+    get(key: string): T | undefined {
+      const entry = entries.get(key);
+      return entry && entry.until > Date.now() ? entry.value : undefined;
+    },
+    /** Call this before a read, and the function it returns with the result. */
+    startRead(): (key: string, value: T) => void {
+      const before = deletions;
+      const until = Date.now() + ms;
+      return (key, value) => {
+        if (deletions === before) set(entries, key, { value, until });
+      };
+    },
+    delete(key: string): void {
+      deletions++;
+      entries.delete(key);
+    },
+  };
+}
+
 /** All rows of a table, a page at a time, by their ids: rows that come and go shift no others. */
 export async function* pagesOf<Stored extends { id?: string }>(
   adapter: Pick<DBTransactionAdapter, "findMany">,

@@ -15,8 +15,7 @@ export {
 export { tenantAuth } from "./plugin";
 export type { SignInMethod, TenantPolicy } from "./policy/schema";
 export type { SignInMethods } from "./policy/sign-in-methods";
-export { byDomain, bySubdomain } from "./request/by-host";
-export { bySlug } from "./request/by-slug";
+export { byDomain, bySlug, bySubdomain } from "./request/resolvers";
 export { getTenantId, runInTenant } from "./request/scope";
 export type { TenantAuthSchema } from "./schema";
 export type { Tenant, TenantStatus } from "./tenants/cache";

@@ -3,30 +3,33 @@ import type { BetterAuthPluginDBSchema, DBFieldAttribute } from "better-auth/db"
 import { mergeSchema } from "better-auth/db";
 
 /**
- * "No tenant" is stored as an empty string, because a unique index over several columns takes
- * required columns only. Nobody outside the confined adapter ever sees it: what is read is null.
+ * "No tenant" in the database: a unique index over several columns requires required columns. The
+ * isolated adapter returns null instead.
  */
 export const PLATFORM = "";
 
 export const tenantColumn = {
   type: "string",
   required: true,
-  // Static, so that the column can be added to a table that has rows: they become the platform's.
+  // Static, so that a migration can add the column: existing rows become the platform's.
   defaultValue: PLATFORM,
   input: false,
-  // A column that was not selected comes as undefined, and says nothing about the tenant.
+  // A column that was not selected is undefined, and says nothing about the tenant.
   transform: { output: (stored) => (stored === undefined ? undefined : stored || null) },
 } satisfies DBFieldAttribute;
 
-const jsonColumn = {
-  type: "json",
-  required: false,
-  // Left to itself better-auth turns strings that look like dates into Dates, and leaves the
-  // text of a MariaDB json column unparsed.
-  transform: { output: (stored) => parseObject(stored) as typeof stored },
-} satisfies DBFieldAttribute;
+const indexedTenantColumn = () => ({ ...tenantColumn, index: true });
 
-/** What is no JSON was written past us. In a list: better-auth takes such a text for null. */
+const jsonColumn = () =>
+  ({
+    type: "json",
+    required: false,
+    // By itself, better-auth turns strings that look like dates into Dates, and does not parse the
+    // text of a MariaDB json column.
+    transform: { output: (stored) => parseObject(stored) as typeof stored },
+  }) satisfies DBFieldAttribute;
+
+/** Text that is not JSON was not written by us. In a list, because better-auth reads it as null. */
 function parseObject(stored: unknown) {
   try {
     const value: unknown = typeof stored === "string" ? JSON.parse(stored) : stored;
@@ -35,40 +38,27 @@ function parseObject(stored: unknown) {
   return [stored];
 }
 
-/** As JSON in a text: a list column of Prisma cannot be null, and an empty list is not none. */
-const listColumn = {
-  type: "string",
-  required: false,
-  transform: {
-    input: (list) => (list ? JSON.stringify(list) : list),
-    output: (stored) => (typeof stored === "string" ? JSON.parse(stored) : stored),
-  },
-} satisfies DBFieldAttribute;
+const timestamps = () =>
+  ({
+    createdAt: { type: "date", required: true, defaultValue: () => new Date() },
+    updatedAt: { type: "date", required: true, defaultValue: () => new Date() },
+  }) satisfies Record<string, DBFieldAttribute>;
 
-/** Whether the directory created the user of its row: it may have linked one who had signed up. */
-const markColumn = { type: "boolean", required: false, input: false } satisfies DBFieldAttribute;
-
-const timestamps = {
-  createdAt: { type: "date", required: true, defaultValue: () => new Date() },
-  updatedAt: { type: "date", required: true, defaultValue: () => new Date() },
-} satisfies Record<string, DBFieldAttribute>;
-
-function tables() {
-  return {
+/** New objects each time: `mergeSchema` writes the names of the `schema` option into them. */
+const tables = () =>
+  ({
     tenant: {
       fields: {
-        // Lists are sorted by name, by slug or by age.
         name: { type: "string", required: true, sortable: true, index: true },
         slug: { type: "string", required: true },
-        metadata: jsonColumn,
-        // Static, so that the column can be added to a table that has rows.
+        metadata: jsonColumn(),
         status: { type: "string", required: true, defaultValue: "active" },
         deleteAt: { type: "date", required: false },
         sessionsEndedAt: { type: "date", required: false },
-        policy: jsonColumn,
-        ...timestamps,
+        policy: jsonColumn(),
+        ...timestamps(),
       },
-      // Not `unique` at the column: on MongoDB better-auth creates these here only.
+      // Not `unique` at the column: on MongoDB better-auth creates only these.
       indexes: [{ fields: ["createdAt"] }, { fields: ["slug"], unique: true }],
     },
     tenantOauthConfig: {
@@ -83,46 +73,47 @@ function tables() {
         clientSecret: { type: "string", required: true, returned: false },
         options: { type: "string", required: false, returned: false },
         secretChangedAt: { type: "date", required: false },
-        scopes: listColumn,
+        // JSON in a text: a list column of Prisma cannot be null, and an empty list is not null.
+        scopes: {
+          type: "string",
+          required: false,
+          transform: {
+            input: (list) => (list ? JSON.stringify(list) : list),
+            output: (stored) => (typeof stored === "string" ? JSON.parse(stored) : stored),
+          },
+        },
         redirectURI: { type: "string", required: false },
         enabled: { type: "boolean", required: true, defaultValue: true },
-        ...timestamps,
+        ...timestamps(),
       },
       indexes: [{ fields: ["tenantId", "providerId"], unique: true }],
     },
     user: {
-      fields: { tenantId: tenantColumn, email: emailColumn() },
+      fields: {
+        tenantId: { ...tenantColumn },
+        // Without better-auth's unique index: every tenant may have the same email.
+        email: { type: "string", required: true, sortable: true },
+      },
       indexes: [{ fields: ["tenantId", "email"], unique: true }],
     },
-    session: { fields: { tenantId: { ...tenantColumn, index: true } } },
+    session: { fields: { tenantId: indexedTenantColumn() } },
     account: {
-      fields: { tenantId: { ...tenantColumn, index: true }, accountId: accountIdColumn() },
+      fields: {
+        tenantId: indexedTenantColumn(),
+        // With an index, for callbacks. Not one over both columns: in existing tables of MySQL this
+        // one is an unbounded text.
+        accountId: { type: "string", required: true, index: true },
+      },
     },
     verification: {
-      fields: { tenantId: tenantColumn },
-      // better-auth deletes what has expired whenever it looks a value up by its identifier, which
-      // has an index of its own. Not one over both: MySQL has it as an unbounded text in old tables.
+      fields: { tenantId: { ...tenantColumn } },
+      // For the deletion of expired rows. The identifier has its own index, and is an unbounded text
+      // in existing tables of MySQL.
       indexes: [{ fields: ["tenantId", "expiresAt"] }],
     },
-  } satisfies BetterAuthPluginDBSchema;
-}
-
-/** better-auth's own column, without its unique index: the same e-mail may exist in every tenant. */
-function emailColumn(): DBFieldAttribute {
-  return { type: "string", required: true, sortable: true };
-}
-
-/**
- * better-auth's own column, with an index: a callback looks for the account by it, and the tenant
- * alone may have a hundred thousand. Not an index over both: that one would be added to tables
- * that are there already, and MySQL cannot, because the column is an unbounded text in them.
- */
-function accountIdColumn(): DBFieldAttribute {
-  return { type: "string", required: true, index: true };
-}
+  }) satisfies BetterAuthPluginDBSchema;
 
 type Tables = ReturnType<typeof tables>;
-type OwnModel = "tenant" | "tenantOauthConfig";
 
 /**
  * Renames the plugin's models and fields, as in better-auth's own plugins. The tables of users,
@@ -134,46 +125,38 @@ export type TenantAuthSchema = OwnNames | ScopedNames;
 type OwnNames = {
   [Model in keyof Tables]?: {
     fields?: { [Field in keyof Tables[Model]["fields"]]?: string };
-  } & (Model extends OwnModel ? { modelName?: string } : unknown);
+  } & (Model extends "tenant" | "tenantOauthConfig" ? { modelName?: string } : unknown);
 };
 
-/** A union rather than one type, so that mistakes in the names of our own are still found. */
+/** A union rather than one type, so that TypeScript checks our own names. */
 type ScopedNames = { [scopedModel: string]: { fields?: { tenantId?: string } } };
 
-/** Confined models of our other plugins, whose tables are there where those are installed. */
+/** Isolated models of our other plugins. */
 export const PLUGIN_MODELS = ["tenantInvitation"];
 
-/**
- * The models whose rows belong to a tenant or to the platform, and to nobody else. Users stand
- * first: the others may refer to them.
- */
+/** The models whose rows belong to a tenant or to the platform. Users first: others refer to them. */
 export const isolatedModels = ({ scopedModels }: { scopedModels: string[] }) => [
   ...new Set(["user", "session", "account", "verification", ...PLUGIN_MODELS, ...scopedModels]),
 ];
 
-/** What migrations, the CLI and the database adapter see. */
+/** The schema for migrations, the CLI and the database adapter. */
 export function storedSchema(options: {
   keepEmailGloballyUnique: boolean;
   scopedModels: string[];
   schema?: TenantAuthSchema | undefined;
 }): BetterAuthPluginDBSchema {
   const schema: BetterAuthPluginDBSchema = tables();
-  const names = (options.schema ?? {}) as Names;
-  // Renaming writes into the fields, and some of them are shared above.
-  for (const table of Object.values(schema)) {
-    table.fields = Object.fromEntries(
-      Object.entries(table.fields).map(([name, field]) => [name, { ...field }]),
-    );
-  }
-  if (options.keepEmailGloballyUnique) {
-    schema.user = { fields: { tenantId: { ...tenantColumn, index: true } } };
-  }
+  if (options.keepEmailGloballyUnique)
+    schema.user = { fields: { tenantId: indexedTenantColumn() } };
   guardUniqueIndex(schema);
   for (const model of options.scopedModels) {
-    schema[model] ??= { fields: { tenantId: { ...tenantColumn, index: true } } };
+    schema[model] ??= { fields: { tenantId: indexedTenantColumn() } };
   }
-  if (schema.scimUser) Object.assign(schema.scimUser.fields, { createdUser: { ...markColumn } });
-  assertNames(schema, names);
+  if (schema.scimUser) {
+    // Whether the directory created the user of the row, or linked one who had signed up.
+    schema.scimUser.fields.createdUser = { type: "boolean", required: false, input: false };
+  }
+  assertNames(schema, (options.schema ?? {}) as Names);
   return mergeSchema(schema, options.schema);
 }
 
@@ -197,28 +180,25 @@ function guardUniqueIndex({ user }: BetterAuthPluginDBSchema) {
   }
 }
 
-/** A name for something that is not there is a mistake, and would go unnoticed. */
+/** A name for a model or field that does not exist would go unnoticed. */
 function assertNames(schema: BetterAuthPluginDBSchema, names: Names) {
-  for (const [model, name] of Object.entries(names)) {
-    const unknown = schema[model]
-      ? Object.keys(name?.fields ?? {}).find((field) => !schema[model]?.fields[field])
-      : "";
+  for (const [model, { modelName, fields = {} } = {}] of Object.entries(names)) {
+    const known = schema[model]?.fields;
+    const unknown = known ? Object.keys(fields).find((field) => !known[field]) : "";
     if (unknown !== undefined) {
       const path = ["schema", model, ...(unknown ? ["fields", unknown] : [])].join(".");
       refuse(`${path}: nothing has this name, with the options as they are. Leave it out.`);
     }
-    if (name?.modelName && !model.startsWith("tenant")) {
+    if (modelName && !model.startsWith("tenant")) {
       refuse(`schema.${model}.modelName: set it in the options of better-auth`);
     }
   }
 }
 
 /**
- * What better-auth's input and output parsing sees at run time. Two things differ from what is
- * stored: better-auth's own columns are not there, which core would ask for a second time as
- * additional fields; and the default of `tenantId` is whatever tenant the request runs in, so that users made
- * up to hide that an e-mail is taken look like real ones, and sessions that never reach the
- * database carry their tenant.
+ * The schema for better-auth's parsing of input and output. It lacks better-auth's own columns, which
+ * better-auth would require as additional fields. The default of `tenantId` is the current tenant: the
+ * made-up users that hide a taken email look real, and sessions outside the database have a tenant.
  */
 export function runtimeSchema(
   stored: BetterAuthPluginDBSchema,
@@ -241,13 +221,12 @@ export function runtimeSchema(
   return runtime;
 }
 
-/** The part of the schema that types are inferred from. */
-export type InferredSchema = {
-  user: { fields: { tenantId: { type: "string"; required: false; input: false } } };
-  session: { fields: { tenantId: { type: "string"; required: false; input: false } } };
-};
+type InferredColumn = { fields: { tenantId: { type: "string"; required: false; input: false } } };
 
-/** Other names for models and fields, where the model comes as a string. */
+/** The part of the schema that types are inferred from. */
+export type InferredSchema = { user: InferredColumn; session: InferredColumn };
+
+/** The `schema` option, with any model. */
 export type Names = Record<
   string,
   { modelName?: string; fields?: Record<string, string> } | undefined

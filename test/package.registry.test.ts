@@ -235,9 +235,9 @@ known.tenant.signUp.email({ ...person, email: "" });
     });
 
     test.each([
-      ["{ resolveTenantId: ", "bySlug", /^Names the tenant by a slug/],
-      ["tenantAuth({ ", "resolveTenantId", /^Names the tenant of a request/],
-      ["tenantAuthClient({ ", "tenantSlug", /^The same by the tenant's slug/],
+      ["{ resolveTenantId: ", "bySlug", /^Resolves the tenant by a slug/],
+      ["tenantAuth({ ", "resolveTenantId", /^Resolves the tenant of every request/],
+      ["tenantAuthClient({ ", "tenantSlug", /^The tenant by its slug/],
       ["auth.api.createTenant", "createTenant", /^Creates a tenant\./],
       [
         "auth.api.getTenantSignInMethods",
@@ -246,12 +246,12 @@ known.tenant.signUp.email({ ...person, email: "" });
       ],
       ["auth.api.signUpEmailTenant", "signUpEmailTenant", /^Signs somebody up under a tenant/],
       ["client.tenant.list", "list", /^Lists tenants\./],
-      ["client.tenant.signIn.email", "email", /^Signs in with e-mail and password\./],
+      ["client.tenant.signIn.email", "email", /^Signs in with email and password\./],
       ["client.tenant.oauthConfig.check", "check", /^Tries a config/],
-      ["client.tenant.signUp.email", "signUp", /^Sign-up under a tenant\./],
-      ["client.tenant.signUp.email", "email", /^Signs up with e-mail and password/],
+      ["client.tenant.signUp.email", "signUp", /^Sign-up in a tenant\./],
+      ["client.tenant.signUp.email", "email", /^Signs up with email and password/],
       ["auth.api.signUpEmailTenant({", "email:", /^Another person in every tenant/],
-      ["known.tenant.signUp.email", "email", /^Signs up with e-mail and password/],
+      ["known.tenant.signUp.email", "email", /^Signs up with email and password/],
     ] as const)("at %s%s", { timeout: 120_000 }, (before, word, documentation) => {
       expect(editor.quickInfo(TYPED, before, word)).toMatch(documentation);
     });

@@ -1,6 +1,6 @@
 import { APIError } from "better-auth/api";
 import type { Row } from "../isolation/isolation";
-import { DOMAIN } from "../policy/email-domains";
+import { DOMAIN } from "../policy/schema";
 
 /*
  * The one place that reads the `domain` of a provider. better-auth splits it at commas, and takes

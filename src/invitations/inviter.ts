@@ -6,7 +6,7 @@ import { adminOptions, canGiveRole, type Giver } from "../isolation/roles";
 import type { TenantSession } from "../options";
 import { adminPlugin, currentEndpoint } from "../request/endpoint";
 import { runInScope, scopeOf } from "../request/scope";
-import { isSuspended } from "../tenants/cache";
+import { lookUpTenant } from "../tenants/cache";
 import { invitationError } from "./errors";
 import { type StoredInvitation, tenantOptions } from "./options";
 
@@ -50,7 +50,8 @@ async function findInviter(ctx: AuthContext, tenantId: string, id: string): Prom
 /** An inviter who may not sign in must not come back by inviting a second address. */
 async function isBarred(ctx: AuthContext, { id, tenantId }: Person): Promise<boolean> {
   if (!tenantId) return false;
-  if (await isSuspended(ctx, tenantId)) return true;
+  const tenant = await lookUpTenant(ctx, tenantId);
+  if (tenant && tenant.status !== "active") return true;
   return (await isolationOf(ctx)?.directory?.isBarred(tenantId, id)) ?? false;
 }
 

@@ -1,7 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import { type AuthContext, generateId } from "better-auth";
 import { tenantError } from "../errors";
-import { admitSession, capExpiry, currentPolicy } from "../policy/admission";
+import { admitSession, capExpiry } from "../policy/admission";
 import { requireAnotherAdmin } from "../policy/last-admin";
 import { currentEndpoint, effectiveScope, isServerCall } from "../request/endpoint";
 import { tenantInPrefix, withPrefix } from "../request/prefix";
@@ -73,8 +73,9 @@ function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
     return tenantId === null ? createSession(...call) : createInTenant(tenantId, ...call);
   };
   internalAdapter.updateSession = async (token, change) => {
-    if (!currentPolicy(ctx)?.session) return updateSession(token, change);
-    return updateSession(token, { ...change, ...(await capExpiry(ctx, effectiveScope(), change)) });
+    const scope = effectiveScope();
+    if (scope.tenantId === null || !("expiresAt" in change)) return updateSession(token, change);
+    return updateSession(token, { ...change, ...(await capExpiry(ctx, scope, change)) });
   };
 }
 

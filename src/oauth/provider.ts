@@ -13,10 +13,10 @@ import {
 } from "../framework";
 import { signFor } from "../keys";
 import type { ResolvedOptions } from "../options";
-import { currentPolicy, refuseEarly } from "../policy/admission";
+import { refuseEarly } from "../policy/admission";
 import { currentEndpoint, type Endpoint } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
-import { requiresVerification } from "../setup/overrides";
+import { appliedPolicy, requiresVerification } from "../setup/overrides";
 import { lookUpTenant } from "../tenants/cache";
 import { applicationProviders, optionsOf, withMatchingTokens } from "./application-providers";
 import {
@@ -355,8 +355,7 @@ function tenantEntry(
     name: application?.name ?? id,
     // better-auth reads from here whether a new user has to verify the email of a provider.
     get options() {
-      const { context } = currentEndpoint() ?? {};
-      const policy = context && currentPolicy(context);
+      const policy = appliedPolicy.get();
       const isRequired = policy && requiresVerification(policy);
       return { ...application?.options, ...(isRequired && { requireEmailVerification: true }) };
     },

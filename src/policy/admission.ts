@@ -15,7 +15,7 @@ import {
   isServerCall,
 } from "../request/endpoint";
 import { requestSlot, type Scope, scopeOf } from "../request/scope";
-import { cachedPolicy, lookUpTenant } from "../tenants/cache";
+import { cachedTenant, lookUpTenant } from "../tenants/cache";
 import { isInDomains, whyNotAdmitted } from "./email-domains";
 import { type Admission, invitingOf } from "./inviting";
 import { changeOf, mayRemoveAdmin, requireAnotherAdmin } from "./last-admin";
@@ -55,12 +55,6 @@ export function asErrorRedirect(endpoint: Endpoint | undefined, error: APIError)
   if (!context || request?.method !== "GET" || typeof page !== "string") return error;
   if (!context.isTrustedOrigin(page, { allowRelativePaths: true })) return error;
   return errorRedirect(context, String(error.body?.code), page);
-}
-
-/** The policy of the tenant that the request runs in, as this process has it cached. */
-export function currentPolicy(ctx: AuthContext): TenantPolicy | null | undefined {
-  const { tenantId } = effectiveScope();
-  return tenantId ? cachedPolicy(ctx, tenantId) : undefined;
 }
 
 const policyOf = async (ctx: AuthContext, tenantId: string, adapter?: DBTransactionAdapter) =>
@@ -240,8 +234,12 @@ export const askPolicy: BeforeHook = {
  * before it is looked up: the response must not show whether it is taken.
  */
 export function refuseEarly(endpoint: Endpoint): Promise<void> | undefined {
-  const policy = currentPolicy(endpoint.context);
-  return policy ? refuseByPolicy(policy, endpoint) : undefined;
+  const { context } = endpoint;
+  const { tenantId } = effectiveScope();
+  if (!tenantId) return undefined;
+  const cached = cachedTenant(context, tenantId);
+  if (cached) return cached.policy ? refuseByPolicy(cached.policy, endpoint) : undefined;
+  return policyOf(context, tenantId).then((policy) => refuseByPolicy(policy ?? {}, endpoint));
 }
 
 async function refuseByPolicy(policy: TenantPolicy, endpoint: Endpoint): Promise<void> {

@@ -1,10 +1,6 @@
 import { textOf } from "../framework";
 import type { TenantPolicy } from "./schema";
 
-/** A plain domain name: no address, no wildcard, and ASCII only. */
-export const DOMAIN =
-  /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/i;
-
 /**
  * Whether an address is of one of the domains: of the domain itself, and of none below it. What
  * others could read in another way is of none: an identity provider may say anything.

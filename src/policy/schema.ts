@@ -1,55 +1,71 @@
 import * as z from "zod";
 
-/** A way to sign in, as a policy names it. */
-export type SignInMethod =
-  | "password"
-  | "social"
-  | `social:${string}`
-  | "magic-link"
-  | "email-otp"
-  | "phone"
-  | "passkey"
-  | "sso"
-  | "siwe"
-  | "anonymous"
-  | "device";
+const METHODS = [
+  "password",
+  "social",
+  "magic-link",
+  "email-otp",
+  "phone",
+  "passkey",
+  "sso",
+  "siwe",
+  "anonymous",
+  "device",
+] as const;
 
-/** What a tenant decides for itself. What it leaves out is as the application has it. */
-export interface TenantPolicy {
+/** A sign-in method, as a policy lists it. */
+export type SignInMethod = (typeof METHODS)[number] | `social:${string}`;
+
+const SOCIAL = /^social:.+$/;
+
+/** A plain domain name: no address, no wildcard, and ASCII only. */
+export const DOMAIN =
+  /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/i;
+
+const domain = z
+  .string()
+  .max(253, { abort: true })
+  .toLowerCase()
+  .regex(DOMAIN, "expected a domain: example.com");
+
+const method = z.custom<SignInMethod>(
+  (name) => METHODS.includes(name as never) || (typeof name === "string" && SOCIAL.test(name)),
+  "unknown method",
+);
+
+const listOf = <Item extends z.ZodType>(item: Item) =>
+  z
+    .array(item)
+    .min(1)
+    .max(100)
+    .transform((items) => [...new Set(items)])
+    .optional();
+
+/** Strict: a rule that is not understood must not look as if it were enforced. */
+export const policySchema = z.strictObject({
   /** Who may become a user. */
-  signUp?: "open" | "invited" | "closed";
-  /** With which addresses. They count once they are verified. */
-  emailDomains?: string[];
-  /** How people may sign in. */
-  methods?: SignInMethod[];
-  /** At least the application's. */
-  password?: { minLength?: number };
-  /** At most the application's, in seconds. */
-  session?: { expiresIn?: number };
-}
-
-/*
- * The column may have been written with SQL, or by a newer version. A policy that this version does
- * not understand must not look as if it were enforced: it lets no one sign up or in until a manager
- * sets another.
- */
-
-const texts = z.array(z.string()).optional();
-const count = z.int().positive().optional();
-
-const shape = z.strictObject({
   signUp: z.enum(["open", "invited", "closed"]).optional(),
-  emailDomains: texts,
-  methods: texts,
-  password: z.strictObject({ minLength: count }).optional(),
-  session: z.strictObject({ expiresIn: count }).optional(),
+  /** The domains of users' email addresses. An address counts once it is verified. */
+  emailDomains: listOf(domain),
+  /** How users may sign in. */
+  methods: listOf(method),
+  /** At least the application's. */
+  password: z.strictObject({ minLength: z.int().positive().optional() }).optional(),
+  /** At most the application's, in seconds. */
+  session: z.strictObject({ expiresIn: z.int().positive().optional() }).optional(),
 });
+
+/** What a tenant decides for itself. The application decides the rest. */
+export interface TenantPolicy extends z.infer<typeof policySchema> {}
 
 const CLOSED: TenantPolicy = { signUp: "closed", methods: [] };
 
-/** The policy in a row of the table, or null. */
+/**
+ * The policy in a row, or null. The column may have been written with SQL, or by a newer version: a
+ * policy that this version does not understand admits no one until a manager sets another.
+ */
 export function parseStoredPolicy(stored: unknown): TenantPolicy | null {
   // Some adapters return JSON as the text they store.
   if (stored === null || stored === undefined || stored === "null") return null;
-  return shape.safeParse(stored).success ? (stored as TenantPolicy) : CLOSED;
+  return policySchema.safeParse(stored).data ?? CLOSED;
 }

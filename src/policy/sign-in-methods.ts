@@ -6,27 +6,27 @@ import type { Tenant } from "../tenants/cache";
 import { allows } from "./methods";
 import type { SignInMethod } from "./schema";
 
-/** What a tenant's sign-in page needs to know. */
+/** What a tenant's sign-in page needs. */
 export interface SignInMethods {
-  /** Nobody signs in at a tenant whose status is not `"active"`. */
+  /** Users can sign in only if its status is `"active"`. */
   tenant: Pick<Tenant, "id" | "name" | "slug" | "status">;
   emailAndPassword: { enabled: boolean; signUp: boolean };
   providers: { id: string; name: string }[];
   /**
-   * The tenant's own identity providers, where there is better-auth's `sso()`. `/sign-in/sso` takes
-   * one of these ids, or finds the right one by an e-mail address.
+   * The tenant's identity providers, with better-auth's `sso()`. `/sign-in/sso` accepts one of these
+   * ids, or finds one by an email address.
    */
   sso?: { id: string }[];
 }
 
-/** What a tenant's sign-in page offers: what the application has, and the tenant's policy allows. */
+/** The sign-in methods that the application has and the tenant's policy allows. */
 export async function signInMethods(
   ctx: AuthContext,
   { trustedProviderHosts }: ResolvedOptions,
   { id, name, slug, status, policy }: Tenant,
 ): Promise<SignInMethods> {
   const { emailAndPassword } = ctx.options;
-  const allowed = (way: SignInMethod) => allows(policy ?? {}, way);
+  const allowed = (method: SignInMethod) => allows(policy ?? {}, method);
   const enabled = emailAndPassword?.enabled === true && allowed("password");
   const isOpen = (policy?.signUp ?? "open") === "open" && !emailAndPassword?.disableSignUp;
   const offered = await offeredProviders(ctx, id, trustedProviderHosts);

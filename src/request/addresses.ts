@@ -7,9 +7,9 @@ import { isolationOf } from "../isolation/isolation";
 import { refuseState } from "../oauth/state";
 import type { ResolvedOptions } from "../options";
 import { invitingOf } from "../policy/inviting";
-import { hostOf, ownHost } from "./by-host";
 import { currentEndpoint } from "./endpoint";
 import { claimedTenantId, resolvedTenantId, tenantOfAnswer } from "./resolve";
+import { hostOf, ownHost } from "./resolvers";
 import { around, getTenantId, requestSlot, runAsResolver } from "./scope";
 
 /*

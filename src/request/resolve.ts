@@ -6,7 +6,7 @@ import { tenantError } from "../errors";
 import { requireVisitor } from "../isolation/cross-tenant";
 import type { ResolvedOptions, ResolveTenant } from "../options";
 import {
-  findTenantById,
+  findTenant,
   hasNumericIds,
   isText,
   lookUpTenant,
@@ -157,7 +157,7 @@ export async function requireTenant(
   tenantId: string | undefined,
 ): Promise<Tenant> {
   const id = assertNamed(tenantId);
-  const tenant = await findTenantById(ctx.context, id);
+  const tenant = await findTenant(ctx.context, "id", id);
   if (!tenant) throw tenantError("TENANT_NOT_FOUND");
   return tenant;
 }

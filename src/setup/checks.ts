@@ -1,15 +1,10 @@
-import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
+import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { PLUGIN_ID } from "../constants";
 import { assertKeysConfined, whyKeysAreScoped } from "../integrations/api-key";
 import { databaseOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { TENANT_ID } from "../request/prefix";
 import { isolatedModels, type Names, PLUGIN_MODELS, refuse } from "../schema";
-
-/*
- * Refuses setups that are unsupported or undecided, when better-auth starts. Each message says what
- * to write.
- */
 
 /** What the checks look at. `others` are all plugins except this one. */
 interface Setup {
@@ -19,6 +14,7 @@ interface Setup {
   others: BetterAuthPlugin[];
 }
 
+/** Refuses setups that are unsupported or undecided. Each message says what to write. */
 export function checkSetup(ctx: AuthContext, options: ResolvedOptions): void {
   // A plugin whose `init` returns all options makes better-auth list every plugin twice.
   const plugins = [...new Set(ctx.options.plugins)];
@@ -36,6 +32,8 @@ export function checkSetup(ctx: AuthContext, options: ResolvedOptions): void {
   if (Object.keys(options.tenantRoles).length && !ctx.tables.user?.fields.role) {
     refuse("tenantRoles: users have no role. Add better-auth's admin() to the plugins.");
   }
+  assertDatabase(ctx);
+  assertUsableIds(ctx);
 }
 
 /**
@@ -75,12 +73,12 @@ function assertOwnModels({ plugins, others }: Setup) {
   }
 }
 
-/** Two models of one table: what is shared in one would be shared in the other. */
+/** Rows of a table that two models share would be isolated in one model and not in the other. */
 function assertOwnTables({ ctx: { tables } }: Setup) {
   const owners = new Map<string, string>();
   for (const [model, { modelName }] of Object.entries(tables)) {
-    const owner = owners.get(modelName) ?? model;
-    if (owner !== model) {
+    const owner = owners.get(modelName);
+    if (owner !== undefined) {
       refuse(
         `the model "${model}" has the table "${modelName}" of the model "${owner}". Give it a table of its own.`,
       );
@@ -117,24 +115,23 @@ function assertModelsDecided({ ctx, others, options: { scopedModels, sharedModel
   if (models.size === 0) return;
   const unsharable = others.flatMap((plugin) => neverShared(ctx, plugin).models);
   const sharable = [...models].filter((model) => !unsharable.includes(model));
+  const sharing = [
+    "For models that tenants share, set this one:",
+    `  sharedModels: ${list([...sharedModels, ...sharable])},`,
+  ];
   refuse(
     "some models of other plugins are neither scoped nor shared:",
     ...owners,
     "A row of a scoped model belongs to the tenant that it was created in and is visible only there; a row of a shared model is visible in every tenant.",
     "Unless tenants are meant to share them, set this option, and run the migrations:",
     `  scopedModels: ${list([...scopedModels, ...models])},`,
-    ...(sharable.length > 0
-      ? [
-          "For models that tenants share, set this one:",
-          `  sharedModels: ${list([...sharedModels, ...sharable])},`,
-        ]
-      : []),
+    ...(sharable.length > 0 ? sharing : []),
   );
 }
 
 const SIGNS_IN = "would sign users in, or create users, in every tenant and on the platform";
 
-/** Models that must not be shared, by plugin: all of its models unless named. */
+/** Models that must not be shared, by plugin: all of its models unless listed. */
 const NEVER_SHARED = new Map<string, { models?: string[]; because: string }>([
   ["sso", { because: SIGNS_IN }],
   ["scim", { because: SIGNS_IN }],
@@ -191,8 +188,8 @@ function assertTableNames({ ctx: { tables }, others, options: { scopedModels } }
 }
 
 /**
- * Fields and columns that the plugin needs and that the application has already. One `tenantId`
- * would replace the other, and rows would not be isolated.
+ * Fields and columns that the plugin needs and the application has already. One `tenantId` would
+ * replace the other, and rows would not be isolated.
  */
 function assertNamesAreFree({ ctx, others, options }: Setup) {
   const names = structuredClone({ ...options.schema }) as Names;
@@ -204,21 +201,21 @@ function assertNamesAreFree({ ctx, others, options }: Setup) {
     if (PLUGIN_MODELS.includes(model)) continue;
     const ours = names[model]?.fields?.tenantId ?? "tenantId";
     const isOurs = (column: string) => column.toLowerCase() === ours.toLowerCase();
-    const fields = Object.entries(ctx.tables[model]?.fields ?? {});
-    const column = fields.find(
+    const [holder] = Object.entries(ctx.tables[model]?.fields ?? {}).find(
       ([name, { fieldName }]) => name !== "tenantId" && isOurs(fieldName || name),
-    );
-    const field = [
+    ) ?? [undefined];
+    const own = [
       ctx.options[model as "user"]?.additionalFields?.tenantId,
       ...others.map(({ schema }) => schema?.[model]?.fields.tenantId),
     ].find(Boolean);
-    if (column) problems.push(`  the column "${ours}" of ${model} belongs to "${column[0]}"`);
-    if (field) {
-      problems.push(`  ${model} has a field "tenantId" of its own. ${renameField(field)}`);
+    const column = own?.fieldName || "tenantId";
+    if (holder) problems.push(`  the column "${ours}" of ${model} belongs to "${holder}"`);
+    if (own) {
+      problems.push(
+        `  ${model} has a field "tenantId" of its own. Rename it and keep its column: appTenantId: { ..., fieldName: "${column}" }`,
+      );
     }
-    if (column || (field && isOurs(field.fieldName || "tenantId"))) {
-      rename(model, "tenantId", "authTenantId");
-    }
+    if (holder || (own && isOurs(column))) rename(model, "tenantId", "authTenantId");
   }
   // Our columns replace better-auth's of the same field, and lose the names in its options.
   const { user, account } = ctx.options;
@@ -232,33 +229,22 @@ function assertNamesAreFree({ ctx, others, options }: Setup) {
     rename(model, field, column);
   }
   if (problems.length === 0) return;
-  const isRenamed = JSON.stringify(names) !== JSON.stringify(options.schema ?? {});
+  const schema = JSON.stringify(names);
+  const isRenamed = schema !== JSON.stringify(options.schema ?? {});
   refuse(
     "some names in the database are taken or renamed:",
     ...problems,
-    ...(isRenamed
-      ? ["Set this option of tenantAuth():", `  schema: ${JSON.stringify(names)},`]
-      : []),
+    ...(isRenamed ? ["Set this option of tenantAuth():", `  schema: ${schema},`] : []),
   );
 }
 
-const renameField = ({ fieldName = "tenantId" }) =>
-  `Rename it and keep its column: appTenantId: { ..., fieldName: "${fieldName}" }`;
-
 const list = (names: string[]) => `[${names.map((name) => JSON.stringify(name)).join(", ")}]`;
 
-/** Refuses configurations that cannot keep tenants apart. The error says what to write instead. */
-export function refuseUnsupported(ctx: AuthContext, options: BetterAuthOptions): void {
-  refuseCookieStores(options);
-  refuseReusedIds(ctx.adapter, options);
-  refuseUnusableIds(ctx);
-}
-
 /**
- * Rows in memory, sessions and accounts in cookies alone: such a credential stays valid after its
- * tenant is deleted. Without a database, better-auth turns `storeAccountCookie` on by itself.
+ * A session or account in a cookie alone would stay valid after its tenant is deleted. Without a
+ * database, better-auth turns `storeAccountCookie` on by itself.
  */
-function refuseCookieStores({ database, account }: BetterAuthOptions): void {
+function assertDatabase({ options: { database, account } }: AuthContext): void {
   if (!database) refuse("there is no database. Set the option `database` of betterAuth().");
   if (!account?.storeAccountCookie) return;
   refuse(
@@ -267,21 +253,17 @@ function refuseCookieStores({ database, account }: BetterAuthOptions): void {
   );
 }
 
-/**
- * SQLite and the memory adapter number rows by what is there: the next tenant gets the id of a
- * deleted one, and cookies, links and stored sessions of the deleted one would be valid in it.
- */
-function refuseReusedIds(adapter: AuthContext["adapter"], { advanced }: BetterAuthOptions): void {
+function assertUsableIds({ adapter, options, generateId }: AuthContext): void {
+  // SQLite and the memory adapter give the id of a deleted tenant to the next one, where cookies,
+  // links and stored sessions of the deleted tenant would be valid.
   const reusesIds = adapter.id === "memory" || databaseOf(adapter) === "sqlite";
-  if (!reusesIds || advanced?.database?.generateId !== "serial") return;
-  refuse(
-    'advanced.database.generateId: "serial" is not supported here, because this database gives the id of a deleted tenant to the next one.',
-    'Remove the option, or set it to "uuid".',
-  );
-}
-
-/** A tenant's id is the prefix of its session tokens, which are in cookies and bearer tokens. */
-function refuseUnusableIds({ generateId }: AuthContext): void {
+  if (reusesIds && options.advanced?.database?.generateId === "serial") {
+    refuse(
+      'advanced.database.generateId: "serial" is not supported here, because this database gives the id of a deleted tenant to the next one.',
+      'Remove the option, or set it to "uuid".',
+    );
+  }
+  // The id is the prefix of session tokens, in cookies and bearer tokens.
   const id = generateId({ model: "tenant" });
   if (typeof id !== "string" || TENANT_ID.test(id)) return;
   refuse(

@@ -31,7 +31,7 @@ import { limitTenantRoutes } from "../request/rewrite";
 import { prepareScopes } from "../request/scope";
 import { signIn } from "../request/tenant-routes";
 import { isolatedModels, refuse, runtimeSchema } from "../schema";
-import { checkSetup, refuseUnsupported } from "./checks";
+import { checkSetup } from "./checks";
 import { trustMailedInvitations } from "./overrides";
 import { pluginsAtRunTime } from "./pipeline";
 
@@ -75,7 +75,6 @@ export async function install(
   const providerOptions = await configuredOptions(ctx.options);
   whenOptionsAreComplete(ctx, (complete) => {
     checkSetup(ctx, options);
-    refuseUnsupported(ctx, complete);
     if (isolationOf(ctx.adapter) !== isolation) {
       refuse(
         "another plugin has replaced the database adapter of the context. Put tenantAuth() after it in the plugins.",

@@ -6,7 +6,7 @@ import { isInDomains } from "../policy/email-domains";
 import { invited } from "../policy/inviting";
 import type { TenantPolicy } from "../policy/schema";
 import { currentEndpoint } from "../request/endpoint";
-import { getTenantId } from "../request/scope";
+import { getTenantId, requestSlot } from "../request/scope";
 import { cachedTenant, lookUpTenant } from "../tenants/cache";
 
 /*
@@ -26,11 +26,15 @@ export const applyOverrides: BeforeHook = {
   }),
 };
 
+/** For code that cannot wait for a lookup. */
+export const appliedPolicy = requestSlot<TenantPolicy | null>();
+
 function apply(
   { context }: HookEndpointContext,
   policy: TenantPolicy | null | undefined,
 ): undefined {
   if (policy) Object.assign(context, overridesOf(context, policy));
+  appliedPolicy.set(policy);
   return undefined;
 }
 

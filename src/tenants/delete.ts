@@ -10,9 +10,22 @@ import { isolatedModels, PLATFORM } from "../schema";
 import { ALL, forgetTenant } from "./cache";
 import { emit, type TenantActor } from "./events";
 
+/** Rows in memory at a time. */
+const PAGE = 5_000;
+/** Ids in a statement: some databases accept 100 parameters. */
+const CHUNK = 90;
+/** Parallel calls to secondary storage. */
+const LANES = 20;
+const TRIES = 5;
+/** The codes of MySQL, PostgreSQL and Prisma. */
+const DEADLOCKS = ["ER_LOCK_DEADLOCK", "40P01", "P2034"];
+
 const CONFIGS = "tenantOauthConfig";
 const byId = (value: string): Where[] => [{ field: "id", value }];
 const ofTenant = (value: string): Where[] => [{ field: "tenantId", value }];
+
+/** The number of rows of each model. */
+export type Rows = Record<string, number>;
 
 /** The isolated models that have a table. Sessions may be in secondary storage only. */
 const modelsOf = ({ tables }: AuthContext, options: ResolvedOptions) =>
@@ -48,14 +61,31 @@ export async function deleteTenant(
   return true;
 }
 
-async function transactionIn<T>(
+const transactionIn = async <T>(
   ctx: AuthContext,
   tenantId: string,
   run: (adapter: DBTransactionAdapter) => Promise<T>,
-): Promise<T> {
-  const transaction = () =>
-    runWithTransaction(ctx.adapter, async () => run(await getCurrentAdapter(ctx.adapter)));
-  return runInScope(scopeOf(tenantId), () => despiteDeadlocks(ctx, transaction));
+): Promise<T> =>
+  runInScope(scopeOf(tenantId), () =>
+    despiteDeadlocks(ctx, () =>
+      runWithTransaction(ctx.adapter, async () => run(await getCurrentAdapter(ctx.adapter))),
+    ),
+  );
+
+/**
+ * Users who sign up or in at the same time hold locks of their own. The database rolls one side of a
+ * deadlock back, and we try again, unless that also rolled back a transaction of the caller.
+ */
+export async function despiteDeadlocks<T>(ctx: AuthContext, run: () => Promise<T>): Promise<T> {
+  const inTransaction = (await getCurrentAdapter(ctx.adapter)) !== ctx.adapter;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await run();
+    } catch (error) {
+      const { code = "" } = rootCause(error);
+      if (inTransaction || tries === TRIES || !DEADLOCKS.includes(code)) throw error;
+    }
+  }
 }
 
 async function deleteRows(
@@ -119,7 +149,7 @@ export async function purgeTenants(ctx: AuthContext, options: ResolvedOptions) {
   for (const id of await findOrphans(ctx, options)) {
     await attempt(id, () =>
       transactionIn(ctx, id, async (adapter) => {
-        // As the database compares ids: MySQL ignores case, and would delete a live tenant's rows.
+        // The database compares: MySQL ignores case, and would delete a live tenant's rows.
         if (await adapter.count({ model: "tenant", where: byId(id) })) return;
         await deleteRows(ctx, options, adapter, id);
       }),
@@ -135,7 +165,7 @@ async function findOrphans(ctx: AuthContext, options: ResolvedOptions): Promise<
   for (const model of [...modelsOf(ctx, options), CONFIGS]) {
     for await (const id of tenantIdsIn(raw, model)) found.add(id);
   }
-  // Read after the rows: a tenant is committed before, or together with, what is in it.
+  // Read after the rows: a tenant is committed before, or together with, its rows.
   for await (const tenants of pagesOf<{ id: string }>(raw, "tenant", PAGE, ["id"])) {
     for (const { id } of tenants) found.delete(id);
   }
@@ -159,58 +189,23 @@ async function* tenantIdsIn(raw: DBTransactionAdapter, model: string): AsyncGene
   }
 }
 
-/*
- * Deletes rows and sessions of a tenant. All of it runs inside the tenant's scope, where a query for
- * everything finds the tenant's rows only.
- */
-
-/** How many rows are in memory at a time. */
-export const PAGE = 5_000;
-/** How many ids are in a statement: some databases take 100 parameters at most. */
-const CHUNK = 90;
-/** How many ids are forgotten in a storage at a time. */
-const LANES = 20;
-/** How often a transaction is tried that loses a deadlock. */
-const TRIES = 5;
-/** What MySQL, PostgreSQL and Prisma call a deadlock. */
-const DEADLOCKS = ["ER_LOCK_DEADLOCK", "40P01", "P2034"];
-
-/** How many rows of each model. */
-export type Rows = Record<string, number>;
-
 /**
- * Users who sign up or in at the same time hold locks of their own. The database rolls one side of a
- * deadlock back, and we try again, unless a transaction of the caller was rolled back with ours.
- */
-export async function despiteDeadlocks<T>(ctx: AuthContext, run: () => Promise<T>): Promise<T> {
-  const inTransaction = (await getCurrentAdapter(ctx.adapter)) !== ctx.adapter;
-  for (let tries = 1; ; tries++) {
-    try {
-      return await run();
-    } catch (error) {
-      const { code = "" } = rootCause(error);
-      if (inTransaction || tries === TRIES || !DEADLOCKS.includes(code)) throw error;
-    }
-  }
-}
-
-/**
- * Deletes all rows of a model in the scope, and what belongs to them in models that are not isolated
- * and in secondary storage. By id: otherwise MySQL locks the gaps into which other tenants write.
+ * Deletes all rows of a model in the current scope, and what belongs to them in secondary storage and
+ * in models that are not isolated. By id: otherwise MySQL locks the gaps where other tenants write.
  */
 export async function deleteAllOf(
-  { tables, options }: AuthContext,
+  ctx: AuthContext,
   adapter: DBTransactionAdapter,
   model: string,
   isolated: string[],
 ): Promise<number> {
-  const { secondaryStorage: storage } = options;
+  const { secondaryStorage: storage } = ctx.options;
   const forget = FORGET.get(model);
-  const owned = ownedTables({ tables, options }, isolated, model);
+  const owned = ownedTables(ctx, isolated, model);
   let count = 0;
   for await (const rows of pagesOf<{ id: string }>(adapter, model, PAGE, ["id"])) {
     const ids = rows.map(({ id }) => id);
-    // Before the rows: only they say whose sessions and keys there are.
+    // Before the rows: their ids are the keys of the storage.
     for (let start = 0; storage && forget && start < ids.length; start += LANES) {
       await Promise.all(ids.slice(start, start + LANES).map((id) => forget(storage, id)));
     }
@@ -234,52 +229,44 @@ export async function deleteByIds(
 }
 
 /**
- * Tables of plugins that belong to rows of a model and have no tenant, such as two-factor secrets.
- * Not every database deletes them by foreign key.
+ * Columns in models without a tenant that hold the id of an isolated row: of a two-factor secret, for
+ * example. Not every database deletes such rows by foreign key.
  */
-function ownedTables(
-  { tables, options }: Pick<AuthContext, "tables" | "options">,
-  isolated: string[],
-  owner: string,
-) {
+function ownedTables({ tables, options }: AuthContext, isolated: string[], owner: string) {
   const names = [owner, tables[owner]?.modelName];
-  const unreferenced = UNREFERENCED.filter(
-    ({ plugin, owners }) =>
-      owners.includes(owner) && options.plugins?.some(({ id }) => id === plugin),
-  );
+  const hasPlugin = (plugin: string) => options.plugins?.some(({ id }) => id === plugin);
   return Object.entries(tables).flatMap(([model, { fields }]) =>
     Object.entries(fields).flatMap(([field, { references }]) => {
+      const { plugin = "", owners = [] } = UNREFERENCED[`${model}.${field}`] ?? {};
       const isOwned = references
         ? names.includes(references.model) && (references.onDelete ?? "cascade") === "cascade"
-        : unreferenced.some((column) => column.model === model && column.field === field);
+        : owners.includes(owner) && hasPlugin(plugin);
       return isOwned && !isolated.includes(model) ? [{ model, field }] : [];
     }),
   );
 }
 
 /**
- * Columns of official plugins that hold the id of a user or organization without declaring it. A row
- * that is left there is a key that `verifyApiKey` still accepts.
+ * Columns of official plugins with an undeclared id of a user or organization. A row that stays
+ * there is a key that `verifyApiKey` still accepts.
  *
  * Guarded by "official plugins say whose id is in a column, except for these".
  */
-const UNREFERENCED = [
-  {
-    plugin: "api-key",
-    model: "apikey",
-    field: "referenceId",
-    owners: ["user", "organization"],
-  },
-  { plugin: "device-authorization", model: "deviceCode", field: "userId", owners: ["user"] },
-];
+const UNREFERENCED: Record<string, { plugin: string; owners: string[] }> = {
+  "apikey.referenceId": { plugin: "api-key", owners: ["user", "organization"] },
+  "deviceCode.userId": { plugin: "device-authorization", owners: ["user"] },
+};
 
-/** Deletes what a storage has for an id. */
+/** Deletes everything a storage has for an id. */
 type Forget = (storage: SecondaryStorage, id: string) => Promise<void>;
 
-const forgetSessions: Forget = async (storage, userId) => {
+const forgetUser: Forget = async (storage, userId) => {
   const sessions = `active-sessions-${userId}`;
   for (const { token } of (await read(storage, sessions)) ?? []) await storage.delete(token);
   await storage.delete(sessions);
+  // Newer versions of better-auth write this when sessions are ended.
+  await storage.delete(`revoked-sessions-before-${userId}`);
+  await forgetKeys(storage, userId);
 };
 
 /** @better-auth/api-key stores a list for each owner, and two entries for each key. */
@@ -292,11 +279,18 @@ const forgetKeys: Forget = async (storage, ownerId) => {
 const forgetKey: Forget = async (storage, id) => {
   const stored = await read(storage, `api-key:by-id:${id}`);
   if (!stored) return;
-  const entries = [`by-id:${id}`, stored.key];
-  await Promise.all(entries.map((entry) => storage.delete(`api-key:${entry}`)));
+  await storage.delete(`api-key:by-id:${id}`);
+  await storage.delete(`api-key:${stored.key}`);
 };
 
-/** Some of an owner's keys: a user and an organization of the same id share one list. */
+/** By model. A key that also has a row is not in the list of its owner. */
+const FORGET = new Map([
+  ["user", forgetUser],
+  ["organization", forgetKeys],
+  ["apikey", forgetKey],
+]);
+
+/** Deletes some keys of an owner: a user and an organization with the same id share one list. */
 export async function forgetSomeKeys(
   { options: { secondaryStorage: storage } }: AuthContext,
   ownerId: string,
@@ -312,20 +306,6 @@ export async function forgetSomeKeys(
   }
   await (left.length ? storage.set(keys, JSON.stringify(left)) : storage.delete(keys));
 }
-
-const forgetUser: Forget = async (storage, id) => {
-  await forgetSessions(storage, id);
-  // Written by newer better-auth when sessions are ended.
-  await storage.delete(`revoked-sessions-before-${id}`);
-  await forgetKeys(storage, id);
-};
-
-/** By model. Keys that also have a row are not in the list of their owner. */
-const FORGET = new Map([
-  ["user", forgetUser],
-  ["organization", forgetKeys],
-  ["apikey", forgetKey],
-]);
 
 async function read(storage: SecondaryStorage, key: string) {
   const stored = await storage.get(key);

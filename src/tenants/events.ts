@@ -4,23 +4,22 @@ import type { TenantPolicy } from "../policy/schema";
 import type { Tenant } from "./cache";
 
 /**
- * Who has done something: somebody with a session, or `"server"` for the application's own code.
- * `userId` is null for callers without a session whom `canManageTenants` has let through.
+ * The caller: a user, or `"server"` for the application's own code. `userId` is null for callers
+ * without a session that `canManageTenants` allowed. `tenantId` is the user's own; null is the
+ * platform.
  */
 export type TenantActor = "server" | { userId: string | null; tenantId: string | null };
 
-/** What has happened to a tenant. Everything in it may be stored: there is never a secret in it. */
+/** What happened to a tenant. Events contain no secrets. */
 export type TenantEvent = {
   tenantId: string;
-  /** Who has done it. `tenantId` in it is where that user belongs: null is the platform. */
   actor: TenantActor;
   at: Date;
 } & TenantChange;
 
-/** What differs from event to event. */
 export type TenantChange =
   | { type: "tenant:created"; tenant: Tenant }
-  /** `changed` names what was changed; status and policy have events of their own. */
+  /** Status and policy have their own events. */
   | { type: "tenant:updated"; tenant: Tenant; changed: ("name" | "slug" | "metadata")[] }
   | { type: "tenant:suspended"; tenant: Tenant }
   | { type: "tenant:resumed"; tenant: Tenant }
@@ -30,7 +29,6 @@ export type TenantChange =
   | { type: "tenant:deleted"; rows: Record<string, number> }
   | { type: "policy:changed"; before: TenantPolicy | null; after: TenantPolicy | null }
   | { type: "oauth-config:registered"; providerId: string }
-  /** `changed` names the fields that were given. */
   | { type: "oauth-config:changed"; providerId: string; changed: string[] }
   | { type: "oauth-config:deleted"; providerId: string }
   | {
@@ -38,18 +36,15 @@ export type TenantChange =
       invitation: TenantInvitation;
     }
   /**
-   * `userId` in it is who has become a user by it; that is the actor as well. `replacedUserId` is the
-   * user who had the address before, and never verified it.
+   * The new user is the actor, and `userId` of the invitation. `replacedUserId` had the address
+   * before, and never verified it.
    */
   | { type: "invitation:accepted"; invitation: TenantInvitation; replacedUserId?: string };
 
-/** Called after the commit with what has happened to a tenant. */
+/** Called after the commit. */
 export type TenantEventHandler = (event: TenantEvent) => void | Promise<void>;
 
-/**
- * Tells the application, once the transaction around this call is committed. A handler that throws
- * is logged, and breaks nothing: what it is told about has happened.
- */
+/** Calls the application's handler after the commit. Its errors are logged: the change has happened. */
 export async function emit(
   ctx: AuthContext,
   { onTenantEvent }: { onTenantEvent?: TenantEventHandler | undefined },
@@ -58,7 +53,7 @@ export async function emit(
   change: TenantChange,
 ): Promise<void> {
   if (!onTenantEvent) return;
-  // A copy: what the handler does to it must not show in the answer of the call.
+  // A copy: changes by the handler must not appear in the response.
   const event = structuredClone({ ...change, tenantId, actor, at: new Date() });
   await queueAfterTransactionHook(async () => {
     try {
@@ -69,7 +64,7 @@ export async function emit(
   });
 }
 
-/** One that has expired can be sent again. */
+/** An expired invitation can be sent again. */
 export type InvitationStatus = "pending" | "accepted" | "expired" | "revoked";
 
 /** An invitation, as managers see it. */
@@ -77,16 +72,15 @@ export interface TenantInvitation {
   id: string;
   tenantId: string;
   email: string;
-  /** The role of the admin plugin that the user gets; null is the default one. */
+  /** The user's role in the admin plugin; null is the default role. */
   role: string | null;
   status: InvitationStatus;
-  /** Who has invited; null is the server itself, or somebody without a session. */
+  /** null is the server, or a caller without a session. */
   inviterId: string | null;
-  /** The inviter's name at that time. */
   inviterName: string | null;
-  /** Who has become a user by it. */
+  /** The user who accepted it. */
   userId: string | null;
-  /** The page that the link leads to. */
+  /** The page of the link. */
   redirectTo: string | null;
   expiresAt: Date;
   acceptedAt: Date | null;

@@ -1,16 +1,9 @@
 import * as z from "zod";
 import { isText } from "./cache";
 
-/*
- * What the schemas of our endpoints are made of.
- */
+const UNSTORABLE_MESSAGE = "contains characters that cannot be stored";
 
-export const UNSTORABLE_MESSAGE = "contains characters that cannot be stored";
-
-/**
- * Text up to a length. zod runs the checks after a failed `.max()` unless it aborts: a regular
- * expression would still see everything that the caller sent.
- */
+/** Aborts: otherwise zod runs later checks, such as a regular expression, on the whole text. */
 export const limited = (max: number) => z.string().max(max, { abort: true });
 
 /** Text that every database stores and returns unchanged. */
@@ -18,7 +11,7 @@ export const text = (max: number) => limited(max).min(1).refine(isText, UNSTORAB
 
 export const tenantId = z.string().meta({ description: "Id of the tenant" });
 
-/** A whole number that every database accepts. In the query of a URL it is text. */
+/** A number that every database accepts. In the query of a URL it is text. */
 const wholeNumber = z
   .number()
   .or(limited(10).regex(/^\d+$/).transform(Number))
@@ -35,3 +28,13 @@ export const jsonObject = z.custom<Record<string, unknown>>(
   (value) => typeof value === "object" && value !== null && !Array.isArray(value),
   "expected an object",
 );
+
+export const listSorts = ["createdAt", "-createdAt", "slug", "-slug"] as const;
+
+/** The part of the list of tenants that a caller asks for. */
+export const listQuery = z.object({
+  limit,
+  offset,
+  search: limited(255).refine(isText, UNSTORABLE_MESSAGE).optional(),
+  sort: z.enum(listSorts).optional(),
+});

@@ -1,20 +1,19 @@
-import type { GenericEndpointContext } from "better-auth";
+import type { AuthContext, GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
 import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
 import { assertNotLockedOut, parsePolicy } from "../policy/input";
-import type { TenantPolicy } from "../policy/schema";
+import { policySchema } from "../policy/schema";
 import { requireTenant } from "../request/resolve";
-import { findTenantById, findTenantBySlug, isText } from "./cache";
-import { purgeTenants } from "./delete";
+import { findTenant, isText, type Tenant } from "./cache";
+import { countRows, deleteTenant, purgeTenants, type Rows } from "./delete";
 import { emit, type TenantActor } from "./events";
-import { jsonObject, limit, limited, offset, tenantId, text, UNSTORABLE_MESSAGE } from "./input";
+import { jsonObject, listQuery, listSorts, tenantId, text } from "./input";
 import { assertTarget, notAllowed, ownTenantOf, requireManager } from "./management";
-import { endSessions, removeTenant } from "./status";
-import { changeTenant, createTenant, listTenants } from "./store";
+import { changeTenant, createTenant, endSessions, listTenants, scheduleDeletion } from "./store";
 
-/** It goes into the headers of mails. */
+/** A name goes into the headers of emails. */
 const isName = (name: string) => name.trim() !== "" && !/\p{Cc}/u.test(name);
 
 const tenantName = text(255)
@@ -30,19 +29,14 @@ const METADATA_BYTES = 64 * 1024;
 const METADATA_DEPTH = 30;
 
 const metadata = jsonObject
-  .superRefine((value, issues) => {
-    const problem = whyNotStorable(value);
-    if (problem) issues.addIssue({ code: "custom", message: problem });
+  .refine((value) => isStorable(value, 1), {
+    error: "is nested too deep, or contains characters that cannot be stored",
+    abort: true,
   })
+  .refine((value) => bytesOf(value) <= METADATA_BYTES, "must not be larger than 64 KiB")
   .meta({ description: "Any JSON object, up to 64 KiB and 30 levels deep" });
 
-function whyNotStorable(metadata: object): string | undefined {
-  if (!isStorable(metadata, 1)) {
-    return "is nested too deep, or contains characters that cannot be stored";
-  }
-  const bytes = new TextEncoder().encode(JSON.stringify(metadata)).length;
-  return bytes > METADATA_BYTES ? "must not be larger than 64 KiB" : undefined;
-}
+const bytesOf = (value: object) => new TextEncoder().encode(JSON.stringify(value)).length;
 
 function isStorable(value: unknown, depth: number): boolean {
   if (typeof value === "string") return isText(value);
@@ -51,14 +45,11 @@ function isStorable(value: unknown, depth: number): boolean {
   return Object.entries(value).every(([key, item]) => isText(key) && isStorable(item, depth + 1));
 }
 
-/** Checked by `parsePolicy`, once it is known who asks. */
-const policy = jsonObject as unknown as z.ZodType<TenantPolicy, TenantPolicy>;
-
 const createBody = z.object({
   name: tenantName,
   slug: tenantSlug,
   metadata: metadata.nullish(),
-  policy: policy.nullish(),
+  policy: policySchema.nullish(),
 });
 
 export const createTenantEndpoint = (options: ResolvedOptions) =>
@@ -90,8 +81,8 @@ export const getTenantEndpoint = (options: ResolvedOptions) =>
     async (ctx) => {
       const { id, slug } = ctx.query;
       const tenant = id
-        ? await findTenantById(ctx.context, id)
-        : slug && (await findTenantBySlug(ctx.context, slug));
+        ? await findTenant(ctx.context, "id", id)
+        : slug && (await findTenant(ctx.context, "slug", slug));
       // Callers who may not manage learn nothing, not even whether the tenant exists.
       const target = (tenant || undefined)?.id ?? id;
       const own = ownTenantOf(await requireManager(ctx, options, "tenant:get", target), options);
@@ -104,15 +95,6 @@ export const getTenantEndpoint = (options: ResolvedOptions) =>
       return ctx.json(tenant);
     },
   );
-
-const TENANT_SORTS = ["createdAt", "-createdAt", "slug", "-slug"] as const;
-
-const listQuery = z.object({
-  limit,
-  offset,
-  search: limited(255).refine(isText, UNSTORABLE_MESSAGE).optional(),
-  sort: z.enum(TENANT_SORTS).optional(),
-});
 
 export const listTenantsEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
@@ -128,15 +110,15 @@ export const listTenantsEndpoint = (options: ResolvedOptions) =>
             { name: "limit", in: "query", schema: { type: "integer" } },
             { name: "offset", in: "query", schema: { type: "integer" } },
             { name: "search", in: "query", schema: { type: "string" } },
-            { name: "sort", in: "query", schema: { type: "string", enum: [...TENANT_SORTS] } },
+            { name: "sort", in: "query", schema: { type: "string", enum: [...listSorts] } },
           ],
         },
       },
     },
     async (ctx) => {
       const own = ownTenantOf(await requireManager(ctx, options, "tenant:list"), options);
-      const tenants = own ? [await requireTenant(ctx, own)] : listTenants(ctx.context, ctx.query);
-      return ctx.json(await tenants);
+      if (own) return ctx.json([await requireTenant(ctx, own)]);
+      return ctx.json(await listTenants(ctx.context, ctx.query));
     },
   );
 
@@ -148,7 +130,7 @@ const updateBody = z.object({
   status: z.enum(["active", "suspended"]).optional().meta({
     description: "Suspending ends all sessions. Cancels a deletion that is not due yet",
   }),
-  policy: policy.nullish().meta({ description: "Replaces the policy; null clears it" }),
+  policy: policySchema.nullish().meta({ description: "Replaces the policy; null clears it" }),
   endSessions: z.boolean().optional().meta({ description: "Ends all sessions of the tenant" }),
 });
 
@@ -157,12 +139,12 @@ export const updateTenantEndpoint = (options: ResolvedOptions) =>
     "/tenant/update",
     { method: "POST", body: updateBody, metadata: { openapi: { description: "Update a tenant" } } },
     async (ctx) => {
-      const { tenantId, endSessions: shouldEndSessions, policy: given, ...changes } = ctx.body;
+      const { tenantId, endSessions: endsSessions, policy: given, ...changes } = ctx.body;
       const actor = await requireUpdater(ctx, options, ctx.body);
       await assertTarget(ctx, options, tenantId || undefined);
       const target = tenantId ?? ownTenantOf(actor, options);
       const tenant = await requireTenant(ctx, target || undefined);
-      const policy = given === undefined ? given : await parsePolicy(ctx.context, tenant.id, given);
+      const policy = given && (await parsePolicy(ctx.context, tenant.id, given));
       if (policy) await assertNotLockedOut(ctx.context, actor, tenant.id, policy, options);
       const all = { ...changes, policy };
       const changed = await changeTenant(ctx.context, options, actor, tenant, all);
@@ -170,7 +152,7 @@ export const updateTenantEndpoint = (options: ResolvedOptions) =>
         const change = { type: "policy:changed", before: tenant.policy, after: policy } as const;
         await emit(ctx.context, options, actor, tenant.id, change);
       }
-      if (shouldEndSessions) await endSessions(ctx.context, tenant.id);
+      if (endsSessions) await endSessions(ctx.context, tenant.id);
       return ctx.json(changed);
     },
   );
@@ -203,6 +185,15 @@ const deleteBody = z.object({
   }),
 });
 
+interface TenantDeletion {
+  success: true;
+  /** Nothing was deleted; `rows` has the number of rows of each model that would be. */
+  dryRun?: true;
+  rows?: Rows;
+  /** The tenant will be deleted when `auth.api.purgeTenants()` runs after this time. */
+  deleteAt?: Date;
+}
+
 export const deleteTenantEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
     "/tenant/delete",
@@ -222,7 +213,24 @@ export const deleteTenantEndpoint = (options: ResolvedOptions) =>
     },
   );
 
-/** For server code only: it has no path. */
+/** Deletes a tenant, at once or later, or counts what that would delete. */
+async function removeTenant(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  actor: TenantActor,
+  tenant: Tenant,
+  { dryRun, after }: z.infer<typeof deleteBody>,
+): Promise<TenantDeletion> {
+  const success = true;
+  if (dryRun) return { success, dryRun, rows: await countRows(ctx, options, tenant.id) };
+  if (after !== undefined) {
+    return { success, deleteAt: await scheduleDeletion(ctx, options, actor, tenant, after) };
+  }
+  await deleteTenant(ctx, options, actor, tenant.id);
+  return { success };
+}
+
+/** For server code only: no path. */
 export const purgeTenantsEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint.serverOnly({ method: "POST" }, async ({ context }) =>
     purgeTenants(context, options),

@@ -1,175 +1,188 @@
-import { getCurrentAdapter } from "@better-auth/core/context";
+import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { Where } from "better-auth/types";
+import type * as z from "zod";
 import { tenantError } from "../errors";
 import type { ResolvedOptions } from "../options";
-import { parseStoredPolicy } from "../policy/schema";
-import { ALL, findTenantBySlug, forgetTenant, type Tenant, toTenant } from "./cache";
-import { emit, type TenantActor, type TenantChange } from "./events";
-import { assertNotDue, changeStatus } from "./status";
+import { runInScope, scopeOf } from "../request/scope";
+import { ALL, findTenant, forgetTenant, type Tenant, toTenant } from "./cache";
+import { deleteAllOf, despiteDeadlocks } from "./delete";
+import { emit, type TenantActor } from "./events";
+import type { listQuery } from "./input";
+
+type TenantFields = Pick<Tenant, "name" | "slug" | "metadata" | "policy">;
 
 export async function createTenant(
   ctx: AuthContext,
   options: ResolvedOptions,
   actor: TenantActor,
-  input: Pick<Tenant, "name" | "slug" | "metadata" | "policy">,
+  { metadata, policy, ...fields }: TenantFields,
 ): Promise<Tenant> {
-  assertSlug(input.slug, options.reservedSlugs);
-  const tenant = await insertTenant(ctx, input);
-  if (!tenant) throw tenantError("TENANT_ALREADY_EXISTS");
+  assertSlug(fields.slug, options);
+  // better-auth stores null as the text "null", which not every adapter reads as null.
+  const data = { ...fields, ...(metadata && { metadata }), ...(policy && { policy }) };
+  const row = await unlessSlugTaken(ctx, fields, async () => {
+    const adapter = await getCurrentAdapter(ctx.adapter);
+    return adapter.create<typeof data, Tenant>({ model: "tenant", data });
+  });
+  await forgetTenant(ctx, row.id, row.slug);
+  const tenant = toTenant(row);
   await emit(ctx, options, actor, tenant.id, { type: "tenant:created", tenant });
   return tenant;
 }
 
-/** Undefined values stay as they are. The status goes last: a slug that is taken changes nothing. */
+/** Undefined values stay as they are. The status goes last: a taken slug must change nothing. */
 export async function changeTenant(
   ctx: AuthContext,
   options: ResolvedOptions,
   actor: TenantActor,
   tenant: Tenant,
-  { status, ...input }: TenantChanges & { status?: "active" | "suspended" | undefined },
+  { status, ...input }: Partial<TenantFields> & { status?: "active" | "suspended" | undefined },
 ): Promise<Tenant> {
   if (status) assertNotDue(tenant);
-  const changed = await changeFields(ctx, options, tenant, input);
-  if (changed !== tenant) {
-    const names = FIELDS.filter((name) => input[name] !== undefined);
-    const change: TenantChange = { type: "tenant:updated", tenant: changed, changed: names };
+  const given = Object.entries(input).filter(([, value]) => value !== undefined);
+  let changed = tenant;
+  if (given.length) {
+    changed = await updateTenant(ctx, options, tenant, Object.fromEntries(given));
+    const names = (["name", "slug", "metadata"] as const).filter(
+      (name) => input[name] !== undefined,
+    );
+    const change = { type: "tenant:updated", tenant: changed, changed: names } as const;
     if (names.length) await emit(ctx, options, actor, tenant.id, change);
   }
-  return status ? changeStatus(ctx, options, actor, changed, status) : changed;
+  if (!status || status === changed.status) return changed;
+  const next = await setStatus(ctx, changed, { status, deleteAt: null });
+  const resumed = status === "active" ? "tenant:resumed" : "tenant:suspended";
+  const type = tenant.status === "deleting" ? "tenant:restored" : resumed;
+  await emit(ctx, options, actor, tenant.id, { type, tenant: next });
+  return next;
 }
 
-const FIELDS = ["name", "slug", "metadata"] as const;
-
-async function changeFields(
-  ctx: AuthContext,
-  { reservedSlugs }: ResolvedOptions,
-  tenant: Tenant,
-  input: TenantChanges,
-): Promise<Tenant> {
-  const given = Object.entries(input).filter(([, value]) => value !== undefined);
-  const changes: TenantChanges = Object.fromEntries(given);
-  if (given.length === 0) return tenant;
-  if (changes.slug !== undefined && changes.slug !== tenant.slug) {
-    assertSlug(changes.slug, reservedSlugs);
-  }
-  const changed = await updateTenant(ctx, tenant.id, changes);
-  if (changed === "taken") throw tenantError("TENANT_ALREADY_EXISTS");
-  if (changed === "gone") throw tenantError("TENANT_NOT_FOUND");
-  return changed;
-}
-
-export type TenantChanges = Partial<Pick<Tenant, "name" | "slug" | "metadata" | "policy">>;
-
-/** null if the slug is taken, also by a concurrent request. */
-async function insertTenant(
-  ctx: AuthContext,
-  { metadata, policy, ...tenant }: Pick<Tenant, "name" | "slug" | "metadata" | "policy">,
-): Promise<Tenant | null> {
-  if (await findTenantBySlug(ctx, tenant.slug)) return null;
-  const adapter = await getCurrentAdapter(ctx.adapter);
-  const now = new Date();
-  try {
-    const row = await adapter.create<Partial<Tenant>, Tenant>({
-      model: "tenant",
-      data: {
-        ...tenant,
-        // better-auth stores null as JSON in a text, which not every adapter reads as null.
-        ...(metadata && { metadata }),
-        ...(policy && { policy }),
-        status: "active",
-        deleteAt: null,
-        createdAt: now,
-        updatedAt: now,
-      },
-    });
-    await forgetTenant(ctx, row.id, row.slug);
-    return toTenant(row);
-  } catch (error) {
-    // Adapters have no common error for a value that is taken, so look again.
-    if (await findTenantBySlug(ctx, tenant.slug)) return null;
-    throw error;
-  }
-}
-
-/** "gone" if the tenant no longer exists, "taken" if the slug belongs to another one. */
 async function updateTenant(
   ctx: AuthContext,
-  id: string,
-  changes: TenantChanges,
-): Promise<Tenant | "gone" | "taken"> {
-  const slugTaken = async () => {
-    const holder = changes.slug !== undefined && (await findTenantBySlug(ctx, changes.slug));
-    return holder !== false && holder !== null && holder.id !== id;
+  options: ResolvedOptions,
+  { id, slug }: Tenant,
+  changes: Partial<TenantFields>,
+): Promise<Tenant> {
+  if (changes.slug !== undefined && changes.slug !== slug) assertSlug(changes.slug, options);
+  const row = await unlessSlugTaken(ctx, { id, slug: changes.slug }, async () => {
+    const adapter = await getCurrentAdapter(ctx.adapter);
+    const where = [{ field: "id", value: id }];
+    const update = { ...changes, updatedAt: new Date() };
+    return adapter.update<Tenant>({ model: "tenant", where, update });
+  });
+  if (!row) throw tenantError("TENANT_NOT_FOUND");
+  await forgetTenant(ctx, row.id, row.slug);
+  return toTenant(row);
+}
+
+/** Adapters have no common error for a taken value, so this looks again after a failed write. */
+async function unlessSlugTaken<T>(
+  ctx: AuthContext,
+  { id, slug }: { id?: string; slug?: string | undefined },
+  write: () => Promise<T>,
+): Promise<T> {
+  const assertFree = async () => {
+    const holder = slug === undefined ? null : await findTenant(ctx, "slug", slug);
+    if (holder && holder.id !== id) throw tenantError("TENANT_ALREADY_EXISTS");
   };
-  if (await slugTaken()) return "taken";
-  const adapter = await getCurrentAdapter(ctx.adapter);
+  await assertFree();
   try {
-    const row = await adapter.update<Tenant>({
-      model: "tenant",
-      where: [{ field: "id", value: id }],
-      update: { ...changes, updatedAt: new Date() },
-    });
-    if (!row) return "gone";
-    await forgetTenant(ctx, row.id, row.slug);
-    return readTenant(row);
+    return await write();
   } catch (error) {
-    if (await slugTaken()) return "taken";
+    await assertFree();
     throw error;
   }
 }
 
-// What DNS takes as a label, so that every slug can be a subdomain.
+/** A DNS label, so that every slug can be a subdomain. */
 const SLUG = /^[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/;
 
-/** Hosts below every domain that browsers and mail programs ask for their configuration. */
+/** Browsers and mail programs ask these hosts of any domain for their configuration. */
 const CONFIGURES_CLIENTS = ["autoconfig", "autodiscover", "mta-sts", "wpad"];
 
-function assertSlug(slug: string, reserved: readonly string[]): void {
+function assertSlug(slug: string, { reservedSlugs }: ResolvedOptions): void {
   if (!SLUG.test(slug)) throw tenantError("INVALID_SLUG");
-  if (reserved.includes(slug) || CONFIGURES_CLIENTS.includes(slug))
-    throw tenantError("SLUG_RESERVED");
+  if ([...reservedSlugs, ...CONFIGURES_CLIENTS].includes(slug)) throw tenantError("SLUG_RESERVED");
 }
 
-/** The part of the list of tenants that is asked for. */
-export interface TenantListQuery {
-  limit?: number | undefined;
-  offset?: number | undefined;
-  search?: string | undefined;
-  sort?: "createdAt" | "-createdAt" | "slug" | "-slug" | undefined;
+/** Suspends the tenant until `purgeTenants` deletes it. Returns when that may be. */
+export async function scheduleDeletion(
+  ctx: AuthContext,
+  options: ResolvedOptions,
+  actor: TenantActor,
+  tenant: Tenant,
+  seconds: number,
+): Promise<Date> {
+  const deleteAt = new Date(Date.now() + seconds * 1000);
+  const changed = await setStatus(ctx, tenant, { status: "deleting", deleteAt });
+  const change = { type: "tenant:deletion-scheduled", tenant: changed, deleteAt } as const;
+  await emit(ctx, options, actor, tenant.id, change);
+  return deleteAt;
 }
+
+async function setStatus(
+  ctx: AuthContext,
+  tenant: Tenant,
+  status: Pick<Tenant, "status" | "deleteAt">,
+): Promise<Tenant> {
+  assertNotDue(tenant);
+  const changes = { ...status, updatedAt: new Date() };
+  await endSessions(ctx, tenant.id, changes);
+  return { ...tenant, ...changes };
+}
+
+/** A deletion that is due cannot be canceled: a purge may be deleting rows already. */
+function assertNotDue({ status, deleteAt }: Tenant): void {
+  if (status !== "deleting" || (deleteAt && deleteAt > new Date())) return;
+  throw tenantError("TENANT_DELETING");
+}
+
+/**
+ * Ends every session of a tenant. `sessionsEndedAt` decides: secondary storage and cookies cannot be
+ * searched, and other processes may create sessions for ten seconds.
+ */
+export async function endSessions(
+  ctx: AuthContext,
+  tenantId: string,
+  changes: Partial<Tenant> = {},
+): Promise<void> {
+  const adapter = await getCurrentAdapter(ctx.adapter);
+  const where = [{ field: "id", value: tenantId }];
+  const update = { ...changes, sessionsEndedAt: new Date() };
+  if (!(await adapter.updateMany({ model: "tenant", where, update }))) {
+    throw tenantError("TENANT_NOT_FOUND");
+  }
+  await forgetTenant(ctx, tenantId);
+  if (!ctx.tables.session) return;
+  // After the commit: until then, requests outside of the transaction create sessions.
+  await queueAfterTransactionHook(() =>
+    runInScope(scopeOf(tenantId), async () => {
+      const adapter = await getCurrentAdapter(ctx.adapter);
+      await despiteDeadlocks(ctx, () => deleteAllOf(ctx, adapter, "session", []));
+    }),
+  );
+}
+
+/** Adapters treat these differently in `contains`, and none escapes them: we compare ourselves. */
+const WILDCARD = /[%_\\]/;
 
 /** All tenants, oldest first, or the part of them that is asked for. */
 export async function listTenants(
   ctx: AuthContext,
-  query: TenantListQuery = {},
+  { limit = ALL, offset = 0, search = "", sort = "createdAt" }: z.infer<typeof listQuery> = {},
 ): Promise<Tenant[]> {
-  const { limit = ALL, offset = 0, search = "", sort = "createdAt" } = query;
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const find = async (part: { where?: Where[]; offset?: number; limit: number }) => {
-    const field = sort.replace("-", "");
-    const sortBy = { field, direction: sort === field ? "asc" : "desc" } as const;
-    return (await adapter.findMany<Tenant>({ model: "tenant", sortBy, ...part })).map(readTenant);
-  };
-  if (!WILDCARD.test(search)) {
-    return find({ ...(search && { where: containing(search) }), offset, limit });
+  const field = sort.replace("-", "");
+  const sortBy = { field, direction: sort === field ? "asc" : "desc" } as const;
+  const find = async (part: { where?: Where[]; offset?: number; limit: number }) =>
+    (await adapter.findMany<Tenant>({ model: "tenant", sortBy, ...part })).map(toTenant);
+  if (WILDCARD.test(search)) {
+    const text = search.toLowerCase();
+    const isMatch = ({ name, slug }: Tenant) => `${name}\0${slug}`.toLowerCase().includes(text);
+    return (await find({ limit: ALL })).filter(isMatch).slice(offset, offset + limit);
   }
-  const text = search.toLowerCase();
-  const isMatch = ({ name, slug }: Tenant) => `${name}\0${slug}`.toLowerCase().includes(text);
-  return (await find({ limit: ALL })).filter(isMatch).slice(offset, offset + limit);
+  const contains = { operator: "contains", value: search, mode: "insensitive" } as const;
+  const where = ["name", "slug"].map((field) => ({ field, connector: "OR" as const, ...contains }));
+  return find({ ...(search && { where }), offset, limit });
 }
-
-/** Adapters treat these differently in `contains`, and none can escape them: we compare ourselves. */
-const WILDCARD = /[%_\\]/;
-
-const containing = (value: string): Where[] =>
-  ["name", "slug"].map((field) => ({
-    field,
-    operator: "contains",
-    value,
-    mode: "insensitive",
-    connector: "OR",
-  }));
-
-const readTenant = (row: Tenant): Tenant =>
-  toTenant({ ...row, policy: parseStoredPolicy(row.policy) });

@@ -85,6 +85,18 @@ describe("what a policy may say", () => {
   });
 });
 
+it("a tenant's administrator loosens a policy down to the application's limits", async () => {
+  const tenant = await world.createTenant();
+  const admin = await world.join(tenant.id, "admin");
+  const set = async (minLength: number, expiresIn: number) => {
+    const policy = { password: { minLength }, session: { expiresIn } };
+    return (await admin.post("/tenant/update", { policy })).status;
+  };
+  expect(await set(20, 600)).toBe(200);
+  expect(await set(8, 3600)).toBe(200);
+  expect([await set(7, 3600), await set(8, 3601)]).toEqual([400, 400]);
+});
+
 it("warns of domains whose addresses nobody can verify who has a password", async () => {
   const warnings = async (sendVerificationEmail: undefined | (() => Promise<void>)) => {
     const { change, logs } = await createWorld({

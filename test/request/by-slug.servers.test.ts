@@ -32,7 +32,7 @@ describe("bySlug", () => {
     for (const header of ["my header", ""]) {
       expect(() => start(header)).toThrow(/expected a header name\s+→ at slugHeader/);
     }
-    expect(() => start("X-Tenant-Id")).toThrow(/the tenantHeader has an id in it/);
+    expect(() => start("X-Tenant-Id")).toThrow(/the tenantHeader is for ids/);
     expect(() => start("X-Shop")).not.toThrow();
     expect(() => bySlug("X-Shop" as never)).toThrow('write { header: "X-Shop" }');
   });
