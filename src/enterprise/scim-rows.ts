@@ -19,7 +19,9 @@ const clauses = (fields: Record<string, string | string[]>): Where[] =>
     operator: Array.isArray(value) ? "in" : "eq",
   }));
 
-const rowsOf = (adapter: DBTransactionAdapter, tenantId: string, userId: string) =>
+type OfUser<T> = (adapter: DBTransactionAdapter, tenantId: string, userId: string) => Promise<T>;
+
+const rowsOf: OfUser<Row[]> = (adapter, tenantId, userId) =>
   adapter.findMany<Row>({ model: SCIM_USER, where: clauses({ userId, tenantId }) });
 
 /** A directory's row for a user. */
@@ -51,7 +53,7 @@ async function withEnds(
 }
 
 /** What the tenant's directories say about a user. */
-export const entriesOf = async (adapter: DBTransactionAdapter, tenantId: string, userId: string) =>
+export const entriesOf: OfUser<Entry[]> = async (adapter, tenantId, userId) =>
   withEnds(adapter, tenantId, await rowsOf(adapter, tenantId, userId));
 
 export const isInUse = ({ endedAt }: Entry) => endedAt === IN_USE;
@@ -66,11 +68,7 @@ export const findUser = (adapter: DBTransactionAdapter, id: unknown) =>
  * Whether the tenant's directory deactivated a user. better-auth ends the sessions of such a user but
  * lets them sign in again; here no sign-in method works for them.
  */
-export async function isDeactivated(
-  adapter: DBTransactionAdapter,
-  tenantId: string,
-  userId: string,
-): Promise<boolean> {
+export const isDeactivated: OfUser<boolean> = async (adapter, tenantId, userId) => {
   const rows = await rowsOf(adapter, tenantId, userId);
   const active = rows.filter((row) => row.active);
   // Usually there is one directory, or they agree.
@@ -79,7 +77,7 @@ export async function isDeactivated(
   const last = Math.max(...entries.map(({ endedAt }) => endedAt));
   // Of several directories in use, one that has the user as active is enough, as in better-auth.
   return !entries.some((entry) => entry.active && entry.endedAt === last);
-}
+};
 
 /**
  * Whether a directory of the tenant created a user, with the email that the user has now. A user who
@@ -98,14 +96,10 @@ export async function isCreatedByDirectory(
 }
 
 /** Lets a user in again that a directory deactivated before it was decommissioned. */
-export async function liftDeactivation(
-  adapter: DBTransactionAdapter,
-  tenantId: string,
-  userId: string,
-): Promise<void> {
+export const liftDeactivation: OfUser<void> = async (adapter, tenantId, userId) => {
   const ended = (await entriesOf(adapter, tenantId, userId)).filter((entry) => !isInUse(entry));
   if (!ended.length) return;
   const connectionId = ended.map((entry) => entry.connectionId);
   const where = clauses({ userId, tenantId, connectionId });
   await adapter.updateMany({ model: SCIM_USER, where, update: { active: true } });
-}
+};

@@ -79,13 +79,16 @@ export function directoryOf(isolation: Isolation): Part["directory"] {
   };
 }
 
-/** Queries the database each time. */
-const isBarred = async (
+type Check = (
   isolation: Isolation,
   tenantId: string,
   userId: string,
-  adapter: DBTransactionAdapter | undefined,
-) => isDeactivated(await readerOf(isolation, adapter), tenantId, userId);
+  adapter?: DBTransactionAdapter,
+) => Promise<boolean>;
+
+/** Queries the database each time. */
+const isBarred: Check = async (isolation, tenantId, userId, adapter) =>
+  isDeactivated(await readerOf(isolation, adapter), tenantId, userId);
 
 /** A caller inside a transaction may not know of it, and the database may have one connection. */
 const readerOf = async (isolation: Isolation, adapter: DBTransactionAdapter = isolation.raw) =>
@@ -106,12 +109,7 @@ const keyOf = (tenantId: string, userId: string) => `${tenantId}~${userId}`;
  * Cached for ten seconds: every request with a session asks. A deleted user may have a cookie left,
  * or a session that impersonates another user.
  */
-async function isOutOrGone(
-  isolation: Isolation,
-  tenantId: string,
-  userId: string,
-  adapter: DBTransactionAdapter | undefined,
-): Promise<boolean> {
+const isOutOrGone: Check = async (isolation, tenantId, userId, adapter) => {
   const cache = cacheOf(instanceKey(isolation.ctx));
   const key = keyOf(tenantId, userId);
   const now = Date.now();
@@ -124,7 +122,7 @@ async function isOutOrGone(
   const isCurrent = changes === cache.changes && !isOfTransaction(isolation, adapter);
   if (!isOut && isCurrent) keep(cache.activeUntil, key, now + KEPT_MS);
   return isOut;
-}
+};
 
 function forget(isolation: Isolation, tenantId: string, userId: string): void {
   const cache = cacheOf(instanceKey(isolation.ctx));

@@ -3,7 +3,6 @@ import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { AfterHook, BeforeHook } from "../framework";
 import type { Guard } from "../isolation/isolation";
 import {
-  type Binding,
   holdState,
   isSignedFor,
   keepBinding,
@@ -28,11 +27,7 @@ const SIGN_IN = "/sign-in/sso";
 const CALLBACK = "/sso/callback/:providerId";
 export const ACS = "/sso/saml2/sp/acs/:providerId";
 
-const bindingOf = (tenantId: string): Binding => ({
-  tenantId,
-  providerId: "sso",
-  credentials: "sso",
-});
+const bindingOf = (tenantId: string) => ({ tenantId, providerId: "sso", credentials: "sso" });
 
 /** The state of a callback, if a tenant started it. */
 export async function openReturnedState({ query, context }: HookEndpointContext) {
