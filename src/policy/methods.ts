@@ -83,7 +83,7 @@ const STARTS: Readonly<Record<string, Way>> = {
   "/callback/:id": ({ params }) => social(params?.id),
   "/sign-in/magic-link": "magic-link",
   "/sign-in/sso": "sso",
-  // Asked before the account is linked, see `enterprise/sso-rows.ts`.
+  // Asked before the account is linked, see `enterprise/sso-state.ts`.
   "/sso/callback/:providerId": "sso",
   "/sso/saml2/sp/acs/:providerId": "sso",
   "/device/code": device,
