@@ -1,4 +1,3 @@
-import type { DBTransactionAdapter } from "better-auth/types";
 import { removeCredentials } from "../isolation/changed-hands";
 import type { Guard, GuardedCall, Isolation, Row } from "../isolation/isolation";
 import { isDirectoryRequest, vouchedDomains } from "../policy/admission";
@@ -9,21 +8,21 @@ import { isCreatedByDirectory, SCIM_USER } from "./scim-rows";
 import { isEndOfFlow } from "./sso-state";
 
 /*
- * SCIM creates users with an unverified address, and better-auth links no SSO account to such a
- * user: an attacker may have signed up with the address of another person. A user that the tenant's
- * directory created did not sign up, and a provider of the tenant proves the addresses of its
- * verified domain. Where both hold, the address counts as verified.
+ * SCIM creates users with an unverified email, and better-auth links no SSO account to such a user:
+ * an attacker may have signed up with the email of another person. A user that the tenant's
+ * directory created did not sign up, and a provider of the tenant proves emails of its verified
+ * domain. If both hold, the email counts as verified.
  */
 
-/** The user that the directory has created in this request. */
+/** The user that the directory created in this request. */
 const createdUserId = requestSlot<string>();
 
-/** The user of the directory whose email the identity provider of the request proves. */
+/** The directory's user whose email the identity provider of the request proves. */
 const provenUserId = requestSlot<string>();
 
 /**
- * Writes into the row of a directory whether the same request has created its user. Where there is
- * no identity provider yet, too: one may come later.
+ * Stores in the row of a directory whether the same request created its user, even if the tenant has
+ * no identity provider yet: it may get one later.
  */
 export const markCreatedUsers: Guard = ({ method, call, model }, next) => {
   if (method !== "create" || !isDirectoryRequest.get()) return undefined;
@@ -43,25 +42,25 @@ export const linkDirectoryUsers =
   (isolation: Isolation): Guard =>
   (guarded, next) => {
     if (!isEndOfFlow()) return undefined;
-    const { call, raw } = guarded;
-    if (isLookupToLink(guarded)) return next(call).then((found) => asProven(raw, found));
-    if (!isLinkToProven(guarded)) return undefined;
-    return revokeUnproven(isolation, raw, String(call.data?.userId)).then(() => next(call));
+    if (isLookupToLink(guarded)) return lookUp(guarded, next);
+    return isLinkToProven(guarded) ? link(isolation, guarded, next) : undefined;
   };
 
-/** better-auth reads the accounts of the user as well, because it is about to add one. */
+type Next = Parameters<Guard>[1];
+
+/** better-auth reads the user's accounts too, because it is about to add one. */
 const isLookupToLink = ({ method, model, call }: GuardedCall) =>
   method === "findOne" &&
   model === "user" &&
   call.where?.[0]?.field === "email" &&
   call.join?.account !== undefined;
 
-async function asProven(raw: DBTransactionAdapter, found: unknown): Promise<unknown> {
-  const user = found as Row | null;
+async function lookUp({ call, raw }: GuardedCall, next: Next): Promise<unknown> {
+  const user = (await next(call)) as Row | null;
   const tenantId = getTenantId();
-  if (!user || !tenantId || user.emailVerified) return found;
-  if (!isInDomains(vouchedDomains.get() ?? [], user.email)) return found;
-  if (!(await isCreatedByDirectory(raw, tenantId, user))) return found;
+  if (!user || !tenantId || user.emailVerified) return user;
+  if (!isInDomains(vouchedDomains.get() ?? [], user.email)) return user;
+  if (!(await isCreatedByDirectory(raw, tenantId, user))) return user;
   provenUserId.set(String(user.id));
   return { ...user, emailVerified: true };
 }
@@ -70,16 +69,13 @@ const isLinkToProven = ({ method, model, call }: GuardedCall) =>
   method === "create" && model === "account" && String(call.data?.userId) === provenUserId.get();
 
 /**
- * Before the account is linked, and as better-auth does it for a magic link: what was there before
- * the address was proven may be another person's, for example of the one who had this user before
- * the directory changed its address.
+ * First removes, as better-auth does for a magic link, the credentials from before the email was
+ * proven: they may be another person's, such as the user's before the directory changed its email.
  */
-async function revokeUnproven(
-  isolation: Isolation,
-  raw: DBTransactionAdapter,
-  userId: string,
-): Promise<void> {
+async function link(isolation: Isolation, { call, raw }: GuardedCall, next: Next) {
   const ctx = currentEndpoint()?.context ?? isolation.ctx;
+  const userId = String(call.data?.userId);
   await removeCredentials(ctx, raw, userId);
   await ctx.internalAdapter.updateUser(userId, { emailVerified: true });
+  return next(call);
 }

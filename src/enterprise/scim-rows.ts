@@ -4,10 +4,10 @@ import { nullIfInvalidId } from "../isolation/database-errors";
 import type { Row } from "../isolation/isolation";
 
 /*
- * What the directories of a tenant say of somebody, each in a row of its own. better-auth keeps the
- * rows of a directory that is decommissioned, and goes by the others. So do we, with one exception:
- * whom the last directory has deactivated stays so after its end, or an application that moves from
- * one directory to the next would let everybody in again who has left.
+ * Each directory of a tenant has a row for each of its users. better-auth keeps the rows of a
+ * decommissioned directory, and ignores them. So do we, with one exception: users that the last
+ * directory deactivated stay deactivated. Otherwise, moving to another directory would let users in
+ * again who have left.
  */
 
 export const SCIM_USER = "scimUser";
@@ -19,83 +19,69 @@ const clauses = (fields: Record<string, string | string[]>): Where[] =>
     operator: Array.isArray(value) ? "in" : "eq",
   }));
 
-const directoryOf = ({ connectionId }: Row) => String(connectionId);
+type OfUser<T> = (adapter: DBTransactionAdapter, tenantId: string, userId: string) => Promise<T>;
 
-const rowsOf = (adapter: DBTransactionAdapter, tenantId: string, userId: string) =>
+const rowsOf: OfUser<Row[]> = (adapter, tenantId, userId) =>
   adapter.findMany<Row>({ model: SCIM_USER, where: clauses({ userId, tenantId }) });
 
-/** The directories among those of the rows that are decommissioned, and since when. */
-async function endedAmong(
+/** A directory's row for a user. */
+type Entry = Row & {
+  connectionId: string;
+  /** When the directory was decommissioned; infinity while it is in use. */
+  endedAt: number;
+};
+
+const IN_USE = Number.POSITIVE_INFINITY;
+
+async function withEnds(
   adapter: DBTransactionAdapter,
   tenantId: string,
   rows: Row[],
-): Promise<Map<string, number>> {
-  if (!rows.length) return new Map();
-  const connectionId = rows.map(directoryOf);
-  const where = clauses({ connectionId, tenantId });
+): Promise<Entry[]> {
+  if (!rows.length) return [];
+  const where = clauses({ connectionId: rows.map((row) => String(row.connectionId)), tenantId });
   const bindings = await adapter.findMany<Row>({ model: "scimConnectionBinding", where });
-  return new Map(
+  const ends = new Map(
     bindings
       .filter(({ decommissionStatus }) => decommissionStatus !== "active")
-      .map((row) => [directoryOf(row), new Date(row.decommissionedAt as Date).getTime()]),
+      .map((row) => [String(row.connectionId), new Date(row.decommissionedAt as Date).getTime()]),
   );
+  return rows.map((row) => {
+    const connectionId = String(row.connectionId);
+    return { ...row, connectionId, endedAt: ends.get(connectionId) ?? IN_USE };
+  });
 }
 
-/** Somebody by their id, in whichever tenant or on the platform. */
+/** What the tenant's directories say about a user. */
+export const entriesOf: OfUser<Entry[]> = async (adapter, tenantId, userId) =>
+  withEnds(adapter, tenantId, await rowsOf(adapter, tenantId, userId));
+
+export const isInUse = ({ endedAt }: Entry) => endedAt === IN_USE;
+
+/** A user of any tenant or the platform. */
 export const findUser = (adapter: DBTransactionAdapter, id: unknown) =>
   adapter
     .findOne<Row>({ model: "user", where: [{ field: "id", value: String(id) }] })
     .catch(nullIfInvalidId);
 
 /**
- * Whether the directory of a tenant has deactivated somebody. better-auth ends the sessions of such
- * a person, and lets them sign in again; here they are barred, by whichever way they come.
+ * Whether the tenant's directory deactivated a user. better-auth ends the sessions of such a user but
+ * lets them sign in again; here no sign-in method works for them.
  */
-export async function isDeactivated(
-  adapter: DBTransactionAdapter,
-  tenantId: string,
-  userId: unknown,
-): Promise<boolean> {
-  const rows = await rowsOf(adapter, tenantId, String(userId));
+export const isDeactivated: OfUser<boolean> = async (adapter, tenantId, userId) => {
+  const rows = await rowsOf(adapter, tenantId, userId);
   const active = rows.filter((row) => row.active);
-  // Mostly there is one, or they agree.
+  // Usually there is one directory, or they agree.
   if (!active.length || active.length === rows.length) return active.length < rows.length;
-  const ended = await endedAmong(adapter, tenantId, rows);
-  const endOf = (row: Row) => ended.get(directoryOf(row)) ?? Number.POSITIVE_INFINITY;
-  const last = Math.max(...rows.map(endOf));
-  // Several directories may know somebody: better-auth goes by those that have them as active.
-  return !active.some((row) => endOf(row) === last);
-}
-
-/** How many directories of the tenant have somebody, without those that are decommissioned. */
-export async function countDirectories(
-  adapter: DBTransactionAdapter,
-  tenantId: string,
-  userId: string,
-): Promise<number> {
-  const rows = await rowsOf(adapter, tenantId, userId);
-  const ended = await endedAmong(adapter, tenantId, rows);
-  return rows.filter((row) => !ended.has(directoryOf(row))).length;
-}
-
-/** Whether a directory of the tenant lets somebody in, once it has lost the row that is deleted. */
-export async function isActiveElsewhere(
-  adapter: DBTransactionAdapter,
-  tenantId: string,
-  userId: string,
-  deletion: Where[],
-): Promise<boolean> {
-  const rows = await rowsOf(adapter, tenantId, userId);
-  const ended = await endedAmong(adapter, tenantId, rows);
-  const deleted = deletion.find(({ field }) => field === "id")?.value;
-  return rows.some(
-    (row) => row.active && String(row.id) !== String(deleted) && !ended.has(directoryOf(row)),
-  );
-}
+  const entries = await withEnds(adapter, tenantId, rows);
+  const last = Math.max(...entries.map(({ endedAt }) => endedAt));
+  // Of several directories in use, one that has the user as active is enough, as in better-auth.
+  return !entries.some((entry) => entry.active && entry.endedAt === last);
+};
 
 /**
- * Whether a directory of the tenant created a user, with the address that the user has now. A user
- * who signed up and was linked to the directory later may be an attacker. The row says which, because
+ * Whether a directory of the tenant created a user, with the email that the user has now. A user who
+ * signed up and was linked to the directory later may be an attacker. The row says which, because
  * the attacker can change everything that it could be inferred from.
  */
 export async function isCreatedByDirectory(
@@ -109,14 +95,11 @@ export async function isCreatedByDirectory(
   );
 }
 
-/** Lets somebody in again whom a directory had deactivated that is decommissioned by now. */
-export async function liftDeactivation(
-  adapter: DBTransactionAdapter,
-  tenantId: string,
-  userId: string,
-): Promise<void> {
-  const ended = await endedAmong(adapter, tenantId, await rowsOf(adapter, tenantId, userId));
-  if (!ended.size) return;
-  const where = clauses({ userId, tenantId, connectionId: [...ended.keys()] });
+/** Lets a user in again that a directory deactivated before it was decommissioned. */
+export const liftDeactivation: OfUser<void> = async (adapter, tenantId, userId) => {
+  const ended = (await entriesOf(adapter, tenantId, userId)).filter((entry) => !isInUse(entry));
+  if (!ended.length) return;
+  const connectionId = ended.map((entry) => entry.connectionId);
+  const where = clauses({ userId, tenantId, connectionId });
   await adapter.updateMany({ model: SCIM_USER, where, update: { active: true } });
-}
+};

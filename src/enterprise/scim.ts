@@ -2,7 +2,8 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { type AfterHook, boundedMap } from "../framework";
+import { type AfterHook, boundedMap, oncePerObject } from "../framework";
+import { deleteKeysOf } from "../isolation/changed-hands";
 import {
   type Guard,
   type GuardedCall,
@@ -22,17 +23,21 @@ import { methodOf } from "../policy/methods";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId, requestSlot, type SessionRow } from "../request/scope";
 import { ALL } from "../tenants/cache";
-import { asKey, deleteKeysOf } from "./scim-keys";
 import {
-  countDirectories,
+  entriesOf,
   findUser,
-  isActiveElsewhere,
   isDeactivated,
+  isInUse,
   liftDeactivation,
   SCIM_USER,
 } from "./scim-rows";
 
-const USERS_PATH = "/scim/v2/Users";
+/** The user that a call of the directory is about, and the user that it deleted. */
+const directoryUserId = requestSlot<string>();
+const deprovisionedUserId = requestSlot<string>();
+
+const isAboutUsers = (endpoint: { path?: string | undefined } | undefined) =>
+  endpoint?.path?.startsWith("/scim/v2/Users") === true;
 
 const deactivated = () =>
   asErrorRedirect(
@@ -43,44 +48,87 @@ const deactivated = () =>
     }),
   );
 
-/** The user whom a call of the directory is about, and the one whom it has deleted. */
-const directoryUserId = requestSlot<string>();
-const deprovisionedUserId = requestSlot<string>();
+type IsOut = (userId: string) => Promise<boolean>;
 
 /**
- * Whether the user of a session, or the administrator who impersonates that user, is deactivated. An
- * operator of the platform who does so is in no directory of the tenant.
+ * Sessions of deactivated users are refused when they are created, and whenever one is used: a
+ * cookie cannot be revoked, and the index of a storage may have lost a session.
  */
-async function isSomeOwnerOut(
-  isolation: Isolation,
-  { userId, impersonatedBy }: SessionRow,
-  isOut: (userId: string) => Promise<boolean>,
-): Promise<boolean> {
-  for (const id of [userId, impersonatedBy]) {
-    if (id && couldBeUserId(isolation, String(id)) && (await isOut(String(id)))) return true;
-  }
-  return false;
+export function directoryOf(isolation: Isolation): Part["directory"] {
+  // The user of a session, and the administrator who impersonates that user. An operator who does so
+  // is in no directory of the tenant.
+  const isSomeUserOut = async ({ userId, impersonatedBy }: SessionRow, isOut: IsOut) => {
+    for (const id of [userId, impersonatedBy]) {
+      if (id && couldBeUserId(isolation, String(id)) && (await isOut(String(id)))) return true;
+    }
+    return false;
+  };
+  return {
+    isBarred: (tenantId, userId, adapter) => isBarred(isolation, tenantId, userId, adapter),
+    admitSession: async (tenantId, session, adapter) => {
+      const isOut: IsOut = (userId) => isDeactivated(adapter, tenantId, userId);
+      if (await isSomeUserOut(session, isOut)) throw deactivated();
+    },
+    acceptsSession: async (session, adapter) => {
+      const { tenantId } = session;
+      if (!tenantId) return true;
+      // API keys are checked each time.
+      const check = OF_KEY in session ? isBarred : isOutOrGone;
+      return !(await isSomeUserOut(session, (id) => check(isolation, tenantId, id, adapter)));
+    },
+  };
 }
 
+type Check = (
+  isolation: Isolation,
+  tenantId: string,
+  userId: string,
+  adapter?: DBTransactionAdapter,
+) => Promise<boolean>;
+
+/** Queries the database each time. */
+const isBarred: Check = async (isolation, tenantId, userId, adapter) =>
+  isDeactivated(await readerOf(isolation, adapter), tenantId, userId);
+
+/** A caller inside a transaction may not know of it, and the database may have one connection. */
+const readerOf = async (isolation: Isolation, adapter: DBTransactionAdapter = isolation.raw) =>
+  adapter === isolation.raw ? unscopedAdapter(isolation) : adapter;
+
+const KEPT_MS = 10_000;
+
+/** Until when a user of an instance counts as active, and how often directories changed users. */
+const cacheOf = oncePerObject((_instance: object) => ({
+  activeUntil: new Map<string, number>(),
+  changes: 0,
+}));
+
+const keep = boundedMap<number>(10_000);
+const keyOf = (tenantId: string, userId: string) => `${tenantId}~${userId}`;
+
 /**
- * Sessions of deactivated users are refused when they are created, and wherever one is left: a
- * cookie cannot be taken away, and the index of a storage may have lost one.
+ * Cached for ten seconds: every request with a session asks. A deleted user may have a cookie left,
+ * or a session that impersonates another user.
  */
-export const directoryOf = (isolation: Isolation): Part["directory"] => ({
-  isBarred: (tenantId, userId, adapter) => isBarred(isolation, tenantId, userId, adapter),
-  admitSession: async (tenantId, session, adapter) => {
-    const isOut = (userId: string) => isDeactivated(adapter, tenantId, userId);
-    if (await isSomeOwnerOut(isolation, session, isOut)) throw deactivated();
-  },
-  acceptsSession: async (session, adapter) => {
-    const { tenantId } = session;
-    if (!tenantId) return true;
-    // API keys are checked each time.
-    const look = OF_KEY in session ? isBarred : isOutOrGone;
-    const isOut = (userId: string) => look(isolation, tenantId, userId, adapter);
-    return !(await isSomeOwnerOut(isolation, session, isOut));
-  },
-});
+const isOutOrGone: Check = async (isolation, tenantId, userId, adapter) => {
+  const cache = cacheOf(instanceKey(isolation.ctx));
+  const key = keyOf(tenantId, userId);
+  const now = Date.now();
+  if ((cache.activeUntil.get(key) ?? 0) > now) return false;
+  const { changes } = cache;
+  const reader = await readerOf(isolation, adapter);
+  const isOut =
+    !(await findUser(reader, userId)) || (await isDeactivated(reader, tenantId, userId));
+  // A directory may have changed the user during the queries.
+  const isCurrent = changes === cache.changes && !isOfTransaction(isolation, adapter);
+  if (!isOut && isCurrent) keep(cache.activeUntil, key, now + KEPT_MS);
+  return isOut;
+};
+
+function forget(isolation: Isolation, tenantId: string, userId: string): void {
+  const cache = cacheOf(instanceKey(isolation.ctx));
+  cache.changes++;
+  cache.activeUntil.delete(keyOf(tenantId, userId));
+}
 
 export const guardDirectory = (isolation: Isolation): Guard[] => [
   // Nothing is written for a deactivated user who signs in.
@@ -99,19 +147,22 @@ export const guardDirectory = (isolation: Isolation): Guard[] => [
     const run = async () => {
       if (method === "delete") await keepLastAdmin(isolation, transaction, call.where ?? []);
       const found = await next(call);
-      noteDirectoryUser(method, found);
+      rememberDirectoryUser(method, found);
       return found;
     };
     return run();
   },
-  // API keys may be scoped or shared.
+  // An API key that is about to be verified does not exist while its owner is barred. Keys may be
+  // scoped or shared.
   ({ call, model = call.model, raw }, next) =>
-    model === "apikey" ? next(call).then((found) => asKey(call, found, raw)) : undefined,
+    model === "apikey" && call.where?.[0]?.field === "key"
+      ? next(call).then(async (found) => ((await isOwnerBarred(raw, found)) ? null : found))
+      : undefined,
 ];
 
 /**
- * Whose rows a sign-in is about to change. better-auth links accounts, writes profiles, and removes
- * a password that was set before the email was proven; only then does it create a session.
+ * The user whose rows a sign-in is about to change. better-auth links accounts, writes profiles, and
+ * removes a password that was set before the email was proven; only then does it create a session.
  */
 function changedBySignIn({ method, call, model }: GuardedCall): unknown {
   if (method.startsWith("find") || method === "count" || !methodOf(currentEndpoint())) {
@@ -128,71 +179,17 @@ function changedBySignIn({ method, call, model }: GuardedCall): unknown {
   return [...knownUsers.get()].find(([, user]) => field === "email" && user.email === value)?.[0];
 }
 
-const KEPT_MS = 10_000;
-
-/** Until when this process need not ask again whether somebody is barred, and how often that changed. */
-interface Seen {
-  people: Map<string, number>;
-  changes: number;
+async function isOwnerBarred(raw: DBTransactionAdapter, key: unknown): Promise<boolean> {
+  const { referenceId, tenantId: own } = (key ?? {}) as Row;
+  if (referenceId === undefined) return false;
+  // A shared key has no tenant, but its user has one. The owner may also be an organization.
+  const tenantId = own === undefined ? (await findUser(raw, referenceId))?.tenantId : own;
+  return Boolean(tenantId) && isDeactivated(raw, String(tenantId), String(referenceId));
 }
-
-const note = boundedMap<number>(10_000);
-const seenBy = new WeakMap<object, Seen>();
-
-function seenPeople({ ctx }: Isolation): Seen {
-  const instance = instanceKey(ctx);
-  const seen = seenBy.get(instance) ?? { people: new Map(), changes: 0 };
-  seenBy.set(instance, seen);
-  return seen;
-}
-
-const keyOf = (tenantId: string, userId: string) => JSON.stringify([tenantId, userId]);
 
 /**
- * As it was at most ten seconds ago: this is asked for every session of every request. A cookie, or
- * a session in which they act as somebody else, may be left of whom the directory has deleted.
- */
-async function isOutOrGone(
-  isolation: Isolation,
-  tenantId: string,
-  userId: string,
-  adapter: DBTransactionAdapter | undefined,
-): Promise<boolean> {
-  const seen = seenPeople(isolation);
-  const key = keyOf(tenantId, userId);
-  const now = Date.now();
-  if ((seen.people.get(key) ?? 0) > now) return false;
-  const { changes } = seen;
-  const reader = await readerOf(isolation, adapter);
-  const isOut =
-    !(await findUser(reader, userId)) || (await isDeactivated(reader, tenantId, userId));
-  // A directory may have changed it here while it was looked up.
-  const isForAll = changes === seen.changes && !isOfTransaction(isolation, adapter);
-  if (!isOut && isForAll) note(seen.people, key, now + KEPT_MS);
-  return isOut;
-}
-
-function forget(isolation: Isolation, tenantId: string, userId: string): void {
-  const seen = seenPeople(isolation);
-  seen.changes++;
-  seen.people.delete(keyOf(tenantId, userId));
-}
-
-/** Asks the database each time. */
-const isBarred = async (
-  isolation: Isolation,
-  tenantId: string,
-  userId: string,
-  adapter: DBTransactionAdapter | undefined,
-) => isDeactivated(await readerOf(isolation, adapter), tenantId, userId);
-
-/** Whoever asks from inside a transaction may not know it, and a database may have one connection. */
-const readerOf = async (isolation: Isolation, adapter: DBTransactionAdapter = isolation.raw) =>
-  adapter === isolation.raw ? unscopedAdapter(isolation) : adapter;
-
-/**
- * Refuses to delete the directory's row of the tenant's last administrator: the user is deleted once
- * that is committed, too late to refuse.
+ * Refuses to delete the directory's row of the tenant's last administrator: the user is deleted
+ * after the commit, too late to refuse.
  */
 async function keepLastAdmin(
   isolation: Isolation,
@@ -205,16 +202,20 @@ async function keepLastAdmin(
   const adapter = transaction ?? isolation.ctx.adapter;
   // Checked now: without the row, the user would count as one who can sign in.
   if (await isDeactivated(adapter, tenantId, userId)) return deactivatedUserId.set(userId);
-  // A second directory has the user as active.
-  if (await isActiveElsewhere(adapter, tenantId, userId, deletion)) return;
+  const deleted = String(deletion.find(({ field }) => field === "id")?.value);
+  const entries = await entriesOf(adapter, tenantId, userId);
+  const isActiveElsewhere = entries.some(
+    (entry) => entry.active && isInUse(entry) && String(entry.id) !== deleted,
+  );
+  if (isActiveElsewhere) return;
   await requireAnotherAdmin(isolation, { where: [{ field: "id", value: userId }] }, transaction);
 }
 
 /**
- * Remembers which user a call of the directory is about, and whether it deletes them: better-auth
- * deletes its own row, and leaves the user. It reads the row before, in the same transaction.
+ * Remembers the user that a call of the directory is about, and whether it deletes them: better-auth
+ * deletes the directory's row, which it reads before, and leaves the user.
  */
-function noteDirectoryUser(method: string, found: unknown): void {
+function rememberDirectoryUser(method: string, found: unknown): void {
   if (!isAboutUsers(currentEndpoint()) || getTenantId() === null) return;
   const { userId, active } = (found ?? {}) as Row;
   if (userId !== undefined) {
@@ -226,13 +227,9 @@ function noteDirectoryUser(method: string, found: unknown): void {
   if (method === "delete") deprovisionedUserId.set(directoryUserId.get());
 }
 
-const isAboutUsers = (endpoint: { path?: string | undefined } | undefined) =>
-  endpoint?.path?.startsWith(USERS_PATH) === true;
-
 /**
- * After the directory's change is committed. Somebody whom it has deleted is gone from the tenant,
- * unless another directory has them. Whoever was signing in while they were deactivated has a
- * session that better-auth did not see: it is ended here.
+ * Runs after the directory's change is committed. Deletes a user that no directory has any more. Ends
+ * sessions that better-auth did not see, because the user signed in during the deactivation.
  */
 export function followDirectory(isolation: Isolation): AfterHook {
   return {
@@ -245,23 +242,25 @@ export function followDirectory(isolation: Isolation): AfterHook {
       if (!userId || !tenantId) return;
       forget(isolation, tenantId, userId);
       if (isAPIError(context.returned)) return;
-      const below = await unscopedAdapter(isolation);
-      const { internalAdapter } = context;
-      if (deprovisionedUserId.get() && !(await countDirectories(below, tenantId, userId))) {
-        await internalAdapter.deleteUser(userId);
-        // They may have been seen once more in the meantime.
+      const raw = await unscopedAdapter(isolation);
+      const isDeleted =
+        deprovisionedUserId.get() !== undefined &&
+        !(await entriesOf(raw, tenantId, userId)).some(isInUse);
+      if (isDeleted) {
+        await context.internalAdapter.deleteUser(userId);
+        // Another request may have cached the user in the meantime.
         forget(isolation, tenantId, userId);
         await deleteKeysOf(context, userId);
         await endImpersonations(context, userId);
-      } else if (await isDeactivated(below, tenantId, userId)) {
-        await internalAdapter.deleteUserSessions(userId);
+      } else if (await isDeactivated(raw, tenantId, userId)) {
+        await context.internalAdapter.deleteUserSessions(userId);
         await endImpersonations(context, userId);
       }
     }),
   };
 }
 
-/** Ends sessions in which somebody acts as another. Those that are in no table are refused there. */
+/** Ends sessions in which the user impersonates others. Sessions in no table are refused when used. */
 async function endImpersonations(
   { adapter, internalAdapter, tables }: AuthContext,
   userId: string,
@@ -275,7 +274,7 @@ async function endImpersonations(
   if (sessions.length) await internalAdapter.deleteSessions(sessions.map(({ token }) => token));
 }
 
-/** No directory is left that could let somebody in again: the tenant's administrator does. */
+/** If no directory is left that could let a user in again, the tenant's administrator can. */
 export const followAdministrator = (isolation: Isolation): AfterHook => ({
   matcher: ({ path }) => path === "/admin/unban-user",
 

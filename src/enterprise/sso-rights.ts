@@ -1,10 +1,5 @@
 import type { GenericEndpointContext } from "better-auth";
-import {
-  APIError,
-  createAuthMiddleware,
-  getAuthoritativeSessionFromCtx,
-  isAPIError,
-} from "better-auth/api";
+import { createAuthMiddleware, getAuthoritativeSessionFromCtx, isAPIError } from "better-auth/api";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
 import type { ResolvedOptions, TenantManagementAction } from "../options";
@@ -12,9 +7,9 @@ import { effectiveScope, isOutermost } from "../request/endpoint";
 import { prefixesIn, sentHeaders } from "../request/prefix";
 import { runInScope, scopeOf } from "../request/scope";
 import { notAllowed, ownTenantOf, requireManager } from "../tenants/management";
-import { ssoManager } from "./sso-rows";
+import { badRequest, ssoManager } from "./sso-providers";
 
-/** What better-auth lets everybody do who is signed in. */
+/** Endpoints that better-auth lets every signed-in user call. */
 const ACTIONS: Readonly<Record<string, TenantManagementAction>> = {
   "/sso/register": "sso:register",
   "/sso/providers": "sso:list",
@@ -26,9 +21,8 @@ const ACTIONS: Readonly<Record<string, TenantManagementAction>> = {
 };
 
 /**
- * An identity provider says who people are, so whoever registers one can become everybody whom it
- * may sign in. In a tenant that is up to its administrators and to managers; on the platform, where
- * it would be the operators themselves, up to managers alone.
+ * A caller who registers an identity provider can become every user that it signs in. In a tenant
+ * this takes one of its administrators or an operator; on the platform, an operator.
  */
 export function requireSSOManager(options: ResolvedOptions): BeforeHook {
   return {
@@ -39,67 +33,57 @@ export function requireSSOManager(options: ResolvedOptions): BeforeHook {
       const action = ACTIONS[ctx.path];
       if (!action) return;
       const { tenantId } = effectiveScope();
-      // The caller stays in their own scope, and the tenant is what the call is about (R7).
+      // The caller stays in their own scope, and the tenant is the target of the call (R7).
       const caller = withoutSession(ctx);
       const sent = sentHeaders.get() ?? ctx.headers;
       if (sent) caller.headers = sent;
       const [home = null] = prefixesIn({ headers: sent, context: ctx.context });
-      const manager = await runInScope(scopeOf(home), async () => {
+      const { actor, guest } = await runInScope(scopeOf(home), async () => {
         const actor = await requireManager(caller, options, action, tenantId ?? undefined);
-        // On the platform there is no target that a tenant's administrator could be held to.
+        // Without a target, on the platform, any tenant's administrator would pass.
         if ((ownTenantOf(actor, options) ?? tenantId) !== tenantId) throw notAllowed();
         const isGuest = actor !== "server" && actor.tenantId !== tenantId;
         return { actor, guest: isGuest ? await getAuthoritativeSessionFromCtx(caller) : null };
       }).catch(async (error: unknown) => {
-        // R5: the session of somebody who is not from here, and may manage nothing here, is none.
+        // R5: a session from another scope that may manage nothing here is no session here.
         if (!isAPIError(error) || error.status !== "FORBIDDEN") throw error;
         if (await getAuthoritativeSessionFromCtx(withoutSession(ctx))) throw error;
         throw tenantError("UNAUTHORIZED");
       });
-      if (manager.actor === "server" || !manager.actor.userId) return;
-      const { userId } = manager.actor;
-      if (isOutermost(ctx)) ssoManager.set({ userId, isGuest: manager.guest !== null });
-      // A manager of the platform has no session in the tenant, and better-auth asks for one.
-      if (manager.guest) ctx.context.session = manager.guest;
+      if (actor === "server" || !actor.userId) return;
+      if (isOutermost(ctx)) ssoManager.set({ userId: actor.userId, isGuest: guest !== null });
+      // An operator has no session in the tenant, and better-auth requires one.
+      if (guest) ctx.context.session = guest;
     }),
   };
 }
 
-/**
- * For a session that is read anew. It is not refreshed: here it may be another tenant's, and the
- * cookie would not go out.
- */
+/** For reading a session again, without a refresh: the cookie of another scope is not sent. */
 const withoutSession = (ctx: GenericEndpointContext): GenericEndpointContext => ({
   ...ctx,
   query: { ...ctx.query, disableRefresh: true },
   context: { ...ctx.context, session: null },
 });
 
-/** What says where a client secret is sent, and whether it is. */
+/** Decide where the client secret is sent, and whether it is. */
 const DESTINATIONS = ["discoveryEndpoint", "tokenEndpoint", "tokenEndpointAuthentication"];
 
-/**
- * Whoever changes where a provider lives has to know its secret: the stored one would be sent to
- * the new address, which may be anybody's.
- */
+/** Without the secret, a manager could have the stored one sent to an address of their own. */
 export const requireSecretForNewAddress: BeforeHook = {
   matcher: ({ path }) => path === "/sso/update-provider",
 
   handler: createAuthMiddleware(async ({ body }) => {
-    // Not looked at by anybody yet: better-auth refuses what is no object.
-    const { issuer, oidcConfig: given } = (body ?? {}) as {
-      issuer?: unknown;
-      oidcConfig?: unknown;
-    };
-    // Without an `oidcConfig` of its own, an update leaves the stored one as it is.
+    // Runs before better-auth validates the body.
+    const { issuer, oidcConfig: given } = (body ?? {}) as Record<string, unknown>;
+    // Without an `oidcConfig`, an update keeps the stored one.
     if (typeof given !== "object" || given === null) return;
     const oidcConfig = given as Record<string, unknown>;
     const moves = issuer || DESTINATIONS.some((name) => oidcConfig[name]);
     const needsNone = oidcConfig.tokenEndpointAuthentication === "private_key_jwt";
     if (!moves || needsNone || oidcConfig.clientSecret) return;
-    throw new APIError("BAD_REQUEST", {
-      code: "VALIDATION_ERROR",
-      message: "[body.oidcConfig.clientSecret] Required to change where the provider lives",
-    });
+    throw badRequest(
+      "VALIDATION_ERROR",
+      "[body.oidcConfig.clientSecret] Required to change where the provider lives",
+    );
   }),
 };

@@ -2,14 +2,12 @@ import type { AuthContext } from "better-auth";
 import { parseEnvelope, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { tenantError } from "../errors";
 import { parseJSON } from "../framework";
-import type { Isolation, Rotated, Row } from "../isolation/isolation";
-import { rotateAll } from "../oauth/rotate";
-import { SSO_PROVIDER } from "./sso-rows";
+import type { Row } from "../isolation/isolation";
 
 /** The columns that hold a config, as JSON. */
-const COLUMNS = ["oidcConfig", "samlConfig"];
+export const CONFIG_COLUMNS = ["oidcConfig", "samlConfig"];
 
-/** The names that secrets have in them, at any depth. */
+/** Names of secrets in a config, at any depth. */
 const SECRETS = [
   "clientSecret",
   "privateKey",
@@ -19,12 +17,12 @@ const SECRETS = [
   "decryptionPvk",
 ];
 
-/** In front of cipher text: what was stored before the plugin was there is plain text. */
+/** Precedes cipher text. Rows from before the plugin was installed hold plain text. */
 const MARK = "better-auth-tenant:encrypted:";
 
 type Change = (secret: string) => string | undefined | Promise<string | undefined>;
 
-/** A config with every secret in it changed; one that is undefined is left out. */
+/** Changes every secret in a config. A secret that becomes undefined is left out. */
 async function changeSecrets(value: unknown, change: Change): Promise<unknown> {
   if (Array.isArray(value)) return Promise.all(value.map((item) => changeSecrets(item, change)));
   if (typeof value !== "object" || value === null) return value;
@@ -37,10 +35,9 @@ async function changeSecrets(value: unknown, change: Change): Promise<unknown> {
   return Object.fromEntries(entries.filter(([, item]) => item !== undefined));
 }
 
-/** A row with the secrets in its columns changed. What is no JSON stays as it is. */
 async function changeRow(row: Row, change: Change): Promise<Row> {
   const changed = { ...row };
-  for (const column of COLUMNS) {
+  for (const column of CONFIG_COLUMNS) {
     const config = parseJSON(changed[column]);
     if (typeof config === "object" && config)
       changed[column] = JSON.stringify(await changeSecrets(config, change));
@@ -51,14 +48,14 @@ async function changeRow(row: Row, change: Change): Promise<Row> {
 export const encryptConfigs = (ctx: AuthContext, row: Row): Promise<Row> =>
   changeRow(row, async (data) => MARK + (await symmetricEncrypt({ key: ctx.secretConfig, data })));
 
-/** A secret that cannot be decrypted is left out for whoever manages it, and fails everybody else. */
+/** Managers see a provider without a secret that cannot be decrypted. For other callers it fails. */
 export const decryptConfigs = (ctx: AuthContext, row: Row, mayLack = false): Promise<Row> =>
   changeRow(row, async (stored) => {
     if (!stored.startsWith(MARK)) return stored;
     try {
       return await symmetricDecrypt({ key: ctx.secretConfig, data: stored.slice(MARK.length) });
     } catch {
-      // The cause is left out on purpose: it must not carry cipher text into an answer or a log.
+      // Without the cause: it must not carry cipher text into a response or log.
       ctx.logger.error(
         `A secret of the SSO provider ${row.providerId} cannot be decrypted. Is an old auth secret missing in \`secrets\`?`,
       );
@@ -74,30 +71,9 @@ export async function isUpToDate({ secretConfig }: AuthContext, row: Row): Promi
   const newest = typeof secretConfig === "string" ? undefined : secretConfig.currentVersion;
   let upToDate = true;
   await changeRow(row, (stored) => {
-    const isNew =
+    upToDate &&=
       stored.startsWith(MARK) && parseEnvelope(stored.slice(MARK.length))?.version === newest;
-    upToDate &&= isNew;
     return stored;
   });
   return upToDate;
 }
-
-type StoredProvider = Row & { id: string; tenantId: string; providerId: string };
-
-/**
- * Encrypts the secrets of all identity providers anew that were not encrypted with the newest of
- * the framework's secrets, and those from before that were not encrypted at all.
- */
-export const rotateProviders = ({ ctx, raw }: Isolation): Promise<Rotated> =>
-  rotateAll<StoredProvider>(ctx, {
-    adapter: raw,
-    model: SSO_PROVIDER,
-    columns: ["oidcConfig", "samlConfig"],
-    async anew(row) {
-      if (await isUpToDate(ctx, row)) return "upToDate";
-      const clear = await decryptConfigs(ctx, row).catch(() => null);
-      if (!clear) return "unreadable";
-      const { oidcConfig, samlConfig } = await encryptConfigs(ctx, clear);
-      return { oidcConfig, samlConfig };
-    },
-  });

@@ -1,8 +1,8 @@
 import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { AfterHook, BeforeHook } from "../framework";
+import type { Guard } from "../isolation/isolation";
 import {
-  type Binding,
   holdState,
   isSignedFor,
   keepBinding,
@@ -15,49 +15,40 @@ import {
 import { refuseEarly } from "../policy/admission";
 import { changeCall, currentEndpoint, effectiveScope } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
-import { ACS } from "./saml-response";
+import { SSO_PROVIDER } from "./sso-providers";
 
 /*
- * The state of an OpenID Connect flow that a tenant has started carries the tenant in front, as
- * the states of social sign-in do. Providers that the application has configured for everybody have
- * no row that could name it. Which provider a state is for is in the part of better-auth's state that
- * no client can write, and which one has answered is in the address of its callback.
+ * The state of an OpenID Connect flow carries the prefix of the tenant that started it, as in social
+ * sign-in: the application's own providers have no row that belongs to a tenant. better-auth itself
+ * binds a state to its provider, which the callback has in its path.
  */
-
-const bindingOf = (tenantId: string): Binding => ({
-  tenantId,
-  providerId: "sso",
-  credentials: "sso",
-});
-
-/** The tenant in the state of a callback, and what to change once the request runs there. */
-export async function openReturnedState(ctx: HookEndpointContext) {
-  const returned = readState(ctx.query?.state);
-  if (!returned) return undefined;
-  const { tenantId, state } = returned;
-  const isGood = await isSignedFor(ctx.context, returned, bindingOf(tenantId));
-  if (!isGood) return undefined;
-  return {
-    tenantId,
-    async apply() {
-      if (getTenantId() !== tenantId) return undefined;
-      holdState(ctx, state);
-      changeCall("query", { state });
-    },
-  };
-}
 
 const SIGN_IN = "/sign-in/sso";
 const CALLBACK = "/sso/callback/:providerId";
-const SHARED_CALLBACK = "/sso/callback";
+export const ACS = "/sso/saml2/sp/acs/:providerId";
+
+const bindingOf = (tenantId: string) => ({ tenantId, providerId: "sso", credentials: "sso" });
+
+/** The state of a callback, if a tenant started it. */
+export async function openReturnedState({ query, context }: HookEndpointContext) {
+  const returned = readState(query?.state);
+  if (!returned) return undefined;
+  const isSigned = await isSignedFor(context, returned, bindingOf(returned.tenantId));
+  return isSigned ? returned : undefined;
+}
+
+/** Gives better-auth its own state, once the request runs in the tenant. */
+export function removeStatePrefix(ctx: HookEndpointContext, state: string): void {
+  holdState(ctx, state);
+  changeCall("query", { state });
+}
 
 /**
- * better-auth has it whether `redirectURI` is set or not. No flow ends there, but a provider may know
- * the address from before, and a code that arrives there would go to whichever provider the state
- * names: to that of another tenant, too.
+ * better-auth has this endpoint even if `redirectURI` is not set. It would give the code of one
+ * provider to the provider of the state, which may be another tenant's.
  */
 export const refuseSharedCallback: BeforeHook = {
-  matcher: ({ path }) => path === SHARED_CALLBACK,
+  matcher: ({ path }) => path === "/sso/callback",
 
   handler: createAuthMiddleware(async () => {
     throw new APIError("NOT_FOUND", {
@@ -66,11 +57,8 @@ export const refuseSharedCallback: BeforeHook = {
   }),
 };
 
-/**
- * A state that is kept in a cookie is no row of a tenant's, and its label can be taken away. So the
- * tenant is in the state as well.
- */
-export const nameStartedFlow: BeforeHook = {
+/** A state in a cookie is not a row of the tenant, so it has to carry the tenant inside as well. */
+export const bindStartedFlow: BeforeHook = {
   matcher: ({ path }) => path === SIGN_IN || path === CALLBACK,
 
   handler: createAuthMiddleware(async () => {
@@ -79,55 +67,54 @@ export const nameStartedFlow: BeforeHook = {
   }),
 };
 
-/** Asked before people are looked up: what somebody has started elsewhere does not end here. */
-export async function assertStartedHere(): Promise<void> {
-  if (currentEndpoint()?.path !== CALLBACK) return;
-  const starter = await starterOf();
-  if (starter !== undefined && starter !== getTenantId()) throw stateMismatch();
-}
+/** Whether the running endpoint completes a sign-in with a provider. */
+export const isEndOfFlow = () => [CALLBACK, ACS].includes(currentEndpoint()?.path ?? "");
 
 /**
- * Asked before anything is written where a flow ends. better-auth locks the row of the provider first,
- * if it has one, and tells the page of the flow what is thrown from there. A session by a way that
- * the policy does not allow any more would be refused as well, but after the account is linked.
+ * At the end of a flow, no user is looked up if another tenant started it, and nothing is written if
+ * the policy no longer allows the sign-in method: its session would be refused too, but only after
+ * the account is linked.
  *
  * Guarded by "%s that the policy has come to forbid leaves nothing behind: %s".
  */
-export async function askPolicyOfFlow(): Promise<void> {
+export const guardEndOfFlow: Guard = ({ method, call, model = "" }, next) => {
+  const isAboutUsers = model === "user" || model === "account";
   const endpoint = currentEndpoint();
-  if (endpoint) await refuseEarly(endpoint);
-}
+  if (!endpoint || !isEndOfFlow() || !(isAboutUsers || model === SSO_PROVIDER)) return undefined;
+  const check = async () => {
+    if (isAboutUsers && endpoint.path === CALLBACK) {
+      const starter = await starterOf();
+      if (starter !== undefined && starter !== getTenantId()) throw stateMismatch();
+    }
+    if (!/^(find|count)/.test(method)) await refuseEarly(endpoint);
+    return next(call);
+  };
+  return check();
+};
 
-const ENDS = [CALLBACK, ACS];
-
-/** Whether the running endpoint signs people in who come from a provider. */
-export const isEndOfFlow = () => ENDS.includes(currentEndpoint()?.path ?? "");
-
-/** Puts the tenant into the address that a flow starts with, be it an answer or a redirect. */
-export const labelStartedFlow: AfterHook = {
+/** Adds the tenant prefix to the state in the URL that starts a flow. */
+export const prefixStartedFlow: AfterHook = {
   matcher: ({ path }) => getTenantId() !== null && (path === SIGN_IN || path === CALLBACK),
 
   handler: createAuthMiddleware(async (ctx) => {
     const { returned, responseHeaders } = ctx.context;
     if (ctx.path === SIGN_IN) {
-      if (typeof returned !== "object" || returned === null || isAPIError(returned)) return;
-      const { url } = returned as { url?: unknown };
-      const labelled = typeof url === "string" && (await withLabel(ctx, url));
-      if (labelled) ctx.context.returned = { ...returned, url: labelled };
+      if (isAPIError(returned)) return;
+      const url = await withPrefix(ctx, (returned as { url?: unknown } | null)?.url);
+      if (url) ctx.context.returned = { ...(returned as object), url };
       return;
     }
-    // A provider has sent somebody without a state, and better-auth starts the flow by itself.
+    // If the provider sent a user without a state, better-auth starts a flow itself.
     if (ctx.query?.state !== undefined) return;
-    const location = responseHeaders?.get("location");
-    const labelled = location && (await withLabel(ctx, location));
-    if (labelled) ctx.setHeader("location", labelled);
+    const location = await withPrefix(ctx, responseHeaders?.get("location"));
+    if (location) ctx.setHeader("location", location);
   }),
 };
 
-/** Undefined for an address without a state: SAML has a relay state, which may be signed. */
-async function withLabel({ context }: HookEndpointContext, address: string) {
+/** Undefined for a URL without a state. SAML has a relay state instead, which may be signed. */
+async function withPrefix({ context }: HookEndpointContext, address: unknown) {
   const tenantId = getTenantId();
-  const url = URL.canParse(address) ? new URL(address) : undefined;
+  const url = typeof address === "string" && URL.canParse(address) ? new URL(address) : undefined;
   const state = url?.searchParams.get("state");
   if (!url || !state || !tenantId) return undefined;
   const signature = await sign(context, state, bindingOf(tenantId));

@@ -6,66 +6,61 @@ import type { Endpoint } from "../request/endpoint";
 import { runInScope, type SessionRow, scopeOf } from "../request/scope";
 import { refuse } from "../schema";
 
-/** Where a configuration of @better-auth/api-key keeps its keys. */
-type Place = "database" | "secondaryStorage" | "customStorage";
+/** Where a configuration of @better-auth/api-key stores its keys. */
+type KeyStorage = "database" | "secondaryStorage" | "customStorage";
 
-const placesOf = new WeakMap<BetterAuthPlugin, Set<Place>>();
+const storagesOf = new WeakMap<BetterAuthPlugin, Set<KeyStorage>>();
 
 const isApiKey = ({ id }: BetterAuthPlugin) => id === "api-key";
 
-/** Looks where the keys of this application are kept. `assertKeysConfined` goes by it. */
-export async function findKeyStorages(plugins: BetterAuthPlugin[] = []): Promise<void> {
-  for (const plugin of plugins.filter(isApiKey)) placesOf.set(plugin, await findPlaces(plugin));
-}
-
 /**
- * The plugin shows nobody its configurations, and so its storages. But its list of keys asks all of
- * them, each in its turn: the context for its secondary storage, unless there is a custom one, and
- * then the database, or a storage by the id of the user. We stop it there, so nothing is read.
+ * Finds out where the keys are stored. The plugin does not expose its options, but its list of keys
+ * uses every configuration: it reads the secondary storage of the context unless there is a custom
+ * one, and then the database, or a storage by the id of the user. That id stops it, so nothing is
+ * read.
  *
  * Guarded by "R11: keys in %s".
  */
-async function findPlaces({ endpoints }: BetterAuthPlugin): Promise<Set<Place>> {
-  const places = new Set<Place>();
-  let storage: Place = "customStorage";
-  const stop = (place: Place): never => {
-    places.add(place);
-    storage = "customStorage";
-    throw new Error("stopped");
-  };
-  const context = {
-    session: { session: {}, user: { id: { toString: () => stop(storage) } } },
-    get secondaryStorage() {
-      storage = "secondaryStorage";
-      return {};
-    },
-    get adapter() {
-      return stop("database");
-    },
-  };
-  const list = endpoints?.listApiKeys as ((input: object) => Promise<unknown>) | undefined;
-  await list?.({ context }).catch(() => {});
-  return places;
+export async function findKeyStorages(plugins: BetterAuthPlugin[] = []): Promise<void> {
+  for (const plugin of plugins.filter(isApiKey)) {
+    const storages = new Set<KeyStorage>();
+    let storage: KeyStorage = "customStorage";
+    const stop = (found: KeyStorage): never => {
+      storages.add(found);
+      storage = "customStorage";
+      throw new Error("stopped");
+    };
+    const context = {
+      session: { session: {}, user: { id: { toString: () => stop(storage) } } },
+      get secondaryStorage() {
+        storage = "secondaryStorage";
+        return {};
+      },
+      get adapter() {
+        return stop("database");
+      },
+    };
+    const list = plugin.endpoints?.listApiKeys as ((input: object) => Promise<unknown>) | undefined;
+    await list?.({ context }).catch(() => {});
+    storagesOf.set(plugin, storages);
+  }
 }
 
-/**
- * R10: a storage of the plugin's own would be past the isolation. A key in there would be valid in
- * every tenant, and after the deletion of its own.
- */
-export function assertKeysConfined(plugins: BetterAuthPlugin[]): void {
+/** R10: a key in a storage that isolation does not see is valid in all tenants, and outlives its own. */
+export function assertKeysIsolated(plugins: BetterAuthPlugin[]): void {
   for (const plugin of plugins.filter(isApiKey)) {
-    const places = placesOf.get(plugin);
-    if (!places) {
+    const storages = storagesOf.get(plugin);
+    if (!storages) {
       refuse("api-key is brought by another plugin. Write it into the plugins of better-auth.");
     }
-    if (places.size === 0) {
+    if (storages.size === 0) {
       refuse(
         "it cannot be seen where api-key keeps its keys. Leave its endpoint listApiKeys as it is, and use a version of @better-auth/api-key that tenantAuth() is tested with (1.7).",
       );
     }
-    if (places.has("customStorage")) {
+    if (storages.has("customStorage")) {
       refuse(
-        "the customStorage of api-key cannot be confined: a key of one tenant would be valid in all others.",
+        "the customStorage of api-key cannot be isolated: a key of one tenant would be valid in all others.",
         "Leave customStorage out, and give the storage to better-auth itself:",
         "  secondaryStorage: storage,",
         'Or keep the keys in the database, with storage: "database".',
@@ -74,26 +69,29 @@ export function assertKeysConfined(plugins: BetterAuthPlugin[]): void {
   }
 }
 
-/** What would come of sharing keys between tenants, if anything. */
+/** Why keys cannot be shared between tenants in this setup, if they cannot. */
 export function whyKeysAreScoped(
   { options: { plugins, advanced } }: AuthContext,
   plugin: BetterAuthPlugin,
 ): string | undefined {
   if (!isApiKey(plugin)) return undefined;
-  // Each tenant has entries of its own there, so a copy in another one is nobody's to delete.
-  if (placesOf.get(plugin)?.has("secondaryStorage")) {
+  // Each tenant has its own entries there, and deleting a key misses its copies in other tenants.
+  if (storagesOf.get(plugin)?.has("secondaryStorage")) {
     return "would be copied into the secondary storage of others, and be valid there after it is deleted";
   }
   const { generateId } = advanced?.database ?? {};
   const areNumbers = generateId === "serial" || generateId === false;
-  // Deleting the keys of a tenant's users would delete those of somebody else's organizations.
   return areNumbers && plugins?.some(({ id }) => id === "organization")
     ? "could not be deleted with the tenant: a key of user 1 looks like one of organization 1"
     : undefined;
 }
 
+type KeySession = { session?: Row; user?: Row };
+type KeyContext = { context?: { session?: KeySession } };
+
 /**
- * The session that an API key stands for is made by its plugin, which knows nothing of tenants.
+ * Adds the tenant to the session that the plugin creates for an API key, and refuses a key whose
+ * session the tenant or its policy does not accept.
  *
  * Guarded by "a session by API key carries the tenant of its user".
  */
@@ -106,27 +104,20 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
       const made = [answer?.response, answer?.response?.context?.context?.session];
       for (const found of made) {
         if (!found?.session || !found.user) continue;
-        const session: SessionRow = Object.assign(found.session, {
-          tenantId: found.user.tenantId ?? null,
-          [OF_KEY]: true,
-        });
+        const tenantId = found.user.tenantId ?? null;
+        const session: SessionRow = Object.assign(found.session, { tenantId, [OF_KEY]: true });
+        if (!tenantId) continue;
         const isolation = isolationOf(ctx.context);
-        if (!session.tenantId) continue;
-        if (isolation && (await isAccepted(isolation, session))) {
-          const endpoint = { ...ctx, context: { ...ctx.context, session: found } } as Endpoint;
-          const ask = async () => refuseEarly(endpoint);
-          await runInScope(scopeOf(session.tenantId), ask);
-          continue;
+        if (!isolation || !(await isAccepted(isolation, session))) {
+          // `get-session` comes here before its tenant was checked.
+          ctx.context.session = null;
+          return {};
         }
-        // `get-session` comes here without its tenant having been looked at.
-        ctx.context.session = null;
-        return {};
+        const endpoint = { ...ctx, context: { ...ctx.context, session: found } } as Endpoint;
+        await runInScope(scopeOf(tenantId), async () => refuseEarly(endpoint));
       }
       return answer;
     }) as typeof handler,
   }));
   return { ...plugin, hooks: { ...plugin.hooks, before } };
 }
-
-type KeySession = { session?: Row; user?: Row };
-type KeyContext = { context?: { session?: KeySession } };

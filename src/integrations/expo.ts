@@ -8,20 +8,19 @@ import { changeCall } from "../request/endpoint";
 import { requestSlot, runInScope, scopeOf } from "../request/scope";
 
 /*
- * An Expo app opens the address of a provider through an endpoint of the package, which gives the
- * browser the cookie that belongs to the state in that address. better-auth compares that cookie
- * with the state that it has made, and a tenant has put its label in front of that one. So the
- * cookie is made for the state alone, and the provider gets the address as it was.
+ * An Expo app opens a provider's URL through an endpoint of the package, which sets the cookie for
+ * the state in that URL. better-auth compares the cookie with its own state, without the tenant
+ * prefix. So the cookie is created for that state, and the provider still gets the prefixed one.
  */
 
 const PATH = "/expo-authorization-proxy";
 
-/** The address of a provider that an app opens, with the tenant prefix in its state. */
+/** The provider's URL that an app opens, with the tenant prefix in its state. */
 const openedAddress = requestSlot<string>();
 
 /**
- * The form of better-auth's states, and of what oAuthProxy() makes of them. The endpoint is public
- * and signs the state as every cookie is signed: it would sign a token that proves an email too.
+ * The form of better-auth's states, and of oAuthProxy()'s. The endpoint is public and signs a state
+ * like every cookie: without this check, it would also sign a token that proves an email.
  */
 const STATE = /^(?:[\w-]{32}|(?:\$ba\$\d{1,9}\$)?[\da-f]{64,8192})$/;
 
@@ -33,7 +32,7 @@ export const removePrefixForCookie: BeforeHook = {
     if (typeof address !== "string" || !URL.canParse(address)) return;
     const url = new URL(address);
     const sent = url.searchParams.get("state");
-    // The endpoint itself refuses an address without a state.
+    // The endpoint itself refuses a URL without a state.
     if (!sent) return;
     const isPlain = STATE.test(sent);
     const state = isPlain ? sent : readState(sent)?.state;
@@ -47,7 +46,7 @@ export const removePrefixForCookie: BeforeHook = {
   }),
 };
 
-/** A session token of the platform has the form of a state, and signed it is the session's cookie. */
+/** A session token of the platform has the form of a state, and signed it is a session cookie. */
 const isSessionToken = async ({ internalAdapter }: AuthContext, state: string) =>
   (await runInScope(scopeOf(null), () => internalAdapter.findSession(state))) !== null;
 
@@ -56,16 +55,15 @@ export const redirectWithPrefix: AfterHook = {
 
   handler: createAuthMiddleware(async (ctx) => {
     const address = openedAddress.get();
-    const isRedirect = ctx.context.responseHeaders?.has("location");
-    if (address && isRedirect) ctx.setHeader("location", address);
+    if (address && ctx.context.responseHeaders?.has("location")) ctx.setHeader("location", address);
   }),
 };
 
 /**
- * R9: the package hands the session to the app that a sign-in leads to, if its address is trusted.
- * That address is not in the request, so nobody has asked yet whose its host is.
+ * R9: the package hands the session to the app that a sign-in redirects to, if it trusts the host.
+ * The host is not in the request, so it is not resolved yet.
  */
-export const askForApp = (options: ResolvedOptions): AfterHook => ({
+export const resolveAppHost = (options: ResolvedOptions): AfterHook => ({
   matcher: ({ path }) => /^\/(callback|magic-link\/verify|verify-email)/.test(path ?? ""),
 
   handler: createAuthMiddleware(async (ctx) => {

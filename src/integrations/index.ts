@@ -1,5 +1,5 @@
 import type { Isolation, Part } from "../isolation/isolation";
-import { askForApp, redirectWithPrefix, removePrefixForCookie } from "./expo";
+import { redirectWithPrefix, removePrefixForCookie, resolveAppHost } from "./expo";
 import { enterByDeviceCode, enterByKey, prefixDeviceCode } from "./machines";
 import {
   emptyInTenants,
@@ -9,7 +9,7 @@ import {
 } from "./platform-only";
 import { enterByEvent, guardCustomers, isolateSearchAtCheckout, stripeOptions } from "./stripe";
 
-/** What other official packages of better-auth need inside tenants. */
+/** Tenants in other official packages of better-auth. */
 export function integrations(isolation: Isolation): Part {
   const stripe = stripeOptions(isolation.ctx);
   const platformOnly = platformOnlyPlugins(isolation);
@@ -30,7 +30,7 @@ export function integrations(isolation: Isolation): Part {
         ...platformOnly.map(stayOnPlatform),
       ],
       entered: [isolateSearchAtCheckout],
-      afterEndpoint: [askForApp(isolation.options)],
+      afterEndpoint: [resolveAppHost(isolation.options)],
       afterPlugins: [redirectWithPrefix, prefixDeviceCode],
     },
   };

@@ -9,14 +9,12 @@ import { enter, enteredScope, scopeOf } from "../request/scope";
 import { PLATFORM_ONLY } from "../setup/checks";
 
 /*
- * Plugins that work on the platform and in no tenant. oauthProvider() tells other applications who a
- * user is; its tokens name no tenant, and a tenant's administrator decides which addresses are
- * verified there, so other applications must not believe them. oAuthProxy() completes a sign-in that
- * another deployment has proven with the platform's client. oauthPopup() and electron() hand the
- * session to another page or app, and what they keep meanwhile names no tenant.
+ * Plugins that work on the platform only. oauthProvider() tells other applications who a user is,
+ * but its tokens carry no tenant, and a tenant's administrator decides which emails are verified
+ * there. oAuthProxy() completes a sign-in that another deployment proved with the platform's client.
+ * oauthPopup() and electron() hand the session to another page or app, without its tenant.
  */
 
-/** The plugins of this kind that are installed. */
 export const platformOnlyPlugins = ({ ctx: { options } }: Isolation): BetterAuthPlugin[] =>
   (options.plugins ?? []).filter(({ id }) => PLATFORM_ONLY.includes(id));
 
@@ -26,12 +24,12 @@ const platformOnly = (id: string) =>
     `${id} works on the platform only. Leave the tenant out of this request.`,
   );
 
-/** People come to these with a session of a tenant, which is no session on the platform (R5). */
+/** Users come to these in browsers with a tenant's session, which is none on the platform (R5). */
 const IGNORES_TENANT_SESSIONS = ["oauth-provider", "oauth-proxy"];
 
 /**
- * The endpoints run on the platform, and are refused in a tenant. So is a sign-in that continues an
- * authorization of oauthProvider(), which it has in its body.
+ * Runs the plugin's endpoints on the platform and refuses them in a tenant, together with a sign-in
+ * that continues an authorization of oauthProvider().
  */
 export function stayOnPlatform({ id, endpoints }: BetterAuthPlugin): BeforeHook {
   const paths = new Set(Object.values(endpoints ?? {}).map(({ path }) => path));
@@ -45,35 +43,29 @@ export function stayOnPlatform({ id, endpoints }: BetterAuthPlugin): BeforeHook 
         if (isTenants && !IGNORES_TENANT_SESSIONS.includes(id)) throw platformOnly(id);
         return void enter(scopeOf(null));
       }
-      const { tenantId } = effectiveScope();
-      if (tenantId !== null) throw platformOnly(id);
+      if (effectiveScope().tenantId !== null) throw platformOnly(id);
     }),
   };
 }
 
-/** What an adapter returns of a table that is empty. */
-const EMPTY: Readonly<Record<string, unknown>> = {
-  findOne: null,
-  findMany: [],
-  count: 0,
-  update: null,
-  updateMany: 0,
-  delete: undefined,
-  deleteMany: 0,
-  consumeOne: null,
-  incrementOne: null,
-};
+/** What an adapter returns for an empty table. */
+function emptyResult(method: string) {
+  if (method === "findMany") return [];
+  return ["count", "updateMany", "deleteMany"].includes(method) ? 0 : null;
+}
 
-/** In a tenant the tables of such a plugin are empty, and stay so. */
+/** In a tenant, the tables of such a plugin are empty and stay empty. */
 export function emptyInTenants({ id, schema }: BetterAuthPlugin): Guard {
-  const models = Object.entries(schema ?? {}).flatMap(([model, { modelName }]) => [
-    ...[model, `${model}s`],
-    ...(modelName ? [modelName, `${modelName}s`] : []),
+  const models = Object.entries(schema ?? {}).flatMap(([model, { modelName = model }]) => [
+    model,
+    `${model}s`,
+    modelName,
+    `${modelName}s`,
   ]);
   return ({ method, call }) => {
     if (!models.includes(call.model) || effectiveScope().tenantId === null) return undefined;
     if (method === "create") return Promise.reject(platformOnly(id));
-    return Promise.resolve(structuredClone(EMPTY[method]));
+    return Promise.resolve(emptyResult(method));
   };
 }
 
@@ -82,9 +74,9 @@ type Handler = ((ctx: HookEndpointContext) => Promise<unknown>) & { [LEAVES_TENA
 const LEAVES_TENANTS = Symbol.for("better-auth-tenant:leaves-tenants-alone");
 
 /**
- * Keeps the hooks of a platform-only plugin out of tenants. oAuthProxy() would send the flow through
- * another deployment; oauthPopup() and electron() would hand the tenant's session to the page or app
- * that a cookie of the browser names. Changed in place, once for all instances that share the plugin.
+ * Keeps a plugin's hooks out of tenants. oAuthProxy() would send the flow through another
+ * deployment; oauthPopup() and electron() would hand the tenant's session to the page or app that a
+ * cookie names. Changed in place, once for all instances that share the plugin.
  */
 export function leaveTenantsAlone({ hooks }: BetterAuthPlugin): void {
   for (const hook of [...(hooks?.before ?? []), ...(hooks?.after ?? [])]) {

@@ -8,37 +8,39 @@ import { effectiveScope, isOutermost } from "../request/endpoint";
 import { statusOf } from "../request/resolve";
 import { enter, getTenantId, namedScope, scopeOf } from "../request/scope";
 
-/** What the package is given, as far as it matters here. */
+type ReadEvent = (payload: string, signature: string, secret: string) => unknown;
+
+/** The options of @better-auth/stripe that matter here. */
 interface StripeOptions {
   stripeWebhookSecret?: string;
   stripeClient?: {
     customers?: { search?: Search };
-    webhooks?: Record<
-      "constructEventAsync" | "constructEvent",
-      ((payload: string, signature: string, secret: string) => unknown) | undefined
-    >;
+    webhooks?: { constructEventAsync?: ReadEvent; constructEvent?: ReadEvent };
   };
 }
 
+type Found = { data: { metadata?: { userId?: unknown } }[] };
+
 interface Search {
-  (params: { query?: string }, ...rest: unknown[]): Promise<{ data: Customer[] }>;
-  [CONFINED]?: true;
+  (params: { query?: string }, ...rest: unknown[]): Promise<Found>;
+  [ISOLATED]?: true;
 }
 
-type Customer = { metadata?: { userId?: unknown } };
+const ISOLATED = Symbol.for("better-auth-tenant:isolated-customers");
 
 export const stripeOptions = ({ options }: AuthContext) =>
   options.plugins?.find(({ id }) => id === "stripe")?.options as StripeOptions | undefined;
 
 const text = (value: unknown) => (typeof value === "string" && value !== "" ? value : undefined);
 
-/** The id of something that Stripe may have put in the place of its id. */
+/** Stripe may put a whole object in the place of its id. */
 const idOf = (value: unknown) => text(value) ?? text((value as { id?: unknown } | null)?.id);
 
+const conflict = () => tenantError("TENANT_SCOPE_CONFLICT");
+
 /**
- * R4 for Stripe: its webhook says nothing about a tenant, but for the subscription or the customer
- * that an event is about. Their row names it, once the signature of the event is found to be good.
- * That includes suspended tenants: who has paid should be found to have paid.
+ * R4 for Stripe: the row of the subscription or customer in a signed event decides the tenant, also
+ * a suspended one: its payments must be recorded.
  */
 export function enterByEvent(isolation: Isolation): BeforeHook {
   return {
@@ -52,16 +54,14 @@ export function enterByEvent(isolation: Isolation): BeforeHook {
       if (!named) {
         enter(scopeOf(owner && (await statusOf(ctx, owner)) ? owner : null));
       } else if (owner !== undefined && owner !== named.tenantId) {
-        // An answer of 200 would tell Stripe that the event has been taken in.
+        // After a 200, Stripe would not send the event again.
         throw conflict();
       }
     }),
   };
 }
 
-const conflict = () => tenantError("TENANT_SCOPE_CONFLICT");
-
-/** The object of an event that Stripe has signed; the endpoint itself refuses all others. */
+/** The object of an event that Stripe signed. The endpoint itself refuses other events. */
 async function readEvent(ctx: HookEndpointContext): Promise<Row | undefined> {
   const { stripeClient, stripeWebhookSecret = "" } = stripeOptions(ctx.context) ?? {};
   const signature = ctx.request?.headers.get("stripe-signature");
@@ -69,52 +69,53 @@ async function readEvent(ctx: HookEndpointContext): Promise<Row | undefined> {
   const { webhooks } = stripeClient ?? {};
   try {
     const payload = await ctx.request.clone().text();
-    const event = webhooks?.constructEventAsync
-      ? await webhooks.constructEventAsync(payload, signature, stripeWebhookSecret)
-      : webhooks?.constructEvent?.(payload, signature, stripeWebhookSecret);
+    const event = await (webhooks?.constructEventAsync
+      ? webhooks.constructEventAsync(payload, signature, stripeWebhookSecret)
+      : webhooks?.constructEvent?.(payload, signature, stripeWebhookSecret));
     return (event as { data?: { object?: Row } } | undefined)?.data?.object;
   } catch {
     return undefined;
   }
 }
 
-/** The tenant of what an event is about, looked for in the order of the package; null: platform. */
+/** Models with a customer, in the order in which the package looks one up. */
+const WITH_CUSTOMER = ["subscription", "organization", "user"];
+
+type Place = [model: string, field: string, value: string | undefined];
+
+/** The tenant of an event's object, looked up in the package's order; null is the platform. */
 async function ownerOf(isolation: Isolation, object: Row): Promise<string | null | undefined> {
-  // An event may be about the customer itself. What is written there comes from whoever it is.
+  // An event may be about the customer itself, whose metadata the customer can write.
   const metadata = (object.customer ? object.metadata : undefined) as Row | undefined;
   const customer = idOf(object.customer) ?? text(object.id);
-  const places: [model: string, field: string, value: string | undefined][] = [
+  const places: Place[] = [
     ["subscription", "id", text(metadata?.subscriptionId)],
     ["subscription", "stripeSubscriptionId", text(object.id)],
     ["subscription", "stripeSubscriptionId", idOf(object.subscription)],
-    ["subscription", "stripeCustomerId", customer],
-    ["organization", "stripeCustomerId", customer],
-    ["user", "stripeCustomerId", customer],
+    ...WITH_CUSTOMER.map((model): Place => [model, "stripeCustomerId", customer]),
   ];
-  for (const [model, field, value] of places) {
-    const rows = value === undefined ? [] : await rowsWith(isolation, model, field, value);
-    const [owner, ...others] = new Set(rows.map(({ tenantId }) => tenantId ?? null));
-    // A customer that two tenants have had since before the plugin was installed.
+  for (const place of places) {
+    const [owner, ...others] = await ownersOf(isolation, isolation.raw, place);
+    // Two tenants may share a customer since before the plugin was installed.
     if (others.length > 0) throw conflict();
     if (owner !== undefined) return owner;
   }
   return undefined;
 }
 
-/** Rows of all tenants, read below the isolation. */
-async function rowsWith(
-  { raw, ctx, isolatedModel }: Omit<Isolation, "raw"> & { raw: DBTransactionAdapter },
-  ...[model, field, value]: [string, string, string]
-) {
+/** The scopes that have rows with this value; null is the platform. */
+async function ownersOf(
+  { ctx, isolatedModel }: Isolation,
+  raw: DBTransactionAdapter,
+  [model, field, value]: Place,
+): Promise<Set<string | null>> {
   const isKnown = field === "id" || ctx.tables[model]?.fields[field];
-  if (!isolatedModel(model) || !isKnown) return [];
-  return raw.findMany<Row>({ model, where: [{ field, value }], limit: 100 });
+  if (!value || !isolatedModel(model) || !isKnown) return new Set();
+  const rows = await raw.findMany<Row>({ model, where: [{ field, value }], limit: 100 });
+  return new Set(rows.map(({ tenantId }) => tenantId ?? null));
 }
 
-/**
- * The id of a customer shows that customer's invoices, and better-auth lets users write their own. So
- * an id that another scope has is refused.
- */
+/** better-auth lets users write their customer id, which gives access to that customer's invoices. */
 export const guardCustomers =
   (isolation: Isolation, options: StripeOptions): Guard =>
   ({ method, call, model = "", raw }, next) => {
@@ -122,57 +123,43 @@ export const guardCustomers =
     const { stripeCustomerId } = call.data ?? call.update ?? call.set ?? {};
     const customer = text(stripeCustomerId);
     if (!customer || !WITH_CUSTOMER.includes(model)) return undefined;
-    return refuseForeignCustomer(isolation, raw, customer).then(() => next(call));
+    const check = async () => {
+      const { tenantId } = effectiveScope();
+      for (const each of WITH_CUSTOMER) {
+        const owners = await ownersOf(isolation, raw, [each, "stripeCustomerId", customer]);
+        owners.delete(tenantId);
+        if (owners.size > 0) throw tenantError("VALUE_TAKEN");
+      }
+      return next(call);
+    };
+    return check();
   };
 
-const WITH_CUSTOMER = ["user", "organization", "subscription"];
-
-async function refuseForeignCustomer(
-  isolation: Isolation,
-  raw: DBTransactionAdapter,
-  customer: string,
-): Promise<void> {
-  const { tenantId } = effectiveScope();
-  for (const model of WITH_CUSTOMER) {
-    const rows = await rowsWith({ ...isolation, raw }, model, "stripeCustomerId", customer);
-    if (rows.every((row) => (row.tenantId ?? null) === tenantId)) continue;
-    throw tenantError("VALUE_TAKEN");
-  }
-}
-
-const CONFINED = Symbol.for("better-auth-tenant:confined-customers");
-
 /**
- * The package takes over a customer that Stripe knows by the verified address of a user. Inside a
- * tenant it is the tenant's administrator who says which addresses are verified. So there it finds
- * only those that were made for a user, and it compares which. The search is changed in place: the
- * package has taken the client by now.
+ * The package takes over a customer that Stripe knows by the verified email of a user, but a
+ * tenant's administrator decides which emails are verified there. So in a tenant the search finds
+ * only customers created for a user, and the package compares for which. Changed in place, because
+ * the package has the client already.
  */
 function isolateSearch({ stripeClient }: StripeOptions): void {
   const customers = stripeClient?.customers;
-  if (!customers || customers.search?.[CONFINED]) return;
+  if (!customers || customers.search?.[ISOLATED]) return;
   const { search } = customers;
-  const confined: Search = (params, ...rest) => {
+  const isolated: Search = (params, ...rest) => {
     const find = () => (search as Search).call(customers, params, ...rest);
-    const isByAddress = params.query?.startsWith("email:");
-    if (getTenantId() === null || !isByAddress) return find();
-    // Where there is no search, the package would go through a list, and take what it finds.
-    return Promise.resolve()
-      .then(find)
-      .then(ofUsers, () => ({ data: [] }));
+    if (getTenantId() === null || !params.query?.startsWith("email:")) return find();
+    // If the search fails, the package would take a customer from an unfiltered list.
+    return createdForUsers(find).catch(() => ({ data: [] }));
   };
-  customers.search = Object.assign(confined, { [CONFINED]: true as const });
+  customers.search = Object.assign(isolated, { [ISOLATED]: true as const });
 }
 
-const ofUsers = <Found extends { data: Customer[] }>(found: Found): Found => ({
-  ...found,
-  data: found.data.filter(({ metadata }) => metadata?.userId),
-});
+async function createdForUsers(find: () => Promise<Found>): Promise<Found> {
+  const found = await find();
+  return { ...found, data: found.data.filter(({ metadata }) => metadata?.userId) };
+}
 
-/**
- * Before the package searches: when it makes a user, and at the checkout. Not at start, where the
- * key of a client that is made late may not be there yet.
- */
+/** Not at startup, because the client may be created later. */
 export const isolateSearchAtCheckout: BeforeHook = {
   matcher: ({ path }) => path === "/subscription/upgrade",
 

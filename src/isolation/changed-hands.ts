@@ -1,9 +1,9 @@
 import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { deleteKeysOf } from "../enterprise/scim-keys";
 import { boundedMap } from "../framework";
-
+import { ALL } from "../tenants/cache";
+import { deleteByIds, forgetSomeKeys } from "../tenants/delete";
 import { type Isolation, instanceKey, type Row, unscopedAdapter } from "./isolation";
 
 /*
@@ -51,6 +51,36 @@ export async function removeCredentials(
     // Their plugin reads them outside the transaction, for which a database may have no connection.
     await deleteKeysOf(ctx, userId);
   });
+}
+
+type ListKeys = (input: object) => Promise<{ apiKeys: { id: string }[] }>;
+
+/**
+ * Deletes a user's API keys, a page at a time. Only their plugin knows which keys belong to users,
+ * and which to organizations.
+ *
+ * Guarded by "deletes the keys of whom it deletes, and of nobody else: %s".
+ */
+export async function deleteKeysOf(context: AuthContext, userId: string): Promise<void> {
+  const plugin = context.options.plugins?.find(({ id }) => id === "api-key");
+  const list = plugin?.endpoints?.listApiKeys as ListKeys | undefined;
+  if (!list) return;
+  const asUser = { ...context, session: { session: {}, user: { id: userId } } };
+  const adapter = await getCurrentAdapter(context.adapter);
+  const where = [{ field: "referenceId", value: userId }];
+  let before: string | undefined;
+  for (;;) {
+    const ids = (await list({ context: asUser })).apiKeys.map(({ id }) => id);
+    // A storage that forgets late lists the same keys again. A storage that lost some lists none
+    // until its list is deleted.
+    if (ids.join() === before) return;
+    before = ids.join();
+    await forgetSomeKeys(context, userId, ids);
+    // A key in secondary storage only may have an id that the column refuses in a query.
+    const rows = await adapter.findMany<{ id: string }>({ model: "apikey", where, limit: ALL });
+    const stored = rows.map(({ id }) => id).filter((id) => ids.includes(id));
+    await deleteByIds(adapter, { model: "apikey", field: "id" }, stored);
+  }
 }
 
 const KEPT_MS = 10_000;

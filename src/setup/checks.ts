@@ -1,6 +1,6 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { PLUGIN_ID } from "../constants";
-import { assertKeysConfined, whyKeysAreScoped } from "../integrations/api-key";
+import { assertKeysIsolated, whyKeysAreScoped } from "../integrations/api-key";
 import { databaseOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { TENANT_ID } from "../request/prefix";
@@ -25,7 +25,7 @@ export function checkSetup(ctx: AuthContext, options: ResolvedOptions): void {
   assertModelsExist(setup);
   assertModelsDecided(setup);
   assertNotShared(setup);
-  assertKeysConfined(others);
+  assertKeysIsolated(others);
   assertOwnCallbacks(setup);
   assertTableNames(setup);
   assertNamesAreFree(setup);
