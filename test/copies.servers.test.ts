@@ -2,7 +2,7 @@ import { magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { getTenantId, runInTenant, tenantAuth } from "../src/index";
 import type { Browser } from "./support/browser";
-import { countingIds, createDatabase, type TestDatabase } from "./support/database";
+import { createDatabase, type TestDatabase } from "./support/database";
 import {
   type Copy,
   cleanUpCopies,
@@ -54,9 +54,6 @@ async function expectShared(processes: [Process, Process], acme: string, globex:
     }
   }
 }
-
-/** Two instances with the same ids. */
-const _numbered = () => ({ advanced: { database: { generateId: countingIds() } } });
 
 describe("two copies of the package in one process", () => {
   it("runInTenant of one copy runs in the tenant of an instance of the other", async () => {
@@ -120,25 +117,6 @@ describe("two instances in one process", () => {
       expect(await whoIs(stranger), name).toMatchObject({ tenantId: ids.acme });
     }
   });
-});
-
-it("an instance made anew while requests run changes nothing for them, and sees what they do", async () => {
-  const database = await openDatabase();
-  const entries = new Map<string, string>();
-  const auth = () => ({ secondaryStorage: createStorage({}, entries) });
-  const first = await createWorld({ database, auth: auth() });
-  const { acme, globex } = first.ids;
-  const signUps = Array.from({ length: 20 }, (_, n) =>
-    first.signUp(n % 2 ? acme : globex, `user-${n}@example.com`),
-  );
-  const second = await createInstance({ database, auth: auth(), migrate: false });
-  for (const [n, someone] of (await Promise.all(signUps)).entries()) {
-    for (const process of [first, second]) {
-      const [home, elsewhere] = n % 2 ? [acme, globex] : [globex, acme];
-      expect(await whoIs(process, someone, home)).toBe(someone.id);
-      expect(await whoIs(process, someone, elsewhere)).toBe(null);
-    }
-  }
 });
 
 // Last, since whatever this file loads late from here on is new.

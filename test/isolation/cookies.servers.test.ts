@@ -306,18 +306,6 @@ describe.each(COOKIES)("%s session cookies", (sessionCookies) => {
     const { data } = await window.get<{ users: { id: string }[] }>("/admin/list-users");
     expect(data.users.map((user) => user.id)).toContain(id);
   });
-
-  it("cookies keep their name where a plugin clones the context", async () => {
-    const { id } = await world.as("jane", "acme");
-    const tab = world.at("acme");
-    const answer = await tab.post("/sign-in/clone", { email: EMAIL, password: PASSWORD });
-    expect(answer.status).toBe(200);
-    const name = "better-auth.session_token";
-    expect([...tab.cookies.keys()]).toEqual([
-      own ? `${name}_${inCookieName(world.ids.acme)}` : name,
-    ]);
-    expect(await world.whoIs(tab)).toMatchObject({ id });
-  });
 });
 
 describe("per-tenant session cookies and the admin plugin", () => {
