@@ -317,7 +317,7 @@ function takeOutOfBorder({ adapter }: AuthContext, model: string): void {
 /** Sessions of other tenants reach better-auth, though the request names a tenant. */
 function letForeignSessionsIn({ options }: AuthContext): void {
   for (const { hooks } of options.plugins ?? []) {
-    const at = hooks?.before?.findIndex((hook) => hook === enterByPrefix) ?? -1;
+    const at = hooks?.before?.indexOf(enterByPrefix) ?? -1;
     if (at < 0) continue;
     hooks?.before?.splice(at, 1, { ...enterByPrefix, matcher: () => getTenantId() === null });
   }
