@@ -4,7 +4,6 @@ import { createAuthEndpoint } from "better-auth/api";
 import { emailOTP, magicLink, siwe } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../src/index";
-import { INVITES, type Inviting } from "../../src/policy/inviting";
 import { PASSWORD } from "../support/instance";
 import { combine, sample } from "../support/matrix";
 import { createSocialWorld } from "../support/social";
@@ -79,33 +78,6 @@ describe("R13: who becomes a user", () => {
     const nobody = await at("acme").post("/admin/create-user", person("g@else.com"));
     expect(nobody.status).toBe(401);
     expect(await world.rowsIn("acme", "user")).toHaveLength(6);
-  });
-
-  it('those for whom a plugin that invites speaks, where the policy says "invited"', async () => {
-    const accepted: unknown[] = [];
-    const openingFor: Inviting["openingFor"] = async (_, { email }) =>
-      email === "invited@example.com"
-        ? { data: { name: "Guest" }, accept: async (user: object) => void accepted.push(user) }
-        : undefined;
-    const { at, as, change, rowsIn } = await createWorld({
-      arrange: (ours, others) => [
-        ours,
-        ...others,
-        { id: "invites", [INVITES]: { openingFor } } as never,
-      ],
-    });
-    const { email: taken } = await as("jane", "acme");
-    const signUp = (email: string) => at("acme").post("/sign-up/email", person(email));
-    await change("acme", { policy: { signUp: "invited" } });
-    for (const email of ["other@example.com", taken]) {
-      expect(outcome(await signUp(email))).toEqual([403, "INVITATION_REQUIRED"]);
-    }
-    const { status, data } = await signUp("Invited@example.com");
-    expect([status, data.user]).toMatchObject([200, { name: "Guest" }]);
-    expect(accepted).toMatchObject([{ email: "invited@example.com", id: expect.any(String) }]);
-    expect(await rowsIn("acme", "user")).toHaveLength(2);
-    await change("acme", { policy: { signUp: "closed" } });
-    expect((await signUp("invited@example.com")).code).toBe("SIGN_UP_CLOSED");
   });
 });
 
