@@ -1,6 +1,9 @@
+import type { AuthContext } from "better-auth";
 import { deviceAuthorization, emailOTP } from "better-auth/plugins";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { runInTenant } from "../../src/index";
+import { explainRefusal } from "../../src/isolation/database-errors";
+import { prepareScopes } from "../../src/request/scope";
 import {
   createDatabase,
   crowdOn,
@@ -188,5 +191,67 @@ describe("device codes that collide", () => {
     ["MySQL in German", { errno: 1062, code: "ER_DUP_ENTRY", message: "Doppelter Eintrag" }],
   ])("are drawn again whatever the driver says: %s", async (_, words) => {
     for (const place of PLACES) await expectDrawnAgain(place, await speaking(words));
+  });
+});
+
+describe("what a driver says when the database refuses", () => {
+  beforeAll(prepareScopes);
+  const postgres = (constraint: string) => ({
+    code: "23505",
+    message: "doppelter Schlüsselwert",
+    constraint,
+  });
+  const mysql = (index: string) => ({
+    code: "ER_DUP_ENTRY",
+    message: `Duplicate entry 'jane' for key '${index}'`,
+  });
+  const sqlite = (columns: string) => ({
+    code: "SQLITE_CONSTRAINT_UNIQUE",
+    message: `UNIQUE constraint failed: ${columns}`,
+  });
+  const TAKEN_VALUE = [422, "VALUE_TAKEN"];
+  const GONE = [403, "USER_NOT_IN_TENANT"];
+  const AS_IT_IS = "as it is";
+  const OLD_INDEX =
+    /^A sign-up at tenant acme failed: .*"people" .* \('?(user_email_key|user\.email)'?\)/;
+
+  it.each<[object, unknown, RegExp?]>([
+    [postgres("device_code_key"), TAKEN_VALUE],
+    [mysql("username"), TAKEN_VALUE],
+    [sqlite("user.username"), TAKEN_VALUE],
+    [{ message: "E11000 duplicate key" }, TAKEN_VALUE],
+    [{ code: "ERR_SQLITE_ERROR", errcode: 2067, message: "UNIQUE constraint failed" }, TAKEN_VALUE],
+    [{ code: "EREQUEST", number: 2627, message: "verletzt" }, TAKEN_VALUE],
+    [{ code: "ER_DUP_ENTRY", errno: 1062, message: "Doppelter Eintrag" }, TAKEN_VALUE],
+    [postgres("user_tenantId_email_key"), AS_IT_IS],
+    [mysql("user_tenantId_email_uidx"), AS_IT_IS],
+    [sqlite("user.tenantId, user.email"), AS_IT_IS],
+    [postgres("user_email_key"), AS_IT_IS, OLD_INDEX],
+    [mysql("user_email_key"), AS_IT_IS, OLD_INDEX],
+    [sqlite("user.email"), AS_IT_IS, OLD_INDEX],
+    [{ code: "23503", message: "verletzt" }, GONE],
+    [{ code: "ER_NO_REFERENCED_ROW_2", message: "a foreign key constraint fails" }, GONE],
+    [{ message: "connection closed" }, AS_IT_IS],
+  ])("%j: %j", async (error, outcome, logged) => {
+    const lines: string[] = [];
+    const tables = { user: { modelName: "people" } };
+    const ctx = { tables, logger: { error: (line: string) => lines.push(line) } };
+    const explain = async () => explainRefusal(ctx as unknown as AuthContext, error);
+    const said = (await runInTenant("acme", explain)) as {
+      statusCode?: number;
+      message: string;
+      body?: { code: string; message: string };
+    };
+    expect(said === error ? AS_IT_IS : [said.statusCode, said.body?.code]).toEqual(outcome);
+    if (outcome === TAKEN_VALUE) {
+      // What better-auth looks at is there, and the answer has neither that nor a value.
+      const { message: _, constraint: __, ...identifiers } = error as Record<string, unknown>;
+      expect(said).toMatchObject(identifiers);
+      expect(said.message).toBe("Value taken (unique constraint)");
+      expect(said.body).toEqual({ code: "VALUE_TAKEN", message: "Value taken" });
+    }
+    expect(lines).toEqual(logged ? [expect.stringMatching(logged)] : []);
+    // The platform's users have no tenant that could have gone.
+    if (outcome === GONE) expect(await explain()).toBe(error);
   });
 });
