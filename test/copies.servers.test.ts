@@ -1,8 +1,8 @@
 import { magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { getTenantId, runInTenant, tenantAuth } from "../src/index";
+import { runInTenant, tenantAuth } from "../src/index";
 import type { Browser } from "./support/browser";
-import { countingIds, createDatabase, type TestDatabase } from "./support/database";
+import { createDatabase, type TestDatabase } from "./support/database";
 import {
   type Copy,
   cleanUpCopies,
@@ -55,9 +55,6 @@ async function expectShared(processes: [Process, Process], acme: string, globex:
   }
 }
 
-/** Two instances with the same ids. */
-const _numbered = () => ({ advanced: { database: { generateId: countingIds() } } });
-
 describe("two copies of the package in one process", () => {
   it("runInTenant of one copy runs in the tenant of an instance of the other", async () => {
     const copy = await secondCopy();
@@ -69,17 +66,6 @@ describe("two copies of the package in one process", () => {
       await run(ids.acme, () => api.signUpEmail({ body: person() }));
       expect([(await rowsIn("acme", "user")).length, await rows("user")]).toEqual([1, 1]);
     }
-  });
-
-  it("tenants of one copy inside tenants of the other do not mix", async () => {
-    const copy = await secondCopy();
-    const seen = await runInTenant("outer", async () => [
-      copy.getTenantId(),
-      await copy.runInTenant("inner", async () => [getTenantId(), copy.getTenantId()]),
-      getTenantId(),
-    ]);
-    expect(seen).toEqual(["outer", ["inner", "inner"], "outer"]);
-    expect([getTenantId(), copy.getTenantId()]).toEqual([null, null]);
   });
 
   it("one deletes a tenant of the other with all that is in it", async () => {
@@ -120,25 +106,6 @@ describe("two instances in one process", () => {
       expect(await whoIs(stranger), name).toMatchObject({ tenantId: ids.acme });
     }
   });
-});
-
-it("an instance made anew while requests run changes nothing for them, and sees what they do", async () => {
-  const database = await openDatabase();
-  const entries = new Map<string, string>();
-  const auth = () => ({ secondaryStorage: createStorage({}, entries) });
-  const first = await createWorld({ database, auth: auth() });
-  const { acme, globex } = first.ids;
-  const signUps = Array.from({ length: 20 }, (_, n) =>
-    first.signUp(n % 2 ? acme : globex, `user-${n}@example.com`),
-  );
-  const second = await createInstance({ database, auth: auth(), migrate: false });
-  for (const [n, someone] of (await Promise.all(signUps)).entries()) {
-    for (const process of [first, second]) {
-      const [home, elsewhere] = n % 2 ? [acme, globex] : [globex, acme];
-      expect(await whoIs(process, someone, home)).toBe(someone.id);
-      expect(await whoIs(process, someone, elsewhere)).toBe(null);
-    }
-  }
 });
 
 // Last, since whatever this file loads late from here on is new.

@@ -19,7 +19,6 @@ import {
 } from "better-auth/plugins";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { tenantAuth } from "../src/index";
 import { DEFAULT_SECRET } from "../src/oauth/config-store";
 import { build } from "../src/oauth/provider";
 import { BY_ID_TOKEN } from "../src/oauth/tokens";
@@ -410,40 +409,6 @@ it("better-auth makes its sign-in without knowing anything of the instance", () 
   const { body: _, ...options } = signInEmail().options;
   const { body: __, ...again } = signInEmail().options;
   expect(options).toEqual(again);
-});
-
-it("the sign-in that a plugin brings stays, wherever we stand and whoever shares our plugin", async () => {
-  const brings = (): BetterAuthPlugin => ({
-    id: "brings-sign-in",
-    endpoints: {
-      signInEmail: createAuthEndpoint("/sign-in/email", { method: "POST" }, async (ctx) =>
-        ctx.json({ by: "the plugin" }),
-      ),
-    },
-  });
-  const ours = tenantAuth();
-  const { auth: before } = await plain({ plugins: [ours] });
-  await before.$context;
-  for (const plugins of [
-    [brings(), ours],
-    [ours, brings()],
-  ]) {
-    const { browser } = await plain({ plugins });
-    const { auth: another } = await plain({ plugins: [ours] });
-    await another.$context;
-    const { data } = await browser.post("/sign-in/email", somebody());
-    expect(data).toEqual({ by: "the plugin" });
-  }
-});
-
-it.each([
-  ["frozen", Object.freeze],
-  ["closed", Object.preventExtensions],
-])("a list of endpoints that is %s keeps nothing from starting", async (_, close) => {
-  const ours = tenantAuth();
-  close(ours.endpoints);
-  const { browser } = await plain({ plugins: [ours] });
-  expect((await browser.post("/sign-up/email", somebody())).status).toBe(200);
 });
 
 it("official plugins say whose id is in a column, except for these", () => {

@@ -12,20 +12,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import ts from "typescript";
-import {
-  afterAll,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  inject,
-  onTestFinished,
-  test,
-  vi,
-} from "vitest";
+import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import manifest from "../package.json" with { type: "json" };
 import { PASSWORD } from "./support/instance";
-import { blocksIn, createEditor, root, SCRATCH } from "./support/pages";
+import { blocksIn, root } from "./support/pages";
 import { run } from "./support/processes";
 
 /*
@@ -191,71 +181,6 @@ describe("the packed package", () => {
       );
     },
   );
-
-  describe("what editors say about the built types", () => {
-    const TYPED = join(SCRATCH, "hover.ts");
-    const CODE = `
-import { betterAuth } from "better-auth";
-import { createAuthClient } from "better-auth/react";
-import { bySlug, tenantAuth } from "better-auth-tenant";
-import { tenantAuthClient } from "better-auth-tenant/client";
-const auth = betterAuth({ plugins: [tenantAuth({ resolveTenantId: bySlug() })] });
-const client = createAuthClient({ plugins: [tenantAuthClient({ tenantSlug: "acme" })] });
-const known = createAuthClient({ plugins: [tenantAuthClient<typeof auth>()] });
-const person = { name: "Al", email: "al@example.com", password: "a long password" };
-auth.api.createTenant;
-auth.api.getTenantSignInMethods;
-auth.api.signUpEmailTenant;
-client.tenant.list();
-client.tenant.signIn.email(person);
-client.tenant.oauthConfig.check({ providerId: "google" });
-client.tenant.signUp.email;
-client.tenant.signUp.email({ ...person, team: "blue" });
-auth.api.signUpEmailTenant({ body: { ...person, email: "" } });
-known.tenant.signUp.email({ ...person, email: "" });
-`;
-    let editor: ReturnType<typeof createEditor>;
-
-    beforeAll(() => {
-      const dist = join(checkout, "dist");
-      // As if they were installed: below the repository, where their own imports are found.
-      const names = readdirSync(dist).filter((name) => name.endsWith(".d.ts"));
-      const files = new Map(
-        names.map((name) => [join(SCRATCH, "built", name), readFileSync(join(dist, name), "utf8")]),
-      );
-      const entry = (name: string) => [join(SCRATCH, "built", name)];
-      editor = createEditor(files.set(TYPED, CODE), {
-        "better-auth-tenant": entry("index.d.ts"),
-        "better-auth-tenant/client": entry("client.d.ts"),
-      });
-    }, 120_000);
-
-    test("they compile as an application uses them", { timeout: 120_000 }, () => {
-      expect(editor.problemsIn(TYPED)).toEqual([]);
-    });
-
-    test.each([
-      ["{ resolveTenantId: ", "bySlug", /^Resolves the tenant by a slug/],
-      ["tenantAuth({ ", "resolveTenantId", /^Resolves the tenant of every request/],
-      ["tenantAuthClient({ ", "tenantSlug", /^The tenant by its slug/],
-      ["auth.api.createTenant", "createTenant", /^Creates a tenant\./],
-      [
-        "auth.api.getTenantSignInMethods",
-        "getTenantSignInMethods",
-        /^What a tenant's sign-in page/,
-      ],
-      ["auth.api.signUpEmailTenant", "signUpEmailTenant", /^Signs somebody up under a tenant/],
-      ["client.tenant.list", "list", /^Lists tenants\./],
-      ["client.tenant.signIn.email", "email", /^Signs in with email and password\./],
-      ["client.tenant.oauthConfig.check", "check", /^Tries a config/],
-      ["client.tenant.signUp.email", "signUp", /^Sign-up in a tenant\./],
-      ["client.tenant.signUp.email", "email", /^Signs up with email and password/],
-      ["auth.api.signUpEmailTenant({", "email:", /^Another person in every tenant/],
-      ["known.tenant.signUp.email", "email", /^Signs up with email and password/],
-    ] as const)("at %s%s", { timeout: 120_000 }, (before, word, documentation) => {
-      expect(editor.quickInfo(TYPED, before, word)).toMatch(documentation);
-    });
-  });
 
   const probes = new Map<string, Promise<boolean>>();
 

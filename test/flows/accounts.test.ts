@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { BASE_URL } from "../support/instance";
 import { createSocialWorld, GLOBAL, type SocialWorld, shareSocialWorld } from "../support/social";
 import {
   ACTORS,
@@ -50,28 +49,9 @@ async function open(world: SocialWorld = shared) {
   return { people, username, link };
 }
 
-/** The client that each request to the token endpoint came with. */
-const clientsSent = () =>
-  shared.idp.exchanges().map(({ params: { client_id: clientId, client_secret: clientSecret } }) => {
-    return { clientId, clientSecret };
-  });
-
 /* Tokens and their refresh, at every kind of provider: test/oauth/provider-sign-ins.servers.test.ts. */
 describe.each(ACTORS)("accounts at %s, named by %s", (place, way) => {
   const others = PLACES.filter((other) => other !== place);
-  const sent = {
-    client_id: credentials[place].clientId,
-    redirect_uri: `${BASE_URL}${place === "platform" ? "" : "/tenant"}/callback/gitlab`,
-  };
-
-  it("link-social: with the place's credentials and callback, to the person there", async () => {
-    const { people, link } = await open();
-    const { asked } = await shared.touchesOnly(place, () => link(place, way));
-    expect(asked).toMatchObject(sent);
-    expect(clientsSent()).toEqual([credentials[place]]);
-    const accounts = await people.rowsOf(place, "account");
-    expect(accounts.map(({ providerId }) => providerId).sort()).toEqual(["credential", "gitlab"]);
-  });
 
   it("threat: object ownership: a namesake's account gives nothing, and is not unlinked", async () => {
     const { people, username, link } = await open();

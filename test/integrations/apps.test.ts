@@ -24,8 +24,6 @@ import {
   type Where,
 } from "../support/world";
 
-const TOKEN = "/electron/token";
-
 /** What a desktop app makes up before it opens a browser. */
 async function challenge() {
   const verifier = generateRandomString(43);
@@ -46,17 +44,6 @@ describe("electron", () => {
     const { data } = await world.at(place).post("/sign-in/email", person, app);
     return { code: data.electron_authorization_code, redeem };
   }
-
-  it("R6: a code of the platform hands a session over there only, and once", async () => {
-    const { code, redeem } = await signIn("platform");
-    const proof = redeem(String(code));
-    expectRefused(await world.at("acme").post(TOKEN, proof), 403, "PLATFORM_ONLY");
-    const app = world.at("platform");
-    expect((await app.post(TOKEN, proof)).status).toBe(200);
-    const { id } = await world.as("jane", "platform");
-    expect(await world.whoIs(app)).toMatchObject({ id, tenantId: null });
-    expectRefused(await world.at("platform").post(TOKEN, proof), 404, "INVALID_TOKEN");
-  });
 
   it("a tenant's sign-in makes no code", async () => {
     expect((await signIn("acme")).code).toBeUndefined();

@@ -1,8 +1,7 @@
-import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
+import type { BetterAuthPlugin } from "better-auth";
 import {
   createAuthEndpoint,
   createAuthMiddleware,
-  dispatchAuthEndpoint,
   getSessionFromCtx,
   sessionMiddleware,
 } from "better-auth/api";
@@ -12,7 +11,6 @@ import { adminAc, defaultStatements } from "better-auth/plugins/admin/access";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { getTenantId, runInTenant } from "../../src/index";
 import type { Browser } from "../support/browser";
-import { PASSWORD } from "../support/instance";
 import { combine } from "../support/matrix";
 import { createStorage, type Store } from "../support/stores";
 import {
@@ -292,81 +290,6 @@ it("a plugin of the application's own gets no reach under /admin", async () => {
   expect((await world.at("acme", operator).get("/admin/everyone")).status).toBe(401);
 });
 
-it.each(["admin", "people"])("nor does one called %s, in place of better-auth's", async (id) => {
-  const role = { type: "string", required: false, input: false } as const;
-  const imitated: BetterAuthPlugin = {
-    id,
-    endpoints: { listUsers: showing("/admin/list-users") },
-    schema: { user: { fields: { role } } },
-  };
-  const world = await createWorld({ arrange: (ours) => [ours, imitated] });
-  const people = await meet(world);
-  const { data } = await people.platform.admin.get("/admin/list-users");
-  expect(idsIn(data)).toEqual(idsOf(people, "platform"));
-});
-
-it("an operator's call may be about anybody, about nobody, or about nothing, and is answered", async () => {
-  const before = createAuthMiddleware(async (ctx) => void (await getSessionFromCtx(ctx)));
-  const world = await createWorld(reaching(undefined, { auth: { hooks: { before } } }));
-  const { id } = await world.as("jane", "acme");
-  const operator = await world.operator();
-  const nobody = { userId: "nobody", sessionToken: "nobody" };
-  for (const path of ["revoke-user-sessions", "revoke-user-session"]) {
-    for (const body of [undefined, {}, nobody, { userId: [], sessionToken: 1 }]) {
-      for (const window of [operator, world.at("acme", operator)]) {
-        const { status } = await window.send(`/admin/${path}`, { method: "POST", body });
-        expect([200, 400, 404], `${path} ${JSON.stringify(body)}`).toContain(status);
-      }
-    }
-  }
-  const { data } = await operator.get("/admin/get-user", { query: { id } });
-  expect(data).toMatchObject({ id, tenantId: world.ids.acme });
-  expect((await operator.get("/admin/get-user")).status).toBe(400);
-});
-
-// By hosts alone: where nothing names a tenant, a call from a hook does not come back (root 12).
-describe("calls from inside a request, by hosts", () => {
-  /** Calls whatever a test wants while a request to some path is on its way. */
-  const nested = {
-    path: "",
-    call: async (_: Headers): Promise<unknown> => undefined,
-    seen: [] as unknown[],
-  };
-  const handler = createAuthMiddleware(async ({ headers }) => {
-    if (headers) nested.seen.push(await nested.call(headers));
-  });
-  const matcher = (ctx: { path?: string }) => ctx.path === nested.path;
-  const hooks = { before: [{ matcher, handler }], after: [{ matcher, handler }] };
-  const plugins = [{ id: "nesting", hooks }, backOffice, bearer(), admin()];
-  const world = shareWorld({ hosts: SUBDOMAINS, plugins });
-  type Api = Record<string, (input: { headers: Headers; query?: object }) => Promise<unknown>>;
-  const api = () => world.auth.api as unknown as Api;
-  const listUsers = (headers: Headers) => api().listUsers?.({ headers, query: {} });
-
-  const showPeople = (headers: Headers) => api().people?.({ headers });
-
-  it.each([
-    ["what an admin endpoint's hooks call", "/admin/list-users", showPeople],
-    ["an admin endpoint that is called from elsewhere in a request", "/list-sessions", listUsers],
-  ])("%s has no reach of an operator's", async (_, path, call) => {
-    const people = await meet(world);
-    Object.assign(nested, { path, call, seen: [] });
-    const { data } = await people.platform.admin.get(path);
-    nested.path = "";
-    // Control: the request itself has it.
-    if (path === "/admin/list-users") expect(idsIn(data)).toEqual(idsOf(people, ...PLACES));
-    const own = idsOf(people, "platform");
-    expect(nested.seen.map(idsIn)).toEqual([own, own]);
-  });
-
-  it("control: code of the server's own that calls it with an operator's headers has it", async () => {
-    const people = await meet(world);
-    const cookie = people.platform.admin.cookieHeader();
-    const headers = new Headers({ cookie, host: SUBDOMAINS.names.platform });
-    expect(idsIn(await listUsers(headers))).toEqual(idsOf(people, ...PLACES));
-  });
-});
-
 const byEmail = [{ field: "email", value: EMAIL }];
 
 // An operator's reach is for the endpoint: a hook that says it runs on the platform sees that.
@@ -406,48 +329,6 @@ it("R3: a before hook that asks who is there sees and changes the platform's, fo
   const [row] = await world.rowsIn("acme", "user");
   expect(row).toMatchObject({ name: "Changed", image: null });
   expect(seen).toEqual([1, 1]);
-});
-
-it("R3: an operator's hook may ask for the session and say another user, or call an admin endpoint itself", async () => {
-  let victim = "";
-  const nested: unknown[] = [];
-  const { listUserSessions } = admin().endpoints;
-  const before = createAuthMiddleware(async (ctx) => {
-    if (!["/admin/update-user", "/admin/create-user"].includes(ctx.path ?? "")) return;
-    await getSessionFromCtx(ctx);
-    if (ctx.path === "/admin/update-user") {
-      return { context: { body: { ...ctx.body, userId: victim } } };
-    }
-    const input = { ...ctx, body: { userId: victim }, asResponse: false };
-    nested.push(
-      await dispatchAuthEndpoint(listUserSessions as never, input).catch(() => "refused"),
-    );
-    return undefined;
-  });
-  const world = await createWorld({ auth: { hooks: { before } } });
-  const operator = await world.operator();
-  const { acme, globex } = await world.janes();
-  victim = globex.id;
-  const body = { userId: acme.id, data: { name: "Changed" } };
-  expect((await operator.post("/admin/update-user", body)).status).toBe(200);
-  expect((await world.rowsIn("globex", "user"))[0]).toMatchObject({ name: "Changed" });
-  // What its hook has called elsewhere takes the call nowhere.
-  const person = { name: "O", email: "o@example.com", password: PASSWORD, role: "admin" };
-  const { data } = await operator.post<{ user: object }>("/admin/create-user", person);
-  expect([data.user, nested.length]).toMatchObject([{ tenantId: null }, 1]);
-});
-
-it("R5: what a database hook asks while an operator acts at Acme, nobody asks", async () => {
-  const seen: unknown[] = [];
-  const before = async (_: unknown, ctx: { path?: string; headers?: Headers } | null) => {
-    if (ctx?.path !== "/admin/update-user" || !ctx.headers) return;
-    seen.push(await world.api.getSession({ headers: ctx.headers }));
-  };
-  const auth = { databaseHooks: { user: { update: { before } } } };
-  const world: World = await createWorld({ auth: auth as Partial<BetterAuthOptions> });
-  const body = { userId: (await world.as("jane", "acme")).id, data: { name: "Changed" } };
-  expect((await (await world.operator()).post("/admin/update-user", body)).status).toBe(200);
-  expect(seen).toEqual([null]);
 });
 
 it("an operator by their id ends a session of Acme's by its token, and the server enters where nobody does", async () => {

@@ -1,5 +1,4 @@
 import type { BetterAuthPlugin } from "better-auth";
-import { createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { admin, bearer } from "better-auth/plugins";
 import { createAccessControl } from "better-auth/plugins/access";
 import { adminAc, defaultStatements } from "better-auth/plugins/admin/access";
@@ -8,14 +7,7 @@ import { runInTenant, type TenantAuthOptions, type TenantManagementAction } from
 import type { Answer, Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
 import { createStorage } from "../support/stores";
-import {
-  createWorld,
-  outcome,
-  type Person,
-  shareWorld,
-  type World,
-  type WorldOptions,
-} from "../support/world";
+import { createWorld, outcome, type Person, shareWorld, type WorldOptions } from "../support/world";
 
 const REFUSED = [403, "ROLE_NOT_ALLOWED"];
 const NEW_PASSWORD = "a brand new password";
@@ -234,56 +226,6 @@ it("what the admin plugin's roles can do counts; the default role is everyone's"
     const { code } = await setPassword(plain, target);
     expect(code).toBe("YOU_ARE_NOT_ALLOWED_TO_SET_USERS_PASSWORD");
   }
-});
-
-describe("the application's own code", () => {
-  type Api = { setRole(input: { body: object; headers?: Headers }): Promise<unknown> };
-  let promoted = "";
-  let own: World;
-  const application = {
-    id: "application",
-    endpoints: {
-      promote: createAuthEndpoint("/application/promote", { method: "POST" }, async (ctx) => {
-        const { internalAdapter } = ctx.context;
-        await internalAdapter.updateUser(ctx.body.userId, { role: "owner" });
-        return ctx.json({ ok: true });
-      }),
-      pass: createAuthEndpoint("/application/pass", { method: "POST" }, async (ctx) => {
-        const { setRole } = own.api as unknown as Api;
-        const headers = new Headers(ctx.headers);
-        return ctx.json({ made: await setRole({ body: ctx.body, headers }) });
-      }),
-    },
-    hooks: {
-      after: [
-        {
-          matcher: ({ path }: { path?: string }) => path === "/admin/set-role",
-          handler: createAuthMiddleware(async (ctx) => {
-            if (promoted) await ctx.context.internalAdapter.updateUser(promoted, { role: "owner" });
-          }),
-        },
-      ],
-    },
-  };
-
-  it("gives roles as it likes, and none in the name of a caller who may not", async () => {
-    own = await createWorld({ tenant, plugins: [application as unknown as BetterAuthPlugin] });
-    const by = await own.join("acme", "admin");
-    const { id: userId } = await own.as("jane", "acme");
-    const passed = await by.post("/application/pass", { userId, role: "owner" });
-    expect(outcome(passed)).toEqual(REFUSED);
-    const lesser = await by.post("/application/pass", { userId, role: "reader" });
-    expect([lesser.status, lesser.data]).toMatchObject([
-      200,
-      { made: { user: { role: "reader" } } },
-    ]);
-    promoted = (await own.signUp("acme", address())).id;
-    expect((await by.post("/admin/set-role", { userId, role: "user" })).status).toBe(200);
-    await by.post("/application/promote", { userId });
-    const users = await own.rowsIn("acme", "user");
-    const rolesOf = [userId, promoted].map((id) => users.find((user) => user.id === id)?.role);
-    expect(rolesOf).toEqual(["owner", "owner"]);
-  });
 });
 
 describe("on the platform, an operator is safe from users who are none", () => {

@@ -281,22 +281,6 @@ it.each<[string, (storage: Storage) => Storage]>([
   }
 });
 
-it.each<[string, (storage: Storage) => Storage]>([
-  ["inherits from", (storage) => Object.create(storage)],
-  ["has a memory in front of", (storage) => storage],
-])("R10: a storage that %s one that is confined is confined too", async (_, made) => {
-  const { storage } = mapStorage();
-  await createInstance({ auth: { secondaryStorage: storage } });
-  const { get } = storage;
-  const seen = new Map<string, unknown>();
-  const remember = async (key: string) => {
-    if (!seen.has(key)) seen.set(key, await get(key));
-    return seen.get(key);
-  };
-  const secondaryStorage = Object.assign(made(storage), { get: remember });
-  await expectSessionsApart(await createWorld({ auth: { secondaryStorage } }));
-});
-
 it("a storage without getAndDelete: people sign in at a provider, in tenants and on the platform", async () => {
   const { getAndDelete: _, ...storage } = createStorage();
   const world = await createSocialWorld({ auth: { secondaryStorage: storage as Storage } });

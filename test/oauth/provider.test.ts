@@ -486,22 +486,6 @@ describe.each<[how: string, change: (provider: OAuthProvider) => OAuthProvider]>
   });
 });
 
-it("instances may share options with a redirect URI", async () => {
-  const google = { ...CLIENT, redirectURI: "https://app.example/back" };
-  for (const _ of ["first", "second"]) {
-    const own = await createWorld({ auth: { socialProviders: { google } } });
-    const redirectURIAt = async (place: "platform" | "acme") => {
-      const body = { provider: "google", callbackURL: "/in" };
-      const { data } = await own.at(place).post<{ url: string }>("/sign-in/social", body);
-      return queryOf(data.url).redirect_uri;
-    };
-    expect([await redirectURIAt("platform"), await redirectURIAt("acme")]).toEqual([
-      google.redirectURI,
-      `${BASE_URL}/tenant/callback/google`,
-    ]);
-  }
-});
-
 describe("tokens that people have from a provider", () => {
   const alice = { id: 7, name: "Alice", email: "alice@example.com", state: "active" };
   const profile = { ...alice, username: "alice", locked: false, confirmed_at: "2020-01-01" };

@@ -60,36 +60,28 @@ it("threat: genericOAuth: one account is three people in three places, each time
   }
 });
 
-it.each([
-  ["own", (given: object) => ({ ...given })],
-  ["from a class", (given: object) => Object.create(given)],
-])(
-  "genericOAuth: its redirectURI (%s) is the platform's, tenants have their own callback",
-  async (...row) => {
-    const [, having] = row;
-    const { idp, client } = await startCorporation();
-    const redirectURI = `${BASE_URL}/callback/corp?from=corp`;
-    const configure = () =>
-      Object.assign(having({ redirectURI }), { ...client, providerId: "corp" });
-    const world = await createWorld({ plugins: [genericOAuth({ config: [configure()] })] });
-    for (const [place, expected] of [
-      ["acme", `${BASE_URL}/tenant/callback/corp`],
-      ["platform", redirectURI],
-    ] as const) {
-      const browser = world.at(place);
-      const body = { provider: "corp", callbackURL: "/in" };
-      const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
-      expect(queryOf(data.url).redirect_uri).toBe(expected);
-      // The provider takes a code only with the redirect URI that it was asked for with.
-      expect((await browser.get(await idp.authorize(data.url, "alice"))).location).toBe("/in");
-      expect(await world.rowsIn(place, "account")).toMatchObject([{ providerId: "corp" }]);
-    }
-    expect(world.logs.filter((line) => /redirectURI/.test(line))).toEqual([]);
-    const frozen = Object.freeze(configure());
-    const refused = createWorld({ plugins: [genericOAuth({ config: [frozen] })] });
-    await expect(refused).rejects.toThrow(/corp are frozen.*Leave out the redirectURI/);
-  },
-);
+it("genericOAuth: its redirectURI is the platform's, tenants have their own callback", async () => {
+  const { idp, client } = await startCorporation();
+  const redirectURI = `${BASE_URL}/callback/corp?from=corp`;
+  const configure = () => ({ redirectURI, ...client, providerId: "corp" });
+  const world = await createWorld({ plugins: [genericOAuth({ config: [configure()] })] });
+  for (const [place, expected] of [
+    ["acme", `${BASE_URL}/tenant/callback/corp`],
+    ["platform", redirectURI],
+  ] as const) {
+    const browser = world.at(place);
+    const body = { provider: "corp", callbackURL: "/in" };
+    const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
+    expect(queryOf(data.url).redirect_uri).toBe(expected);
+    // The provider takes a code only with the redirect URI that it was asked for with.
+    expect((await browser.get(await idp.authorize(data.url, "alice"))).location).toBe("/in");
+    expect(await world.rowsIn(place, "account")).toMatchObject([{ providerId: "corp" }]);
+  }
+  expect(world.logs.filter((line) => /redirectURI/.test(line))).toEqual([]);
+  const frozen = Object.freeze(configure());
+  const refused = createWorld({ plugins: [genericOAuth({ config: [frozen] })] });
+  await expect(refused).rejects.toThrow(/corp are frozen.*Leave out the redirectURI/);
+});
 
 describe.each(["database", "cookie"] as const)("oauthPopup, state in the %s", (stateStrategy) => {
   const ORIGIN = "http://localhost:3000";

@@ -197,62 +197,25 @@ it("i18n gives a tenant a language of its own, and changes no status and no code
   }
 });
 
-describe("openAPI", () => {
+// Which parameters each of them has: test/reference.test.ts.
+it("openAPI describes every tenant endpoint, with its parameters", async () => {
   interface Operation {
     description?: string;
-    parameters?: { name: string }[];
-    requestBody?: {
-      content: Record<string, { schema: { properties?: object; required?: string[] } }>;
-    };
+    parameters?: object[];
+    requestBody?: { content: Record<string, { schema: { properties?: object } }> };
   }
-  type Paths = Record<string, Record<string, Operation>>;
-  const world = shareWorld({ plugins: [openAPI()] });
-
-  const CONFIG = "scopes redirectURI options";
-  const REGISTER = "providerId clientId clientSecret";
-  it.each([
-    ["post", "/tenant/create", "name slug", "metadata"],
-    // A tenant's own administrator need not name it.
-    ["post", "/tenant/update", "", "tenantId name slug metadata status policy endSessions"],
-    ["post", "/tenant/delete", "tenantId", ""],
-    [
-      "post",
-      "/tenant/sign-up/email",
-      "name email password",
-      "tenantId image callbackURL rememberMe",
-    ],
-    ["post", "/tenant/sign-in/email", "email password", "tenantId callbackURL rememberMe"],
-    ["post", "/tenant/sign-in/social", "provider", "tenantId callbackURL errorCallbackURL"],
-    ["post", "/tenant/oauth-config/register", REGISTER, `tenantId ${CONFIG} enabled`],
-    [
-      "post",
-      "/tenant/oauth-config/update",
-      "providerId",
-      `tenantId clientSecret ${CONFIG} enabled`,
-    ],
-    [
-      "post",
-      "/tenant/oauth-config/check",
-      "providerId",
-      `tenantId clientId clientSecret ${CONFIG}`,
-    ],
-    ["post", "/tenant/oauth-config/delete", "providerId", "tenantId"],
-    ["get", "/tenant/get", "", "id slug"],
-    ["get", "/tenant/list", "", "limit offset search sort"],
-    ["get", "/tenant/oauth-config/list", "", "tenantId"],
-    ["get", "/tenant/sign-in-methods", "", "tenantId"],
-  ])("describes what %s %s takes", async (method, path, needed, more) => {
-    const { data } = await world.at("platform").get<{ paths: Paths }>("/open-api/generate-schema");
-    const { description, parameters = [], requestBody } = data.paths[path]?.[method] ?? {};
-    expect(description).toEqual(expect.stringMatching(/\w/));
-    const { properties = {}, required = [] } =
-      requestBody?.content["application/json"]?.schema ?? {};
-    const names = (text: string) => text.split(" ").filter(Boolean);
-    const described = [...Object.keys(properties), ...parameters.map(({ name }) => name)];
-    expect(described).toEqual(expect.arrayContaining([...names(needed), ...names(more)]));
-    expect(required).toEqual(expect.arrayContaining(names(needed)));
-    expect(required.includes("tenantId")).toBe(needed === "tenantId");
-  });
+  const { at } = await createWorld({ plugins: [openAPI()] });
+  type Schema = { paths: Record<string, Record<string, Operation>> };
+  const { data } = await at("platform").get<Schema>("/open-api/generate-schema");
+  const ours = Object.entries(data.paths).filter(([path]) => /^\/tenant\/(?!callback)/.test(path));
+  expect(ours.length).toBeGreaterThan(12);
+  for (const [path, operations] of ours) {
+    for (const { description, parameters = [], requestBody } of Object.values(operations)) {
+      const { properties = {} } = requestBody?.content["application/json"]?.schema ?? {};
+      const described = Object.keys(properties).length + parameters.length;
+      expect([path, Boolean(description), described > 0]).toEqual([path, true, true]);
+    }
+  }
 });
 
 it("onRequest, middlewares and onResponse of a plugin run outside of the tenant, unless they enter it", async () => {

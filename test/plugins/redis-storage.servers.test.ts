@@ -23,8 +23,8 @@ it.runIf(servers.asked).each([
   expect(await world.whoIs(jane)).toMatchObject({ id: jane.id });
   expect(await world.whoIs(jane, "globex")).toBe(null);
   const tenantId = world.ids.acme;
-  const stored = JSON.parse((await client.get(keyPrefix + jane.token)) ?? "{}");
-  expect(stored).toMatchObject({ tenantAuth: { tenantId } });
+  const stored = (await client.get(`${keyPrefix}tenant:${tenantId}:${jane.token}`)) ?? "{}";
+  expect(JSON.parse(stored)).toMatchObject({ user: { id: jane.id } });
 
   await world.at("acme").post("/request-password-reset", { email: EMAIL });
   const body = { token: world.lastMail("reset").token, newPassword: "another long password" };

@@ -4,7 +4,6 @@ import { bearer, customSession, deviceAuthorization, jwt, multiSession } from "b
 import { expect, it } from "vitest";
 import { getTenantId } from "../../src/index";
 import { createAuthenticator } from "../../src/testing/authenticator";
-import type { Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
 import {
   createWorld,
@@ -55,35 +54,6 @@ it("customSession runs in the tenant of the session", async () => {
     expect((await elsewhere.get("/get-session")).data).toBe(null);
     expect((await custom.at("platform", elsewhere).get("/get-session")).data).toEqual(answer);
   }
-});
-
-it("R5: multiSession sees, switches to and revokes the sessions of Globex only there", async () => {
-  const { acme } = await world.janes();
-  /** One browser that is signed in at every place, one after the other. */
-  const browser = world.at("platform");
-  const tokens = { acme: "", globex: "", platform: "" };
-  for (const place of ["platform", "acme", "globex"] as const) {
-    // Naming it: unnamed, the second sign-in would run where the first one led to.
-    const options = { headers: world.naming(place) };
-    const body = { email: EMAIL, password: PASSWORD };
-    const { data } = await browser.post<{ token: string }>("/sign-in/email", body, options);
-    tokens[place] = data.token;
-  }
-  const activate = (window: Browser) =>
-    window.post("/multi-session/set-active", { sessionToken: tokens.acme });
-  const window = world.at("globex", browser);
-  await world.unchanged(async () => {
-    const { data } = await window.get<SessionAnswer[]>("/multi-session/list-device-sessions");
-    expect(data.map(({ session }) => session.token)).toEqual([tokens.globex]);
-    expectRefused(await activate(window), 401, "INVALID_SESSION_TOKEN");
-    await window.fork().post("/multi-session/revoke", { sessionToken: tokens.acme });
-  });
-  expect((await window.post("/sign-out")).status).toBe(200);
-  expect(await world.rows("session", "token = ?", [tokens.globex])).toBe(0);
-  // From there, back to Acme.
-  const back = world.at("acme", window);
-  expect((await activate(back)).status).toBe(200);
-  expect(await world.whoIs(back)).toMatchObject({ id: acme.id });
 });
 
 /** Whose tables tenants share: the border keeps users apart all the same. */

@@ -333,24 +333,6 @@ describe("requests by host", () => {
     expect(await own.api.listTenants({})).toHaveLength(2);
   });
 
-  it("nor one that goes by what its proxy adds, and knows nothing of hosts", async () => {
-    const own = await createWorld({
-      tenant: {
-        resolveTenantId: ({ headers, request }) => {
-          if (!request || !headers) return undefined;
-          if (!headers.has("x-edge")) throw new Error("not from the proxy");
-          return { slug: String(headers.get("x-edge")) };
-        },
-      },
-      auth: { baseURL: { allowedHosts, protocol: "http", fallback } },
-    });
-    const headers = { "x-edge": "acme", origin: "http://acme.example.com" };
-    const visitor = new Browser(own.auth.handler, "http://acme.example.com/api/auth", headers);
-    const body = { ...newcomer(), callbackURL: "http://acme.example.com/welcome" };
-    const { status, data } = await visitor.post<Signed>("/sign-up/email", body);
-    expect([status, data.user?.tenantId]).toEqual([200, own.ids.acme]);
-  });
-
   it("at a host of no tenant's nothing that the caller says names one", async () => {
     const tenantId = world.ids.acme;
     const browser = visit("www.example.com", world.naming("acme"));

@@ -1,10 +1,9 @@
 import { createAuthMiddleware } from "better-auth/api";
 import { bearer } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
-import { bySlug, type ResolveTenantContext, runInTenant } from "../../src/index";
+import type { ResolveTenantContext } from "../../src/index";
 import { PASSWORD } from "../support/instance";
-import { createSocialWorld } from "../support/social";
-import { createWorld, EMAIL, SUBDOMAINS, shareWorld, type World } from "../support/world";
+import { createWorld, EMAIL, shareWorld, type World } from "../support/world";
 
 const SIGN_IN = { email: EMAIL, password: PASSWORD };
 const SESSION = "GET /get-session";
@@ -54,16 +53,6 @@ describe("at log level debug a request writes one line", () => {
     );
   });
 
-  it("that says that the slug or the resolver did", async () => {
-    const slugs = await createWorld({ tenant: { resolveTenantId: bySlug() } });
-    const session = () => slugs.browser({ "x-tenant-slug": "Acme" }).get("/get-session");
-    expect(await linesOf(slugs, session)).toEqual(inTenant(SESSION, slugs.ids.acme, REQUEST));
-    const hosts = await createWorld({ hosts: SUBDOMAINS });
-    const at = (place: string) => linesOf(hosts, () => hosts.at(place).get("/get-session"));
-    expect(await at("acme")).toEqual(inTenant(SESSION, hosts.ids.acme, "resolveTenantId"));
-    expect(await at("platform")).toEqual(onPlatform(SESSION, ", resolved by resolveTenantId"));
-  });
-
   it("that says that the session did, or that it runs on the platform", async () => {
     const { acme, platform } = await world.janes();
     const byToken = world.browser({ authorization: `Bearer ${acme.token}` });
@@ -98,35 +87,6 @@ describe("at log level debug a request writes one line", () => {
     expect(await tell(() => wrong.get("/get-session"))).toEqual(
       inTenant(SESSION, 'ac\\"me', REQUEST),
     );
-  });
-
-  it("for a call of auth.api, also from inside a tenant, and not for those inside a request", async () => {
-    const { api, ids } = world;
-    const call = () => runInTenant(ids.acme, () => api.getSession({ headers: new Headers() }));
-    expect(await tell(call)).toEqual(inTenant("auth.api /get-session", ids.acme, "runInTenant()"));
-    const window = world.at("platform", await world.as("jane", "acme"));
-    calls.length = 0;
-    const lines = await tell(() => window.post("/update-user", { name: "N" }));
-    expect(lines).toEqual(inTenant("POST /update-user", ids.acme, CREDENTIAL));
-    expect(calls).toHaveLength(1);
-  });
-
-  it("for a link in a mail, and for a provider's callback", async () => {
-    const { email } = await world.as("jane", "acme");
-    await world.at("acme").post("/request-password-reset", { email, redirectTo: "/reset" });
-    const { url } = world.lastMail("reset");
-    expect(await tell(() => world.browser().get(url))).toEqual(
-      inTenant("GET /reset-password/:token", world.ids.acme, CREDENTIAL),
-    );
-    const social = await createSocialWorld();
-    const browser = social.browser();
-    const back = await social.authorize(browser, "acme");
-    expect(await linesOf(social, () => browser.get(back))).toEqual(
-      inTenant("GET /tenant/callback/:id", social.ids.acme, CREDENTIAL),
-    );
-    const other = social.browser();
-    const own = await social.authorize(other, null);
-    expect(await linesOf(social, () => other.get(own))).toEqual(onPlatform("GET /callback/:id"));
   });
 });
 

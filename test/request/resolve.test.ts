@@ -3,7 +3,6 @@ import { describe, expect, it, vi } from "vitest";
 import { isOwnPath } from "../../src/constants";
 import { getTenantId, type ResolvedTenant, runInTenant, tenantAuth } from "../../src/index";
 import { tenantInvitations } from "../../src/invitations/index";
-import { firstTenantId, type TenantNames } from "../../src/request/resolve";
 import type { Browser, RequestOptions } from "../support/browser";
 import { PASSWORD } from "../support/instance";
 import { createMemory, mapStorage } from "../support/stores";
@@ -134,6 +133,14 @@ describe("R1: who names the tenant", () => {
     // Control: another parameter twice is fine.
     const once = `${OWN}?tenantId=${acme}&x=1&x=2`;
     expect((await signUp(world.at(null), once)).data.user?.tenantId).toBe(acme);
+  });
+
+  it("a tenantId in the body that is not a string is refused, whatever else names a tenant", async () => {
+    const { options } = naming({ resolver: "acme", query: "acme", header: "acme" });
+    for (const tenantId of [null, 42, 0, true, ["id"], [], { id: "id" }]) {
+      const answer = await world.browser().post(OURS, { ...newcomer(), tenantId }, options);
+      expect(outcome(answer), JSON.stringify(tenantId)).toEqual([400, "VALIDATION_ERROR"]);
+    }
   });
 
   it("runInTenant() refuses what is no id, and runs nothing", async () => {
@@ -448,38 +455,4 @@ describe("R7: management at a tenant's host", () => {
       expect(listed.data).toMatchObject([{ tenantId }]);
     }
   });
-});
-
-describe("nameTenant", () => {
-  const said = (tenantId: unknown) => ({ tenantId, other: "x" });
-
-  it.each<[TenantNames, string | undefined]>([
-    [{}, undefined],
-    [{ resolved: "r", body: said("b"), query: said("q"), header: "h" }, "r"],
-    [{ resolved: "", body: said("b"), query: said("q"), header: "h" }, "b"],
-    [{ body: said(""), query: said("q"), header: "h" }, "q"],
-    [{ body: said(undefined), query: said(""), header: " A b " }, " A b "],
-    [{ resolved: Object("boxed"), header: "h" }, "h"],
-    // What stands elsewhere names nothing.
-    [{ body: "b", query: ["q"], header: "h" }, "h"],
-    [{ body: null, query: 7, header: "" }, undefined],
-    [{ body: { tenantID: "b", id: "b" }, query: { data: said("q") } }, undefined],
-    [{ body: Object.create(said("b")), header: null }, undefined],
-    [{ body: Object.assign(Object.create(null), said("b")) }, "b"],
-  ])("of %j is %s", (names, answer) => expect(firstTenantId(names)).toBe(answer));
-
-  // What is no name at all is refused, and no other place speaks for it.
-  it.each([[null], [42], [0], [true], [["id"]], [[]], [{ id: "id" }], [Object("boxed")]])(
-    "of a tenantId that is %j is a mistake",
-    (wrong) => {
-      const error = expect.objectContaining({ code: "VALIDATION_ERROR" });
-      for (const names of [
-        { body: said(wrong), query: said("id") },
-        { body: said("id"), query: said(wrong) },
-      ]) {
-        const attempt = () => firstTenantId({ resolved: "id", ...names, header: "id" });
-        expect(attempt).toThrow(expect.objectContaining({ body: error }));
-      }
-    },
-  );
 });

@@ -208,10 +208,3 @@ it("where a request could see the tenant of another it does not start", async ()
   const starting = expect(createWorld()).rejects.toThrow("requires AsyncLocalStorage");
   await starting.finally(() => spies.map((spy) => spy.mockRestore()));
 });
-
-it.each(["", undefined])("runInTenant() takes %j for no tenant, and runs nothing", async (id) => {
-  const run = vi.fn();
-  const running = runInTenant(id as string, run);
-  await expect(running).rejects.toThrow("runInTenant() requires the id of a tenant");
-  expect(run).not.toHaveBeenCalled();
-});

@@ -5,14 +5,7 @@ import { describe, expect, it } from "vitest";
 import { getTenantId } from "../../src/index";
 import { databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
-import {
-  createWorld,
-  EMAIL,
-  outcome,
-  type SessionAnswer,
-  shareWorld,
-  type World,
-} from "../support/world";
+import { createWorld, outcome, type SessionAnswer, shareWorld } from "../support/world";
 
 /*
  * A tenant's sign-in is better-auth's own under another path (test/request/rewrite). Here is what
@@ -176,55 +169,6 @@ describe("R12: an endpoint that a plugin has in the place of better-auth's", () 
     expect(data).toMatchObject({ by: "last", tenantId });
     const api = world.api as unknown as Record<string, (call: object) => Promise<unknown>>;
     expect(await api[`${name}Tenant`]?.({ body: { tenantId } })).toEqual(data);
-  });
-
-  it.each(["an endpoint", "a hook"])(
-    "runs where %s of the application calls ours",
-    async (what) => {
-      const call = async (ctx: { json: (answer: object) => unknown }) => {
-        const body = { email: EMAIL, password: PASSWORD, tenantId: caller.ids.acme };
-        return ctx.json(await caller.api.signInEmailTenant({ body }));
-      };
-      const handle = what === "a hook" ? async () => ({}) : call;
-      const before = createAuthMiddleware(async (ctx) =>
-        ctx.path === "/login" ? call(ctx) : undefined,
-      );
-      const login = createAuthEndpoint("/login", { method: "POST" }, handle as typeof call);
-      const caller: World = await createWorld({
-        plugins: [bringing("directory"), { id: "calling", endpoints: { login } }],
-        ...(what === "a hook" && { auth: { hooks: { before } } }),
-      });
-      const { data } = await caller.at("acme").post("/login", {});
-      expect(data).toMatchObject({ by: "directory", tenantId: caller.ids.acme });
-    },
-  );
-
-  it("runs where a function that was given the instance's own context calls ours", async () => {
-    const login = createAuthEndpoint("/login", { method: "POST" }, async (ctx) => {
-      const body = { email: EMAIL, password: PASSWORD, tenantId: caller.ids.acme };
-      return ctx.json(await caller.api.signInEmailTenant({ body }));
-    });
-    const caller: World = await createWorld({ plugins: [bringing("directory")] });
-    const answer = await login({ context: await caller.auth.$context } as never);
-    expect(answer).toMatchObject({ by: "directory" });
-  });
-
-  it("may ask ours in turn, for the tenant that it has found", async () => {
-    const finding: BetterAuthPlugin = {
-      id: "finding",
-      endpoints: {
-        signInEmail: createAuthEndpoint("/sign-in/email", { method: "POST" }, async (ctx) => {
-          const body = { email: EMAIL, password: PASSWORD, tenantId: finder.ids.acme };
-          return ctx.json(await finder.api.signInEmailTenant({ body }));
-        }),
-      },
-    };
-    const finder: World = await createWorld({ plugins: [finding] });
-    const { id } = await finder.signUp("acme", EMAIL);
-    const signedIn = { user: { id, tenantId: finder.ids.acme } };
-    expect((await finder.at("platform").post("/sign-in/email", {})).data).toMatchObject(signedIn);
-    const body = { email: EMAIL, password: PASSWORD, tenantId: finder.ids.acme };
-    expect(await finder.api.signInEmailTenant({ body })).toMatchObject(signedIn);
   });
 });
 

@@ -361,24 +361,3 @@ it.runIf(servers.asked).each(servers.kinds)(
   },
   120_000,
 );
-
-it.runIf(servers.asked)(
-  "with MariaDB's default isolation, others may wait for the deletion, and none of them fails",
-  async () => {
-    const app = await open("mysql", DELETED.mysql);
-    let removing = true;
-    let count = 0;
-    const statuses: number[] = [];
-    const people = [1, 2, 3, 4].map(async () => {
-      while (removing) {
-        statuses.push((await otherTenantsRequest(app, DELETED.mysql, count++)).status);
-      }
-    });
-    await remove(app);
-    removing = false;
-    await Promise.all(people);
-    expect(statuses.length).toBeGreaterThan(10);
-    expect(new Set(statuses)).toEqual(new Set([200]));
-  },
-  120_000,
-);
