@@ -105,15 +105,6 @@ export function oncePerObject<Key extends object, Made>(
   };
 }
 
-/** Loads a part of the plugin when it is first needed. Kept, because Node takes its time to find it again. */
-export function lazy<Module>(load: () => Promise<Module>): () => Promise<Module> {
-  let loaded: Promise<Module> | undefined;
-  return () => {
-    loaded ??= load();
-    return loaded;
-  };
-}
-
 export const redirect = (location: string) => new APIError("FOUND", undefined, { location });
 
 /** A failed callback leads to where the flow wanted its errors, else to better-auth's error page. */

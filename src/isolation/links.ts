@@ -112,7 +112,7 @@ export function sealingSender(
 }
 
 /** What a mail sender gets, with the token of its link sealed. */
-export async function withSealedToken(ctx: AuthContext, data: unknown): Promise<unknown> {
+async function withSealedToken(ctx: AuthContext, data: unknown): Promise<unknown> {
   const tenantId = getTenantId();
   const { url, token, user } = (data ?? {}) as Record<"url" | "token" | "user", unknown>;
   if (tenantId === null || typeof url !== "string" || typeof token !== "string") return data;
@@ -136,7 +136,7 @@ function endpointIn({ baseURL }: AuthContext, address: string): string | undefin
 }
 
 /** Replaces the token in a URL: in its query or fragment, else the last segment of its path. */
-export function replaceToken(address: string, token: string, replacement: string): string {
+function replaceToken(address: string, token: string, replacement: string): string {
   const replace = (_: string, before: string, value: string) =>
     before + (decode(value) === token ? replacement : value);
   const replaced = address.replace(/([?&#][^?&#=]*=)([^&#]*)/g, replace);

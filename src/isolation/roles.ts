@@ -22,7 +22,7 @@ type AdminOptions = {
 };
 
 /** A user, as far as it says what they can do. */
-export type Ranked = { id?: string | undefined; role?: string | null | undefined };
+type Ranked = { id?: string | undefined; role?: string | null | undefined };
 
 /** The user who gives a role; null is the server's own code. */
 export type Giver = (Ranked & { tenantId: string | null }) | null;
@@ -41,7 +41,7 @@ export function canGiveRole(
 }
 
 /** Whether a user of a tenant can do everything that another one can. The default role is everyone's. */
-export function canDoAsMuch(
+function canDoAsMuch(
   ctx: AuthContext,
   { tenantRoles }: ResolvedOptions,
   user: Ranked,

@@ -141,7 +141,7 @@ type MakeUp = NonNullable<
  * defaults of all columns, but not what plugins write into new users: a user without a role would
  * show that the email is taken.
  */
-export const makeSyntheticUser: MakeUp = ({ coreFields, additionalFields, id }) => {
+const makeSyntheticUser: MakeUp = ({ coreFields, additionalFields, id }) => {
   const { body, context } = currentEndpoint() ?? {};
   if (!context) return { ...coreFields, ...additionalFields, id };
   // `additionalFields` lacks the fields of plugins.
@@ -160,12 +160,12 @@ function writtenByHooks({ plugins }: BetterAuthOptions): Record<string, unknown>
 }
 
 /** An invitation decides last about a new user, so it does about an invented one. */
-export const withInvitation =
+const withInvitation =
   (makeUp: MakeUp): MakeUp =>
   (given) => ({ ...makeUp(given), ...writtenByInvitation() });
 
 /** What the invitation that came with a sign-up writes into the user. */
-export function writtenByInvitation(): Record<string, unknown> {
+function writtenByInvitation(): Record<string, unknown> {
   const { email, data = {} } = invited.get() ?? {};
   return textOf(currentEndpoint()?.body?.email).toLowerCase() === email ? data : {};
 }

@@ -185,7 +185,7 @@ const deleteBody = z.object({
   }),
 });
 
-interface TenantDeletion {
+export interface TenantDeletion {
   success: true;
   /** Nothing was deleted; `rows` has the number of rows of each model that would be. */
   dryRun?: true;
