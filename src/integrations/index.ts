@@ -23,11 +23,11 @@ export function integrations(isolation: Isolation): Part {
     ],
     hooks: {
       resolve: [
+        ...platformOnly.map(stayOnPlatform),
         enterByKey(isolation),
         enterByDeviceCode,
         removePrefixForCookie,
         enterByEvent(isolation),
-        ...platformOnly.map(stayOnPlatform),
       ],
       entered: [isolateSearchAtCheckout],
       afterEndpoint: [resolveAppHost(isolation.options)],

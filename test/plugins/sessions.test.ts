@@ -73,10 +73,10 @@ it.each(ELSEWHERE)("R8: a shared API key of Acme is no session on %s", async (pl
 
 it.each([
   ["acme", "globex"],
-  ["acme", "platform"],
   ["globex", "acme"],
+  ["globex", "platform"],
 ])(
-  "R8: a shared device code that somebody on %s approves signs nobody in on %s",
+  "R8: a shared device code of Acme that somebody on %s approves signs nobody in on %s",
   async (by, where) => {
     const person = await shared.as("jane", by);
     const sessions = await shared.rows("session");
