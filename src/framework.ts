@@ -49,7 +49,7 @@ export function silentHook(run: (ctx: HookEndpointContext) => Promise<unknown> |
 const NOTHING = Promise.resolve({ response: undefined });
 
 /** Several hooks as one, which waits only for those that have something to wait for. */
-export function inOrder(hooks: BeforeHook[]): BeforeHook {
+export function inOrder(hooks: BeforeHook[]): BeforeHook & { hooks: BeforeHook[] } {
   const runFrom = (start: number, ctx: HookEndpointContext): Promise<unknown> => {
     for (const [index, { matcher, handler }] of hooks.entries()) {
       if (index < start || !matcher(ctx)) continue;
@@ -65,7 +65,7 @@ export function inOrder(hooks: BeforeHook[]): BeforeHook {
     return NOTHING;
   };
   const handler = Object.assign((ctx: HookEndpointContext) => runFrom(0, ctx), { options: {} });
-  return { matcher: () => true, handler: handler as unknown as BeforeHook["handler"] };
+  return { matcher: () => true, handler: handler as unknown as BeforeHook["handler"], hooks };
 }
 
 /** What better-auth expects of an endpoint when it asks for everything. */

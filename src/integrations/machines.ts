@@ -7,7 +7,7 @@ import { tenantOfRow } from "../isolation/users";
 import { changeCall, isOutermost } from "../request/endpoint";
 import { tenantInPrefix, withPrefix } from "../request/prefix";
 import { requireTenantId } from "../request/resolve";
-import { enter, getTenantId, namedScope, scopeOf } from "../request/scope";
+import { enter, enteredScope, getTenantId, scopeOf } from "../request/scope";
 
 /*
  * R4 for machines, which need not name their tenant: API keys and device codes.
@@ -30,7 +30,7 @@ export const enterByKey = (isolation: Isolation): BeforeHook => ({
   matcher: (ctx) =>
     keyIn(ctx) !== undefined &&
     isOutermost(ctx) &&
-    !namedScope() &&
+    !enteredScope() &&
     isolation.isolatedModel("apikey") !== undefined,
 
   handler: silentHook(async (ctx) => {
@@ -70,7 +70,7 @@ export const enterByDeviceCode: BeforeHook = {
   handler: silentHook(async (ctx) => {
     const sent: string = ctx.body.device_code;
     const tenantId = tenantInPrefix(sent) ?? "";
-    if (!namedScope()) enter(scopeOf(await requireTenantId(ctx, tenantId)));
+    if (!enteredScope()) enter(scopeOf(await requireTenantId(ctx, tenantId)));
     if (getTenantId() === tenantId) {
       changeCall("body", { device_code: sent.slice(tenantId.length + 1) });
     }

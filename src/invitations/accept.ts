@@ -47,7 +47,7 @@ export const getInvitationEndpoint = createAuthEndpoint(
       const tenant = await requireTenant(ctx, tenantId);
       const methods = await signInMethods(context, tenantOptions(context), tenant);
       const { enabled } = methods.emailAndPassword;
-      // An invited user may sign up though the tenant is closed to others.
+      // An invited user may sign up where others need an invitation.
       const emailAndPassword = { enabled, signUp: enabled && canSignUp(ctx, tenant, email) };
       return { ...methods, emailAndPassword, email, role: role ?? null, expiresAt };
     });

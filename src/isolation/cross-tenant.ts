@@ -6,14 +6,13 @@ import { asErrorRedirect } from "../policy/admission";
 import {
   type AdminTarget,
   adminTarget,
-  carries,
   currentEndpoint,
   type Endpoint,
   isAdminRunning,
   requestEndpoint,
   visitor,
 } from "../request/endpoint";
-import { prefixesIn, tenantInPrefix } from "../request/prefix";
+import { carries, prefixesIn, tenantInPrefix } from "../request/prefix";
 import type { SessionRow } from "../request/scope";
 import { enter, runInScope, type Scope, scopeOf } from "../request/scope";
 import { nullIfInvalidId } from "./database-errors";

@@ -3,6 +3,7 @@ import type { AuthContext } from "better-auth";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { tenantError } from "../errors";
 import { rootCause } from "../framework";
+import { despiteDeadlocks } from "../tenants/delete";
 
 /** There is one config for each tenant and provider. */
 export interface OAuthConfigKey {
@@ -175,7 +176,8 @@ export async function withoutDriverErrors<T>(
   run: () => Promise<T>,
 ): Promise<T> {
   try {
-    return await run();
+    // Deleting the tenant at the same time can be a deadlock.
+    return await despiteDeadlocks(ctx, run);
   } catch (error) {
     const { name, code } = rootCause(error);
     ctx.logger.error(`${nameOf(key)} could not be saved: ${code ?? name}`);

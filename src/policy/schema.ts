@@ -58,7 +58,7 @@ export const policySchema = z.strictObject({
 /** What a tenant decides for itself. The application decides the rest. */
 export interface TenantPolicy extends z.infer<typeof policySchema> {}
 
-const CLOSED: TenantPolicy = { signUp: "closed", methods: [] };
+const CLOSED: TenantPolicy = { signUp: "closed", methods: [], emailDomains: [] };
 
 /**
  * The policy in a row, or null. The column may have been written with SQL, or by a newer version: a

@@ -162,9 +162,3 @@ export function effectiveScope(): Scope {
   if (scope.access === "own" || adminTarget(currentEndpoint())) return scope;
   return { ...scope, access: "own" };
 }
-
-/** Whether this is the session token that the endpoint reads its session by. */
-export function carries({ headers, context }: Endpoint, token: string | undefined): boolean {
-  const { name } = context.authCookies.sessionToken;
-  return headers?.get("cookie")?.includes(`${name}=${token}.`) === true;
-}

@@ -14,7 +14,13 @@ import { enterByState } from "../oauth/state";
 import type { ResolvedOptions } from "../options";
 import { cachedTenant, lookUpTenant } from "../tenants/cache";
 import { isOutermost, noteEndpoint, type TenantRoute, tenantRouteOf } from "./endpoint";
-import { isSignedIn, prefixesIn, removeForeignCredentials, sentPrefixes } from "./prefix";
+import {
+  isSignedIn,
+  prefixesIn,
+  removeForeignCredentials,
+  sentPrefixes,
+  TENANT_ID,
+} from "./prefix";
 import {
   claimedNames,
   claimedTenantId,
@@ -140,8 +146,8 @@ async function resolveScope(
   const tenantId = requested ?? route?.tenantId ?? undefined;
   if (tenantId !== undefined || route) {
     // A tenant that does not exist has no sessions either, so get-session need not look it up.
-    const skipsLookup = ctx.path === "/get-session" && tenantId !== undefined;
-    enter(scopeOf(skipsLookup ? tenantId : await requireTenantId(ctx, tenantId)));
+    const skipsLookup = ctx.path === "/get-session" && TENANT_ID.test(tenantId ?? "");
+    enter(scopeOf((skipsLookup && tenantId) || (await requireTenantId(ctx, tenantId))));
   } else if ((await resolvedTenantId(ctx, options)) === false) {
     enter(scopeOf(null));
     enteredBy.set("resolver without tenant");

@@ -97,6 +97,11 @@ export function prefixesIn(call: Call): (string | null)[] {
   return [...bearerTokensIn(call), ...cookies.map(({ token }) => token)].map(tenantInPrefix);
 }
 
+/** Whether this is the session token that the endpoint reads its session by. */
+export const carries = ({ headers, context }: Endpoint, token: string | undefined) =>
+  headers !== undefined &&
+  piecesOf(headers).some((piece) => piece.name === sessionCookie(context) && piece.token === token);
+
 /** Whether a valid session stands behind the prefix that the request follows. */
 export async function isSignedIn(call: Call): Promise<boolean> {
   const [bearer] = bearerTokensIn(call);
@@ -158,8 +163,7 @@ function changeFor(headers: Headers, context: AuthContext, isForeign: IsForeign)
   if (bearer !== undefined && own.length > 0 && own.every(({ token }) => token !== bearer)) {
     keptCookies.get().add(name);
   }
-  const isSession = (piece: Piece) =>
-    piece.name === name || piece.name.startsWith(`${name}_multi-`);
+  const isSession = (piece: Piece) => piece.name === name || piece.name.includes("_multi-");
   const removed = pieces.filter(
     (piece) => isSession(piece) && isForeign(tenantInPrefix(piece.token)),
   );

@@ -1,3 +1,4 @@
+import { isolationOf } from "../isolation/isolation";
 import type { Carrier } from "./requests";
 import type { Side } from "./side";
 import { safeDecode } from "./texts";
@@ -41,9 +42,15 @@ export function carriersOf(world: World, side: Side): Carrier[] {
           },
         ]
       : []),
-    // A key is no session: it is good where its tenant is named.
-    ...(apiKey ? [{ name: "API key", side: undefined, headers: { "x-api-key": apiKey } }] : []),
+    ...(apiKey ? [keyCarrier(world, side, apiKey)] : []),
   ];
+}
+
+/** The row of an API key leads into its tenant. A shared key has none, and needs a named tenant. */
+function keyCarrier({ subject }: World, { name }: Side, apiKey: string): Carrier {
+  const isScoped = isolationOf(subject.ctx)?.isolatedModel("apikey") !== undefined;
+  const headers = { "x-api-key": apiKey };
+  return { name: "API key", side: isScoped ? name : undefined, headers, namesTenant: true };
 }
 
 /** Where the plugin requires a signature, the token as it is in the cookie: without one it is none. */

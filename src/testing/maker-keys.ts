@@ -75,6 +75,8 @@ export const deviceCodes: Maker = {
         name: "device code",
         values: { device_code: approved.device_code, client_id },
         home: "/device/token",
+        // It has the tenant in front.
+        sealed: true,
       },
       {
         name: "user code",

@@ -1,6 +1,6 @@
 import { apiKey } from "@better-auth/api-key";
 import { passkey } from "@better-auth/passkey";
-import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint, createAuthMiddleware, sessionMiddleware } from "better-auth/api";
 import { customSession, organization } from "better-auth/plugins";
 import type { DBAdapter } from "better-auth/types";
@@ -316,12 +316,22 @@ function takeOutOfBorder({ adapter }: AuthContext, model: string): void {
 
 /** Sessions of other tenants reach better-auth, though the request names a tenant. */
 function letForeignSessionsIn({ options }: AuthContext): void {
-  for (const { hooks } of options.plugins ?? []) {
-    const at = hooks?.before?.indexOf(enterByPrefix) ?? -1;
+  for (const hooks of hooksIn(options)) {
+    const at = hooks.indexOf(enterByPrefix);
     if (at < 0) continue;
-    hooks?.before?.splice(at, 1, { ...enterByPrefix, matcher: () => getTenantId() === null });
+    hooks.splice(at, 1, { ...enterByPrefix, matcher: () => getTenantId() === null });
   }
 }
+
+type BeforeHooks = NonNullable<NonNullable<BetterAuthPlugin["hooks"]>["before"]>;
+
+/** The lists of before-hooks. Ours is one hook that runs several. */
+const hooksIn = ({ plugins = [] }: BetterAuthOptions): BeforeHooks[] =>
+  plugins.flatMap(({ hooks }) => {
+    const before = hooks?.before ?? [];
+    const inside = before.map((hook) => (hook as { hooks?: BeforeHooks }).hooks ?? []);
+    return [before, ...inside];
+  });
 
 /** Sessions are looked up by the prefix of their token, wherever the request runs. */
 function shareStoredSessions(ctx: AuthContext): void {
@@ -338,7 +348,7 @@ function shareStoredSessions(ctx: AuthContext): void {
 /** Takes directories out of the border, and away the hook that looks at their tokens. */
 function freeDirectories(ctx: AuthContext): void {
   for (const model of SCIM_MODELS) takeOutOfBorder(ctx, model);
-  for (const hook of ctx.options.plugins?.flatMap(({ hooks }) => hooks?.before ?? []) ?? []) {
+  for (const hook of hooksIn(ctx.options).flat()) {
     const matches = (path: string) =>
       hook.matcher({ path, headers: new Headers(), context: { options: {} } } as never);
     if (matches("/scim/v2/Users") && !matches("/ok")) hook.matcher = () => false;
