@@ -7,7 +7,7 @@ import { tenantOfRow } from "../isolation/users";
 import { changeCall, isOutermost } from "../request/endpoint";
 import { tenantInPrefix, withPrefix } from "../request/prefix";
 import { requireTenantId } from "../request/resolve";
-import { enter, enteredScope, getTenantId, scopeOf } from "../request/scope";
+import { enter, enteredBy, enteredScope, getTenantId, scopeOf } from "../request/scope";
 
 /*
  * R4 for machines, which need not name their tenant: API keys and device codes.
@@ -21,8 +21,9 @@ const keyIn = ({ headers, request }: Pick<HookEndpointContext, "headers" | "requ
 };
 
 /**
- * The row of an API key resolves its tenant. Keys in secondary storage, or in another header, need a
- * request that names the tenant.
+ * The row of an API key resolves its tenant, unless anything else has: a scope that other hooks have
+ * relied on must not change. Keys in secondary storage, or in another header, need a request that
+ * names the tenant.
  *
  * Guarded by "R4: an API key alone leads into its tenant".
  */
@@ -41,7 +42,9 @@ export const enterByKey = (isolation: Isolation): BeforeHook => ({
     const owner =
       (await tenantOfRow(isolation, "apikey", "key", hash)) ??
       (await tenantOfRow(isolation, "apikey", "key", key));
-    if (owner !== null) enter(scopeOf(await requireTenantId(ctx, owner)));
+    if (owner === null) return;
+    enter(scopeOf(await requireTenantId(ctx, owner)));
+    enteredBy.set("credential");
   }),
 });
 

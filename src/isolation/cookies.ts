@@ -122,7 +122,7 @@ const inCookieName = (tenantId: string) =>
 function suffix(sent: string): string {
   const scope = effectiveScope();
   // An operator visits with the platform's cookie. A prefix alone does not change names.
-  if (!scope.tenantId || scope.access === "visits" || enteredBy.get() === "prefix") return "";
+  if (!scope.tenantId || scope.access === "visits" || enteredBy.get() === "credential") return "";
   const own = `_${inCookieName(scope.tenantId)}`;
   const endpoint = currentEndpoint();
   if (!adminTarget(endpoint)) return own;

@@ -88,7 +88,7 @@ function followPrefix(
   tenant: { status: string } | undefined,
 ) {
   enter(scopeOf(tenant?.status === "active" ? tenantId : null));
-  enteredBy.set("prefix");
+  enteredBy.set("credential");
   removeForeignCredentials(ctx);
   return needsNoSession(ctx.path) ? leaveIfSignedOut(ctx) : undefined;
 }

@@ -57,7 +57,7 @@ export async function requestedTenantId(
       ? undefined
       : (firstTenantId({ resolved, ...claimed }) ?? (await claimedBySlug(ctx, options)));
   // A call from inside a tenant's request, or from `runInTenant`, need not say it again.
-  return named ?? (enteredBy.get() === "prefix" ? undefined : (getTenantId() ?? undefined));
+  return named ?? (enteredBy.get() === "credential" ? undefined : (getTenantId() ?? undefined));
 }
 
 /**

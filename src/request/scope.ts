@@ -147,14 +147,17 @@ export const enteredScope = (): Scope | undefined => known().scope ?? around()?.
 export const currentScope = (): Scope => enteredScope() ?? PLATFORM_SCOPE;
 
 /**
- * How the request got into its scope, where that matters: only a tenant prefix led there, or the
+ * How the request got into its scope, where that matters: only its credential led there, or the
  * resolver knows no tenant, and a link or state may still lead into one.
  */
-export const enteredBy = requestSlot<"prefix" | "resolver without tenant">();
+export const enteredBy = requestSlot<"credential" | "resolver without tenant">();
 
-/** The scope that neither a link nor a provider or event can change. */
-export const namedScope = (): Scope | undefined =>
-  enteredBy.get() === "resolver without tenant" ? undefined : enteredScope();
+/** The scope that neither a link nor a provider or event can change. One that has led there counts. */
+export function namedScope(): Scope | undefined {
+  const scope = enteredScope();
+  const isOpen = enteredBy.get() === "resolver without tenant" && scope?.tenantId === null;
+  return isOpen ? undefined : scope;
+}
 
 /** Puts the running request, and everything it calls from here on, into the scope. */
 export function enter(scope: Scope): Scope {

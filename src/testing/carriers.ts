@@ -50,7 +50,8 @@ export function carriersOf(world: World, side: Side): Carrier[] {
 function keyCarrier({ subject }: World, { name }: Side, apiKey: string): Carrier {
   const isScoped = isolationOf(subject.ctx)?.isolatedModel("apikey") !== undefined;
   const headers = { "x-api-key": apiKey };
-  return { name: "API key", side: isScoped ? name : undefined, headers, namesTenant: true };
+  const leads = isScoped ? name : undefined;
+  return { name: "API key", side: undefined, leads, headers, namesTenant: true };
 }
 
 /** Where the plugin requires a signature, the token as it is in the cookie: without one it is none. */

@@ -68,7 +68,8 @@ export const deviceCodes: Maker = {
       client_id,
       userCode: claimed.user_code,
       user_code: pending.user_code,
-      device_code: approved.device_code,
+      // Without the tenant in front, which would lead into it.
+      device_code: approved.device_code.split("~").at(-1),
     });
     oneTimes.push(
       {

@@ -11,6 +11,8 @@ export interface Carrier {
   name: string;
   /** Whose session it is. */
   side: SideName | undefined;
+  /** The side that it leads to where no tenant is named, though it is not a session. */
+  leads?: SideName | undefined;
   /** Who it is, if it is not the main person. */
   userId?: string;
   /** Good without the name of its tenant, also where each tenant has cookies of its own. */
@@ -41,14 +43,15 @@ export function sideOf(world: World, attempt: Try): SideName {
   // The tenants' callback goes by its state.
   if (path === "/tenant/callback/:id") return oneTime?.values.state ? home.name : "platform";
   // What a management call names is its target: the caller stays at home.
-  if (isManagement(path)) return carrier.side ?? "platform";
+  const own = carrier.side ?? carrier.leads ?? "platform";
+  if (isManagement(path)) return own;
   if (naming !== "nothing" && place.place.tenantId !== null) return place.name;
   if (oneTime?.sealed && leadsTo(oneTime, path)) return home.name;
   if (naming === "nothing" && isNamedByProvider(path)) return place.name;
   // At the platform's own address a session of a tenant is none.
   // With a cookie for each tenant, a request that names none has the cookies of none.
   const counts = naming === "nothing" && (!world.perTenantCookies || carrier.namesTenant);
-  return counts ? (carrier.side ?? "platform") : "platform";
+  return counts ? own : "platform";
 }
 
 /** Where identity providers send people: the provider in the address says where it runs. */

@@ -1,7 +1,7 @@
 import { apiKey } from "@better-auth/api-key";
 import { deviceAuthorization } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
-import { createWorld } from "../support/world";
+import { createWorld, SUBDOMAINS } from "../support/world";
 
 const GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
@@ -71,4 +71,58 @@ describe("R4: a device code leads into its tenant", () => {
     expect((await poll(device_code)).data).toMatchObject({ error: "authorization_pending" });
     expect((await poll(`nobody~${device_code}`)).status).toBe(404);
   });
+});
+
+describe.each([
+  ["subdomains", { hosts: SUBDOMAINS }],
+  ["a header", {}],
+])("threat: two credentials in one request, tenants by %s", (_, options) => {
+  it("an API key of Acme does not take a link of the platform into Acme", async () => {
+    const world = await createWorld({
+      ...options,
+      tenant: { scopedModels: ["apikey"] },
+      plugins: [apiKey()],
+    });
+    const victim = await world.signUp("acme", "victim@example.com");
+    const attacker = await world.signUp("acme", "attacker@example.com");
+    const { key } = (await attacker.post<{ key: string }>("/api-key/create", {})).data;
+    const onPlatform = await world.signUp("platform", "victim@example.com");
+    await onPlatform.post("/change-email", { newEmail: "taken@example.com" });
+    const query = { token: world.mails.at(-1)?.token ?? "" };
+    const answer = await world
+      .at("platform")
+      .get("/verify-email", { query, headers: { "x-api-key": key } });
+    const users = (await world.rowsIn("acme", "user")).map(({ email }) => email).sort();
+    expect(users).toEqual(["attacker@example.com", "victim@example.com"]);
+    const thief = world.at("acme");
+    thief.keepCookies(answer.headers);
+    expect(await world.whoIs(thief)).toBe(null);
+    expect(await world.whoIs(victim)).toMatchObject({ id: victim.id });
+  });
+});
+
+it("R9: an API key does not make a tenant's page trusted at a host of the platform", async () => {
+  const world = await createWorld({
+    hosts: SUBDOMAINS,
+    tenant: { scopedModels: ["apikey"] },
+    plugins: [apiKey()],
+  });
+  const attacker = await world.signUp("acme");
+  const { key } = (await attacker.post<{ key: string }>("/api-key/create", {})).data;
+  const operator = await world.operator();
+  const body = { userId: attacker.id, role: "admin" };
+  const origin = "http://acme.example.com";
+  const attempts: Record<string, string>[] = [{ origin }, { origin, "x-api-key": key }];
+  for (const headers of attempts) {
+    const answer = await operator.post<{ code: string }>("/admin/set-role", body, { headers });
+    expect([answer.status, answer.data.code]).toEqual([403, "INVALID_ORIGIN"]);
+  }
+});
+
+it("what is no id of a tenant is not found, also where the tenant is not looked up", async () => {
+  const world = await createWorld();
+  for (const tenantId of ["a%00b", "a:b", "%24%26"]) {
+    const answer = await world.browser().get(`/get-session?tenantId=${tenantId}`);
+    expect([tenantId, answer.status]).toEqual([tenantId, 404]);
+  }
 });
