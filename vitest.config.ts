@@ -36,6 +36,8 @@ const project = (name: string, include: string[], env: Record<string, string>) =
 
 export default defineConfig({
   resolve: {
+    // An installed example has its own copy of better-auth. In an application there is one.
+    dedupe: ["better-auth", "@better-auth/core", "@better-auth/sso", "better-call"],
     // The examples import the package by its name.
     alias: [
       { find: /^better-auth-tenant$/, replacement: fromRoot("src/index.ts") },
