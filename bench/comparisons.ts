@@ -223,7 +223,7 @@ export async function prepareComparisons({ database, redis }: Setting) {
   const byItself = { "": tenant, ", tenant not named": { ...tenant, header: {} } };
 
   const comparisons = [
-    await plan("sign-up", { ...inTenants, side: signUp, moreQueries: 1, floor: true }),
+    await plan("sign-up", { ...inTenants, side: signUp, floor: true }),
     await plan("sign-in", { ...inTenants, side: signIn, floor: true }),
     await plan("get-session", { ...sessions, tenants: byItself, floor: true }),
     await plan("get-session, cookie cache", {
