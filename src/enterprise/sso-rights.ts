@@ -37,7 +37,10 @@ export function requireSSOManager(options: ResolvedOptions): BeforeHook {
       const caller = withoutSession(ctx);
       const sent = sentHeaders.get() ?? ctx.headers;
       if (sent) caller.headers = sent;
-      const [home = null] = prefixesIn({ headers: sent, context: ctx.context });
+      // Outside the tenant, where the session cookie has the platform's name.
+      const [home = null] = await runInScope(undefined, async () =>
+        prefixesIn({ headers: sent, context: ctx.context }),
+      );
       const { actor, guest } = await runInScope(scopeOf(home), async () => {
         const actor = await requireManager(caller, options, action, tenantId ?? undefined);
         // Without a target, on the platform, any tenant's administrator would pass.

@@ -200,3 +200,20 @@ it("no identity provider is bound to an organization, in a tenant or on the plat
     expect(await world.rows("ssoProvider")).toBe(0);
   }
 });
+
+it("with a cookie for each tenant, an operator who is also signed in at the tenant manages it by the query", async () => {
+  const world = await createSSOWorld({ tenant: { sessionCookies: "per-tenant" } });
+  await world.register("acme", "acme-okta");
+  const jane = await world.as("jane", "acme");
+  const operator = await world.operator();
+  const browser = world.browser();
+  for (const [name, value] of [...jane.cookies, ...operator.cookies]) {
+    browser.cookies.set(name, value);
+  }
+  const query = { tenantId: world.ids.acme };
+  const { data } = await browser.get<{ providers: object[] }>("/sso/providers", { query });
+  expect(data.providers).toMatchObject([{ providerId: "acme-okta" }]);
+  // A page of the tenant names it in the header: there, Jane asks.
+  const asJane = await browser.get("/sso/providers", { headers: world.naming("acme") });
+  expect(outcome(asJane)).toEqual(NOT_ALLOWED);
+});
