@@ -2,7 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { type AfterHook, boundedMap, oncePerObject } from "../framework";
+import { type AfterHook, expiringMap, oncePerObject } from "../framework";
 import { deleteKeysOf } from "../isolation/changed-hands";
 import {
   type Guard,
@@ -94,15 +94,9 @@ const isBarred: Check = async (isolation, tenantId, userId, adapter) =>
 const readerOf = async (isolation: Isolation, adapter: DBTransactionAdapter = isolation.raw) =>
   adapter === isolation.raw ? unscopedAdapter(isolation) : adapter;
 
-const KEPT_MS = 10_000;
+/** Users of an instance who are active. */
+const activeUsersOf = oncePerObject((_instance: object) => expiringMap<true>(10_000, 10_000));
 
-/** Until when a user of an instance counts as active, and how often directories changed users. */
-const cacheOf = oncePerObject((_instance: object) => ({
-  activeUntil: new Map<string, number>(),
-  changes: 0,
-}));
-
-const keep = boundedMap<number>(10_000);
 const keyOf = (tenantId: string, userId: string) => `${tenantId}~${userId}`;
 
 /**
@@ -110,24 +104,19 @@ const keyOf = (tenantId: string, userId: string) => `${tenantId}~${userId}`;
  * or a session that impersonates another user.
  */
 const isOutOrGone: Check = async (isolation, tenantId, userId, adapter) => {
-  const cache = cacheOf(instanceKey(isolation.ctx));
+  const users = activeUsersOf(instanceKey(isolation.ctx));
   const key = keyOf(tenantId, userId);
-  const now = Date.now();
-  if ((cache.activeUntil.get(key) ?? 0) > now) return false;
-  const { changes } = cache;
+  if (users.get(key)) return false;
+  const keep = users.startRead();
   const reader = await readerOf(isolation, adapter);
   const isOut =
     !(await findUser(reader, userId)) || (await isDeactivated(reader, tenantId, userId));
-  // A directory may have changed the user during the queries.
-  const isCurrent = changes === cache.changes && !isOfTransaction(isolation, adapter);
-  if (!isOut && isCurrent) keep(cache.activeUntil, key, now + KEPT_MS);
+  if (!isOut && !isOfTransaction(isolation, adapter)) keep(key, true);
   return isOut;
 };
 
 function forget(isolation: Isolation, tenantId: string, userId: string): void {
-  const cache = cacheOf(instanceKey(isolation.ctx));
-  cache.changes++;
-  cache.activeUntil.delete(keyOf(tenantId, userId));
+  activeUsersOf(instanceKey(isolation.ctx)).delete(keyOf(tenantId, userId));
 }
 
 export const guardDirectory = (isolation: Isolation): Guard[] => [

@@ -12,7 +12,7 @@ import { type BeforeHook, silentHook, tenantRoute, textOf } from "../framework";
 import { whyNotAdmitted } from "../policy/email-domains";
 import type { Inviting } from "../policy/inviting";
 import { type SignInMethods, signInMethods } from "../policy/sign-in-methods";
-import { asTenantRoute } from "../request/endpoint";
+import { asTenantRoute, hasNoRequest } from "../request/endpoint";
 import { requestedTenantId, requireTenant, requireTenantId } from "../request/resolve";
 import { runInScope, scopeOf } from "../request/scope";
 import { runEndpoint, type SignUpAnswer } from "../request/tenant-routes";
@@ -67,8 +67,7 @@ async function open(ctx: GenericEndpointContext, token: unknown): Promise<Stored
   if (!link) throw notFound();
   const resolve = () => requestedTenantId(ctx, tenantOptions(ctx.context));
   // A session in another tenant, which a hook may have read, does not count as requesting that tenant.
-  const isServerCall = !ctx.request && !ctx.headers;
-  const requested = await (isServerCall ? resolve() : runInScope(undefined, resolve));
+  const requested = await (hasNoRequest(ctx) ? resolve() : runInScope(undefined, resolve));
   if (requested !== undefined && requested !== link.tenantId) throw notFound();
   return runInScope(scopeOf(link.tenantId), async () => {
     await requireTenantId(ctx, link.tenantId);

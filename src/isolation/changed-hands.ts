@@ -1,7 +1,7 @@
 import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { boundedMap } from "../framework";
+import { expiringMap, oncePerObject } from "../framework";
 import { ALL } from "../tenants/cache";
 import { deleteByIds, forgetSomeKeys } from "../tenants/delete";
 import { type Isolation, instanceKey, type Row, unscopedAdapter } from "./isolation";
@@ -47,7 +47,7 @@ export async function removeCredentials(
   const where = [{ field: "id", value: userId }];
   if (Object.keys(update).length) await raw.updateMany({ model: "user", where, update });
   await queueAfterTransactionHook(async () => {
-    known(ctx).delete(userId);
+    knownUsersOf(instanceKey(ctx)).delete(userId);
     // Their plugin reads them outside the transaction, for which a database may have no connection.
     await deleteKeysOf(ctx, userId);
   });
@@ -83,24 +83,8 @@ export async function deleteKeysOf(context: AuthContext, userId: string): Promis
   }
 }
 
-const KEPT_MS = 10_000;
-
-/** What this process has seen of a user, and until when it need not ask again. */
-interface Seen {
-  until: number;
-  user: Row;
-}
-
-const note = boundedMap<Seen>(10_000);
-const knownIn = new WeakMap<object, Map<string, Seen>>();
-
-/** Users that are there and have not been replaced. */
-function known(ctx: AuthContext): Map<string, Seen> {
-  const instance = instanceKey(ctx);
-  const users = knownIn.get(instance) ?? new Map<string, Seen>();
-  knownIn.set(instance, users);
-  return users;
-}
+/** Users that exist and have not been replaced. */
+const knownUsersOf = oncePerObject((_instance: object) => expiringMap<Row>(10_000, 10_000));
 
 /**
  * Whether the user of a session in a cookie has changed hands since, or is gone. The cookie is read
@@ -109,13 +93,13 @@ function known(ctx: AuthContext): Map<string, Seen> {
 export async function hasChangedHands(isolation: Isolation, cached: Row): Promise<boolean> {
   const hasDirectories = isolation.directory !== undefined;
   if (!hasDirectories && cached.emailVerified !== false) return false;
-  const users = known(isolation.ctx);
+  const users = knownUsersOf(instanceKey(isolation.ctx));
   const id = String(cached.id);
-  const now = Date.now();
-  const seen = users.get(id);
+  const known = users.get(id);
   // Another browser may have asked: what it was told is about its own cookie.
   const mayBeOld = (user: Row) => hasDirectories && isFromBefore(cached, user);
-  if (seen && seen.until > now && !mayBeOld(seen.user)) return false;
+  if (known && !mayBeOld(known)) return false;
+  const keep = users.startRead();
   const below = await unscopedAdapter(isolation);
   const where = [{ field: "id", value: id }];
   const user = await below.findOne<Row>({ model: "user", where });
@@ -125,7 +109,7 @@ export async function hasChangedHands(isolation: Isolation, cached: Row): Promis
     if (await below.count({ model: "scimUser", where: ofUser })) return true;
   }
   const { email, emailVerified } = user;
-  note(users, id, { until: now + KEPT_MS, user: { email, emailVerified } });
+  keep(id, { email, emailVerified });
   return false;
 }
 

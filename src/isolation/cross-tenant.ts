@@ -8,6 +8,7 @@ import {
   adminTarget,
   currentEndpoint,
   type Endpoint,
+  hasNoRequest,
   isAdminRunning,
   requestEndpoint,
   visitor,
@@ -72,7 +73,7 @@ async function endsOwnSessions(
 export function requireVisitor(endpoint: Endpoint): void {
   const { request, headers, context } = endpoint;
   const call = { request, headers, context } as HookEndpointContext;
-  const mayVisit = (!request && !headers) || prefixesIn(call)[0] === null;
+  const mayVisit = hasNoRequest(endpoint) || prefixesIn(call)[0] === null;
   if (adminTarget(endpoint) && mayVisit) return;
   throw asErrorRedirect(endpoint, tenantError("TENANT_SUSPENDED"));
 }

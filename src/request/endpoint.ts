@@ -36,6 +36,10 @@ export function noteEndpoint(endpoint: Endpoint): void {
  */
 export const isServerCall = (): boolean => !isVisited.get();
 
+/** A call of `auth.api` with neither request nor headers. */
+export const hasNoRequest = ({ request, headers }: Pick<Endpoint, "request" | "headers">) =>
+  !request && !headers;
+
 /** Runs a function in a request of its own, which counts as the caller's if this one does. */
 export function runSeparately<T>(run: () => Promise<T>): Promise<T> {
   const isCallers = isVisited.get();

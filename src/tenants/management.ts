@@ -4,6 +4,7 @@ import { getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
 import { tenantError } from "../errors";
 import { isOperator, rolesIn } from "../isolation/operators";
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
+import { hasNoRequest } from "../request/endpoint";
 import { sentPrefixes } from "../request/prefix";
 import {
   claimedBySlug,
@@ -23,7 +24,8 @@ import type { TenantActor } from "./events";
 export async function requireManager(
   ...[ctx, options, action, tenantId]: Parameters<typeof managerOf>
 ): Promise<TenantActor> {
-  if (isServerCall(ctx)) return "server";
+  // Server code could do all this without us.
+  if (hasNoRequest(ctx)) return "server";
   const actor = await managerOf(ctx, options, action, tenantId);
   const isAboutAll = ["tenant:create", "tenant:list"].includes(action);
   if (isAboutAll && !ownTenantOf(actor, options)) await assertTarget(ctx, options, ALL_TENANTS);
@@ -157,11 +159,6 @@ export async function requireTarget(
   return { tenantId: (await requireTenant(ctx, tenantId)).id, actor };
 }
 
-/** A call of `auth.api.*` from the server's own code: it could do all this without us. */
-function isServerCall(ctx: GenericEndpointContext): boolean {
-  return !ctx.request && !ctx.headers;
-}
-
 export function notAllowed() {
   return tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
 }
@@ -188,7 +185,7 @@ export async function assertTarget(
   target: string | undefined,
 ): Promise<void> {
   // The server's own code calls without a request: there is nothing that a resolver could go by.
-  if (!ctx.request && !ctx.headers) return;
+  if (hasNoRequest(ctx)) return;
   const resolved = await resolvedTenantId(ctx, options);
   if (!resolved) return;
   const { body, query } = claimedNames(ctx, options, true);
