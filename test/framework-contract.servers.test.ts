@@ -24,7 +24,7 @@ import { build } from "../src/oauth/provider";
 import { BY_ID_TOKEN } from "../src/oauth/tokens";
 import { SIGN_IN_METHODS } from "../src/policy/methods";
 import { ADMIN_ENDPOINTS } from "../src/request/endpoint";
-import { createSamlProvider } from "../src/testing/saml";
+import { createSamlProvider } from "../src/testing/makers/saml";
 import { oidc, samlRegistration } from "./enterprise/world";
 import type { Browser } from "./support/browser";
 import { createDatabase } from "./support/database";

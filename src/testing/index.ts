@@ -1,18 +1,19 @@
-export type { Extent } from "./attempts";
-export {
-  checkDeployment,
-  type DeploymentOptions,
-  type DeploymentReport,
-  type Finding,
-  type Query,
-} from "./deployment";
-export type { GivenInput } from "./inputs";
-export { type About, checkIsolation, type IsolationOptions } from "./isolation";
-export type { Leak } from "./judge";
-export type { Mail, Outbox } from "./outbox";
-export type { Address } from "./places";
-export type { IsolationReport, Untried } from "./report";
-export type { Repeatable } from "./requests";
-export type { Caller, Route } from "./routes";
-export type { AuthInstance } from "./subject";
-export type { ReadTables } from "./watch";
+export type { DeploymentOptions, Query } from "./data/query";
+export { checkDeployment } from "./deployment/deployment";
+export type { DeploymentReport, Finding } from "./deployment/findings";
+export type { Leak, Repeatable, Untried } from "./findings";
+export type { AuthInstance } from "./instance/subject";
+export { checkIsolation } from "./isolation";
+export type {
+  About,
+  Address,
+  Caller,
+  Extent,
+  GivenInput,
+  IsolationOptions,
+  Mail,
+  Outbox,
+  ReadTables,
+  Route,
+} from "./options";
+export type { IsolationReport } from "./report";

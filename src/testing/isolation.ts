@@ -1,69 +1,14 @@
-import { attemptsIn, type Extent } from "./attempts";
-import { idleCredentials, idleEndpoints } from "./controls";
-import type { GivenInput, Values } from "./inputs";
-import { judge, type Leak } from "./judge";
-import type { Outbox } from "./outbox";
-import type { Address } from "./places";
-import { createProgress } from "./progress";
+import { attemptsIn } from "./attempts/attempts";
+import { idleCredentials, idleEndpoints } from "./attempts/controls";
+import { judge } from "./attempts/judge";
+import { createProgress } from "./attempts/progress";
+import { isJSON, type Try } from "./attempts/requests";
+import { tryRoutes } from "./attempts/routes";
+import type { Leak } from "./findings";
+import { type AuthInstance, openSubject, type Subject } from "./instance/subject";
+import type { IsolationOptions } from "./options";
 import { createReport, type IsolationReport } from "./report";
-import { isJSON, type Try } from "./requests";
-import { type Route, tryRoutes } from "./routes";
-import type { Row } from "./rows";
-import { type AuthInstance, openSubject, type Subject } from "./subject";
-import type { ReadTables } from "./watch";
-import { inWorld, type World } from "./world";
-
-/** Whose things a request is about. */
-export interface About {
-  tenantId: string | null;
-  userId: string;
-  email: string;
-  /** Rows of theirs in a table of a plugin, or in one of `tables`. */
-  rows(table: string): Row[];
-}
-
-/** What `checkIsolation` can be told about an application. */
-export interface IsolationOptions {
-  /**
-   * Inputs for endpoints of your own, by path. A function gets whose things the request is about:
-   * `({ rows }) => ({ body: { id: rows("note")[0]?.id } })`.
-   */
-  endpoints?: Record<string, GivenInput | ((about: About) => GivenInput)>;
-  /**
-   * Tables that better-auth does not know: their names, where they are in its database, or a
-   * function that reads them. They are looked at for changes, and for rows that show on the wrong
-   * side. What is in better-auth's schema is looked at anyway.
-   */
-  tables?: string[] | ReadTables;
-  /** HTTP routes of your own, called as one person about the things of another. */
-  routes?: Route[];
-  /**
-   * Where people of a tenant go, if a resolver of your own goes by more than a subdomain: an
-   * address, perhaps with headers. With null it is asked for the platform's.
-   */
-  address?: Address;
-  /** Values for fields that your users must have. */
-  person?: Values;
-  /** Mails that senders of your own have kept, where the kit cannot stand in for them. */
-  outbox?: Outbox;
-  /** How much is tried. */
-  extent?: Extent;
-  /**
-   * Runs on a database that has tenants already.
-   * @default false
-   */
-  allowExistingTenants?: boolean;
-  /**
-   * Leaves tenants and people in place, to repeat requests by hand.
-   * @default false
-   */
-  keep?: boolean;
-  /**
-   * A line on a terminal that says how far it is.
-   * @default true
-   */
-  progress?: boolean;
-}
+import { inWorld, type World } from "./sides/world";
 
 /**
  * Tries every endpoint of an instance with every credential from the wrong side of the border. It

@@ -1,12 +1,4 @@
-import type { Leak } from "./judge";
-import type { Repeatable } from "./requests";
-
-/** Something that nothing is proved about, why, and what to give so that it can be tried. */
-export interface Untried {
-  what: string;
-  reason: string;
-  give: string;
-}
+import type { Leak, Repeatable, Untried } from "./findings";
 
 /** What a run of `checkIsolation` has found. */
 export interface IsolationReport {

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { createSamlProvider } from "../../src/testing/saml";
+import { createSamlProvider } from "../../src/testing/makers/saml";
 import type { Browser } from "../support/browser";
 import { databases, idKindsOn } from "../support/database";
 import { BASE_URL } from "../support/instance";

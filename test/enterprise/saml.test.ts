@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { bySlug, bySubdomain, type ResolveTenant } from "../../src/index";
-import { createSamlProvider } from "../../src/testing/saml";
+import { createSamlProvider } from "../../src/testing/makers/saml";
 import type { Browser } from "../support/browser";
 import { BASE_URL } from "../support/instance";
 import { BY_HEADER, DOMAINS, type Hosts, outcome, SUBDOMAINS } from "../support/world";

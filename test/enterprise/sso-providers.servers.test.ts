@@ -3,7 +3,7 @@ import { magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { runInTenant } from "../../src/index";
 import { tenantInvitations } from "../../src/invitations/index";
-import { createSamlProvider } from "../../src/testing/saml";
+import { createSamlProvider } from "../../src/testing/makers/saml";
 import { createDatabase, databases } from "../support/database";
 import { createInstance, PASSWORD } from "../support/instance";
 import { expectRefused, outcome } from "../support/world";

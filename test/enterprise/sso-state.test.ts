@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { bySubdomain, type ResolveTenant, type ResolveTenantContext } from "../../src/index";
 import { INVITATION_HEADER } from "../../src/invitations/index";
-import { createSamlProvider } from "../../src/testing/saml";
+import { createSamlProvider } from "../../src/testing/makers/saml";
 import type { Browser } from "../support/browser";
 import { createDatabase } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";

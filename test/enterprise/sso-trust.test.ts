@@ -4,7 +4,7 @@ import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { oauthPopup } from "better-auth/plugins";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { createSamlProvider } from "../../src/testing/saml";
+import { createSamlProvider } from "../../src/testing/makers/saml";
 import type { Answer } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";

@@ -2,7 +2,7 @@ import { type SCIMOptions, scim } from "@better-auth/scim";
 import { type SSOOptions, sso } from "@better-auth/sso";
 import { expect } from "vitest";
 import { runInTenant } from "../../src/index";
-import { requestIn, type SamlAnswer, type SamlProvider } from "../../src/testing/saml";
+import { requestIn, type SamlAnswer, type SamlProvider } from "../../src/testing/makers/saml";
 import type { Browser } from "../support/browser";
 import type { DatabaseKind } from "../support/database";
 import { startIdentityProvider } from "../support/identity-provider";

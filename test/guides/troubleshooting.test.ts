@@ -2,7 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { BetterAuthPlugin, User } from "better-auth";
 import { organization } from "better-auth/plugins";
 import { describe, expect, it, vi } from "vitest";
-import { createSamlProvider } from "../../src/testing/saml";
+import { createSamlProvider } from "../../src/testing/makers/saml";
 import {
   ADA,
   acsOf,

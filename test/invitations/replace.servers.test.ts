@@ -10,7 +10,7 @@ import {
 } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { INVITATION_HEADER } from "../../src/invitations/index";
-import { createAuthenticator } from "../../src/testing/authenticator";
+import { createAuthenticator } from "../../src/testing/makers/authenticator";
 import { createSCIMWorld, SCIM_MODELS } from "../enterprise/world";
 import type { Browser } from "../support/browser";
 import { createDatabase, databases } from "../support/database";

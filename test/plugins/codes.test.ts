@@ -1,6 +1,6 @@
 import { phoneNumber, twoFactor, username } from "better-auth/plugins";
 import { beforeAll, describe, expect, it } from "vitest";
-import { totpFrom } from "../../src/testing/totp";
+import { totpFrom } from "../../src/testing/makers/totp";
 import { PASSWORD } from "../support/instance";
 import { ELSEWHERE, expectRefused, PLACES, type Place, shareWorld } from "../support/world";
 

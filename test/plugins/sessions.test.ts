@@ -3,7 +3,7 @@ import { passkey } from "@better-auth/passkey";
 import { bearer, customSession, deviceAuthorization, jwt, multiSession } from "better-auth/plugins";
 import { expect, it } from "vitest";
 import { getTenantId } from "../../src/index";
-import { createAuthenticator } from "../../src/testing/authenticator";
+import { createAuthenticator } from "../../src/testing/makers/authenticator";
 import { PASSWORD } from "../support/instance";
 import {
   createWorld,

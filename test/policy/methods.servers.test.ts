@@ -3,7 +3,7 @@ import { deviceAuthorization, emailOTP, magicLink, twoFactor } from "better-auth
 import { describe, expect, it } from "vitest";
 import type { SignInMethod, TenantPolicy } from "../../src/index";
 import { SIGN_IN_METHODS } from "../../src/policy/methods";
-import { totpFrom } from "../../src/testing/totp";
+import { totpFrom } from "../../src/testing/makers/totp";
 import { PASSWORD } from "../support/instance";
 import { combine, sample } from "../support/matrix";
 import { createWorld, expectRefused, outcome } from "../support/world";

@@ -19,7 +19,7 @@ import {
 } from "better-auth/plugins";
 import type { DBAdapter } from "better-auth/types";
 import { runInTenant, type SignInMethod, type TenantPolicy } from "../../src/index";
-import { createAuthenticator } from "../../src/testing/authenticator";
+import { createAuthenticator } from "../../src/testing/makers/authenticator";
 import type { Answer, Browser } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
 import { type InstanceOptions, PASSWORD } from "../support/instance";

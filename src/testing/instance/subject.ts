@@ -1,0 +1,84 @@
+import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import type { DBAdapter } from "better-auth/types";
+import { PLUGIN_ID } from "../../constants";
+import { isolationOf } from "../../isolation/isolation";
+import { type ResolvedOptions, resolveOptions } from "../../options";
+import { isolatedModels } from "../../schema";
+
+/** What `betterAuth()` returns, as far as the kit needs it. */
+export interface AuthInstance {
+  handler: (request: Request) => Promise<Response>;
+  api: object;
+  options: object;
+  $context: Promise<unknown>;
+}
+
+/** The instance that is looked at. */
+export interface Subject {
+  handler(request: Request): Promise<Response>;
+  api: Record<string, (call: object) => Promise<unknown>>;
+  ctx: AuthContext;
+  options: object;
+  tenantOptions: ResolvedOptions;
+  plugins: BetterAuthPlugin[];
+  /** The database adapter below the border. */
+  raw: DBAdapter;
+  /** Models whose rows belong to a tenant, and models whose rows anybody may see. */
+  confined: string[];
+  shared: string[];
+  basePath: string;
+  origin: string;
+}
+
+export async function openSubject(auth: AuthInstance, caller: string): Promise<Subject> {
+  const ctx = (await auth.$context) as AuthContext;
+  const plugins = ctx.options.plugins ?? [];
+  const ours = plugins.find(({ id }) => id === PLUGIN_ID);
+  const border = isolationOf(ctx);
+  if (!ours || !border) {
+    throw new Error(`${caller}: tenantAuth() is not among the plugins of this instance`);
+  }
+  const tenantOptions = resolveOptions(ours.options as ResolvedOptions | undefined);
+  return {
+    handler: (request) => auth.handler(request),
+    api: auth.api as Subject["api"],
+    ctx,
+    options: auth.options,
+    tenantOptions,
+    plugins,
+    raw: border.raw as DBAdapter,
+    confined: isolatedModels(tenantOptions).filter((model) => ctx.tables[model]),
+    // Keys that sign for everybody, and counters of requests, belong to nobody.
+    shared: [...tenantOptions.sharedModels, "jwks", "rateLimit", "oauthClientAssertion"],
+    ...addressOf(ctx),
+  };
+}
+
+/** Where the instance answers; an address that goes by the request may be any that it allows. */
+function addressOf({ baseURL, options }: AuthContext) {
+  const isFixed = URL.canParse(baseURL);
+  const { pathname, origin } = new URL(isFixed ? baseURL : fallbackOf(options));
+  const isWhole = isFixed || pathname !== "/";
+  const basePath = isWhole ? pathname : (options.basePath ?? "/api/auth");
+  return { origin, basePath: basePath.replace(/\/$/, "") };
+}
+
+function fallbackOf({ baseURL }: AuthContext["options"]): string {
+  if (typeof baseURL !== "object") return "http://localhost:3000";
+  if (baseURL.fallback) return baseURL.fallback;
+  const host = baseURL.allowedHosts.find((pattern) => !pattern.includes("*"));
+  return `${protocolOf(baseURL)}://${host ?? "localhost:3000"}`;
+}
+
+const protocolOf = ({ protocol }: { protocol?: string | undefined }) =>
+  protocol === "http" ? "http" : "https";
+
+/** The model behind the name of a model or of its table. */
+export function modelFinder({ ctx }: Pick<Subject, "ctx">) {
+  const models = new Map(
+    Object.entries(ctx.tables).flatMap(([model, { modelName }]) =>
+      [model, `${model}s`, modelName, `${modelName}s`].map((name) => [name, model] as const),
+    ),
+  );
+  return (name: string) => models.get(name);
+}

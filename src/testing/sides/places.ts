@@ -1,0 +1,152 @@
+import { isOwnPath } from "../../constants";
+import type { ResolvedTenant } from "../../options";
+import { runInTenant } from "../../request/scope";
+import type { Tenant } from "../../tenants/cache";
+import type { Endpoint } from "../instance/endpoints";
+import type { Subject } from "../instance/subject";
+import type { Address } from "../options";
+
+/** The three sides of the border: two tenants, and the platform. */
+export const SIDES = ["a", "b", "platform"] as const;
+export type SideName = (typeof SIDES)[number];
+
+/** One side of the border, as requests see it. */
+export interface Place {
+  name: SideName;
+  tenantId: string | null;
+  origin: string;
+  /** What the resolver goes by: a host, or a header of the application's own. */
+  headers: Record<string, string>;
+  /** Whether the address names the side, whatever else the request says. */
+  addressed: boolean;
+  /** Whether a request to the platform's address can name it by query, body or header. */
+  claimable: boolean;
+  /** The header that names it where the instance goes by the slug: see `bySlug()`. */
+  slug?: Record<string, string>;
+}
+
+export type Tenants = Record<"a" | "b", Tenant>;
+
+/** The three sides, at the addresses that the configuration knows them by. */
+export async function findPlaces(
+  subject: Subject,
+  tenants: Tenants,
+  address: Address | undefined,
+): Promise<Place[]> {
+  const found = address ?? (await addressesByHost(subject, tenants));
+  const claimable = !found || (await fallsThrough(subject, found));
+  return SIDES.map((name) => {
+    const tenant = name === "platform" ? null : tenants[name];
+    const place = { name, tenantId: tenant?.id ?? null, claimable, ...slugOf(subject, tenant) };
+    if (!found) {
+      return { ...place, origin: subject.origin, headers: {}, addressed: false };
+    }
+    const given = found(tenant);
+    const { url = subject.origin, headers = {} } =
+      typeof given === "string" ? { url: given } : given;
+    const { origin, host } = new URL(url);
+    const addressed = name !== "platform" || !claimable;
+    return { ...place, origin, headers: { host, ...headers }, addressed };
+  });
+}
+
+function slugOf(
+  { tenantOptions: { bySlug } }: Subject,
+  tenant: Tenant | null,
+): Pick<Place, "slug"> {
+  return bySlug && tenant ? { slug: { [bySlug.slugHeader]: tenant.slug } } : {};
+}
+
+/** Asks the resolver which hosts it takes for the tenants': nobody has to tell the kit. */
+async function addressesByHost(subject: Subject, tenants: Tenants): Promise<Address | undefined> {
+  if (!subject.tenantOptions.resolveTenantId) return undefined;
+  const ask = (host: string) => askResolver(subject, `http://${host}`, { host });
+  for (const { protocol, base } of basesOf(subject)) {
+    if (!isTenant(await ask(`${tenants.a.slug}.${base}`), tenants.a)) continue;
+    return (tenant) => `${protocol}//${tenant ? `${tenant.slug}.` : ""}${base}`;
+  }
+  return undefined;
+}
+
+export async function askResolver(
+  { ctx, tenantOptions, basePath }: Subject,
+  origin: string,
+  given: Record<string, string>,
+): Promise<ResolvedTenant> {
+  const headers = new Headers(given);
+  const path = "/get-session";
+  const request = new Request(origin + basePath + path, { headers });
+  try {
+    return await tenantOptions.resolveTenantId?.({ context: ctx, headers, request, path });
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether the resolver leaves it to the request to name a tenant, at the platform's address. */
+async function fallsThrough(subject: Subject, address: Address): Promise<boolean> {
+  const given = address(null);
+  const { url = subject.origin, headers = {} } = typeof given === "string" ? { url: given } : given;
+  const { origin, host } = new URL(url);
+  return (await askResolver(subject, origin, { host, ...headers })) !== false;
+}
+
+const isTenant = (answer: ResolvedTenant, { id, slug }: { id: string; slug: string }) =>
+  typeof answer === "object" ? answer?.slug === slug : answer === id;
+
+/** Domains that tenants may be found below. */
+function basesOf({ ctx, origin }: Subject) {
+  const { baseURL, trustedOrigins } = ctx.options;
+  const own = new URL(origin);
+  const allowed = typeof baseURL === "object" ? baseURL.allowedHosts : [];
+  const trusted = Array.isArray(trustedOrigins) ? trustedOrigins : [];
+  const wild = [...allowed, ...trusted].filter((pattern) => pattern.includes("*."));
+  const below = wild.map((pattern) => {
+    const [, protocol = own.protocol, base = ""] =
+      /^(https?:)?(?:\/\/)?\*\.(.+)$/.exec(pattern) ?? [];
+    return { protocol, base };
+  });
+  return [...below, { protocol: own.protocol, base: own.host }].filter(({ base }) => base);
+}
+
+/** Runs server code inside a side. */
+export const inside = <T>({ tenantId }: Pick<Place, "tenantId">, run: () => Promise<T>) =>
+  tenantId === null ? run() : runInTenant(tenantId, run);
+
+/** Where a request itself can name a tenant. */
+type Claim = "body" | "query" | "header" | "slug";
+/** The address decides, also against what the request claims. */
+type ByAddress = "address" | `address over ${Claim}`;
+export type Naming = "nothing" | Claim | ByAddress;
+
+/** Sign-in and sign-up under a tenant, by invitation too, and what a page asks before. */
+export const isOwnSignIn = (path: string) =>
+  /^\/tenant\/(sign-(in|up)\b|invitation\/(get|accept)$)/.test(path);
+export const isManagement = (path: string) => isOwnPath(path) && !isOwnSignIn(path);
+
+/** The ways to name the side that a request goes to. Without an address, the platform has no name. */
+export function namingsFor(home: Place, place: Place, { path, method }: Endpoint): Naming[] {
+  const claims: Claim[] = [
+    ...(isOwnSignIn(path) && method === "POST" ? (["body"] as const) : []),
+    "query",
+    "header",
+    ...(place.slug ? (["slug"] as const) : []),
+  ];
+  const named = place.tenantId !== null && place.claimable ? claims : [];
+  if (!place.addressed) return place.tenantId === null ? ["nothing"] : named;
+  const against = claims.map((claim): ByAddress => `address over ${claim}`);
+  return ["address", ...(home.tenantId === null ? [] : against), ...named];
+}
+
+/** How a side is named by its own people. */
+export function namingAtHome({ tenantId, addressed, slug }: Place): Naming {
+  if (addressed) return "address";
+  if (tenantId === null) return "nothing";
+  return slug ? "slug" : "header";
+}
+
+/** The headers that people of a side send. */
+export function namedAtHome(place: Place, { tenantHeader }: { tenantHeader: string }) {
+  if (namingAtHome(place) === "header") return { [tenantHeader]: place.tenantId ?? "" };
+  return place.slug ?? {};
+}

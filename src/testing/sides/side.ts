@@ -1,0 +1,140 @@
+import type { Watch } from "../data/watch";
+import type { StandIn } from "../instance/network";
+import type { Subject } from "../instance/subject";
+import type { Mail, Values } from "../options";
+import type { Browser } from "./browser";
+import { browserAt, createPerson, type Person, signIn } from "./people";
+import { inside, type Place, SIDES } from "./places";
+
+/** Something that is shown once, together with what better-auth expects beside it. */
+export interface OneTime {
+  name: string;
+  /** Input fields that it goes into. */
+  values: Values;
+  cookies?: Map<string, string>;
+  /** It goes along in a header, with whichever endpoint may make a user. */
+  headers?: Record<string, string>;
+  /** Where it is good, by which method, and whether somebody has to be signed in there. */
+  home: string;
+  method?: string;
+  homeNeedsSession?: boolean;
+  /** Carries its tenant in a seal, and leads there where no tenant is named. */
+  sealed?: boolean;
+  /** What it is sealed for, if that is more than where it is good. */
+  sealedFor?: string;
+  /** Taken out of its seal it is good for nothing, at home neither. */
+  needsSeal?: boolean;
+  /** Says nothing about what is done with it: at home, things of elsewhere are tried with it. */
+  namesNothing?: boolean;
+  /** Made for one side, and shown as if it were made for the other: it must be good for nothing. */
+  isForeign?: boolean;
+  /** Makes it anew where it is good for a moment only. */
+  refresh?: () => Promise<void>;
+}
+
+/** What makers need to furnish a side. */
+export interface Workshop {
+  subject: Subject;
+  watch: Watch;
+  providers: StandIn;
+  paths: Set<string>;
+  /** A word that is on no other side, and in no other run. */
+  mark: string;
+  takeMails(): Promise<Mail[]>;
+}
+
+/** A side of the border while it is furnished: a person that has everything one can have there. */
+export class Side {
+  readonly things: Values = {};
+  readonly oneTimes: OneTime[] = [];
+  /** What only this side may know, besides what is in its rows. */
+  readonly secrets: string[] = [];
+  apiKey: string | undefined;
+  /** Sessions of another kind: an admin who acts as somebody else, somebody without a name. */
+  readonly sessions: { name: string; userId: string; cookies: Map<string, string> }[] = [];
+  /** Credentials of this side, made for what another side asks for. */
+  readonly abroad: ((at: Side) => Promise<OneTime>)[] = [];
+  passkeyChallenge?: () => Promise<{
+    challenge: string;
+    rpId: string;
+    cookies: Map<string, string>;
+  }>;
+
+  constructor(
+    readonly place: Place,
+    readonly workshop: Workshop,
+    readonly main: Person,
+    readonly second: Person,
+    readonly newcomerEmail: string,
+  ) {}
+
+  get name() {
+    return this.place.name;
+  }
+
+  get number() {
+    return SIDES.indexOf(this.place.name) + 1;
+  }
+
+  /** A browser in which nobody is signed in. */
+  fresh(): Browser {
+    return browserAt(this.workshop.subject, this.place);
+  }
+
+  /** Where the base URL goes by the request, calls of the server's own code take its headers. */
+  serverCall(): { headers?: Headers } {
+    const { baseURL } = this.workshop.subject.ctx.options;
+    if (typeof baseURL !== "object" || baseURL.fallback) return {};
+    return { headers: new Headers({ host: new URL(this.place.origin).host }) };
+  }
+
+  inside<T>(run: () => Promise<T>): Promise<T> {
+    return inside(this.place, run);
+  }
+}
+
+/** Everybody has the same e-mail addresses on every side. */
+const emails = (word: string) => ({
+  main: `everywhere-${word}@example.com`,
+  second: `second-${word}@example.com`,
+  newcomer: `newcomer-${word}@example.com`,
+});
+
+/** A side with two people who are signed in, and one who has not confirmed the address yet. */
+export async function settle(workshop: Workshop, place: Place, person: Values): Promise<Side> {
+  const { subject, mark } = workshop;
+  const { keepEmailGloballyUnique } = subject.tenantOptions;
+  const address = emails(keepEmailGloballyUnique ? `${place.name}-${mark}` : mark);
+  const number = SIDES.indexOf(place.name) + 1;
+  const create = (role: string, email: string, values: Values) =>
+    createPerson(subject, place, { email, name: `${role} ${mark} ${place.name}`, values });
+  const username = `${mark}_${place.name}`;
+  const mainId = await create("main-person", address.main, {
+    username,
+    displayUsername: username,
+    phoneNumber: `+1555000${number}${number}${number}`,
+    phoneNumberVerified: true,
+    // The operators of the platform may see all. Ordinary people of the platform may not.
+    role: place.tenantId === null ? "user" : "admin",
+    ...person,
+  });
+  const secondId = await create("second-person", address.second, { role: "user", ...person });
+  await create("newcomer", address.newcomer, { role: "user", ...person, emailVerified: false });
+  const main = await signIn(subject, place, mainId, address.main);
+  const second = await signIn(subject, place, secondId, address.second);
+  const side = new Side(place, workshop, main, second, address.newcomer);
+  Object.assign(side.things, {
+    userId: mainId,
+    user_id: mainId,
+    secondUserId: secondId,
+    freshEmail: `fresh-${mark}-${place.name}@example.com`,
+    freshName: `fresh_${mark}_${place.name}`,
+    email: address.main,
+    username,
+    phoneNumber: `+1555000${number}${number}${number}`,
+    sessionToken: main.token,
+    token: main.token,
+    tenantId: place.tenantId ?? undefined,
+  });
+  return side;
+}

@@ -1,0 +1,162 @@
+import { deleteTenant } from "../../tenants/delete";
+import { createTenant } from "../../tenants/store";
+import { readByName } from "../data/query";
+import { Watch } from "../data/watch";
+import type { Untried } from "../findings";
+import { calm } from "../instance/calm";
+import { type Endpoint, endpointsOf } from "../instance/endpoints";
+import type { Subject } from "../instance/subject";
+import { MAKERS } from "../makers/makers";
+import { registerProvider } from "../makers/oauth";
+import type { IsolationOptions } from "../options";
+import { findPlaces, type Place, type SideName, type Tenants } from "./places";
+import { type OneTime, type Side, settle, type Workshop } from "./side";
+
+/** Two tenants and the platform, with everything in them, and somebody who watches their state. */
+export interface World {
+  subject: Subject;
+  options: IsolationOptions;
+  endpoints: Endpoint[];
+  sides: Record<SideName, Side>;
+  /** Keys and responses of one side, for what another side asks for. */
+  keys: { atB: OneTime[]; atPlatform: OneTime[]; atA: OneTime[] };
+  watch: Watch;
+  /** What nobody was answered when it was last asked. */
+  outcomes: Map<string, string>;
+  untried: Untried[];
+  /** Whether some request has come to an endpoint. */
+  isReached: boolean;
+  perTenantCookies: boolean;
+  /** Whether a plugin is installed. */
+  has(pluginId: string): boolean;
+}
+
+/** Makes a world for one use, and takes it away again, whatever happens. */
+export async function inWorld<T>(
+  subject: Subject,
+  options: IsolationOptions,
+  use: (world: World) => Promise<T>,
+): Promise<T> {
+  const { tables } = options;
+  const readOwn = Array.isArray(tables) ? await readByName(subject, tables) : tables;
+  const watch = new Watch(subject, readOwn);
+  const calmed = await calm(subject);
+  const tenants: Partial<Tenants> = {};
+  try {
+    await watch.begin();
+    return await use(await furnish(subject, options, watch, calmed, tenants));
+  } finally {
+    if (!options.keep) await removeTenants(subject, tenants);
+    await watch.end(options.keep ?? false).finally(calmed.restore);
+  }
+}
+
+/** Through the plugin, which forgets what it remembers of them; their rows may be gone already. */
+async function removeTenants(subject: Subject, tenants: Partial<Tenants>): Promise<void> {
+  const { ctx, tenantOptions } = subject;
+  for (const tenant of Object.values(tenants)) {
+    await deleteTenant(ctx, tenantOptions, "server", tenant.id).catch(() => undefined);
+  }
+}
+
+/** Not through `auth.api`: where the base URL goes by the request, that takes one. */
+export const newTenant = ({ ctx, tenantOptions }: Subject, slug: string) =>
+  createTenant(ctx, tenantOptions, "server", {
+    name: `Tenant ${slug}`,
+    slug,
+    metadata: null,
+    policy: null,
+  });
+
+async function furnish(
+  subject: Subject,
+  options: IsolationOptions,
+  watch: Watch,
+  { mails, providers }: Awaited<ReturnType<typeof calm>>,
+  tenants: Partial<Tenants>,
+): Promise<World> {
+  const everywhere = endpointsOf(subject);
+  const { paths: only = [""] } = options.extent ?? {};
+  const endpoints = everywhere.filter(({ path }) => only.some((start) => path.startsWith(start)));
+  const mark = `kit${Math.random().toString(36).slice(2, 10).padEnd(8, "0")}`;
+  for (const name of ["a", "b"] as const) {
+    tenants[name] = await newTenant(subject, `${mark}-${name}`);
+    await watch.attribute(name);
+  }
+  const takeMails = async () => [...mails.take(), ...((await options.outbox?.()) ?? [])];
+  const paths = new Set(everywhere.map(({ path }) => path));
+  const workshop: Workshop = { subject, watch, providers, paths, mark, takeMails };
+  const places = await findPlaces(subject, tenants as Tenants, options.address);
+  const { sides, untried } = await settleSides(workshop, places, everywhere, options);
+  const [a, b, platform] = sides as [Side, Side, Side];
+  const abroad = (of: Side, at: Side) => Promise.all(of.abroad.map((make) => make(at)));
+  const keys = {
+    atB: await abroad(a, b),
+    atPlatform: await abroad(a, platform),
+    atA: await abroad(platform, a),
+  };
+  await watch.guard(subject, places, { a: a.secrets, b: b.secrets, platform: platform.secrets });
+  return {
+    subject,
+    options,
+    endpoints,
+    sides: { a, b, platform },
+    keys,
+    watch,
+    outcomes: new Map(),
+    untried,
+    isReached: false,
+    perTenantCookies: subject.tenantOptions.sessionCookies === "per-tenant",
+    has: (pluginId) => subject.plugins.some(({ id }) => id === pluginId),
+  };
+}
+
+/** The three sides, one after the other: what comes meanwhile belongs to the one. */
+async function settleSides(
+  workshop: Workshop,
+  places: Place[],
+  endpoints: Endpoint[],
+  options: IsolationOptions,
+) {
+  const untried: Untried[] = [];
+  const sides: Side[] = [];
+  for (const place of places) {
+    const side = await settle(workshop, place, options.person ?? {});
+    untried.push(...(await furnishSide(side)));
+    for (const endpoint of endpoints) await furnishByOwn(side, endpoint, options);
+    await workshop.watch.attribute(place.name);
+    sides.push(side);
+  }
+  return { sides, untried };
+}
+
+/** What the installed plugins can make; what they cannot is said. */
+async function furnishSide(side: Side): Promise<Untried[]> {
+  const untried: Untried[] = [];
+  await registerProvider(side);
+  for (const maker of MAKERS) {
+    const { paths, subject } = side.workshop;
+    if (!maker.paths.every((path) => paths.has(path))) continue;
+    if (maker.isOn && !maker.isOn(subject.ctx.options)) continue;
+    try {
+      await maker.make(side);
+    } catch (error) {
+      untried.push({
+        what: `${maker.name} of ${side.name}`,
+        reason: `it could not be made: ${error instanceof Error ? error.message : error}`,
+        give: maker.give ?? "an instance in which it can be made",
+      });
+    }
+  }
+  return untried;
+}
+
+/**
+ * What the application gave as it is, for endpoints that change something, is done once on each
+ * side: then there is something that the other side must not see.
+ */
+async function furnishByOwn(side: Side, { path, method }: Endpoint, options: IsolationOptions) {
+  const given = options.endpoints?.[path];
+  if (given === undefined || typeof given === "function" || method === "GET") return;
+  await side.main.browser.post(path, given.body);
+}
