@@ -13,7 +13,23 @@ export interface Leak {
   endpoint: string;
   /** What crossed: a row that was changed, a text that was told, a session that was good. */
   found: string;
+  /** The same in a sentence: "signed in at tenant A, GET /notes/get returned a note of tenant B". */
+  summary: string;
   request: Repeatable;
+}
+
+/** An endpoint whose crossings are accepted, and why. */
+export interface Accepted {
+  endpoint: string;
+  reason: string;
+  leaks: Leak[];
+  untried: Untried[];
+}
+
+/** Something that there is nothing to prove about. */
+export interface NotApplicable {
+  what: string;
+  reason: string;
 }
 
 /** Something that nothing is proved about, why, and what to give so that it can be tried. */

@@ -8,6 +8,7 @@ export interface GivenInput {
   body?: Values;
   query?: Record<string, string>;
   params?: Record<string, string>;
+  headers?: Record<string, string>;
 }
 
 /** How much is tried. */
@@ -50,8 +51,11 @@ export type ReadTables = () => Promise<Record<string, Record<string, unknown>[]>
 /** Whose things a request is about. */
 export interface About {
   tenantId: string | null;
+  slug: string | null;
   userId: string;
   email: string;
+  /** A text that no other tenant has: what you store with it is recognized in responses. */
+  mark: string;
   /** Rows of theirs in a table of a plugin, or in one of `tables`. */
   rows(table: string): Row[];
 }
@@ -68,16 +72,22 @@ export type Route = (as: Caller, about: About) => Promise<Response>;
 /** What `checkIsolation` can be told about an application. */
 export interface IsolationOptions {
   /**
-   * Inputs for endpoints of your own, by path. A function gets whose things the request is about:
-   * `({ rows }) => ({ body: { id: rows("note")[0]?.id } })`.
+   * Inputs for your own endpoints, by path. A function is called for each tenant, first when the
+   * test data is created, then with what is stored:
+   * `({ mark, rows }) => ({ body: { id: rows("note")[0]?.id, text: mark } })`.
    */
   endpoints?: Record<string, GivenInput | ((about: About) => GivenInput)>;
   /**
-   * Tables that better-auth does not know: their names, where they are in its database, or a
-   * function that reads them. They are looked at for changes, and for rows that show on the wrong
-   * side. What is in better-auth's schema is looked at anyway.
+   * Tables that better-auth does not know, by name or by a function that reads them. Tables in
+   * better-auth's own database are found without this.
    */
   tables?: string[] | ReadTables;
+  /** Your own tables whose rows belong to no tenant, such as a global counter. */
+  sharedTables?: string[];
+  /**
+   * Crossings that you know and accept, with the reason: `{ "GET /workspaces": "public by design" }`.
+   */
+  allow?: Record<string, string>;
   /** HTTP routes of your own, called as one person about the things of another. */
   routes?: Route[];
   /**

@@ -62,10 +62,11 @@ function bearerToken({ subject }: World, side: Side): string {
 }
 
 export const SESSION = "session cookie";
+export const HOST = "somebody of the other side";
 
 /** Somebody who is signed in where the request goes. */
 export const hostCarrier = (side: Side): Carrier => ({
-  name: "somebody of the other side",
+  name: HOST,
   side: side.name,
   cookies: cookiesOf(side).session,
 });

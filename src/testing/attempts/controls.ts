@@ -1,6 +1,7 @@
-import type { Untried } from "../findings";
-import type { Endpoint } from "../instance/endpoints";
+import type { NotApplicable, Untried } from "../findings";
+import { type Endpoint, fieldsOf } from "../instance/endpoints";
 import { hasNoCallback, isSwitchedOff } from "../instance/switched-off";
+import { takesAway } from "../sides/own-endpoints";
 import { tellsOf } from "../sides/people";
 import { isManagement, namingAtHome } from "../sides/places";
 import type { OneTime, Side } from "../sides/side";
@@ -8,7 +9,16 @@ import { newTenant, type World } from "../sides/world";
 import { takes } from "./attempts";
 import { carriersOf, SESSION } from "./carriers";
 import { inputFor } from "./inputs";
-import { type Carrier, NOBODY, type Sent, send, type Try, works } from "./requests";
+import {
+  type Carrier,
+  InputError,
+  leaksIn,
+  NOBODY,
+  type Sent,
+  send,
+  type Try,
+  works,
+} from "./requests";
 
 function atHome(home: Side, endpoint: Endpoint, carrier: Carrier, rest: Partial<Try> = {}): Try {
   return { endpoint, home, place: home, naming: namingAtHome(home.place), carrier, ...rest };
@@ -18,33 +28,115 @@ const session = (world: World, home: Side): Carrier =>
   carriersOf(world, home).find(({ name }) => name === SESSION) ?? NOBODY;
 
 /**
- * The endpoints that do nothing when they are called rightly, with all that the kit has: what was
+ * The endpoints that do nothing when they are called correctly, with all that the kit has: what was
  * refused from the other side would have been refused anyway.
  */
-export async function idleEndpoints(world: World): Promise<Untried[]> {
-  const idle: Untried[] = [];
+export async function idleEndpoints(world: World) {
+  const untried: Untried[] = [];
+  const notApplicable: NotApplicable[] = [];
   const { oneOf = 1, offset = 0 } = world.options.extent ?? {};
-  for (const [position, endpoint] of world.endpoints.entries()) {
-    if ((position + offset) % oneOf !== 0) continue;
+  const taken = world.endpoints.filter((_, position) => (position + offset) % oneOf === 0);
+  for (const endpoint of takingAwayLast(taken)) {
     const { method, path } = endpoint;
+    const what = `${method} ${path}`;
     const { ctx } = world.subject;
-    if (isSwitchedOff(path, ctx.options, method) || hasNoCallback(path, ctx)) continue;
+    if (isSwitchedOff(path, ctx.options, method) || hasNoCallback(path, ctx)) {
+      notApplicable.push({ what, reason: "the application has not switched it on" });
+      continue;
+    }
+    const idle = await idleAt(world, endpoint);
+    if (!idle) continue;
+    const reason = NOT_APPLICABLE.find(([code]) => idle.reason.includes(code))?.[1];
+    if (reason) notApplicable.push({ what, reason });
+    else untried.push({ what, ...idle });
+  }
+  return { untried, notApplicable };
+}
+
+/** Endpoints that delete come last: those beside them would find nothing. */
+const takingAwayLast = (endpoints: Endpoint[]) =>
+  endpoints.toSorted((one, other) => Number(takesAway(one)) - Number(takesAway(other)));
+
+/** Refusals that say that there is nothing of a tenant's to see, with what the kit has set up. */
+const NOT_APPLICABLE: [code: string, reason: string][] = [
+  [" PLATFORM_ONLY", "it works on the platform only"],
+];
+
+async function idleAt(world: World, endpoint: Endpoint): Promise<Idle | undefined> {
+  const { path, isOwn } = endpoint;
+  try {
+    if (isOwn) return await unprovenOwn(world, endpoint);
     const refusal =
       isManagement(path) && !path.includes("/callback/")
         ? await refusedManagement(world, endpoint)
         : await refusalOf(world, endpoint, homeOf(world, path));
-    if (refusal === undefined || isPlatformOnly(refusal)) continue;
-    idle.push({
-      what: `${method} ${path}`,
+    if (refusal === undefined) return undefined;
+    return {
       reason: `it does nothing at home either: ${refusal}`,
       give: `endpoints: { "${path}": { … } } with an input that it accepts`,
-    });
+    };
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    return { reason: error.message, give: `a function for "${path}" that returns an input` };
+  }
+}
+
+type Idle = Omit<Untried, "what">;
+
+/**
+ * An endpoint of the application proves something if it returns or changes what belongs to the person
+ * who calls it. A response that says nothing, to a made-up id, proves nothing.
+ */
+async function unprovenOwn(world: World, endpoint: Endpoint): Promise<Idle | undefined> {
+  const home = world.sides.a;
+  let idle: Idle | undefined;
+  for (const attempt of rightCalls(world, endpoint, home)) {
+    const sent = await send(world, attempt);
+    const changes = await world.watch.changesOf(["a"], true);
+    await world.watch.changesOfOwn("a");
+    const isProven =
+      changes.length > 0 ||
+      world.watch.isOwnChanged ||
+      leaksIn(sent, world.watch.secrets.a).length > 0;
+    if (!works(sent)) {
+      const refusal = `${sent.status} ${sent.code ?? sent.location ?? sent.body.slice(0, 100)}`;
+      idle ??= {
+        reason: `it does nothing at home either: ${refusal}`,
+        give: inputTo(endpoint, sent),
+      };
+    } else if (isProven) {
+      return undefined;
+    } else if (sent.invented.length) {
+      idle = {
+        reason: `it was called with made-up values (${sent.invented.join(", ")}), and returned or changed nothing of the person who called it`,
+        give: inputTo(endpoint, sent),
+      };
+    } else if (isEmpty(sent.data ?? sent.body) && !sent.location) {
+      idle = {
+        reason: `it returned nothing: ${sent.body.slice(0, 100)}`,
+        give: `${inputTo(endpoint, sent)}, or an input for the endpoint that creates what it returns`,
+      };
+    } else return undefined;
   }
   return idle;
 }
 
-/** Refused in every tenant: there is nothing of a tenant's that such an endpoint tells or changes. */
-const isPlatformOnly = (refusal: string) => refusal.endsWith(" PLATFORM_ONLY");
+/** The line to add. */
+function inputTo({ path, method, query }: Endpoint, { invented }: Sent): string {
+  const where = (name: string) =>
+    path.includes(`:${name}`) ? "params" : query && name in fieldsOf(query) ? "query" : "body";
+  const [first] = invented;
+  const place = first ? where(first) : method === "GET" ? "query" : "body";
+  const names = invented.filter((name) => where(name) === place);
+  const values = names.map((name) => `${name}: …`).join(", ") || "…";
+  return `endpoints: { "${path}": ({ rows, mark }) => ({ ${place}: { ${values} } }) }`;
+}
+
+/** Whether a response says nothing: no text, and no number but zero. */
+function isEmpty(data: unknown): boolean {
+  if (typeof data === "object" && data !== null) return Object.values(data).every(isEmpty);
+  return typeof data === "boolean" || !data;
+}
 
 /** better-auth's own callback is the platform's. */
 const homeOf = ({ sides }: World, path: string) =>

@@ -13,6 +13,9 @@ export interface Input {
   path: string;
   query: Record<string, string>;
   body: Values | undefined;
+  headers: Record<string, string>;
+  /** Required values that nobody gave, and that only the application could know: an id, a code. */
+  invented: string[];
 }
 
 /**
@@ -21,27 +24,42 @@ export interface Input {
  */
 export function inputFor(endpoint: Endpoint, given: Values, own?: GivenInput, bare = false): Input {
   const values: Values = { ...given, ...specific(endpoint, given), ...own?.params };
-  const fill = (schema: JsonSchema | undefined) => {
+  const invented = new Set<string>();
+  const invent = (name: string, schema: JsonSchema) => {
+    const value = madeUp(name, schema);
+    if (!saysSomething(name, value)) invented.add(name);
+    return isText(name) && value === UNKNOWN ? (values.freeText ?? value) : value;
+  };
+  const fill = (schema: JsonSchema | undefined, over: Values = {}) => {
     const required = new Set(requiredOf(schema));
     const entries = Object.entries(fieldsOf(schema)).flatMap(([name, field]) => {
+      if (name in over) return [];
       const wanted = required.has(name) || (!bare && values[name] !== undefined);
-      return wanted ? [[name, values[name] ?? madeUp(name, field)] as const] : [];
+      return wanted ? [[name, values[name] ?? invent(name, field)] as const] : [];
     });
-    return Object.fromEntries(entries);
+    return { ...Object.fromEntries(entries), ...over };
   };
   const path = endpoint.path.replaceAll(/:(\w+)/g, (_, name: string) =>
-    encodeURIComponent(String(values[name] ?? "unknown")),
+    encodeURIComponent(String(values[name] ?? invent(name, {}))),
   );
   const body =
     endpoint.method === "GET"
       ? undefined
-      : { ...fill(endpoint.body), ...freeForm(endpoint), ...own?.body };
+      : { ...fill(endpoint.body, { ...freeForm(endpoint, values), ...own?.body }) };
   // What the body says need not be said twice.
-  const query = Object.entries({ ...fill(endpoint.query), ...own?.query })
+  const query = Object.entries(fill(endpoint.query, own?.query))
     .filter(([name]) => !(body && name in body))
     .map(([name, value]) => [name, String(value)]);
-  return { path, query: Object.fromEntries(query), body };
+  const headers = own?.headers ?? {};
+  return { path, query: Object.fromEntries(query), body, headers, invented: [...invented] };
 }
+
+/** A field for free text, which an application stores and shows again. */
+const isText = (name: string) =>
+  /text|title|name|message|content|note|comment|description|label|subject/i.test(name);
+
+const saysSomething = (name: string, value: unknown) =>
+  name in PLAUSIBLE || isText(name) || !(value === UNKNOWN || /(^id|Id|ID)s?$/.test(name));
 
 /** The fields whose name says too little. */
 function specific({ path, method }: Endpoint, things: Values): Values {
@@ -96,7 +114,8 @@ const SPECIFIC: Record<string, Values> = {
 };
 
 /** Bodies that say more than their schema. */
-function freeForm({ path, freeForm }: Endpoint): Values {
+function freeForm({ path, freeForm }: Endpoint, { newPerson }: Values): Values {
+  if (/\/(sign-up\/email|invitation\/accept)$/.test(path)) return newPerson as Values;
   if (path === "/update-session") return { userAgent: CHANGED };
   if (path === "/update-user") return { name: CHANGED, image: "https://example.com/changed.png" };
   // There are two forms of it, and only the newer one is good for anything.
@@ -108,6 +127,8 @@ function freeForm({ path, freeForm }: Endpoint): Values {
   }
   return freeForm ? { name: CHANGED } : {};
 }
+
+const UNKNOWN = "unknown";
 
 const PLAUSIBLE: Values = {
   password: PASSWORD,
@@ -149,5 +170,5 @@ function madeUp(name: string, schema: JsonSchema): unknown {
   }
   if (schema.format === "email") return "nobody-yet@example.com";
   if (schema.format === "uri") return "https://example.com/";
-  return "unknown";
+  return UNKNOWN;
 }

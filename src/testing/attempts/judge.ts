@@ -1,59 +1,131 @@
 import type { Leak } from "../findings";
 import { tellsOf } from "../sides/people";
-import { SIDES } from "../sides/places";
+import { SIDES, type SideName } from "../sides/places";
 import type { World } from "../sides/world";
 import { titleOf } from "./attempts";
-import { leaksIn, NOBODY, type Sent, send, sideOf, type Try, works } from "./requests";
+import { HOST } from "./carriers";
+import { idsIn, otherId, withOtherIds } from "./other-ids";
+import { leaksIn, NOBODY, type Sent, send, sendAgain, sideOf, type Try, works } from "./requests";
 
 export interface Verdict {
   leaks: Leak[];
-  /** Set where the instance broke down, which proves nothing. */
+  /** Set where the instance failed, which proves nothing. */
   failure?: string;
 }
 
-/** What a request did or told outside of the side that it runs on, and whether it broke down. */
+/** What a request did or told outside of the side that it runs on, and whether it failed. */
 export async function judge(world: World, attempt: Try, everywhere = false): Promise<Verdict> {
-  const outside = SIDES.filter((side) => side !== sideOf(world, attempt));
+  const { watch } = world;
+  const { endpoint } = attempt;
+  const here = sideOf(world, attempt);
+  const outside = SIDES.filter((side) => side !== here);
   const sent = await send(world, attempt);
-  const found = await world.watch.changesOf(outside, everywhere);
-  if (everywhere) found.push(...(await world.watch.changesOfOwn(outside)));
+  // The application's endpoints may write past the adapter.
+  const isThorough = everywhere || endpoint.isOwn;
+  const found = [
+    ...(await watch.changesOf(outside, isThorough, sent.known)),
+    ...(await watch.changesOfOwn(here, sent.known)),
+  ];
   for (const side of outside) {
-    const told = leaksIn(sent, world.watch.secrets[side]);
+    const told = leaksIn(sent, watch.secrets[side]);
     if (told.length) found.push(`tells of ${side}: ${told.slice(0, 5).join(", ")}`);
   }
   if (attempt.oneTime?.isForeign && works(sent))
     found.push("it is good: it was made for another side");
   if (isElsewhere(world, attempt)) found.push(...(await otherThanNobody(world, attempt, sent)));
-  const { method, path } = attempt.endpoint;
-  const common = { attempt: titleOf(attempt), endpoint: `${method} ${path}` };
-  const leaks = found.map((what) => ({ ...common, found: what, request: sent.request }));
-  // An endpoint that names its failure has not broken down: it is better-auth's way to refuse some.
+  if (!found.length) found.push(...(await otherThanMissing(world, attempt, sent, outside)));
+  const leaks = found.map((what) => leakOf(world, attempt, what, sent));
+  // An endpoint that names its failure has not failed: it is better-auth's way to refuse some.
   const isNamed = sent.code !== undefined && sent.code !== "INTERNAL_SERVER_ERROR";
   if (sent.status < 500 || isNamed) return { leaks };
   return { leaks, failure: `${titleOf(attempt)}: ${sent.status} ${sent.body.slice(0, 300)}` };
 }
 
+function leakOf(world: World, attempt: Try, found: string, { request }: Sent): Leak {
+  const endpoint = `${attempt.endpoint.method} ${attempt.endpoint.path}`;
+  const summary = `${whoSends(attempt)}, ${endpoint} ${inWords(world, found)}`;
+  return { attempt: titleOf(attempt), endpoint, found, summary, request };
+}
+
+export const nameOf = (side: string) =>
+  side === "platform" ? "the platform" : `tenant ${side.toUpperCase()}`;
+
+/** Who sent a request, in words: "signed in at tenant A". */
+function whoSends({ carrier, oneTime, home, place, naming }: Try): string {
+  const who = carrier.side
+    ? `signed in at ${nameOf(carrier.side)}`
+    : carrier === NOBODY
+      ? "not signed in"
+      : `with ${carrier.name} of ${nameOf(home.name)}`;
+  const what = oneTime ? ` with a ${oneTime.name} of ${nameOf(home.name)}` : "";
+  const where = naming === "nothing" ? "" : ` in a request to ${nameOf(place.name)}`;
+  return who + what + where;
+}
+
+/** What was found, in words: "returned a note of tenant B". */
+export function inWords({ watch }: Pick<World, "watch">, found: string): string {
+  const told = /^tells of (\w+): (.*)$/s.exec(found);
+  if (told) {
+    const [, side = "", texts = ""] = told;
+    const source = watch.sourceOf(side as SideName, texts.split(", ")[0] ?? "");
+    return `returned ${source ? `a ${source}` : "data"} of ${nameOf(side)}: ${texts}`;
+  }
+  const changed = /^([\w ]+) of (\w+): (.*)$/s.exec(found);
+  if (!changed) return found;
+  const [, table = "", side = "", what = ""] = changed;
+  return `changed "${table}" of ${nameOf(side)}: ${what}`;
+}
+
 /**
- * Whether a session, or the token of a directory, is sent to where it is none (R5): the answer has
+ * Whether a session, or the token of a directory, is sent to where it is none (R5): the response has
  * to be as it is for nobody.
  */
 const isElsewhere = (world: World, attempt: Try) =>
   (attempt.oneTime ? attempt.oneTime.namesNothing : attempt.carrier.side === attempt.home.name) &&
   sideOf(world, attempt) !== attempt.home.name;
 
-/** A cached session brings along all that its answer could tell: what counts is that it does. */
+/** A cached session brings along all that its response could tell: what counts is that it does. */
 const outcome = ({ status, body }: Sent, { home }: Try) =>
   `${status}${tellsOf(home.main.userId, body) ? ` with ${home.main.userId}` : ""}`;
 
 async function otherThanNobody(world: World, attempt: Try, sent: Sent): Promise<string[]> {
   const nobody = { ...attempt, carrier: NOBODY, oneTime: undefined };
-  // Hardly ever does the answer depend on how the tenant is named, so most have been asked for.
+  // Hardly ever does the response depend on how the tenant is named, so most have been asked for.
   const key = titleOf({ ...nobody, naming: "nothing" });
   const is = outcome(sent, attempt);
   if (is === world.outcomes.get(key)) return [];
   const should = outcome(await send(world, nobody), nobody);
   await world.watch.changesOf([]);
+  await world.watch.changesOfOwn(sideOf(world, nobody));
   world.outcomes.set(key, should);
   const what = attempt.oneTime ? "credential" : "session";
   return is === should ? [] : [`the ${what} counts: ${is}, but for nobody ${should}`];
+}
+
+/**
+ * The application's endpoints must respond to the id of something in another tenant as they do to an
+ * id that does not exist.
+ */
+async function otherThanMissing(
+  world: World,
+  attempt: Try,
+  sent: Sent,
+  outside: SideName[],
+): Promise<string[]> {
+  const { endpoint, carrier, oneTime } = attempt;
+  if (!endpoint.isOwn || carrier.name !== HOST || oneTime) return [];
+  const ids = idsIn(
+    sent.request,
+    outside.flatMap((side) => world.watch.secrets[side]),
+  );
+  if (!ids.length) return [];
+  const missing = await sendAgain(world, withOtherIds(sent.request, ids));
+  await world.watch.changesOf([], true);
+  await world.watch.changesOfOwn(sideOf(world, attempt));
+  const blurred = ({ status, body }: Sent) => {
+    const texts = [...ids, ...ids.map(otherId)];
+    return `${status} ${texts.reduce((text, id) => text.replaceAll(id, "…"), body)}`;
+  };
+  const [is, should] = [blurred(sent), blurred(missing)];
+  return is === should ? [] : [`says whether it exists: ${is}, but for an unknown id ${should}`];
 }

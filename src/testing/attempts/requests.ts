@@ -3,6 +3,7 @@ import type { Repeatable } from "../findings";
 import type { Endpoint } from "../instance/endpoints";
 import type { GivenInput } from "../options";
 import { ALWAYS_SENT, cookieHeader, read } from "../sides/browser";
+import { valuesFor } from "../sides/own-endpoints";
 import { isManagement, isOwnSignIn, type Naming, type Place, type SideName } from "../sides/places";
 import type { OneTime, Side } from "../sides/side";
 import type { World } from "../sides/world";
@@ -72,6 +73,9 @@ export interface Sent {
   code: string | undefined;
   location: string | null;
   body: string;
+  data: unknown;
+  /** Required values of the request that nobody gave. */
+  invented: string[];
 }
 
 /** Whether a request did what it is for; who follows a link is told of an error in the address. */
@@ -81,7 +85,11 @@ export const isJSON = (headers: Headers) => headers.get("content-type")?.include
 
 export async function send(world: World, attempt: Try): Promise<Sent> {
   await attempt.oneTime?.refresh?.();
-  const request = requestFor(world, attempt);
+  const { request, invented } = requestFor(world, attempt);
+  return { ...(await sendAgain(world, request)), invented };
+}
+
+export async function sendAgain(world: World, request: Repeatable): Promise<Sent> {
   const { url, ...init } = request;
   const answer = await read(await world.subject.handler(new Request(url, init)));
   const said = [safeDecode(url), spoken(new Headers(request.headers)), request.body].join("\n");
@@ -97,20 +105,23 @@ export async function send(world: World, attempt: Try): Promise<Sent> {
     code,
     location: answer.location,
     body: answer.text,
+    data: answer.data,
+    invented: [],
   };
 }
 
-function requestFor(world: World, attempt: Try): Repeatable {
+function requestFor(world: World, attempt: Try): { request: Repeatable; invented: string[] } {
   const { endpoint, carrier, oneTime } = attempt;
   const { origin, headers: addressing } = addressOf(world, attempt);
   const victim = victimOf(world, attempt);
   const own = givenFor(world, endpoint, victim);
-  const values = { ...victim.things, ...oneTime?.values };
+  const values = { ...valuesFor(endpoint, victim), ...oneTime?.values };
   const input = inputFor(endpoint, values, own, attempt.bare);
   const headers = new Headers({
     origin,
     ...ALWAYS_SENT,
     ...addressing,
+    ...input.headers,
     ...carrier.headers,
     ...oneTime?.headers,
   });
@@ -122,7 +133,8 @@ function requestFor(world: World, attempt: Try): Repeatable {
   const body = input.body && JSON.stringify(input.body);
   if (body) headers.set("content-type", "application/json");
   const request = { method: endpoint.method, url: url.href, headers: Object.fromEntries(headers) };
-  return body === undefined ? request : { ...request, body };
+  const { invented } = input;
+  return { request: body === undefined ? request : { ...request, body }, invented };
 }
 
 /** A side that is named by what the request says is reached at the platform's address. */
@@ -130,13 +142,18 @@ function addressOf({ sides }: World, { place, naming }: Try): Place {
   return naming.startsWith("address") ? place.place : sides.platform.place;
 }
 
+/** A function in `endpoints` has failed. */
+export class InputError extends Error {}
+
 /** What the application gave for an endpoint: as it is, or for the things of a side. */
 export function givenFor(world: World, { path }: Endpoint, side: Side): GivenInput | undefined {
   const given = world.options.endpoints?.[path];
   if (typeof given !== "function") return given;
-  const { name, place, main } = side;
-  const rows = (table: string) => world.watch.rowsOf(name, table);
-  return given({ tenantId: place.tenantId, userId: main.userId, email: main.email, rows });
+  try {
+    return given(side.about());
+  } catch (error) {
+    throw new InputError(`its input could not be made for ${side.name}: ${error}`);
+  }
 }
 
 /** Whose people and things a request is about: not those of the side that it runs on. */

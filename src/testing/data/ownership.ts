@@ -38,6 +38,17 @@ export function createOwnership(subject: Subject, places: Place[], made: Map<str
         }
       }
     },
+    /** Whose a row of the application's own is, by the tenants and users that it names. */
+    namedIn(row: object): SideName | undefined {
+      for (const [name, value] of Object.entries(row)) {
+        // A short number may be anything, unless the column says that it is a person.
+        const isId = String(value).length >= 8 || /user|owner|author|member/i.test(name);
+        if (!value || !isId) continue;
+        const owner = sideOfTenant.get(String(value)) ?? owners.get(keyOf("user", value));
+        if (owner) return owner;
+      }
+      return undefined;
+    },
     /** Whose an entry of secondary storage is, by its key, its label, and the people in it. */
     ownersOfEntry(key: string, value: string | undefined): Set<SideName> {
       if (value === undefined) return new Set();

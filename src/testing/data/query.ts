@@ -1,5 +1,4 @@
-import { modelFinder, type Subject } from "../instance/subject";
-import type { ReadTables } from "../options";
+import type { Subject } from "../instance/subject";
 
 /** Runs a statement that reads, and returns its rows. */
 export type Query = (sql: string) => Promise<Record<string, unknown>[]>;
@@ -12,7 +11,7 @@ export interface DeploymentOptions {
   dialect?: "sqlite" | "postgres" | "mysql";
 }
 
-interface Opened {
+export interface Opened {
   query: Query;
   dialect: string;
   close(): Promise<void>;
@@ -91,25 +90,5 @@ async function openDialect(dialect: Dialect) {
     query: async (sql: string) => (await connection.executeQuery(compiled(sql))).rows,
     // The connection goes back; the database behind it is the application's.
     close: () => driver.releaseConnection(connection),
-  };
-}
-
-/** Reads tables of the application's own by their names, from the database that better-auth has. */
-export async function readByName(subject: Subject, names: string[]): Promise<ReadTables> {
-  const find = modelFinder(subject);
-  const unknown = names.filter((name) => !find(name));
-  const opened = unknown.length ? await findQuery(subject, {}) : undefined;
-  if (unknown.length && !opened) {
-    throw new Error(
-      `checkIsolation(): there is no way to read "${unknown.join('", "')}" by name. Give a function: tables: async () => ({ ${unknown[0]}: rows })`,
-    );
-  }
-  const mark = opened?.dialect === "mysql" ? "`" : '"';
-  return async () => {
-    const tables: Record<string, Rows> = {};
-    for (const name of unknown) {
-      tables[name] = (await opened?.query(`select * from ${mark}${name}${mark}`)) ?? [];
-    }
-    return tables;
   };
 }

@@ -31,15 +31,20 @@ export function openTables(subject: Subject) {
   }
 
   /** Makes the tables what they were. Children go first, parents come first. */
-  async function restore(before: Tables, now: Tables): Promise<void> {
+  async function restore(
+    before: Tables,
+    now: Tables,
+    isOurs: (model: string, id: string, row: Row) => boolean = () => true,
+  ): Promise<void> {
     const changed = models.filter((model) => now.has(model));
     for (const model of changed.toReversed()) {
-      for (const id of now.get(model)?.keys() ?? []) {
-        if (!before.get(model)?.has(id)) await raw.delete({ model, where: byId(id) });
+      for (const [id, { row }] of now.get(model) ?? []) {
+        if (!before.get(model)?.has(id) && isOurs(model, id, row)) await remove(model, id);
       }
     }
     for (const model of changed) {
       for (const [id, { row, text }] of before.get(model) ?? []) {
+        if (!isOurs(model, id, row)) continue;
         const is = now.get(model)?.get(id);
         if (!is) await putBack(model, row);
         else if (is.text !== text) {
@@ -52,6 +57,16 @@ export function openTables(subject: Subject) {
           await raw.update({ model, where: byId(id), update });
         }
       }
+    }
+  }
+
+  async function remove(model: string, id: string): Promise<void> {
+    try {
+      await raw.delete({ model, where: byId(id) });
+    } catch (error) {
+      throw new Error(
+        `checkIsolation(): a row of "${model}" that the run created cannot be deleted: ${error instanceof Error ? error.message : error}. If another table refers to it, let that table delete with it (\`on delete cascade\`), or delete its rows in your test. Then call cleanUp(auth)`,
+      );
     }
   }
 
@@ -135,7 +150,7 @@ const WRITES = [
 ] as const;
 
 /** Notes which tables are written to through the adapter: reading all of them takes long. */
-export function noteWrites(subject: Subject, note: (model: string, data?: unknown) => void) {
+export function noteWrites(subject: Subject, note: Note) {
   const { raw, ctx } = subject;
   const find = modelFinder(subject);
   const original = Object.fromEntries(
@@ -147,10 +162,12 @@ export function noteWrites(subject: Subject, note: (model: string, data?: unknow
         const write = adapter[name].bind(adapter) as (call: Call) => Promise<unknown>;
         return [
           name,
-          (call: Call) => {
+          async (call: Call) => {
             const model = find(call.model);
             if (model) note(model, call.data);
-            return write(call);
+            const answer = await write(call);
+            if (model && name === "create") note(model, undefined, (answer as Row | null)?.id);
+            return answer;
           },
         ];
       }),
@@ -168,3 +185,6 @@ export function noteWrites(subject: Subject, note: (model: string, data?: unknow
 }
 
 type Call = { model: string; data?: unknown };
+
+/** Called before each write with what is written, and after a row was created with its id. */
+type Note = (model: string, data?: unknown, createdId?: string) => void;

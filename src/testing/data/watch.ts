@@ -1,14 +1,23 @@
 import { tenantInPrefix } from "../../request/prefix";
 import type { Subject } from "../instance/subject";
-import type { ReadTables, Row } from "../options";
+import type { Row, Values } from "../options";
 import { type Place, SIDES, type SideName } from "../sides/places";
 import { type Entries, openEntries } from "./entries";
+import type { OwnTables } from "./own-tables";
 import { createOwnership, keyOf, type Ownership } from "./ownership";
-import { noteWrites, type OpenTables, openTables, type Tables } from "./rows";
+import { noteWrites, type OpenTables, openTables, type Table, type Tables } from "./rows";
 import { isSecret, textsIn } from "./texts";
 
 /** What a row is known by; one without an id is another row when it changes. */
-const idOf = (row: Record<string, unknown>) => String(row.id ?? JSON.stringify(row));
+const idOf = (row: Values) => String(row.id ?? JSON.stringify(row));
+
+interface Watching {
+  own: OwnTables;
+  /** The application's own tables whose rows belong to no tenant. */
+  sharedTables: string[];
+  /** Nobody else uses the database: whatever changes during the run is of the run. */
+  isAlone: boolean;
+}
 
 /** All that is kept, in the database and in secondary storage, who owns it, and the way back to it. */
 export class Watch {
@@ -20,18 +29,25 @@ export class Watch {
   private readonly entries: Entries;
   private readonly written = new Set<string>();
   private readonly made = new Map<string, SideName>();
+  /** Whether the application's own tables were changed by the last request. */
+  isOwnChanged = false;
+  guardAgain: () => Promise<void> = async () => {};
+  private readonly created = new Set<string>();
   private readonly stopNoting: () => void;
   private ownership: Ownership | undefined;
+  private initial: Tables = new Map();
   private before: Tables = new Map();
-  private own: Record<string, Record<string, unknown>[]> = {};
+  private ownInitial: Tables = new Map();
+  private own: Tables = new Map();
 
   constructor(
     subject: Subject,
-    private readonly readOwn: ReadTables | undefined,
+    private readonly watching: Watching,
   ) {
     this.tables = openTables(subject);
-    this.stopNoting = noteWrites(subject, (model, data) => {
+    this.stopNoting = noteWrites(subject, (model, data, createdId) => {
       this.written.add(model);
+      if (createdId !== undefined) this.created.add(keyOf(model, createdId));
       if (model === "verification" && data) this.lastVerification = data;
     });
     this.entries = openEntries(subject, (key, value) => {
@@ -41,24 +57,35 @@ export class Watch {
   }
 
   async begin(): Promise<void> {
-    this.before = await this.tables.readAll();
-    this.own = (await this.readOwn?.()) ?? {};
+    this.initial = await this.tables.readAll();
+    this.before = this.initial;
+    this.ownInitial = await this.readOwn();
+    this.own = this.ownInitial;
+  }
+
+  private async readOwn(): Promise<Tables> {
+    const tables = Object.entries(await this.watching.own.read());
+    return new Map(
+      tables.map(([name, rows]) => [
+        name,
+        new Map(rows.map((row) => [idOf(row), { row: row as Row, text: JSON.stringify(row) }])),
+      ]),
+    );
   }
 
   /** What has come since it was last asked belongs to the side that it was made on. */
   async attribute(side: SideName): Promise<void> {
-    const now = await this.tables.readAll();
-    for (const [model, table] of now) {
-      for (const id of table.keys()) {
-        const key = keyOf(model, id);
-        if (!this.before.get(model)?.has(id) && !this.made.has(key)) this.made.set(key, side);
-      }
-    }
-    for (const [table, rows] of Object.entries((await this.readOwn?.()) ?? {})) {
-      const known = new Set((this.own[table] ?? []).map(idOf));
-      for (const row of rows) {
-        const key = keyOf(table, idOf(row));
-        if (!known.has(idOf(row)) && !this.made.has(key)) this.made.set(key, side);
+    this.before = await this.tables.readAll();
+    this.own = await this.readOwn();
+    for (const [tables, known] of [
+      [this.before, this.initial],
+      [this.own, this.ownInitial],
+    ] as const) {
+      for (const [model, table] of tables) {
+        for (const id of table.keys()) {
+          const key = keyOf(model, id);
+          if (!known.get(model)?.has(id) && !this.made.has(key)) this.made.set(key, side);
+        }
       }
     }
   }
@@ -66,31 +93,26 @@ export class Watch {
   /** From here on nothing may change. */
   async guard(subject: Subject, places: Place[], extra: Record<SideName, string[]>) {
     const ownership = createOwnership(subject, places, this.made);
+    // After a leak, test data is created again, and all of it is guarded from then on.
+    this.guardAgain = () => this.guard(subject, places, extra);
     const now = await this.tables.readAll();
     // Twice: the owner of a row may be known by the row that it refers to.
     ownership.learn(now);
     ownership.learn(now);
     this.ownership = ownership;
-    this.initial = this.before;
     this.before = now;
-    this.own = (await this.readOwn?.()) ?? {};
+    this.own = await this.readOwn();
     this.written.clear();
     this.entries.remember();
     this.secrets = this.findSecrets(ownership, extra);
   }
 
-  private initial: Tables = new Map();
-
   private findSecrets(ownership: Ownership, extra: Record<SideName, string[]>) {
     const texts = Object.fromEntries(
       SIDES.map((side) => {
-        const ofRows = [...this.before].flatMap(([model, table]) =>
-          [...table.values()]
-            .filter(({ row }) => ownership.ownerOf(model, row) === side)
-            .flatMap(({ row }) => Object.values(row).flatMap(textsIn)),
-        );
-        const ofOwn = this.ownRowsOf(side).flatMap(textsIn);
-        const all = [...ofRows, ...ofOwn, ...this.entries.textsOf(side, ownership), ...extra[side]];
+        const models = [...this.before.keys(), ...this.own.keys()];
+        const ofRows = models.flatMap((model) => this.rowsOf(side, model).flatMap(textsIn));
+        const all = [...ofRows, ...this.entries.textsOf(side, ownership), ...extra[side]];
         return [side, new Set(all.filter(isSecret))];
       }),
     ) as Record<SideName, Set<string>>;
@@ -101,23 +123,38 @@ export class Watch {
     return { a: onlyAt("a"), b: onlyAt("b"), platform: onlyAt("platform") };
   }
 
-  private ownRowsOf(side: SideName) {
-    return Object.entries(this.own).flatMap(([table, rows]) =>
-      rows.filter((row) => this.made.get(keyOf(table, idOf(row))) === side),
-    );
-  }
-
+  /** The rows of a side in a table of better-auth, or of the application's own. */
   rowsOf(side: SideName, model: string): Row[] {
-    const own = (this.own[model] ?? []).filter(
-      (row) => this.made.get(keyOf(model, idOf(row))) === side,
-    );
-    if (own.length) return own as Row[];
-    const rows = [...(this.before.get(model)?.values() ?? [])].map(({ row }) => row);
-    return rows.filter((row) => this.ownership?.ownerOf(model, row) === side);
+    const isMade = (row: Row) => this.made.get(keyOf(model, idOf(row)));
+    const own = this.own.get(model);
+    if (own) return rowsIn(own).filter((row) => isMade(row) === side);
+    const ownerOf = this.ownership?.ownerOf ?? ((_: string, row: Row) => isMade(row));
+    return rowsIn(this.before.get(model)).filter((row) => ownerOf(model, row) === side);
   }
 
-  /** What of the sides has changed since it was last asked; undoes whatever was done. */
-  async changesOf(sides: SideName[], everywhere = false): Promise<string[]> {
+  /** The table that a text is from: "note". */
+  sourceOf(side: SideName, text: string): string | undefined {
+    const models = [...this.own.keys(), ...this.before.keys()];
+    return models.find((model) =>
+      this.rowsOf(side, model).some((row) => textsIn(row).includes(text)),
+    );
+  }
+
+  /** Whether a row is of this run: only such rows are compared, put back or deleted. */
+  private readonly isOurs = (model: string, id: string, row: Row): boolean => {
+    if (this.watching.isAlone) return true;
+    if (this.initial.get(model)?.has(id)) return false;
+    if (this.created.has(keyOf(model, id))) return true;
+    // New rows of the platform may be of people who signed up meanwhile.
+    const owner = this.ownership?.ownerOf(model, row) ?? this.made.get(keyOf(model, id));
+    return owner === "a" || owner === "b";
+  };
+
+  /**
+   * What of the sides has changed since it was last asked; undoes whatever was done. `known` is what
+   * the request said: who brings a text along may have it stored.
+   */
+  async changesOf(sides: SideName[], everywhere = false, known?: string): Promise<string[]> {
     const { ownership } = this;
     if (!ownership) throw new Error("nothing is guarded yet");
     const written = [...this.written].flatMap((model) => [
@@ -131,30 +168,45 @@ export class Watch {
         const change = this.difference(model, table, side, ownership);
         if (change) found.push(`${model} of ${side}: ${change}`);
       }
+      if (known === undefined) continue;
+      for (const [id, { row, text }] of table) {
+        if (this.before.get(model)?.get(id)?.text === text) continue;
+        found.push(...this.foreignTexts(model, row, ownership.ownerOf(model, row), known));
+      }
     }
-    if (now.size) await this.tables.restore(this.before, now);
+    if (now.size) await this.tables.restore(this.before, now, this.isOurs);
     this.written.clear();
     found.push(...(await this.entries.changesOf(sides, ownership)));
     return found;
   }
 
+  /** What one side now stores that belongs to another: a job that ran in the wrong tenant. */
+  private foreignTexts(model: string, row: Row, owner: SideName | undefined, known: string) {
+    if (!owner) return [];
+    const texts = textsIn(row).filter((text) => isSecret(text) && !known.includes(text));
+    return SIDES.filter((side) => side !== owner).flatMap((side) => {
+      const foreign = texts.filter((text) => this.secrets[side].includes(text));
+      return foreign.length
+        ? [`${model} of ${owner}: it now holds what belongs to ${side}: ${foreign[0]}`]
+        : [];
+    });
+  }
+
   private difference(
     model: string,
-    now: ReturnType<Tables["get"]>,
+    now: Table,
     side: SideName,
     { ownerOf }: Ownership,
   ): string | undefined {
-    const was = [...(this.before.get(model) ?? [])].filter(
-      ([, { row }]) => ownerOf(model, row) === side,
-    );
-    const come = [...(now ?? [])].filter(
-      ([id, { row }]) => !this.before.get(model)?.has(id) && ownerOf(model, row) === side,
-    );
-    const gone = was.filter(([id]) => !now?.has(id));
-    const changed = was.filter(([id, { text }]) => (now?.get(id)?.text ?? text) !== text);
+    const isOf = ([id, { row }]: [string, { row: Row }]) =>
+      ownerOf(model, row) === side && this.isOurs(model, id, row);
+    const was = [...(this.before.get(model) ?? [])].filter(isOf);
+    const come = [...now].filter((entry) => !this.before.get(model)?.has(entry[0]) && isOf(entry));
+    const gone = was.filter(([id]) => !now.has(id));
+    const changed = was.filter(([id, { text }]) => (now.get(id)?.text ?? text) !== text);
     const columns = changed.flatMap(([id, { row }]) =>
       Object.keys(row).filter(
-        (name) => JSON.stringify(row[name]) !== JSON.stringify(now?.get(id)?.row[name]),
+        (name) => JSON.stringify(row[name]) !== JSON.stringify(now.get(id)?.row[name]),
       ),
     );
     const parts = [
@@ -167,42 +219,95 @@ export class Watch {
     return parts.join(", ") || undefined;
   }
 
-  /** Changes in tables of the application's own; they cannot be undone, so they are told once. */
-  async changesOfOwn(sides: SideName[]): Promise<string[]> {
-    if (!this.readOwn) return [];
+  /**
+   * What a request on one side has changed in the application's own tables, of others. These rows
+   * are not put back. A row that nobody owned belongs to the first side that writes it.
+   */
+  async changesOfOwn(side: SideName, known = ""): Promise<string[]> {
     const before = this.own;
-    const now = await this.readOwn();
+    this.own = await this.readOwn();
+    this.isOwnChanged = false;
     const found: string[] = [];
-    for (const [table, rows] of Object.entries(now)) {
-      const is = new Set(rows.map((row) => JSON.stringify(row)));
-      const victims = (before[table] ?? []).filter((row) => !is.has(JSON.stringify(row)));
-      for (const side of sides) {
-        const lost = victims.filter((row) => this.made.get(keyOf(table, idOf(row))) === side);
-        if (lost.length) found.push(`${table} of ${side}: ${lost.length} changed or gone`);
+    for (const [table, now] of this.own) {
+      if (this.watching.sharedTables.includes(table)) continue;
+      const was = before.get(table) ?? new Map<string, { row: Row; text: string }>();
+      const owners = new Map<string, string[]>();
+      const note = (id: string, row: Row, what: string) => {
+        this.isOwnChanged = true;
+        const key = keyOf(table, id);
+        const owner = this.made.get(key) ?? this.ownership?.namedIn(row) ?? side;
+        this.made.set(key, owner);
+        if (owner !== side) owners.set(owner, [...(owners.get(owner) ?? []), what]);
+        return owner;
+      };
+      for (const [id, { row, text }] of was) {
+        const is = now.get(id);
+        if (is?.text !== text) note(id, row, is ? "changed" : "gone");
+      }
+      for (const [id, { row, text }] of now) {
+        if (was.get(id)?.text === text) continue;
+        const owner = was.has(id) ? this.made.get(keyOf(table, id)) : note(id, row, "new");
+        found.push(...this.foreignTexts(table, row, owner, known));
+      }
+      for (const [owner, what] of owners) {
+        found.push(`${table} of ${owner}: ${what.length} ${[...new Set(what)].join(" or ")}`);
       }
     }
-    this.own = now;
     return found;
   }
 
   /** Takes every session out of where they are kept: with secondary storage there may be no table. */
   async forgetSessions(tokens: string[]): Promise<void> {
-    const models = this.tables.models.filter((model) => model === "session");
-    await this.tables.restore(new Map(), await this.tables.readAll(models));
+    const now = await this.tables.readAll(
+      this.tables.models.filter((model) => model === "session"),
+    );
+    await this.tables.restore(new Map(), now, this.isOurs);
     for (const token of tokens) {
       const tenantId = tenantInPrefix(token);
       await this.entries.forget(tenantId === null ? token : `tenant:${tenantId}:${token}`);
     }
   }
 
-  /** Takes away all that the run has made, and stops watching. */
+  /** Deletes all that the run has made, and stops watching. */
   async end(keep: boolean): Promise<void> {
     this.stopNoting();
-    const initial = this.ownership ? this.initial : this.before;
-    if (!keep) {
+    try {
+      if (keep) return;
       await this.entries.empty();
-      await this.tables.restore(initial, await this.tables.readAll());
+      await this.tables.restore(this.initial, await this.tables.readAll(), this.isOurs);
+    } finally {
+      this.entries.restore();
     }
-    this.entries.restore();
+  }
+
+  /**
+   * Deletes rows of the application's own tables that the run has caused, and returns what it could
+   * not delete. Rows may refer to each other.
+   */
+  async removeOwn(): Promise<string[]> {
+    let caused: [string, Row][] = [];
+    for (const [table, rows] of await this.readOwn()) {
+      for (const [id, { row }] of rows) {
+        const isNew = !this.ownInitial.get(table)?.has(id);
+        const isOurs = this.watching.isAlone || this.made.has(keyOf(table, id));
+        if (isNew && isOurs) caused.push([table, row]);
+      }
+    }
+    for (let isDone = false; !isDone; ) {
+      const stay: [string, Row][] = [];
+      for (const [table, row] of caused) {
+        const remove = this.watching.own.remove(table, row.id).catch(() => false);
+        if (!(await remove)) stay.push([table, row]);
+      }
+      isDone = stay.length === caused.length || stay.length === 0;
+      caused = stay;
+    }
+    const tables = new Set(caused.map(([table]) => table));
+    return [...tables].map((name) => {
+      const rows = caused.filter(([table]) => table === name).length;
+      return `${rows} rows of "${name}"`;
+    });
   }
 }
+
+const rowsIn = (table: Table | undefined) => [...(table?.values() ?? [])].map(({ row }) => row);

@@ -10,6 +10,8 @@ export interface Endpoint {
   query: JsonSchema | undefined;
   /** The body takes fields that it does not name. */
   freeForm: boolean;
+  /** Of the application, not of better-auth or one of its packages. */
+  isOwn: boolean;
 }
 
 export interface JsonSchema {
@@ -37,8 +39,26 @@ interface ApiEntry {
   };
 }
 
+/** Plugins of better-auth and of this package; whatever else is installed is the application's. */
+const OFFICIAL = new Set(
+  `admin anonymous api-key bearer captcha custom-session device-authorization dub electron
+  electron-proxy email-otp expo generic-oauth have-i-been-pwned i18n jwt last-login-method magic-link
+  mcp multi-session next-cookies oauth-popup oauth-provider oauth-proxy oidc-provider one-tap
+  one-time-token open-api organization passkey phone-number polar scim siwe sso stripe
+  tanstack-start-cookies svelte-kit-cookies tenant-auth tenant-invitations test-utils two-factor
+  username`.split(/\s+/),
+);
+
+function ownPathsOf({ plugins }: Subject): Set<string | undefined> {
+  const own = plugins.filter(({ id }) => !OFFICIAL.has(id));
+  const entries = own.flatMap(({ endpoints }) => Object.values(endpoints ?? {}) as ApiEntry[]);
+  return new Set(entries.map(({ path }) => path));
+}
+
 /** Every endpoint that can be reached from outside, with each of its methods. */
-export function endpointsOf({ api, ctx }: Subject): Endpoint[] {
+export function endpointsOf(subject: Subject): Endpoint[] {
+  const { api, ctx } = subject;
+  const ownPaths = ownPathsOf(subject);
   const disabled = ctx.options.disabledPaths ?? [];
   return Object.values(api as unknown as Record<string, ApiEntry>).flatMap((entry) => {
     const { path, options = {} } = entry;
@@ -52,9 +72,15 @@ export function endpointsOf({ api, ctx }: Subject): Endpoint[] {
       body !== undefined &&
       body.additionalProperties !== false &&
       Object.keys(fieldsOf(body)).length === 0;
-    return [options.method ?? "GET"]
-      .flat()
-      .map((method) => ({ path, method, fields, body, query, freeForm }));
+    return [options.method ?? "GET"].flat().map((method) => ({
+      path,
+      method,
+      fields,
+      body,
+      query,
+      freeForm,
+      isOwn: ownPaths.has(path),
+    }));
   });
 }
 

@@ -31,7 +31,7 @@ export interface Subject {
 }
 
 export async function openSubject(auth: AuthInstance, caller: string): Promise<Subject> {
-  const ctx = (await auth.$context) as AuthContext;
+  const ctx = await contextOf(auth, caller);
   const plugins = ctx.options.plugins ?? [];
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
   const border = isolationOf(ctx);
@@ -54,6 +54,17 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
   };
 }
 
+async function contextOf(auth: AuthInstance, caller: string): Promise<AuthContext> {
+  try {
+    return (await auth.$context) as AuthContext;
+  } catch (error) {
+    throw new Error(
+      `${caller}: the instance could not be started: ${error instanceof Error ? error.message : error}. Does the test have the environment variables of the application?`,
+      { cause: error },
+    );
+  }
+}
+
 /** Where the instance answers; an address that goes by the request may be any that it allows. */
 function addressOf({ baseURL, options }: AuthContext) {
   const isFixed = URL.canParse(baseURL);
@@ -66,12 +77,17 @@ function addressOf({ baseURL, options }: AuthContext) {
 function fallbackOf({ baseURL }: AuthContext["options"]): string {
   if (typeof baseURL !== "object") return "http://localhost:3000";
   if (baseURL.fallback) return baseURL.fallback;
+  const [first = ""] = baseURL.allowedHosts;
   const host = baseURL.allowedHosts.find((pattern) => !pattern.includes("*"));
-  return `${protocolOf(baseURL)}://${host ?? "localhost:3000"}`;
+  return `${protocolOf(baseURL, first)}://${host ?? withoutStars(first)}`;
 }
 
-const protocolOf = ({ protocol }: { protocol?: string | undefined }) =>
-  protocol === "http" ? "http" : "https";
+/** A host that a pattern allows, as the platform's: "localhost:3000" for "*.localhost:*". */
+export const withoutStars = (pattern: string) =>
+  pattern.replace(/:\*$/, ":3000").replace(/^\*\./, "").replaceAll("*", "") || "localhost:3000";
+
+const protocolOf = ({ protocol }: { protocol?: string | undefined }, host: string) =>
+  protocol === "http" || /\blocalhost\b/.test(host) ? "http" : "https";
 
 /** The model behind the name of a model or of its table. */
 export function modelFinder({ ctx }: Pick<Subject, "ctx">) {

@@ -1,4 +1,3 @@
-import type { BetterAuthOptions } from "better-auth";
 import { unseal } from "../../isolation/links";
 import { isSwitchedOff } from "../instance/switched-off";
 import type { Mail } from "../options";

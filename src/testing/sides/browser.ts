@@ -10,6 +10,12 @@ export interface Answer {
   location: string | null;
 }
 
+interface Sending {
+  query?: Record<string, string>;
+  body?: object | undefined;
+  headers?: Record<string, string>;
+}
+
 /** Sends requests to the instance from one place, and keeps cookies as a browser does. */
 export class Browser {
   readonly cookies = new Map<string, string>();
@@ -21,23 +27,28 @@ export class Browser {
   ) {}
 
   get(path: string, query: Record<string, string> = {}): Promise<Answer> {
-    return this.send("GET", path, query);
+    return this.send("GET", path, { query });
   }
 
   post(path: string, body: object = {}): Promise<Answer> {
-    return this.send("POST", path, {}, body);
+    return this.send("POST", path, { body });
   }
 
-  private async send(
+  async send(
     method: string,
     path: string,
-    query: Record<string, string>,
-    body?: object,
+    { query = {}, body, headers: more = {} }: Sending,
   ): Promise<Answer> {
     const { origin } = this.place;
     const url = new URL(path.startsWith("http") ? path : origin + this.subject.basePath + path);
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
-    const headers = new Headers({ origin, ...ALWAYS_SENT, ...this.place.headers, ...this.named });
+    const headers = new Headers({
+      origin,
+      ...ALWAYS_SENT,
+      ...this.place.headers,
+      ...this.named,
+      ...more,
+    });
     if (this.cookies.size) headers.set("cookie", cookieHeader(this.cookies));
     if (body) headers.set("content-type", "application/json");
     const request = new Request(url, {

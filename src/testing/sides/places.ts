@@ -3,7 +3,7 @@ import type { ResolvedTenant } from "../../options";
 import { runInTenant } from "../../request/scope";
 import type { Tenant } from "../../tenants/cache";
 import type { Endpoint } from "../instance/endpoints";
-import type { Subject } from "../instance/subject";
+import { type Subject, withoutStars } from "../instance/subject";
 import type { Address } from "../options";
 
 /** The three sides of the border: two tenants, and the platform. */
@@ -14,6 +14,7 @@ export type SideName = (typeof SIDES)[number];
 export interface Place {
   name: SideName;
   tenantId: string | null;
+  tenantSlug: string | null;
   origin: string;
   /** What the resolver goes by: a host, or a header of the application's own. */
   headers: Record<string, string>;
@@ -37,7 +38,8 @@ export async function findPlaces(
   const claimable = !found || (await fallsThrough(subject, found));
   return SIDES.map((name) => {
     const tenant = name === "platform" ? null : tenants[name];
-    const place = { name, tenantId: tenant?.id ?? null, claimable, ...slugOf(subject, tenant) };
+    const named = { tenantId: tenant?.id ?? null, tenantSlug: tenant?.slug ?? null };
+    const place = { name, ...named, claimable, ...slugOf(subject, tenant) };
     if (!found) {
       return { ...place, origin: subject.origin, headers: {}, addressed: false };
     }
@@ -104,7 +106,7 @@ function basesOf({ ctx, origin }: Subject) {
   const below = wild.map((pattern) => {
     const [, protocol = own.protocol, base = ""] =
       /^(https?:)?(?:\/\/)?\*\.(.+)$/.exec(pattern) ?? [];
-    return { protocol, base };
+    return { protocol, base: withoutStars(base) };
   });
   return [...below, { protocol: own.protocol, base: own.host }].filter(({ base }) => base);
 }

@@ -1,9 +1,9 @@
 import type { Watch } from "../data/watch";
 import type { StandIn } from "../instance/network";
 import type { Subject } from "../instance/subject";
-import type { Mail, Values } from "../options";
+import type { About, Mail, Values } from "../options";
 import type { Browser } from "./browser";
-import { browserAt, createPerson, type Person, signIn } from "./people";
+import { browserAt, createPerson, type Person, requiredFields, signIn } from "./people";
 import { inside, type Place, SIDES } from "./places";
 
 /** Something that is shown once, together with what better-auth expects beside it. */
@@ -46,6 +46,8 @@ export interface Workshop {
 /** A side of the border while it is furnished: a person that has everything one can have there. */
 export class Side {
   readonly things: Values = {};
+  /** What endpoints of the application returned, by the first part of their path. */
+  readonly returned = new Map<string, Values>();
   readonly oneTimes: OneTime[] = [];
   /** What only this side may know, besides what is in its rows. */
   readonly secrets: string[] = [];
@@ -72,6 +74,19 @@ export class Side {
     return this.place.name;
   }
 
+  /** A text that no other side has. */
+  get mark() {
+    return `text-${this.name}-${this.workshop.mark}`;
+  }
+
+  /** What inputs and routes of the application are told about this side. */
+  about(): About {
+    const { tenantId, tenantSlug: slug } = this.place;
+    const { userId, email } = this.main;
+    const rows = (table: string) => this.workshop.watch.rowsOf(this.name, table);
+    return { tenantId, slug, userId, email, mark: this.mark, rows };
+  }
+
   get number() {
     return SIDES.indexOf(this.place.name) + 1;
   }
@@ -93,18 +108,19 @@ export class Side {
   }
 }
 
-/** Everybody has the same e-mail addresses on every side. */
-const emails = (word: string) => ({
+/** The first and the third person have the same email on every side, the second one does not. */
+const emails = (word: string, own: string) => ({
   main: `everywhere-${word}@example.com`,
-  second: `second-${word}@example.com`,
+  second: `second-${own}@example.com`,
   newcomer: `newcomer-${word}@example.com`,
 });
 
-/** A side with two people who are signed in, and one who has not confirmed the address yet. */
+/** A side with two people who are signed in, and one who has not verified the email yet. */
 export async function settle(workshop: Workshop, place: Place, person: Values): Promise<Side> {
   const { subject, mark } = workshop;
   const { keepEmailGloballyUnique } = subject.tenantOptions;
-  const address = emails(keepEmailGloballyUnique ? `${place.name}-${mark}` : mark);
+  const own = `${place.name}-${mark}`;
+  const address = emails(keepEmailGloballyUnique ? own : mark, own);
   const number = SIDES.indexOf(place.name) + 1;
   const create = (role: string, email: string, values: Values) =>
     createPerson(subject, place, { email, name: `${role} ${mark} ${place.name}`, values });
@@ -123,12 +139,16 @@ export async function settle(workshop: Workshop, place: Place, person: Values): 
   const main = await signIn(subject, place, mainId, address.main);
   const second = await signIn(subject, place, secondId, address.second);
   const side = new Side(place, workshop, main, second, address.newcomer);
+  const newPerson = requiredFields(subject, own, true);
+  const given = Object.entries(person).filter(([name]) => name in newPerson);
   Object.assign(side.things, {
     userId: mainId,
     user_id: mainId,
     secondUserId: secondId,
     freshEmail: `fresh-${mark}-${place.name}@example.com`,
     freshName: `fresh_${mark}_${place.name}`,
+    freeText: side.mark,
+    newPerson: { ...newPerson, ...Object.fromEntries(given) },
     email: address.main,
     username,
     phoneNumber: `+1555000${number}${number}${number}`,

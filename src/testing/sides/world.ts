@@ -1,6 +1,6 @@
 import { deleteTenant } from "../../tenants/delete";
 import { createTenant } from "../../tenants/store";
-import { readByName } from "../data/query";
+import { openOwnTables } from "../data/own-tables";
 import { Watch } from "../data/watch";
 import type { Untried } from "../findings";
 import { calm } from "../instance/calm";
@@ -9,6 +9,7 @@ import type { Subject } from "../instance/subject";
 import { MAKERS } from "../makers/makers";
 import { registerProvider } from "../makers/oauth";
 import type { IsolationOptions } from "../options";
+import { callOwnEndpoints } from "./own-endpoints";
 import { findPlaces, type Place, type SideName, type Tenants } from "./places";
 import { type OneTime, type Side, settle, type Workshop } from "./side";
 
@@ -24,6 +25,8 @@ export interface World {
   /** What nobody was answered when it was last asked. */
   outcomes: Map<string, string>;
   untried: Untried[];
+  /** What could not be deleted at the end; known when the run is over. */
+  left: string[];
   /** Whether some request has come to an endpoint. */
   isReached: boolean;
   perTenantCookies: boolean;
@@ -37,17 +40,27 @@ export async function inWorld<T>(
   options: IsolationOptions,
   use: (world: World) => Promise<T>,
 ): Promise<T> {
-  const { tables } = options;
-  const readOwn = Array.isArray(tables) ? await readByName(subject, tables) : tables;
-  const watch = new Watch(subject, readOwn);
+  const own = await openOwnTables(subject, options);
+  const { sharedTables = [], allowExistingTenants: isShared = false, keep = false } = options;
+  const watch = new Watch(subject, { own, sharedTables, isAlone: !isShared });
   const calmed = await calm(subject);
   const tenants: Partial<Tenants> = {};
+  const left: string[] = [];
   try {
     await watch.begin();
-    return await use(await furnish(subject, options, watch, calmed, tenants));
+    const world = await furnish(subject, options, watch, calmed, tenants);
+    world.untried.push(...own.untried);
+    return await use({ ...world, left });
   } finally {
-    if (!options.keep) await removeTenants(subject, tenants);
-    await watch.end(options.keep ?? false).finally(calmed.restore);
+    try {
+      // Rows of the application may refer to people, so they go first.
+      if (!keep) left.push(...(await watch.removeOwn()));
+      if (!keep) await removeTenants(subject, tenants);
+      await watch.end(keep);
+    } finally {
+      calmed.restore();
+      await own.close();
+    }
   }
 }
 
@@ -105,6 +118,7 @@ async function furnish(
     watch,
     outcomes: new Map(),
     untried,
+    left: [],
     isReached: false,
     perTenantCookies: subject.tenantOptions.sessionCookies === "per-tenant",
     has: (pluginId) => subject.plugins.some(({ id }) => id === pluginId),
@@ -123,7 +137,7 @@ async function settleSides(
   for (const place of places) {
     const side = await settle(workshop, place, options.person ?? {});
     untried.push(...(await furnishSide(side)));
-    for (const endpoint of endpoints) await furnishByOwn(side, endpoint, options);
+    await callOwnEndpoints(side, endpoints, options);
     await workshop.watch.attribute(place.name);
     sides.push(side);
   }
@@ -149,14 +163,4 @@ async function furnishSide(side: Side): Promise<Untried[]> {
     }
   }
   return untried;
-}
-
-/**
- * What the application gave as it is, for endpoints that change something, is done once on each
- * side: then there is something that the other side must not see.
- */
-async function furnishByOwn(side: Side, { path, method }: Endpoint, options: IsolationOptions) {
-  const given = options.endpoints?.[path];
-  if (given === undefined || typeof given === "function" || method === "GET") return;
-  await side.main.browser.post(path, given.body);
 }

@@ -1,0 +1,92 @@
+import type { Untried } from "../findings";
+import { modelFinder, type Subject } from "../instance/subject";
+import type { IsolationOptions, Values } from "../options";
+import { findQuery, type Opened } from "./query";
+
+/** More than a table of a test database has. */
+const MOST = 5_000;
+
+/** Tables of migrations and of databases themselves. */
+const FOREIGN = /^(sqlite_|kysely_|_prisma|__drizzle|_litestream|d1_|pg_|sql_)/;
+
+const LIST: Record<string, string> = {
+  sqlite: "select name from sqlite_master where type = 'table'",
+  postgres:
+    "select table_name as name from information_schema.tables where table_schema = current_schema() and table_type = 'BASE TABLE'",
+  mysql:
+    "select table_name as name from information_schema.tables where table_schema = database() and table_type = 'BASE TABLE'",
+};
+
+/** The application's own tables: what is in better-auth's database besides its own, and what is given. */
+export interface OwnTables {
+  read(): Promise<Record<string, Values[]>>;
+  /** Deletes a row by its id; false where there is no way to. */
+  remove(table: string, id: unknown): Promise<boolean>;
+  untried: Untried[];
+  close(): Promise<void>;
+}
+
+export async function openOwnTables(
+  subject: Subject,
+  { tables }: IsolationOptions,
+): Promise<OwnTables> {
+  const given = typeof tables === "function" ? tables : undefined;
+  const named = Array.isArray(tables) ? tables : [];
+  const find = modelFinder(subject);
+  const opened = await findQuery(subject, {});
+  const wanted = named.filter((name) => !find(name));
+  if (wanted.length && !opened) {
+    throw new Error(
+      `checkIsolation(): there is no way to read "${wanted.join('", "')}" by name. Pass a function: tables: async () => ({ ${wanted[0]}: rows })`,
+    );
+  }
+  const found = opened ? await tablesIn(opened) : [];
+  const names = new Set([...wanted, ...found.filter((name) => !find(name) && !FOREIGN.test(name))]);
+  const untried: Untried[] = [];
+  for (const name of opened ? names : []) {
+    const problem = await problemOf(opened as Opened, name);
+    if (!problem) continue;
+    if (wanted.includes(name)) throw new Error(`checkIsolation(): "${name}" ${problem}`);
+    names.delete(name);
+    untried.push({ what: `table ${name}`, reason: `it ${problem}`, give: "a test database" });
+  }
+
+  return {
+    untried,
+    async read() {
+      const rows: Record<string, Values[]> = {};
+      for (const name of opened ? names : []) {
+        rows[name] = (await opened?.query(`select * from ${quoted(opened, name)}`)) ?? [];
+      }
+      return { ...rows, ...(await given?.()) };
+    },
+    async remove(table, id) {
+      if (!opened || !names.has(table) || !["string", "number"].includes(typeof id)) return false;
+      const value = typeof id === "number" ? id : `'${String(id).replaceAll("'", "''")}'`;
+      const returning = opened.dialect === "mysql" ? "" : " returning id";
+      await opened.query(`delete from ${quoted(opened, table)} where id = ${value}${returning}`);
+      return true;
+    },
+    close: async () => opened?.close(),
+  };
+}
+
+async function tablesIn({ query, dialect }: Opened): Promise<string[]> {
+  const list = LIST[dialect];
+  const rows = list ? await query(list) : [];
+  return rows.map((row) => String(row.name ?? row.NAME));
+}
+
+async function problemOf(opened: Opened, name: string): Promise<string | undefined> {
+  try {
+    const [row] = await opened.query(`select count(*) as many from ${quoted(opened, name)}`);
+    return Number(row?.many) > MOST ? `has more than ${MOST} rows` : undefined;
+  } catch (error) {
+    return `cannot be read: ${error instanceof Error ? error.message : error}`;
+  }
+}
+
+function quoted({ dialect }: Opened, name: string): string {
+  const mark = dialect === "mysql" ? "`" : '"';
+  return mark + name.replaceAll(mark, mark + mark) + mark;
+}

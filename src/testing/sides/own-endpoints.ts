@@ -1,0 +1,65 @@
+import { inputFor } from "../attempts/inputs";
+import type { Endpoint } from "../instance/endpoints";
+import type { IsolationOptions, Values } from "../options";
+import type { Side } from "./side";
+
+const SEARCHES = ["q", "query", "search", "term", "keyword"];
+
+/** Endpoints that take away what others have made: not called while test data is created. */
+const TAKES_AWAY =
+  /archive|cancel|clear|close|deactivate|delete|destroy|disable|end|leave|logout|purge|remove|reset|revoke|sign-out|wipe/;
+
+export const takesAway = ({ path, method, isOwn }: Endpoint) =>
+  isOwn && (method === "DELETE" || TAKES_AWAY.test(path));
+
+/** Things of a side, and for the application's endpoints what those beside it have returned. */
+export function valuesFor({ path, isOwn }: Endpoint, { things, returned, workshop }: Side): Values {
+  if (!isOwn) return things;
+  const searches = Object.fromEntries(SEARCHES.map((name) => [name, workshop.mark]));
+  return { ...searches, ...things, ...returned.get(groupOf(path)) };
+}
+
+/** Endpoints with the same beginning are about the same things: "notes" of "/notes/get". */
+const groupOf = (path: string) => path.split("/")[1] ?? "";
+
+/**
+ * Calls the application's endpoints once on a side, those that write first: then there is something
+ * that other sides must not see, and whatever is cached was cached for this side.
+ */
+export async function callOwnEndpoints(
+  side: Side,
+  endpoints: Endpoint[],
+  { endpoints: given = {} }: IsolationOptions,
+): Promise<void> {
+  const own = endpoints.filter(({ path, isOwn }) => isOwn || path in given);
+  const called = own.filter((endpoint) => !takesAway(endpoint));
+  const isRead = ({ method }: Endpoint) => method === "GET";
+  for (const endpoint of [...called.filter((one) => !isRead(one)), ...called.filter(isRead)]) {
+    await side.workshop.watch.attribute(side.name);
+    const input = given[endpoint.path];
+    try {
+      const ofSide = typeof input === "function" ? input(side.about()) : input;
+      const call = inputFor(endpoint, valuesFor(endpoint, side), ofSide);
+      const { status, data } = await side.main.browser.send(endpoint.method, call.path, call);
+      if (status < 300) remember(side, endpoint.path, data);
+    } catch {
+      // An input made of rows that are not there yet. It is asked for again with all of them.
+    }
+  }
+}
+
+/** The values in a response, for the inputs of endpoints beside it: `id` is also `noteId`. */
+function remember({ returned }: Side, path: string, data: unknown): void {
+  const group = groupOf(path);
+  const [first] = [data].flat();
+  const objects = [first, ...Object.values(Object(first)).flatMap((value) => [value].flat()[0])];
+  const values: Values = {};
+  for (const object of objects.reverse()) {
+    if (typeof object !== "object" || object === null) continue;
+    for (const [name, value] of Object.entries(object)) {
+      if (["string", "number"].includes(typeof value)) values[name] = value;
+    }
+  }
+  if (values.id !== undefined) values[`${group.replace(/s$/, "")}Id`] = values.id;
+  returned.set(group, { ...returned.get(group), ...values });
+}
