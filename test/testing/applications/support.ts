@@ -1,6 +1,6 @@
 import { type BetterAuthOptions, type BetterAuthPlugin, betterAuth } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
-import { getTenantId, type TenantAuthOptions, tenantAuth } from "../../../src/index";
+import { getTenantId, runInTenant, type TenantAuthOptions, tenantAuth } from "../../../src/index";
 import type { GivenInput } from "../../../src/testing/inputs";
 import type { About, IsolationOptions } from "../../../src/testing/isolation";
 import type { AuthInstance } from "../../../src/testing/subject";
@@ -166,7 +166,8 @@ async function putThere(api: object, { tenantId, ...values }: Record<string, unk
   const { createUser } = api as { createUser?(call: object): Promise<unknown> };
   const { email, name, password, ...data } = values;
   if (!createUser) throw new Error("nobody can sign up, and there is no admin plugin");
-  await createUser({ body: { email, name, password, data }, query: { tenantId } });
+  const body = { email, name, password, data };
+  await runInTenant(String(tenantId), async () => createUser({ body }));
 }
 
 /** An exploit whose preparation fails proves nothing. */
