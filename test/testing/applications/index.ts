@@ -1,5 +1,6 @@
 import { caches } from "./caches";
 import { hooks } from "./hooks";
+import { inputs } from "./inputs";
 import { lists } from "./lists";
 import { ownTables } from "./own-tables";
 import { requests } from "./requests";
@@ -16,6 +17,7 @@ export const applications: Application[] = [
   ...tokens,
   ...lists,
   ...requests,
+  ...inputs,
   ...routes,
   ...sound,
 ];
