@@ -21,5 +21,3 @@ export const applications: Application[] = [
   ...routes,
   ...sound,
 ];
-
-export type { Application, Built } from "./support";

@@ -40,6 +40,7 @@ const trustedHeader = twins({
         endpoints: { "/gateway/summary": ({ userId }) => ({ headers: { "x-user-id": userId } }) },
       }),
       exploit: attack(async ({ a, b }) => {
+        await must(a.browser.get("/gateway/summary", { headers: { "x-user-id": a.userId } }));
         const headers = { "x-user-id": b.userId };
         return says(await a.browser.get("/gateway/summary", { headers }), b.name);
       }),

@@ -197,6 +197,8 @@ const entering = twins({
         },
       }),
       exploit: attack(async ({ a, b }) => {
+        const first = await must(a.browser.post("/entry/code"));
+        await must(a.browser.post("/entry/enter", { code: first.data.code }));
         const { data } = await must(a.browser.post("/entry/code"));
         const headers = { "x-tenant-id": b.tenantId };
         const stranger = new Browser(auth.handler, `${ORIGIN}/api/auth`, headers);
@@ -247,6 +249,7 @@ const jwtWithoutTenant = twins({
         const headers = { "x-tenant-id": b.tenantId };
         const phone = new Browser(auth.handler, `${ORIGIN}/api/auth`, headers);
         const query = { jwt: String(data.token) };
+        await must(a.browser.get("/mobile/profile", { query }));
         return says(await phone.get("/mobile/profile", { query }), b.userId);
       }),
     };
