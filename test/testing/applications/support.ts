@@ -1,0 +1,195 @@
+import {
+  type AuthContext,
+  type BetterAuthOptions,
+  type BetterAuthPlugin,
+  betterAuth,
+} from "better-auth";
+import { getMigrations } from "better-auth/db/migration";
+import { getTenantId, runInTenant, type TenantAuthOptions, tenantAuth } from "../../../src/index";
+import type { GivenInput } from "../../../src/testing/inputs";
+import type { About, IsolationOptions } from "../../../src/testing/isolation";
+import type { AuthInstance } from "../../../src/testing/subject";
+import { type Answer, Browser } from "../../support/browser";
+import { createDatabase, type TestDatabase } from "../../support/database";
+
+/** A small application as somebody would write it, with one hole or none. */
+export interface Application {
+  name: string;
+  /** What is wrong, in a sentence. A sound application has none. */
+  hole?: string;
+  /** What a report has to name when the hole is found: the path of an endpoint, or the name of a route. */
+  endpoint?: string;
+  build(): Promise<Built>;
+}
+
+export interface Built {
+  auth: AuthInstance;
+  /** What a newcomer passes after reading the documentation. */
+  options: IsolationOptions;
+  /** Whether somebody of one tenant reaches what belongs to another, over HTTP. */
+  exploit(): Promise<boolean>;
+}
+
+/** What a function in `endpoints` will be called with. */
+interface ComingAbout extends About {
+  slug: string | null;
+  mark: string;
+}
+type ComingInput = GivenInput & { headers?: Record<string, string> };
+interface ComingOptions extends Omit<IsolationOptions, "endpoints"> {
+  endpoints?: Record<string, ComingInput | ((about: ComingAbout) => ComingInput)>;
+  /** What is public by design, and why. */
+  allow?: Record<string, string>;
+  /** Tables whose rows belong to no tenant. */
+  sharedTables?: string[];
+}
+
+/** The options, with those that the kit is about to get. */
+export const given = (options: ComingOptions): IsolationOptions =>
+  options as unknown as IsolationOptions;
+
+/** A hole, and the same application without it. */
+export function twins(both: {
+  name: string;
+  sound: string;
+  hole: string;
+  endpoint: string;
+  build(sound: boolean): Promise<Built>;
+}): Application[] {
+  const { name, hole, endpoint, build } = both;
+  return [
+    { name, hole, endpoint, build: () => build(false) },
+    { name: both.sound, build: () => build(true) },
+  ];
+}
+
+interface Parts {
+  plugins?: (db: TestDatabase) => BetterAuthPlugin[];
+  tenant?: TenantAuthOptions;
+  auth?: (db: TestDatabase) => Partial<BetterAuthOptions>;
+  /** Tables that the application makes itself. */
+  sql?: string[];
+  /** Where a tenant is, if it has an address of its own. */
+  origin?: (slug: string) => string;
+  /** What people have to say when they sign up. */
+  person?: Record<string, unknown>;
+}
+
+export const ORIGIN = "http://localhost:3000";
+export const PASSWORD = "correct horse battery";
+
+/** Somebody of a tenant, in a browser that is signed in. */
+export interface Person {
+  tenantId: string;
+  slug: string;
+  userId: string;
+  email: string;
+  name: string;
+  browser: Browser;
+  headers(): Record<string, string>;
+}
+
+/** Both have the same e-mail address, as the same person at two companies has. */
+export interface Two {
+  a: Person;
+  b: Person;
+  /** Somebody else at the tenant of somebody. */
+  colleague(of: Person, email: string, name: string): Promise<Person>;
+}
+
+export async function assemble({ plugins = () => [], sql = [], ...parts }: Parts) {
+  const db = await createDatabase("sqlite");
+  const options = parts.auth?.(db);
+  const auth = betterAuth({
+    baseURL: ORIGIN,
+    secret: "a test secret that is long enough for everybody",
+    database: db.option,
+    logger: { disabled: true },
+    ...options,
+    emailAndPassword: { enabled: true, password: CHEAP, ...options?.emailAndPassword },
+    // better-auth switches this check off under test runners.
+    advanced: { disableOriginCheck: false },
+    plugins: [tenantAuth(parts.tenant), ...plugins(db)] as BetterAuthPlugin[],
+  });
+  await (await getMigrations(auth.options)).runMigrations();
+  for (const statement of sql) await db.query(statement);
+  /** Two tenants with somebody in each, for an exploit. */
+  const attack = (run: (two: Two) => Promise<boolean>) => async () => {
+    const join = (tenant: Tenant, email: string, name: string) =>
+      signUp(auth, db, tenant, { email, name, ...parts.person }, parts.origin?.(tenant.slug));
+    const acme = await createTenant(auth, "acme");
+    const globex = await createTenant(auth, "globex");
+    return run({
+      a: await join(acme, "sam@example.com", "Sam of Acme"),
+      b: await join(globex, "sam@example.com", "Sam of Globex"),
+      colleague: (of, email, name) => join({ id: of.tenantId, slug: of.slug }, email, name),
+    });
+  };
+  return { auth: auth as unknown as AuthInstance, api: auth.api, db, attack };
+}
+
+/** A real hash costs a tenth of a second, and says nothing about tenants. */
+const CHEAP = {
+  hash: async (password: string) => `hashed:${password}`,
+  verify: async ({ hash, password }: { hash: string; password: string }) =>
+    hash === `hashed:${password}`,
+};
+
+interface Tenant {
+  id: string;
+  slug: string;
+}
+
+/** By the adapter: where the base URL goes by the request, a call of `auth.api` takes one. */
+async function createTenant({ $context }: { $context: Promise<object> }, slug: string) {
+  const { adapter } = (await $context) as AuthContext;
+  const now = new Date();
+  const data = { name: slug, slug, status: "active", createdAt: now, updatedAt: now };
+  return adapter.create<typeof data, Tenant>({ model: "tenant", data });
+}
+
+/** Signs somebody up; where that is closed, an operator of the server has put them there. */
+async function signUp(
+  { handler, api }: Pick<AuthInstance, "handler" | "api">,
+  db: TestDatabase,
+  { id: tenantId, slug }: Tenant,
+  values: { email: string; name: string },
+  origin = ORIGIN,
+): Promise<Person> {
+  const { email, name } = values;
+  const browser = new Browser(handler, `${origin}/api/auth`, { "x-tenant-id": tenantId });
+  const body = { ...values, password: PASSWORD, tenantId };
+  const signedUp = await browser.post("/tenant/sign-up/email", body);
+  if (signedUp.status !== 200) await putThere(api, body);
+  if (!browser.cookies.size) {
+    await db.query(`update "user" set "emailVerified" = 1 where email = ?`, [email]);
+    await must(browser.post("/sign-in/email", { email, password: PASSWORD }));
+  }
+  const { data } = await must(browser.get<{ user: { id: string } }>("/get-session"));
+  const headers = () => ({ "x-tenant-id": tenantId, cookie: browser.cookieHeader(), origin });
+  return { tenantId, slug, userId: data.user.id, email, name, browser, headers };
+}
+
+async function putThere(api: object, { tenantId, ...values }: Record<string, unknown>) {
+  const { createUser } = api as { createUser?(call: object): Promise<unknown> };
+  const { email, name, password, ...data } = values;
+  if (!createUser) throw new Error("nobody can sign up, and there is no admin plugin");
+  const body = { email, name, password, data };
+  await runInTenant(String(tenantId), async () => createUser({ body }));
+}
+
+/** An exploit whose preparation fails proves nothing. */
+export async function must<T>(answer: Promise<Answer<T>>): Promise<Answer<T>> {
+  const { status, data, ...rest } = await answer;
+  if (status < 400) return { status, data, ...rest };
+  throw new Error(`${status}: ${JSON.stringify(data)}`);
+}
+
+/** Whether an answer says something. */
+export const says = ({ data }: { data: unknown }, text: string) =>
+  JSON.stringify(data)?.includes(text) ?? false;
+
+/** The tenant of the running request, as it is stored: the platform is an empty text. */
+export const here = () => getTenantId() ?? "";
+
+export const newId = () => crypto.randomUUID();
