@@ -14,8 +14,7 @@ import {
   visitor,
 } from "../request/endpoint";
 import { carries, prefixesIn, tenantInPrefix } from "../request/prefix";
-import type { SessionRow } from "../request/scope";
-import { enter, runInScope, type Scope, scopeOf } from "../request/scope";
+import { enter, runInScope, type Scope, type SessionRow, scopeOf } from "../request/scope";
 import { nullIfInvalidId } from "./database-errors";
 import type { Isolation, Row } from "./isolation";
 import { mayManageUsersOf } from "./operators";

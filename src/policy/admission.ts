@@ -2,7 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import { type AuthContext, BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { isSignIn, namesAddress, resetsPassword, SIGN_UP_PATH } from "../constants";
+import { namesAddress, SIGN_UP_PATH } from "../constants";
 import { tenantError } from "../errors";
 import { type BeforeHook, errorRedirect, silentHook, textOf } from "../framework";
 import { type Guard, type Isolation, type Row, tenantClause } from "../isolation/isolation";
@@ -23,6 +23,7 @@ import {
   allows,
   CONTINUES,
   changesSecondFactorByKey,
+  isSignIn,
   methodOfNewUser,
   methodsOf,
   startedMethod,
@@ -196,8 +197,8 @@ export function guardUsers(isolation: Isolation): Guard {
         const policy = await policyOf(ctx, tenantId, adapter);
         if (policy) await admitEmail(policy, adapter, where, change);
       }
-      if (isAboutAdmins)
-        await requireAnotherAdmin(isolation, { where, update: change }, transaction);
+      const affected = { where, update: change };
+      if (isAboutAdmins) await requireAnotherAdmin(isolation, affected, transaction);
       return next(call);
     };
     return check();
@@ -224,7 +225,7 @@ async function admitEmail(
 
 /** Refuses what the policy does not allow before better-auth does anything. */
 export const askPolicy: BeforeHook = {
-  matcher: ({ path }) => namesAddress(path) || isSignIn(path) || resetsPassword(path),
+  matcher: ({ path }) => namesAddress(path) || isSignIn(path),
 
   handler: silentHook((ctx) => refuseEarly(ctx as Endpoint)),
 };

@@ -3,7 +3,6 @@ import {
   CALLBACK_PATH,
   isManagement,
   isOwnPath,
-  isSignIn,
   isTenantRoute,
   namesAddress,
   TENANT_ROUTES,
@@ -12,6 +11,7 @@ import { tenantError } from "../errors";
 import { type BeforeHook, silentHook } from "../framework";
 import { enterByState } from "../oauth/state";
 import type { ResolvedOptions } from "../options";
+import { isSignIn } from "../policy/methods";
 import { cachedTenant, lookUpTenant } from "../tenants/cache";
 import { isOutermost, noteEndpoint, type TenantRoute, tenantRouteOf } from "./endpoint";
 import {
