@@ -51,7 +51,7 @@ export async function scopeOfAdmin(
 }
 
 /**
- * Operators end their own sessions on the platform, whichever tenant they visit. In the tenant,
+ * Operators end their own sessions on the platform, also while they visit a tenant. In the tenant,
  * better-auth would find their list but not all sessions: some would live on, and no ban would end
  * them.
  */

@@ -10,8 +10,8 @@ import { scopeOfAdmin } from "./cross-tenant";
 import { type Isolation, type Row, unscopedAdapter } from "./isolation";
 
 /**
- * Where a session is looked up: in the scope. On admin endpoints an operator comes with a session of
- * the platform, whichever tenant the request names.
+ * Where a session is looked up: in the scope. On admin endpoints, an operator's session of the
+ * platform counts in every tenant that the request names.
  */
 export function scopeOfSession(token: unknown): Scope {
   const scope = effectiveScope();

@@ -37,7 +37,7 @@ export function knownTenantOf({ tenantId, access }: Scope, userId: unknown) {
 }
 
 /**
- * R8: sessions and accounts are given to users of the scope only, whichever plugin asks. Returns the
+ * R8: sessions and accounts are given to users of the scope only, for every plugin. Returns the
  * tenant that the row belongs to: the user's.
  */
 export async function requireUserInScope(

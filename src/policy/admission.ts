@@ -32,7 +32,7 @@ import type { TenantPolicy } from "./schema";
 
 /*
  * What a tenant's policy says about who becomes a user (R13) and who gets a session (R14), checked
- * where the row is created, whichever endpoint asks.
+ * where the row is created, for every endpoint.
  */
 
 /** True if the tenant's directory makes the request: it creates users that the tenant wants. */
@@ -61,7 +61,7 @@ export function asErrorRedirect(endpoint: Endpoint | undefined, error: APIError)
 const policyOf = async (ctx: AuthContext, tenantId: string, adapter?: DBTransactionAdapter) =>
   (await lookUpTenant(ctx, tenantId, adapter))?.policy;
 
-/** R13: refuses a new user whom the tenant's policy does not admit. May change the row. */
+/** R13: refuses a new user that the tenant's policy does not admit. May change the row. */
 export async function admitUser(
   { ctx }: Isolation,
   tenantId: string,

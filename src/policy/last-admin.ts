@@ -13,7 +13,7 @@ import { ALL } from "../tenants/cache";
  */
 
 /**
- * The user whom the tenant's directory has deactivated in this request. A directory may deactivate
+ * The user that the tenant's directory has deactivated in this request. A directory may deactivate
  * the last administrator, and what the application does next (taking the role away) is part of that.
  */
 export const deactivatedUserId = requestSlot<string>();

@@ -17,7 +17,7 @@ import { type Endpoint, requestedPath } from "./endpoint";
 import { around, enteredBy, getTenantId, runAsResolver } from "./scope";
 
 /** The places a request can name its tenant in. */
-export interface TenantNames {
+interface TenantNames {
   /** What the `resolveTenantId` option answered. */
   resolved?: string | undefined;
   body?: unknown;
@@ -156,32 +156,24 @@ export async function requireTenant(
   ctx: HookEndpointContext,
   tenantId: string | undefined,
 ): Promise<Tenant> {
-  const id = assertNamed(tenantId);
-  const tenant = await findTenant(ctx.context, "id", id);
+  if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
+  const tenant = await findTenant(ctx.context, "id", tenantId);
   if (!tenant) throw tenantError("TENANT_NOT_FOUND");
   return tenant;
 }
 
-/**
- * The same for whatever is about to run in the tenant, which has to be active; and for what was made
- * for this very tenant.
- */
+/** The same for what is about to run in the tenant, which has to be active. */
 export async function requireTenantId(
   ctx: HookEndpointContext,
   tenantId: string | undefined,
 ): Promise<string> {
-  const id = assertNamed(tenantId);
-  const status = await statusOf(ctx, id);
+  if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
+  const status = await statusOf(ctx, tenantId);
   if (!status) throw tenantError("TENANT_NOT_FOUND");
   if (status !== "active") requireVisitor(ctx as Endpoint);
-  return id;
+  return tenantId;
 }
 
 /** Undefined where there is no such tenant. */
 export const statusOf = async (ctx: HookEndpointContext, id: string) =>
   (await lookUpTenant(ctx.context, id))?.status;
-
-function assertNamed(tenantId: string | undefined): string {
-  if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
-  return tenantId;
-}

@@ -1,4 +1,4 @@
-import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
+import type { AuthContext, BetterAuthOptions } from "better-auth";
 import { parseUserInput } from "better-auth/db";
 import { type BeforeHook, silentHook, textOf } from "../framework";
 import { knownUsers } from "../isolation/users";
@@ -18,24 +18,20 @@ import { cachedTenant, lookUpTenant } from "../tenants/cache";
 export const applyOverrides: BeforeHook = {
   matcher: () => getTenantId() !== null,
 
-  handler: silentHook((ctx) => {
+  handler: silentHook(({ context }) => {
     const tenantId = getTenantId() as string;
-    const known = cachedTenant(ctx.context, tenantId);
-    if (known) return apply(ctx, known.policy);
-    return lookUpTenant(ctx.context, tenantId).then((tenant) => apply(ctx, tenant?.policy));
+    const known = cachedTenant(context, tenantId);
+    if (known) return apply(context, known.policy);
+    return lookUpTenant(context, tenantId).then((tenant) => apply(context, tenant?.policy));
   }),
 };
 
 /** For code that cannot wait for a lookup. */
 export const appliedPolicy = requestSlot<TenantPolicy | null>();
 
-function apply(
-  { context }: HookEndpointContext,
-  policy: TenantPolicy | null | undefined,
-): undefined {
+function apply(context: AuthContext, policy: TenantPolicy | null | undefined) {
   if (policy) Object.assign(context, overridesOf(context, policy));
   appliedPolicy.set(policy);
-  return undefined;
 }
 
 function overridesOf({ options, sessionConfig, password }: AuthContext, policy: TenantPolicy) {
