@@ -121,11 +121,10 @@ export function removeForeignCredentials(ctx: HookEndpointContext): undefined {
   const changes = all.map((headers) => changeFor(headers, ctx.context, isForeign));
   if (!changes.some(({ cookie, removesBearer }) => cookie !== undefined || removesBearer)) return;
   if (!sentHeaders.get()) sentHeaders.set(new Headers(ctx.headers ?? ctx.request?.headers));
-  changeHeaders(ctx, (headers, index) => {
-    const { cookie, removesBearer } = changes[index] ?? changes[0] ?? {};
-    if (cookie !== undefined) headers.set("cookie", cookie);
-    if (removesBearer) headers.delete("authorization");
-  });
+  if (ctx.headers) applyChange(ctx.headers, changes.at(-1));
+  // The bearer plugin reads the headers of the request, and returns all of them.
+  const endpoint = currentEndpoint() as { request?: Request } | undefined;
+  if (endpoint?.request) endpoint.request = withChange(endpoint.request, changes[0]);
 }
 
 type IsForeign = (tenantId: string | null) => boolean;
@@ -180,22 +179,18 @@ export function isCompanion(name: string, { authCookies }: AuthContext): boolean
   );
 }
 
-/**
- * Changes the headers of a call: those of better-auth's copy, and those that later hooks and the
- * endpoint see on its request. The bearer plugin reads the latter, and returns all of them. The
- * caller's own request stays as it is.
- */
-function changeHeaders(
-  { headers }: Pick<Call, "headers">,
-  change: (headers: Headers, index: number) => void,
-): void {
-  const endpoint = currentEndpoint() as { request?: Request } | undefined;
-  const request = endpoint?.request;
-  if (headers) change(headers, request ? 1 : 0);
-  if (!endpoint || !request) return;
+type Change = ReturnType<typeof changeFor> | undefined;
+
+function applyChange(headers: Headers, change: Change): void {
+  if (change?.cookie !== undefined) headers.set("cookie", change.cookie);
+  if (change?.removesBearer) headers.delete("authorization");
+}
+
+/** The request as later hooks and the endpoint see it. The caller's own stays as it is. */
+function withChange(request: Request, change: Change): Request {
   const own = new Headers(request.headers);
-  change(own, 0);
-  endpoint.request = new Proxy(request, {
+  applyChange(own, change);
+  return new Proxy(request, {
     get: (target, key) => {
       if (key === "headers") return own;
       const value = Reflect.get(target, key, target);

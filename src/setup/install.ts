@@ -137,9 +137,7 @@ async function loadParts(isolation: Isolation): Promise<Part[]> {
   const has = (ids: string) => installed.some(({ id }) => ids.split(" ").includes(id));
   const parts: Part[] = [];
   if (has("sso scim")) parts.push((await import("../enterprise")).enterprise(isolation));
-  if (has(INTEGRATED)) {
-    parts.push((await import("../integrations")).integrations(isolation));
-  }
+  if (has(INTEGRATED)) parts.push((await import("../integrations")).integrations(isolation));
   return parts;
 }
 
