@@ -8,6 +8,7 @@ import {
   adminTarget,
   currentEndpoint,
   type Endpoint,
+  effectiveScope,
   hasNoRequest,
   isAdminRunning,
   requestEndpoint,
@@ -26,10 +27,10 @@ import { mayManageUsersOf } from "./operators";
  */
 export async function scopeOfAdmin(
   isolation: Isolation,
-  scope: Scope,
   session: SessionRow,
   adapter: DBTransactionAdapter,
 ): Promise<Scope> {
+  const scope = effectiveScope();
   const endpoint = currentEndpoint();
   const target = adminTarget(endpoint);
   const isRunning = isAdminRunning.get();

@@ -52,7 +52,7 @@ async function isValidForAdmin(
   const tenantId = session.tenantId ?? null;
   if (tenantId !== null && !(await isAccepted(isolation, session, given))) return false;
   const adapter = given ?? (await unscopedAdapter(isolation));
-  const scope = await scopeOfAdmin(isolation, effectiveScope(), session, adapter);
+  const scope = await scopeOfAdmin(isolation, session, adapter);
   if (tenantId === scope.tenantId) return true;
   if (scope.access === "visits" && visitor.get()?.token === session.token) return true;
   return tenantId === null && isImpersonator(session.userId);

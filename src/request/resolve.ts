@@ -16,14 +16,8 @@ import {
 import { type Endpoint, requestedPath } from "./endpoint";
 import { around, enteredBy, getTenantId, runAsResolver } from "./scope";
 
-/** The places a request can name its tenant in. */
-interface TenantNames {
-  /** What the `resolveTenantId` option answered. */
-  resolved?: string | undefined;
-  body?: unknown;
-  query?: unknown;
-  header?: string | null | undefined;
-}
+/** The places a request can name its tenant in; `resolved` is what `resolveTenantId` answered. */
+type TenantNames = Partial<Record<"resolved" | "body" | "query" | "header", unknown>>;
 
 /**
  * R1: the resolver, else the body's `tenantId`, else the query's, else the header. The first one

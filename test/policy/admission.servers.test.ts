@@ -5,7 +5,7 @@ import { emailOTP, magicLink, siwe } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { isInDomains } from "../../src/policy/email-domains";
-import { PASSWORD } from "../support/instance";
+import { PASSWORD, newcomer as person } from "../support/instance";
 import { combine, sample } from "../support/matrix";
 import { createSocialWorld } from "../support/social";
 import { STORES as ALL_STORES } from "../support/stores";
@@ -26,8 +26,6 @@ const REFUSALS: [code: string, policy: TenantPolicy][] = [
 ];
 const ACME: TenantPolicy = { emailDomains: ["acme.com"] };
 const CLOSED: TenantPolicy = { signUp: "closed", ...ACME };
-
-const person = (email: string) => ({ name: "New", email, password: PASSWORD });
 
 describe("R13: who becomes a user", () => {
   it.each(
