@@ -102,10 +102,9 @@ export function claimedNames(
 /** What a resolver answered, in one form: a tenant's id, false for the platform, or nothing. */
 type Resolved = string | false | undefined;
 
-// The application's resolver may be slow. The hook and the endpoint of one call share its answer.
 const answers = new WeakMap<object, Promise<Resolved>>();
 
-/** What the resolver says of a call: it is asked once. False is the platform, whatever else is said. */
+/** What the resolver says of a call. It may be slow: hook and endpoint of one call share its answer. */
 export function resolvedTenantId(
   ctx: HookEndpointContext,
   options: ResolvedOptions,

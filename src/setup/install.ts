@@ -57,13 +57,8 @@ export async function install(
   }
   const names = isolatedNames(ctx, options);
   const isolatedModel = (name: string) => names.get(name);
-  const isolation: Isolation = {
-    ctx,
-    options,
-    raw: rawAdapter(ctx.adapter),
-    isolatedModel,
-    guards: [],
-  };
+  const raw = rawAdapter(ctx.adapter);
+  const isolation: Isolation = { ctx, options, raw, isolatedModel, guards: [] };
   const parts = await loadParts(isolation);
   for (const { identityProviders, directory } of parts) {
     isolation.identityProviders ??= identityProviders;
