@@ -40,9 +40,9 @@ export interface Hooks {
  *
  * Guarded by "a hook may be a plain function: one that answers nothing lets the request pass".
  */
-export function silentHook(run: (ctx: HookEndpointContext) => Promise<unknown> | undefined) {
+export function silentHook(run: (ctx: HookEndpointContext) => unknown) {
   const hook = (ctx: HookEndpointContext) =>
-    run(ctx)?.then((response) => ({ response })) ?? NOTHING;
+    (run(ctx) as Promise<unknown> | undefined)?.then((response) => ({ response })) ?? NOTHING;
   return Object.assign(hook, { options: {} }) as unknown as BeforeHook["handler"];
 }
 
@@ -93,12 +93,10 @@ export function tenantRoute<Path extends string, const Options extends EndpointO
   >;
 }
 
-/** What is made of an object, made when it is first needed. */
-export function oncePerObject<Key extends object, Made>(
-  make: (key: Key) => Made,
-): (key: Key) => Made {
+/** Keeps what is made of an object, from the first time it is needed. */
+export function oncePerObject<Key extends object, Made>(make: (key: Key) => Made) {
   const known = new WeakMap<Key, Made>();
-  return (key) => {
+  return (key: Key): Made => {
     const made = known.get(key) ?? make(key);
     known.set(key, made);
     return made;
@@ -115,20 +113,29 @@ export function errorRedirect(
   description?: string,
 ) {
   const fallback = context.options.onAPIError?.errorURL ?? `${context.baseURL}/error`;
-  const told = { error, ...(description && { error_description: description }) };
-  return redirect(appendQueryParams(errorURL ?? fallback, new URLSearchParams(told)));
+  const params = { error, ...(description && { error_description: description }) };
+  return redirect(appendQueryParams(errorURL ?? fallback, new URLSearchParams(params)));
 }
 
 /** Unchecked input as text. Non-string input becomes "". */
 export const textOf = (sent: unknown) =>
   typeof sent === "string" || typeof sent === "number" ? String(sent) : "";
 
-/** What a text is in JSON; undefined where it is none. */
+/** Undefined for anything but a text of JSON. */
 export function parseJSON(text: unknown): unknown {
   try {
     return typeof text === "string" ? JSON.parse(text) : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Text that cannot be decoded stays as it is. */
+export function decodeComponent(text: string): string {
+  try {
+    return text.includes("%") ? decodeURIComponent(text) : text;
+  } catch {
+    return text;
   }
 }
 
@@ -147,17 +154,10 @@ export function rootCause(error: unknown): DatabaseError {
   return cause instanceof Error ? rootCause(cause) : (error as DatabaseError);
 }
 
-type DatabaseError = {
-  name?: string;
-  message?: string;
-  constraint?: string;
-  code?: string;
-  errcode?: number;
-  errno?: number;
-  number?: number;
-};
+type DatabaseError = Partial<Record<"name" | "message" | "constraint" | "code", string>> &
+  Partial<Record<"errcode" | "errno" | "number", number>>;
 
-/** Writes into a map, and lets go of the oldest entry where there are too many. */
+/** Writes into a map, and removes the oldest entry if there are too many. */
 export const boundedMap =
   <T>(most: number) =>
   (entries: Map<string, T>, key: string, value: T): void => {

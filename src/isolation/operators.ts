@@ -8,7 +8,7 @@ import {
 } from "../options";
 import type { Endpoint } from "../request/endpoint";
 import { requestSlot, runInScope, type SessionRow, scopeOf } from "../request/scope";
-import type { Isolation } from "./isolation";
+import type { Isolation, Row } from "./isolation";
 
 /** Whether a session may manage the users of a tenant, by its token and that tenant. */
 const operatorDecisions = requestSlot(() => new Map<string, Promise<boolean>>());
@@ -94,14 +94,10 @@ export async function isOrWouldBeOperator(
 }
 
 /** In a request of its own: if the application asks for the session, it is not asked again. */
-const ask = (
-  { options: { canManageTenants } }: Isolation,
-  call: Endpoint,
-  request: TenantManagementRequest,
-): Promise<boolean> =>
+const ask = ({ options }: Isolation, call: Endpoint, request: TenantManagementRequest) =>
   runInScope(scopeOf(null), async () => {
     const ctx = call as GenericEndpointContext;
-    return (await canManageTenants?.(ctx, request)) === true;
+    return (await options.canManageTenants?.(ctx, request)) === true;
   });
 
 function logFailure({ ctx }: Isolation, action: string, outcome: string, error: unknown): void {
@@ -117,5 +113,3 @@ function toSession({ user: _, ...row }: Row, user: Person): TenantSession {
   const session = { ...row, ...Object.fromEntries(dates), tenantId: null };
   return { session: session as TenantSession["session"], user: { ...user, tenantId: null } };
 }
-
-type Row = Record<string, unknown>;

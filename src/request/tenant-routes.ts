@@ -142,7 +142,6 @@ export const answerWithSession: AfterHook = {
     const session =
       isSignedIn && newSession ? parseSessionOutput(options, newSession.session) : null;
     context.returned = { ...returned, session };
-    return undefined;
   }),
 };
 

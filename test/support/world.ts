@@ -7,6 +7,7 @@ import {
   type OAuthConfigCheck,
   type ResolveTenant,
   type ResolveTenantContext,
+  runInTenant,
   type TenantOAuthConfig,
 } from "../../src/index";
 import { type Answer, Browser, type RequestOptions } from "./browser";
@@ -223,6 +224,12 @@ export async function createWorld(options: WorldOptions = {}) {
       return instance.api.updateTenant({ body: { ...changes, tenantId: idOf(where) ?? "" } });
     },
 
+    /** Changes a user of Acme as the server does. */
+    changeUser(id: string, changes: object) {
+      const { updateUser } = instance.context.internalAdapter;
+      return runInTenant(idOf("acme") ?? "", () => updateUser(id, changes));
+    },
+
     /** Somebody who may manage tenants. */
     operator(): Promise<Person> {
       return as("admin", "platform");
@@ -392,6 +399,18 @@ export async function expectSessionsApart({ as, whoIs, at }: Pick<World, "as" | 
 /** The query of the URL that an answer leads to. */
 export function queryOf(url: string | null): Record<string, string> {
   return Object.fromEntries(new URL(url ?? "", "http://localhost").searchParams);
+}
+
+/** Lets somebody approve a device that asks for a code, and returns what it redeems. */
+export async function approveDevice(device: Browser, person: Browser) {
+  type Codes = { device_code: string; user_code: string };
+  const { data } = await device.post<Codes>("/device/code", { client_id: "tv" });
+  const { device_code, user_code } = data;
+  // The page of the code claims it.
+  await person.get("/device", { query: { user_code } });
+  await person.post("/device/approve", { userCode: user_code });
+  const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
+  return { grant_type, device_code, client_id: "tv" };
 }
 
 export type Namesakes = Awaited<ReturnType<World["namesakes"]>>;
