@@ -68,9 +68,16 @@ export async function checkConfig(
   const input = row ? clear && { ...row, ...clear } : given;
   const overridden = (row ?? given).redirectURI;
   const redirectURI = redirectURIOf(ctx, key, overridden, input?.options ?? {});
-  const findings = await findOut(ctx, key, redirectURI, input, options);
+  const findings = await findOut(ctx, key, redirectURI, input, options).catch(asFinding);
   const ok = findings.every((finding) => finding.ok !== false);
   return { providerId, ok, redirectURI, findings };
+}
+
+/** A refusal by this server is about the options. */
+function asFinding(error: unknown): OAuthConfigFinding[] {
+  if (!isAPIError(error)) throw error;
+  const code = error.body?.code;
+  return [{ subject: "options", ...bad(error.message), ...(code && { code }) }];
 }
 
 /** `input` is null if the stored config cannot be decrypted. */
@@ -81,38 +88,27 @@ async function findOut(
   input: Partial<ClientInput> | null,
   options: ResolvedOptions,
 ): Promise<OAuthConfigFinding[]> {
+  if (!input) throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
   const complete: OAuthConfigFinding = { subject: "options", ...good("The options are complete") };
-  try {
-    if (!input) throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
-    const { clientId, clientSecret } = input;
-    if (clientId === undefined || clientSecret === undefined) {
-      readOptions(key.providerId, input, options);
-      return [complete, WITHOUT_CREDENTIALS];
-    }
-    const client = { ...input, clientId, clientSecret };
-    const { provider, authorization } = await readClient(ctx, key, client, options);
-    const issuer = issuerOf(key.providerId, provider.options ?? {});
-    const visit = visitQuietly(authorization);
-    const asked = await Promise.all([
-      find("authorization", () => answers(visit)),
-      find("token", () => acceptsClient(provider, redirectURI)),
-      ...(issuer ? [find("discovery", () => describesItself(issuer))] : []),
-      find("redirectURI", () => leadsBack(visit, redirectURI), unseen),
-    ]);
-    return [complete, ...asked];
-  } catch (error) {
-    if (!isAPIError(error)) throw error;
-    const code = error.body?.code;
-    return [{ subject: "options", ...bad(error.message), ...(code && { code }) }];
+  const { clientId, clientSecret } = input;
+  if (clientId === undefined || clientSecret === undefined) {
+    readOptions(key.providerId, input, options);
+    const code: ErrorCode = "OAUTH_CONFIG_NOT_FOUND";
+    const missing = { ...bad("There is no client id and secret yet"), code };
+    return [complete, { subject: "token", ...missing }];
   }
+  const client = { ...input, clientId, clientSecret };
+  const { provider, authorization } = await readClient(ctx, key, client, options);
+  const issuer = issuerOf(key.providerId, provider.options ?? {});
+  const visit = visitQuietly(authorization);
+  const asked = await Promise.all([
+    find("authorization", () => answers(visit)),
+    find("token", () => acceptsClient(provider, redirectURI)),
+    ...(issuer ? [find("discovery", () => describesItself(issuer))] : []),
+    find("redirectURI", () => leadsBack(visit, redirectURI), unseen),
+  ]);
+  return [complete, ...asked];
 }
-
-/** Before there is a config, a check tells what to register at the provider. */
-const WITHOUT_CREDENTIALS: OAuthConfigFinding = {
-  subject: "token",
-  ...bad("There is no client id and secret yet"),
-  code: "OAUTH_CONFIG_NOT_FOUND" satisfies ErrorCode,
-};
 
 async function find(
   subject: OAuthConfigFinding["subject"],

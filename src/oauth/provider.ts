@@ -45,7 +45,7 @@ import {
   stateMismatch,
 } from "./state";
 import { requestedAccount } from "./tokens";
-import { assertNamesTenant, TENANT_PARAMETER, tenantsIn } from "./trusted-addresses";
+import { assertNamesTenant, tenantsIn } from "./trusted-addresses";
 
 /** A tenant's provider. */
 interface TenantProvider {
@@ -86,9 +86,7 @@ export function build(id: string, options: ProviderOptions, tenantId?: string): 
  */
 export function callbackPath(id: string, tenantId?: string): string {
   const path = `/tenant/callback/${id}`;
-  return tenantId === undefined
-    ? path
-    : `${path}?${TENANT_PARAMETER}=${encodeURIComponent(tenantId)}`;
+  return tenantId === undefined ? path : `${path}?tenant=${encodeURIComponent(tenantId)}`;
 }
 
 /**
@@ -283,16 +281,13 @@ export function explainingRefusals(
     : `socialProviders.${providerId}: the tenant has no enabled config`;
   return {
     ...provider,
-    validateAuthorizationCode: async (data) => {
-      try {
-        return await provider.validateAuthorizationCode(data);
-      } catch (error) {
+    validateAuthorizationCode: async (data) =>
+      provider.validateAuthorizationCode(data).catch((error) => {
         ctx.logger.error(
           `The sign-in at tenant ${tenantId} with ${providerId} failed: the provider did not accept the code (${reasonOf(error)}). Check the client id, the client secret and the redirect URI in ${place}.`,
         );
         throw error;
-      }
-    },
+      }),
   };
 }
 

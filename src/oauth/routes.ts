@@ -12,6 +12,7 @@ import {
   changeOAuthConfig,
   findOAuthConfig,
   listOAuthConfigs,
+  type OAuthConfigKey,
   oldestFirst,
   removeOAuthConfig,
   type StoredOAuthConfig,
@@ -21,10 +22,8 @@ import {
 import { rotateOAuthConfigs } from "./rotate";
 
 /** A config as it is returned: the client id in clear, the client secret never. */
-export interface TenantOAuthConfig {
+export interface TenantOAuthConfig extends OAuthConfigKey {
   id: string;
-  tenantId: string;
-  providerId: string;
   /** Null if the config cannot be decrypted. */
   clientId: string | null;
   scopes: string[] | null;
@@ -60,8 +59,6 @@ async function toOutput(ctx: AuthContext, row: StoredOAuthConfig): Promise<Tenan
     updatedAt: row.updatedAt,
   };
 }
-
-const notFound = () => tenantError("OAUTH_CONFIG_NOT_FOUND");
 
 // The type suggests the built-in providers and accepts any text, which the server may refuse.
 const providerId = text(255).meta({ description: "A built-in social provider" }) as z.ZodType<
@@ -156,7 +153,7 @@ export const updateOAuthConfigEndpoint = (options: ResolvedOptions) =>
       const changed = given.map(([name]) => name);
       for (let tries = 0; tries < TRIES; tries++) {
         const row = await findOAuthConfig(context, tenantId, providerId);
-        if (!row) throw notFound();
+        if (!row) throw tenantError("OAUTH_CONFIG_NOT_FOUND");
         const checked = await readChanges(context, row, changes, options);
         const saved = await changeOAuthConfig(context, row, checked);
         if (!saved) continue;
@@ -180,7 +177,8 @@ export const deleteOAuthConfigEndpoint = (options: ResolvedOptions) =>
       const { context } = ctx;
       const { tenantId, actor } = await requireTarget(ctx, options, "oauth-config:delete");
       const { providerId } = ctx.body;
-      if (!(await removeOAuthConfig(context, tenantId, providerId))) throw notFound();
+      const isRemoved = await removeOAuthConfig(context, tenantId, providerId);
+      if (!isRemoved) throw tenantError("OAUTH_CONFIG_NOT_FOUND");
       await emit(context, options, actor, tenantId, { type: "oauth-config:deleted", providerId });
       return ctx.json({ success: true as const });
     },

@@ -21,11 +21,6 @@ export const noteAccounts: Guard = ({ method, call, model }, next) =>
       })
     : undefined;
 
-interface StoredAccount {
-  providerId: string;
-  accountId: string;
-}
-
 /**
  * The account whose tokens a request asks for, which better-auth has read by then. Undefined at other
  * endpoints, and null if it was not read from the database.
@@ -36,7 +31,7 @@ export function requestedAccount({ path = "", body, query }: Endpoint) {
   const found = readAccounts
     .get()
     .findLast(({ id, providerId, accountId }) => id === wanted && providerId && accountId);
-  return (found as StoredAccount | undefined) ?? null;
+  return (found as { providerId: string; accountId: string } | undefined) ?? null;
 }
 
 /**

@@ -173,16 +173,9 @@ export const isText = (value: string) => !value.includes("\0") && !/\p{Surrogate
 /** The public fields, one by one: a new column cannot leak by itself. */
 export function toTenant(row: Tenant): Tenant {
   const { id, name, slug, metadata = null, createdAt, updatedAt } = row;
-  return {
-    id,
-    name,
-    slug,
-    metadata,
-    // MongoDB has no migrations: older tenants lack these.
-    status: row.status ?? "active",
-    deleteAt: row.deleteAt ?? null,
-    policy: parseStoredPolicy(row.policy),
-    createdAt,
-    updatedAt,
-  };
+  // MongoDB has no migrations: older tenants lack these.
+  const status = row.status ?? "active";
+  const deleteAt = row.deleteAt ?? null;
+  const policy = parseStoredPolicy(row.policy);
+  return { id, name, slug, metadata, status, deleteAt, policy, createdAt, updatedAt };
 }

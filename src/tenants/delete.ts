@@ -163,30 +163,16 @@ async function findOrphans(ctx: AuthContext, options: ResolvedOptions): Promise<
   const raw = await unscopedAdapter(isolationOf(ctx) as Isolation);
   const found = new Set<string>();
   for (const model of [...modelsOf(ctx, options), CONFIGS]) {
-    for await (const id of tenantIdsIn(raw, model)) found.add(id);
+    // In configs the column has the type of ids, and no row belongs to the platform.
+    const start = { by: "tenantId", after: model === CONFIGS ? undefined : PLATFORM } as const;
+    const pages = pagesOf<{ tenantId: string }>(raw, model, PAGE, ["tenantId"], start);
+    for await (const rows of pages) for (const { tenantId } of rows) found.add(String(tenantId));
   }
   // Read after the rows: a tenant is committed before, or together with, its rows.
   for await (const tenants of pagesOf<{ id: string }>(raw, "tenant", PAGE, ["id"])) {
     for (const { id } of tenants) found.delete(id);
   }
   return found;
-}
-
-async function* tenantIdsIn(raw: DBTransactionAdapter, model: string): AsyncGenerator<string> {
-  // In this model the column has the type of ids, and no row belongs to the platform.
-  let last = model === CONFIGS ? undefined : PLATFORM;
-  for (;;) {
-    const rows = await raw.findMany<{ tenantId: string }>({
-      model,
-      where: last === undefined ? [] : [{ field: "tenantId", operator: "gt", value: last }],
-      select: ["tenantId"],
-      sortBy: { field: "tenantId", direction: "asc" },
-      limit: PAGE,
-    });
-    for (const { tenantId } of rows) yield String(tenantId);
-    if (rows.length < PAGE) return;
-    last = rows.at(-1)?.tenantId;
-  }
 }
 
 /**

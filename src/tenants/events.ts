@@ -11,11 +11,7 @@ import type { Tenant } from "./cache";
 export type TenantActor = "server" | { userId: string | null; tenantId: string | null };
 
 /** What happened to a tenant. Events contain no secrets. */
-export type TenantEvent = {
-  tenantId: string;
-  actor: TenantActor;
-  at: Date;
-} & TenantChange;
+export type TenantEvent = { tenantId: string; actor: TenantActor; at: Date } & TenantChange;
 
 export type TenantChange =
   | { type: "tenant:created"; tenant: Tenant }

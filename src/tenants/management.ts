@@ -22,41 +22,34 @@ import type { TenantActor } from "./events";
  * and no more: it grants nothing, and the caller stays in its own scope (R7). Returns who it is.
  */
 export async function requireManager(
-  ...[ctx, options, action, tenantId]: Parameters<typeof managerOf>
-): Promise<TenantActor> {
-  // Server code could do all this without us.
-  if (hasNoRequest(ctx)) return "server";
-  const actor = await managerOf(ctx, options, action, tenantId);
-  const isAboutAll = ["tenant:create", "tenant:list"].includes(action);
-  if (isAboutAll && !ownTenantOf(actor, options)) await assertTarget(ctx, options, ALL_TENANTS);
-  return actor;
-}
-
-/** The target of what is about more than one tenant: it is the id of none. */
-const ALL_TENANTS = "";
-
-async function managerOf(
   ctx: GenericEndpointContext,
   options: ResolvedOptions,
   action: TenantManagementAction,
   tenantId?: string,
 ): Promise<TenantActor> {
+  // Server code could do all this without us.
+  if (hasNoRequest(ctx)) return "server";
   const session = await callerOf(ctx, options, tenantId);
-  // Whoever acts as somebody else acts in that person's name, and manages nothing.
+  // An operator who impersonates a user manages nothing.
   if (session?.session.impersonatedBy) throw notAllowed();
   if (options.canManageTenants) {
     const allowed = await options.canManageTenants(ctx, { action, tenantId, session });
     if (allowed !== true) throw notAllowed();
-    return actorOf(session);
+  } else {
+    if (!session) throw tenantError("UNAUTHORIZED");
+    const caller = { ...session, user: await asStored(ctx, session) };
+    if (caller.session.tenantId || !isOperator(caller.user, options)) {
+      // Whatever the request names, by its host, a header or the query, has to be theirs.
+      const target = tenantId ?? (await targetTenantId(ctx, options));
+      if (!isOwnAdmin(caller, options, action, target)) throw notAllowed();
+    }
   }
-  if (!session) throw tenantError("UNAUTHORIZED");
-  const caller = { ...session, user: await asStored(ctx, session) };
-  if (caller.session.tenantId || !isOperator(caller.user, options)) {
-    // Whatever the request names, be it by its host, a header or the query, has to be theirs.
-    const target = tenantId ?? (await targetTenantId(ctx, options));
-    if (!isOwnAdmin(caller, options, action, target)) throw notAllowed();
-  }
-  return actorOf(session);
+  const { id: userId = null, tenantId: own = null } = session?.user ?? {};
+  const actor = { userId, tenantId: own };
+  const isAboutAll = ["tenant:create", "tenant:list"].includes(action);
+  // The empty target is the id of no tenant.
+  if (isAboutAll && !ownTenantOf(actor, options)) await assertTarget(ctx, options, "");
+  return actor;
 }
 
 /** A session that is kept in a cookie or a cache has the role of when it was made. */
@@ -64,10 +57,7 @@ async function asStored(ctx: GenericEndpointContext, { user }: TenantSession) {
   const where = [{ field: "id", value: user.id }];
   const adapter = await getCurrentAdapter(ctx.context.adapter);
   const stored = await runInScope(scopeOf(user.tenantId ?? null), () =>
-    adapter.findOne<TenantSession["user"] & { banned?: boolean | null }>({
-      model: "user",
-      where,
-    }),
+    adapter.findOne<{ role?: string; banned?: boolean }>({ model: "user", where }),
   );
   if (!stored || stored.banned) throw notAllowed();
   return { ...user, role: stored.role };
@@ -97,11 +87,6 @@ export function ownTenantOf(actor: TenantActor, options: ResolvedOptions): strin
   if (actor === "server" || options.canManageTenants) return undefined;
   return actor.tenantId ?? undefined;
 }
-
-const actorOf = (session: TenantSession | null): TenantActor => ({
-  userId: session?.user.id ?? null,
-  tenantId: session?.user.tenantId ?? null,
-});
 
 /** The session that the caller has shown, if it has shown one place only. */
 async function callerOf(
@@ -159,9 +144,7 @@ export async function requireTarget(
   return { tenantId: (await requireTenant(ctx, tenantId)).id, actor };
 }
 
-export function notAllowed() {
-  return tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
-}
+export const notAllowed = () => tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
 
 /** The target of a management call, which may be managed from a host of no tenant. */
 async function targetTenantId(

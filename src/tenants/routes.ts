@@ -1,4 +1,4 @@
-import type { AuthContext, GenericEndpointContext } from "better-auth";
+import type { GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
 import { tenantError } from "../errors";
@@ -6,7 +6,7 @@ import type { ResolvedOptions } from "../options";
 import { assertNotLockedOut, parsePolicy } from "../policy/input";
 import { policySchema } from "../policy/schema";
 import { requireTenant } from "../request/resolve";
-import { findTenant, isText, type Tenant } from "./cache";
+import { findTenant, isText } from "./cache";
 import { countRows, deleteTenant, purgeTenants, type Rows } from "./delete";
 import { emit, type TenantActor } from "./events";
 import { jsonObject, listQuery, listSorts, tenantId, text } from "./input";
@@ -205,30 +205,23 @@ export const deleteTenantEndpoint = (options: ResolvedOptions) =>
       },
     },
     async (ctx) => {
+      const { dryRun, after } = ctx.body;
       const tenantId = ctx.body.tenantId || undefined;
       const actor = await requireManager(ctx, options, "tenant:delete", ctx.body.tenantId);
       await assertTarget(ctx, options, tenantId);
       const tenant = await requireTenant(ctx, tenantId);
-      return ctx.json(await removeTenant(ctx.context, options, actor, tenant, ctx.body));
+      const answer: TenantDeletion = { success: true };
+      if (dryRun) {
+        answer.dryRun = true;
+        answer.rows = await countRows(ctx.context, options, tenant.id);
+      } else if (after !== undefined) {
+        answer.deleteAt = await scheduleDeletion(ctx.context, options, actor, tenant, after);
+      } else {
+        await deleteTenant(ctx.context, options, actor, tenant.id);
+      }
+      return ctx.json(answer);
     },
   );
-
-/** Deletes a tenant, at once or later, or counts what that would delete. */
-async function removeTenant(
-  ctx: AuthContext,
-  options: ResolvedOptions,
-  actor: TenantActor,
-  tenant: Tenant,
-  { dryRun, after }: z.infer<typeof deleteBody>,
-): Promise<TenantDeletion> {
-  const success = true;
-  if (dryRun) return { success, dryRun, rows: await countRows(ctx, options, tenant.id) };
-  if (after !== undefined) {
-    return { success, deleteAt: await scheduleDeletion(ctx, options, actor, tenant, after) };
-  }
-  await deleteTenant(ctx, options, actor, tenant.id);
-  return { success };
-}
 
 /** For server code only: no path. */
 export const purgeTenantsEndpoint = (options: ResolvedOptions) =>
