@@ -60,10 +60,7 @@ export const isBuiltIn = (id: string) => (socialProviderList as readonly string[
 
 type Create = (options: ProviderOptions) => OAuthProvider;
 
-/**
- * One of better-auth's own providers, which sends users back to the tenants' callback; with a
- * tenant's id, to the address that is this tenant's alone.
- */
+/** One of better-auth's own providers, which sends users back to `callbackPath`. */
 export function build(id: string, options: ProviderOptions, tenantId?: string): OAuthProvider {
   const create = isBuiltIn(id) && (socialProviders as unknown as Record<string, Create>)[id];
   // A config may be for a provider that this version of better-auth no longer has.
@@ -89,10 +86,7 @@ export function callbackPath(id: string, tenantId?: string): string {
   return tenantId === undefined ? path : `${path}?tenant=${encodeURIComponent(tenantId)}`;
 }
 
-/**
- * Whether a callback with this `tenant` in its query came by the redirect URI that the provider was
- * started with: the config's, or else better-auth's base URL and the callback path.
- */
+/** Whether a callback with this `tenant` came by the redirect URI that its flow was started with. */
 export function arrivedAt(
   provider: Pick<OAuthProvider, "callbackPath">,
   id: string,
@@ -144,9 +138,8 @@ export async function offeredProviders(ctx: AuthContext, tenantId: string, trust
   const offered = await Promise.all(
     [...ids].map((id) => tenantProvider(ctx, id, own.get(id), trustedHosts).catch(() => undefined)),
   );
-  return offered.flatMap((found) =>
-    found ? [{ id: found.provider.id, name: found.provider.name }] : [],
-  );
+  const providers = offered.flatMap((found) => found?.provider ?? []);
+  return providers.map(({ id, name }) => ({ id, name }));
 }
 
 async function fromConfig(
@@ -266,10 +259,7 @@ function configsOf(context: AuthContext, tenantId: string): Promise<StoredOAuthC
   return rows;
 }
 
-/**
- * Logs what to do if a provider refuses the code of a callback: better-auth's own line
- * does not say at which tenant.
- */
+/** Logs what to do if a provider refuses a code: better-auth's own line lacks the tenant. */
 export function explainingRefusals(
   ctx: AuthContext,
   provider: OAuthProvider,

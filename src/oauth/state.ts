@@ -14,11 +14,10 @@ import { enter, getTenantId, requestSlot, scopeOf } from "../request/scope";
 import type { OAuthConfigKey } from "./config-store";
 
 /*
- * A provider sends users back with the state that it was given, and with nothing else. So
- * a tenant's flow puts its tenant in front of the state that better-auth has made, and the tenant of
- * a callback is known before anything is read. Which tenant, provider and credentials the flow was
- * started with (R6) is in what better-auth stores for the state, where no client can write. SSO has
- * to know that before it reads a state, so there it is in a signature in front.
+ * A provider sends users back with the state that it was given, and nothing else. A tenant's flow
+ * puts its tenant in front of that state, so it is known before anything is read. Tenant, provider
+ * and credentials of the flow (R6) are in what better-auth stores for the state, where no client can
+ * write. SSO has to know them before it reads a state: there, a signature is in front.
  */
 
 type Callback = NonNullable<TenantRoute["callback"]>;

@@ -33,9 +33,7 @@ export function isTrustedHost(host: string, own: string[], trusted: string[]): b
 
 /** An absolute https URL (http on loopback only) without a fragment, credentials or tricks. */
 export function assertRedirectURI(uri: string | null | undefined): void {
-  if (uri !== undefined && uri !== null && !isRedirectURI(uri)) {
-    throw tenantError("INVALID_REDIRECT_URI");
-  }
+  if (uri != null && !isRedirectURI(uri)) throw tenantError("INVALID_REDIRECT_URI");
 }
 
 /**

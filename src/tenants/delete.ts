@@ -135,13 +135,8 @@ export async function purgeTenants(ctx: AuthContext, options: ResolvedOptions) {
     { field: "status", value: "deleting" },
     { field: "deleteAt", operator: "lte", value: new Date() },
   ];
-  const due = await ctx.adapter.findMany<{ id: string }>({
-    model: "tenant",
-    where: isDue,
-    select: ["id"],
-    limit: ALL,
-  });
-  for (const { id } of due) {
+  const due = { model: "tenant", where: isDue, select: ["id"], limit: ALL };
+  for (const { id } of await ctx.adapter.findMany<{ id: string }>(due)) {
     await attempt(id, async () => {
       if (await deleteTenant(ctx, options, "server", id, isDue)) purged.deleted.push(id);
     });

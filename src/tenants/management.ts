@@ -18,8 +18,8 @@ import { couldBeId } from "./cache";
 import type { TenantActor } from "./events";
 
 /**
- * Lets a management call through, or answers 401 or 403. The target is what the call is about
- * and no more: it grants nothing, and the caller stays in its own scope (R7). Returns who it is.
+ * Lets a management call through, or answers 401 or 403. The target grants nothing, and the caller
+ * stays in its own scope (R7). Returns the caller.
  */
 export async function requireManager(
   ctx: GenericEndpointContext,
@@ -79,10 +79,7 @@ function isOwnAdmin(
   });
 }
 
-/**
- * The tenant of a caller who may manage that one alone. Where `canManageTenants` decides, it has
- * decided about the tenant that was named.
- */
+/** The tenant of a caller who may manage that one alone. `canManageTenants` has decided by itself. */
 export function ownTenantOf(actor: TenantActor, options: ResolvedOptions): string | undefined {
   if (actor === "server" || options.canManageTenants) return undefined;
   return actor.tenantId ?? undefined;
@@ -113,9 +110,9 @@ const sessionAt = async (ctx: GenericEndpointContext, tenantId: string | undefin
     : null;
 
 /**
- * With a cookie for each tenant, a request that names one by its host or in the header is made by
- * whoever is signed in there, also where an operator is signed in in the same browser: somebody on a
- * tenant's page must not act with the rights of an operator. A bearer token speaks for itself.
+ * With a cookie for each tenant, a request that names one by host or header acts as the user who is
+ * signed in there: a tenant's page must not act as an operator who uses the same browser. A bearer
+ * token speaks for itself.
  */
 async function sessionOfNamedTenant(ctx: GenericEndpointContext, options: ResolvedOptions) {
   if (options.sessionCookies === "shared" || ctx.headers?.has("authorization")) return null;
@@ -158,9 +155,8 @@ async function targetTenantId(
 }
 
 /**
- * At the host of a tenant, a call that is about another is refused (R7): one of the two is a
- * mistake, and it must not be this server that guesses which. So is one that is about all of them:
- * a page of the tenant's could make it in the browser of an operator.
+ * At the host of a tenant, refuses a call about another tenant (R7), or about all of them: a page
+ * of the tenant could make it in an operator's browser.
  */
 export async function assertTarget(
   ctx: HookEndpointContext,

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { getTenantId, type TenantAuthOptions, type TenantManagementRequest } from "../../src/index";
 import type { Browser, RequestOptions } from "../support/browser";
 import { databases } from "../support/database";
-import { interceptFetch } from "../support/providers";
+import { fakeNetwork, interceptFetch } from "../support/providers";
 import {
   createWorld,
   outcome,
@@ -84,6 +84,7 @@ async function expectRefused(
   refusal: Refusal,
   calls: Call[] = FEW,
 ) {
+  const sent = fakeNetwork();
   await world.unchanged(async () => {
     for (const call of calls) {
       const answer = await manage(browser, call, target);
@@ -91,6 +92,7 @@ async function expectRefused(
       expect(Object.keys(answer.data).sort()).toEqual(["code", "message"]);
     }
   });
+  expect(sent).toEqual([]);
 }
 
 /** The calls succeed, each on a tenant of its own. */
@@ -137,7 +139,7 @@ describe("closed by default", () => {
     ["nobody who names a tenant", () => world.at("acme"), UNAUTHORIZED],
     ["a forged session cookie", forged, UNAUTHORIZED],
     ["a user of the platform", () => somebody(null), FORBIDDEN],
-    ["a tenant's user", () => somebody("acme"), FORBIDDEN],
+    ["a tenant's user", () => somebody("acme"), FORBIDDEN, CALLS],
     ["its admin, not even at home", () => world.join("acme", "admin"), FORBIDDEN, CALLS],
     ["its admin who is in adminUserIds", chosenAdmin, FORBIDDEN],
   ])("threat: %s", async (_, create, refusal, calls) => {
@@ -148,7 +150,7 @@ describe("closed by default", () => {
       await expectRefused(world, browser, world.ids.acme, refusal);
     }
     // Nothing is told about tenants, not even which exist.
-    await expectRefused(world, caller, "no-such-tenant", refusal);
+    await expectRefused(world, caller, "no-such-tenant", refusal, calls);
     for (const query of ["slug=acme", "slug=nobody", ""]) {
       expect(outcome(await caller.get(`/tenant/get?${query}`))).toEqual(refusal);
     }
