@@ -60,7 +60,7 @@ function hooksOf(ctx: AuthContext, options: ResolvedOptions, parts: Part[]): Hoo
       refuseAddresses(options),
       askPolicy,
       ...ofParts("entered"),
-      giveTenantProviders(ctx, options),
+      giveTenantProviders(ctx),
     ],
     beforeEndpoint: [openAdminEndpoint],
     // First what better-auth did to the cookies, then, after their hooks, what other plugins did.
@@ -112,7 +112,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       /** Deletes a tenant with everything in it, now or later. For managers. */
       deleteTenant: deleteTenantEndpoint(options),
       /** Deletes tenants past their deletion date. For server code only. */
-      purgeTenants: purgeTenantsEndpoint(options),
+      purgeTenants: purgeTenantsEndpoint,
       /** Signs a user up at a tenant, with email and password. */
       signUpEmailTenant,
       /** Signs a user in at a tenant, with email and password. */

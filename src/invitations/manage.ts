@@ -158,7 +158,7 @@ export const revokeInvitationEndpoint = createAuthEndpoint(
     const revoked = await runInScope(scopeOf(row.tenantId), () => store.revoke(context, row));
     if (!revoked) throw store.notFound();
     const change = { type: "invitation:revoked", invitation: store.toInvitation(revoked) } as const;
-    await emit(context, tenantOptions(context), actor, row.tenantId, change);
+    await emit(context, actor, row.tenantId, change);
     return ctx.json(change.invitation);
   },
 );
@@ -244,7 +244,7 @@ async function send(
   const invitation = store.toInvitation(issued.row);
   const url = await linkOf(context, issued.row, issued.secret);
   const type = issued.isNew ? "invitation:created" : "invitation:resent";
-  await emit(context, tenantOptions(context), actor, tenant.id, { type, invitation });
+  await emit(context, actor, tenant.id, { type, invitation });
   if (!link.mailed) return { ...invitation, url };
   const mail = {
     invitation,

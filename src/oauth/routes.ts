@@ -94,12 +94,9 @@ export const registerOAuthConfigEndpoint = (options: ResolvedOptions) =>
       const { context } = ctx;
       const { tenantId, actor } = await requireTarget(ctx, options, "oauth-config:register");
       const { providerId, enabled, tenantId: _, ...input } = ctx.body;
-      const { client } = await readClient(context, { tenantId, providerId }, input, options);
+      const { client } = await readClient(context, { tenantId, providerId }, input);
       const saved = await saveOAuthConfig(context, tenantId, providerId, { ...client, enabled });
-      await emit(context, options, actor, tenantId, {
-        type: "oauth-config:registered",
-        providerId,
-      });
+      await emit(context, actor, tenantId, { type: "oauth-config:registered", providerId });
       return ctx.json(await toOutput(context, saved));
     },
   );
@@ -154,11 +151,11 @@ export const updateOAuthConfigEndpoint = (options: ResolvedOptions) =>
       for (let tries = 0; tries < TRIES; tries++) {
         const row = await findOAuthConfig(context, tenantId, providerId);
         if (!row) throw tenantError("OAUTH_CONFIG_NOT_FOUND");
-        const checked = await readChanges(context, row, changes, options);
+        const checked = await readChanges(context, row, changes);
         const saved = await changeOAuthConfig(context, row, checked);
         if (!saved) continue;
         const change = { type: "oauth-config:changed", providerId, changed } as const;
-        await emit(context, options, actor, tenantId, change);
+        await emit(context, actor, tenantId, change);
         return ctx.json(await toOutput(context, saved));
       }
       throw tenantError("OAUTH_CONFIG_NOT_SAVED");
@@ -179,7 +176,7 @@ export const deleteOAuthConfigEndpoint = (options: ResolvedOptions) =>
       const { providerId } = ctx.body;
       const isRemoved = await removeOAuthConfig(context, tenantId, providerId);
       if (!isRemoved) throw tenantError("OAUTH_CONFIG_NOT_FOUND");
-      await emit(context, options, actor, tenantId, { type: "oauth-config:deleted", providerId });
+      await emit(context, actor, tenantId, { type: "oauth-config:deleted", providerId });
       return ctx.json({ success: true as const });
     },
   );
@@ -203,7 +200,7 @@ export const checkOAuthConfigEndpoint = (options: ResolvedOptions) =>
     async (ctx) => {
       const { tenantId } = await requireTarget(ctx, options, "oauth-config:check");
       const { providerId, tenantId: _, ...given } = ctx.body;
-      return ctx.json(await checkConfig(ctx.context, { tenantId, providerId }, given, options));
+      return ctx.json(await checkConfig(ctx.context, { tenantId, providerId }, given));
     },
   );
 

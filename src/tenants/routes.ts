@@ -61,7 +61,7 @@ export const createTenantEndpoint = (options: ResolvedOptions) =>
       const actor = await requireManager(ctx, options, "tenant:create");
       const policy = given && (await parsePolicy(ctx.context, undefined, given));
       const input = { ...tenant, metadata, policy };
-      return ctx.json(await createTenant(ctx.context, options, actor, input));
+      return ctx.json(await createTenant(ctx.context, actor, input));
     },
   );
 
@@ -145,12 +145,11 @@ export const updateTenantEndpoint = (options: ResolvedOptions) =>
       const target = tenantId ?? ownTenantOf(actor, options);
       const tenant = await requireTenant(ctx, target || undefined);
       const policy = given && (await parsePolicy(ctx.context, tenant.id, given));
-      if (policy) await assertNotLockedOut(ctx.context, actor, tenant.id, policy, options);
-      const all = { ...changes, policy };
-      const changed = await changeTenant(ctx.context, options, actor, tenant, all);
+      if (policy) await assertNotLockedOut(ctx.context, actor, tenant.id, policy);
+      const changed = await changeTenant(ctx.context, actor, tenant, { ...changes, policy });
       if (policy !== undefined) {
         const change = { type: "policy:changed", before: tenant.policy, after: policy } as const;
-        await emit(ctx.context, options, actor, tenant.id, change);
+        await emit(ctx.context, actor, tenant.id, change);
       }
       if (endsSessions) await endSessions(ctx.context, tenant.id);
       return ctx.json(changed);
@@ -213,18 +212,18 @@ export const deleteTenantEndpoint = (options: ResolvedOptions) =>
       const answer: TenantDeletion = { success: true };
       if (dryRun) {
         answer.dryRun = true;
-        answer.rows = await countRows(ctx.context, options, tenant.id);
+        answer.rows = await countRows(ctx.context, tenant.id);
       } else if (after !== undefined) {
-        answer.deleteAt = await scheduleDeletion(ctx.context, options, actor, tenant, after);
+        answer.deleteAt = await scheduleDeletion(ctx.context, actor, tenant, after);
       } else {
-        await deleteTenant(ctx.context, options, actor, tenant.id);
+        await deleteTenant(ctx.context, actor, tenant.id);
       }
       return ctx.json(answer);
     },
   );
 
 /** For server code only: no path. */
-export const purgeTenantsEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint.serverOnly({ method: "POST" }, async ({ context }) =>
-    purgeTenants(context, options),
-  );
+export const purgeTenantsEndpoint = createAuthEndpoint.serverOnly(
+  { method: "POST" },
+  async ({ context }) => purgeTenants(context),
+);
