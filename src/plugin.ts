@@ -102,15 +102,15 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
     hooks: { before: [{ matcher: () => true, handler: silentHook(refuseAll) }] },
     endpoints: {
       /** Creates a tenant. For managers. */
-      createTenant: createTenantEndpoint(options),
+      createTenant: createTenantEndpoint,
       /** A tenant, by `id` or by `slug`. For managers. */
-      getTenant: getTenantEndpoint(options),
+      getTenant: getTenantEndpoint,
       /** Lists tenants. For managers. */
-      listTenants: listTenantsEndpoint(options),
+      listTenants: listTenantsEndpoint,
       /** Changes the name, slug, metadata, status or policy of a tenant. For managers. */
-      updateTenant: updateTenantEndpoint(options),
+      updateTenant: updateTenantEndpoint,
       /** Deletes a tenant with everything in it, now or later. For managers. */
-      deleteTenant: deleteTenantEndpoint(options),
+      deleteTenant: deleteTenantEndpoint,
       /** Deletes tenants past their deletion date. For server code only. */
       purgeTenants: purgeTenantsEndpoint,
       /** Signs a user up at a tenant, with email and password. */
@@ -124,15 +124,15 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       /** Where providers redirect back to. */
       callbackTenantOAuth,
       /** Creates or replaces a tenant's config for a provider. For managers. */
-      registerTenantOAuthConfig: registerOAuthConfigEndpoint(options),
+      registerTenantOAuthConfig: registerOAuthConfigEndpoint,
       /** Lists a tenant's OAuth configs, without secrets. For managers. */
-      listTenantOAuthConfigs: listOAuthConfigsEndpoint(options),
+      listTenantOAuthConfigs: listOAuthConfigsEndpoint,
       /** Changes parts of a tenant's config. For managers. */
-      updateTenantOAuthConfig: updateOAuthConfigEndpoint(options),
+      updateTenantOAuthConfig: updateOAuthConfigEndpoint,
       /** Tries a tenant's config, stored or not, without a sign-in. For managers. */
-      checkTenantOAuthConfig: checkOAuthConfigEndpoint(options),
+      checkTenantOAuthConfig: checkOAuthConfigEndpoint,
       /** Deletes a tenant's config for a provider. For managers. */
-      deleteTenantOAuthConfig: deleteOAuthConfigEndpoint(options),
+      deleteTenantOAuthConfig: deleteOAuthConfigEndpoint,
       /** Encrypts all OAuth configs again, with the newest secret. For server code only. */
       rotateTenantOAuthSecrets: rotateOAuthSecretsEndpoint,
     },

@@ -2,6 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
 import { getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
 import { tenantError } from "../errors";
+import { tenantAuthOptions } from "../isolation/isolation";
 import { isOperator, rolesIn } from "../isolation/operators";
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
 import { hasNoRequest } from "../request/endpoint";
@@ -23,13 +24,13 @@ import type { TenantActor } from "./events";
  */
 export async function requireManager(
   ctx: GenericEndpointContext,
-  options: ResolvedOptions,
   action: TenantManagementAction,
   tenantId?: string,
 ): Promise<TenantActor> {
   // Server code could do all this without us.
   if (hasNoRequest(ctx)) return "server";
-  const session = await callerOf(ctx, options, tenantId);
+  const options = tenantAuthOptions(ctx.context);
+  const session = await callerOf(ctx, tenantId);
   // An operator who impersonates a user manages nothing.
   if (session?.session.impersonatedBy) throw notAllowed();
   if (options.canManageTenants) {
@@ -40,7 +41,7 @@ export async function requireManager(
     const caller = { ...session, user: await asStored(ctx, session) };
     if (caller.session.tenantId || !isOperator(caller.user, options)) {
       // Whatever the request names, by its host, a header or the query, has to be theirs.
-      const target = tenantId ?? (await targetTenantId(ctx, options));
+      const target = tenantId ?? (await targetTenantId(ctx));
       if (!isOwnAdmin(caller, options, action, target)) throw notAllowed();
     }
   }
@@ -48,7 +49,7 @@ export async function requireManager(
   const actor = { userId, tenantId: own };
   const isAboutAll = ["tenant:create", "tenant:list"].includes(action);
   // The empty target is the id of no tenant.
-  if (isAboutAll && !ownTenantOf(actor, options)) await assertTarget(ctx, options, "");
+  if (isAboutAll && !ownTenantOf(ctx, actor)) await assertTarget(ctx, "");
   return actor;
 }
 
@@ -80,27 +81,26 @@ function isOwnAdmin(
 }
 
 /** The tenant of a caller who may manage that one alone. `canManageTenants` has decided by itself. */
-export function ownTenantOf(actor: TenantActor, options: ResolvedOptions): string | undefined {
-  if (actor === "server" || options.canManageTenants) return undefined;
+export function ownTenantOf({ context }: HookEndpointContext, actor: TenantActor) {
+  if (actor === "server" || tenantAuthOptions(context).canManageTenants) return undefined;
   return actor.tenantId ?? undefined;
 }
 
 /** The session that the caller has shown, if it has shown one place only. */
 async function callerOf(
   ctx: GenericEndpointContext,
-  options: ResolvedOptions,
   target: string | undefined,
 ): Promise<TenantSession | null> {
   // better-auth takes an unreachable database for nobody; asked directly, it says what is wrong.
   const known: TenantSession | null =
-    (await sessionOfNamedTenant(ctx, options)) ??
+    (await sessionOfNamedTenant(ctx)) ??
     (await getAuthoritativeSessionFromCtx(ctx)) ??
     (await askForSession(ctx));
   // Two credentials of different scopes never add up to the rights of both.
   if (known && (sentPrefixes.get()?.size ?? 0) > 1) return null;
-  if (known || options.sessionCookies === "shared") return known;
+  if (known || tenantAuthOptions(ctx.context).sessionCookies === "shared") return known;
   // A tenant's own people have a cookie of the tenant's name.
-  return sessionAt(ctx, target ?? (await targetTenantId(ctx, options)));
+  return sessionAt(ctx, target ?? (await targetTenantId(ctx)));
 }
 
 /** Who is signed in at a tenant that nobody has looked up: what is no id has no scope. */
@@ -114,7 +114,8 @@ const sessionAt = async (ctx: GenericEndpointContext, tenantId: string | undefin
  * signed in there: a tenant's page must not act as an operator who uses the same browser. A bearer
  * token speaks for itself.
  */
-async function sessionOfNamedTenant(ctx: GenericEndpointContext, options: ResolvedOptions) {
+async function sessionOfNamedTenant(ctx: GenericEndpointContext) {
+  const options = tenantAuthOptions(ctx.context);
   if (options.sessionCookies === "shared" || ctx.headers?.has("authorization")) return null;
   const resolved = (await resolvedTenantId(ctx, options)) || undefined;
   const { header } = claimedNames(ctx, options, true);
@@ -131,23 +132,20 @@ async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
 /** Who calls, and the tenant that the call is about, if they may manage it and it exists. */
 export async function requireTarget(
   ctx: GenericEndpointContext,
-  options: ResolvedOptions,
   action: TenantManagementAction,
 ): Promise<{ tenantId: string; actor: TenantActor }> {
-  const target = await targetTenantId(ctx, options);
-  const actor = await requireManager(ctx, options, action, target);
-  await assertTarget(ctx, options, target);
-  const tenantId = target ?? ownTenantOf(actor, options);
+  const target = await targetTenantId(ctx);
+  const actor = await requireManager(ctx, action, target);
+  await assertTarget(ctx, target);
+  const tenantId = target ?? ownTenantOf(ctx, actor);
   return { tenantId: (await requireTenant(ctx, tenantId)).id, actor };
 }
 
 export const notAllowed = () => tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
 
 /** The target of a management call, which may be managed from a host of no tenant. */
-async function targetTenantId(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-): Promise<string | undefined> {
+async function targetTenantId(ctx: HookEndpointContext): Promise<string | undefined> {
+  const options = tenantAuthOptions(ctx.context);
   const { body, query, header } = claimedNames(ctx, options, true);
   const resolved = (await resolvedTenantId(ctx, options)) || undefined;
   const target = firstTenantId({ body, query }) ?? resolved ?? firstTenantId({ header });
@@ -160,11 +158,11 @@ async function targetTenantId(
  */
 export async function assertTarget(
   ctx: HookEndpointContext,
-  options: ResolvedOptions,
   target: string | undefined,
 ): Promise<void> {
   // The server's own code calls without a request: there is nothing that a resolver could go by.
   if (hasNoRequest(ctx)) return;
+  const options = tenantAuthOptions(ctx.context);
   const resolved = await resolvedTenantId(ctx, options);
   if (!resolved) return;
   const { body, query } = claimedNames(ctx, options, true);

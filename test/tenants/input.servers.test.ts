@@ -43,20 +43,8 @@ const MANY_SCOPES = Array.from({ length: 51 }, (_, index) => `scope-${index}`);
 type Case = [field: string, values: unknown[], expected: string];
 
 const DETAILS: Case[] = [
-  [
-    "name",
-    [
-      "",
-      "   ",
-      "\n\t",
-      "A\r\nBcc: b@c.de",
-      "a\u0085b",
-      "x".repeat(256),
-      ...WRONG_TYPES,
-      ...UNSTORABLE,
-    ],
-    INVALID,
-  ],
+  ["name", ["", "   ", "\n\t", "A\r\nBcc: b@c.de", "a\u0085b", "x".repeat(256)], INVALID],
+  ["name", [...WRONG_TYPES, ...UNSTORABLE], INVALID],
   ["slug", WRONG_TYPES, INVALID],
   ["slug", ["", "a", "a".repeat(64), ...UNSTORABLE], "400 INVALID_SLUG"],
   ["slug", ["admin", "wpad", "mta-sts"], "400 SLUG_RESERVED"],
