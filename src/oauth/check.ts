@@ -15,7 +15,6 @@ import { callbackPath, fromClient, isBuiltIn } from "./provider";
 import {
   invalid,
   isAtForeignHost,
-  isMove,
   issuerOf,
   locationOf,
   type OwnOptions,
@@ -227,9 +226,9 @@ export async function readChanges(
 
 /** A caller who does not know the stored secret must not have it sent to another host. */
 function assertStays(id: string, before: OwnOptions | null, after: OwnOptions): void {
-  const stays = before ? !isMove(id, before, after) : locationOf(id).length === 0;
-  if (stays) return;
-  const names = locationOf(id).map((key) => `options.${key}`);
+  const location = locationOf(id);
+  if (location.every((key) => before && before[key] === after[key])) return;
+  const names = location.map((key) => `options.${key}`);
   throw invalid(`${names.join(", ")}: give the clientSecret as well to change where it is sent`);
 }
 

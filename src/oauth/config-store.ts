@@ -77,10 +77,7 @@ export async function toRow(ctx: AuthContext, input: Partial<OAuthConfigInput>) 
 }
 
 /** Unsorted: a sign-in looks for one of them. */
-export async function listOAuthConfigs(
-  ctx: AuthContext,
-  tenantId: string,
-): Promise<StoredOAuthConfig[]> {
+export async function listOAuthConfigs(ctx: AuthContext, tenantId: string) {
   const adapter = await getCurrentAdapter(ctx.adapter);
   const where = [{ field: "tenantId", value: tenantId }];
   return adapter.findMany<StoredOAuthConfig>({ model: MODEL, where, limit: ALL });

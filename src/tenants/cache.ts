@@ -45,11 +45,7 @@ export const ALL = 2_147_483_647;
 const MAX_LENGTH = 255;
 const CLOCKS_DIFFER_MS = 60_000;
 
-export async function findTenant(
-  ctx: AuthContext,
-  field: "id" | "slug",
-  value: string,
-): Promise<Tenant | null> {
+export async function findTenant(ctx: AuthContext, field: "id" | "slug", value: string) {
   const row = await findRow(ctx, field, value);
   return row && toTenant(row);
 }

@@ -130,10 +130,7 @@ async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
 }
 
 /** Who calls, and the tenant that the call is about, if they may manage it and it exists. */
-export async function requireTarget(
-  ctx: GenericEndpointContext,
-  action: TenantManagementAction,
-): Promise<{ tenantId: string; actor: TenantActor }> {
+export async function requireTarget(ctx: GenericEndpointContext, action: TenantManagementAction) {
   const target = await targetTenantId(ctx);
   const actor = await requireManager(ctx, action, target);
   await assertTarget(ctx, target);
@@ -156,10 +153,7 @@ async function targetTenantId(ctx: HookEndpointContext): Promise<string | undefi
  * At the host of a tenant, refuses a call about another tenant (R7), or about all of them: a page
  * of the tenant could make it in an operator's browser.
  */
-export async function assertTarget(
-  ctx: HookEndpointContext,
-  target: string | undefined,
-): Promise<void> {
+export async function assertTarget(ctx: HookEndpointContext, target: string | undefined) {
   // The server's own code calls without a request: there is nothing that a resolver could go by.
   if (hasNoRequest(ctx)) return;
   const options = tenantAuthOptions(ctx.context);

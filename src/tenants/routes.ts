@@ -160,9 +160,7 @@ async function requireUpdater(
   const ofPolicy = policy !== undefined || endSessions;
   let actor: TenantActor = "server";
   if (ofPolicy) actor = await requireManager(ctx, "policy:update", tenantId);
-  if (given.length || !ofPolicy) {
-    actor = await requireManager(ctx, "tenant:update", tenantId);
-  }
+  if (given.length || !ofPolicy) actor = await requireManager(ctx, "tenant:update", tenantId);
   const isBeyond = given.some(([name]) => name !== "name" && name !== "metadata");
   if (isBeyond && ownTenantOf(ctx, actor)) throw notAllowed();
   return actor;

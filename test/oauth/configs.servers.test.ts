@@ -86,7 +86,6 @@ describe.each(databases)("on %s", (kind) => {
     expect([await acme.list(), await globex.list()]).toEqual([[github.data], [theirs.data]]);
     expect(outcome(await acme.remove("google"))).toEqual(NOT_FOUND);
     expect((await acme.register(GOOGLE)).status).toBe(200);
-    // With the tenant go all of its own.
     await (await world.operator()).post("/tenant/delete", { tenantId: acme.id });
     expect([await acme.stored(), await globex.list()]).toEqual([[], [theirs.data]]);
   });

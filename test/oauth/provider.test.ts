@@ -212,7 +212,6 @@ const playPerson = (profile: object, id_token?: string) =>
     ),
   );
 
-/** Somebody comes back from a provider. */
 async function comeBack(tenant: OAuthTenant, provider: string, start: object = {}) {
   const { data, browser } = await tenant.start(provider, start);
   const { state = "", redirect_uri = "" } = queryOf(data.url);

@@ -209,7 +209,6 @@ describe.each(databases)("metadata on %s", (database) => {
   const world = shareWorld({}, database);
   type Stored = { id: string; metadata: Record<string, unknown> | null };
 
-  /** Creates a tenant, with metadata as JSON. */
   const create = async (metadata: string) => {
     const body = `{"name":"Acme","slug":"${crypto.randomUUID()}","metadata":${metadata}}`;
     return (await world.operator()).post<Stored>("/tenant/create", body);

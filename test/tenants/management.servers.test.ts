@@ -37,7 +37,6 @@ const CALLS = BODIES.map(([action, body]) => ({
   action,
   body,
   path: `/tenant/${action.replace(/^tenant:/, "").replace(":", "/")}`,
-  /** Where the target is named. */
   target: action === "tenant:get" ? "id" : "tenantId",
   hasTarget: action !== "tenant:create" && action !== "tenant:list",
   /** Whether the target may be named by the header instead. */
@@ -50,7 +49,6 @@ const WITH_TARGET = CALLS.filter(({ hasTarget }) => hasTarget);
 
 type Rest = Pick<RequestOptions, "headers" | "query">;
 
-/** Sends a call about a tenant. */
 function manage(
   browser: Browser,
   call: Call,
@@ -95,7 +93,6 @@ async function expectRefused(
   expect(sent).toEqual([]);
 }
 
-/** The calls succeed, each on a tenant of its own. */
 async function expectAllowed(world: World, browser: Browser, calls: Call[] = FEW) {
   for (const call of calls) {
     const { status } = await manage(browser, call, await createManaged(world));
@@ -106,7 +103,6 @@ async function expectAllowed(world: World, browser: Browser, calls: Call[] = FEW
 const chosen = ["somebody-else"];
 const world = shareWorld({ tenant: { adminUserIds: chosen } });
 
-/** Somebody new. */
 const somebody = (where: string | null) =>
   world.signUp(where, `${crypto.randomUUID()}@example.com`);
 
@@ -365,7 +361,6 @@ it.each(databases)(
   },
 );
 
-/** The ten of them, about a tenant. */
 function serverCalls({ api }: World, tenantId: string, headers?: Headers) {
   const google = { tenantId, ...GOOGLE };
   return [
