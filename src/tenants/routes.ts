@@ -194,7 +194,7 @@ export const deleteTenantEndpoint = createAuthEndpoint(
       openapi: { description: "Delete a tenant with its users, sessions and OAuth configs" },
     },
   },
-  async (ctx) => {
+  async (ctx): Promise<TenantDeletion> => {
     const { dryRun, after } = ctx.body;
     const tenantId = ctx.body.tenantId || undefined;
     const actor = await requireManager(ctx, "tenant:delete", ctx.body.tenantId);
