@@ -194,25 +194,29 @@ export function expiringMap<T>(most: number, ms: number) {
   };
 }
 
-/** All rows of a table, a page at a time, by their ids: rows that come and go shift no others. */
-export async function* pagesOf<Stored extends { id?: string }>(
+/**
+ * All rows of a table, a page at a time, by their ids: rows that come and go shift no others. By
+ * `tenantId`, at least one row of each tenant.
+ */
+export async function* pagesOf<Stored extends { id?: string; tenantId?: string | null }>(
   adapter: Pick<DBTransactionAdapter, "findMany">,
   model: string,
   size: number,
   select?: string[],
+  { by = "id", after }: { by?: "id" | "tenantId"; after?: string | undefined } = {},
 ): AsyncGenerator<Stored[]> {
-  let last: string | undefined;
+  let last: string | null | undefined = after;
   for (;;) {
     const rows: Stored[] = await adapter.findMany<Stored>({
       model,
-      where: last === undefined ? [] : [{ field: "id", operator: "gt", value: last }],
-      sortBy: { field: "id", direction: "asc" },
+      where: last === undefined ? [] : [{ field: by, operator: "gt", value: last }],
+      sortBy: { field: by, direction: "asc" },
       limit: size,
       ...(select && { select }),
     });
     if (rows.length) yield rows;
     if (rows.length < size) return;
-    last = rows.at(-1)?.id;
+    last = rows.at(-1)?.[by];
   }
 }
 

@@ -70,7 +70,7 @@ export const createInvitationEndpoint = (settings: ResolvedInvitationOptions) =>
     },
     async (ctx) => {
       const { context, body } = ctx;
-      const { tenantId, actor } = await requireTarget(ctx, tenantOptions(context), INVITE);
+      const { tenantId, actor } = await requireTarget(ctx, INVITE);
       const email = body.email.toLowerCase();
       const call = await requireSender(ctx, tenantId, actor, email);
       const sent = await runInScope(scopeOf(tenantId), async () => {
@@ -114,7 +114,7 @@ export const listInvitationsEndpoint = createAuthEndpoint(
   },
   async (ctx) => {
     const { context } = ctx;
-    const { tenantId } = await requireTarget(ctx, tenantOptions(context), "invitation:list");
+    const { tenantId } = await requireTarget(ctx, "invitation:list");
     const { status, limit = 100, offset = 0 } = ctx.query ?? {};
     const find = () => store.list(context, status, limit, offset);
     return ctx.json(await runInScope(scopeOf(tenantId), find));
@@ -158,7 +158,7 @@ export const revokeInvitationEndpoint = createAuthEndpoint(
     const revoked = await runInScope(scopeOf(row.tenantId), () => store.revoke(context, row));
     if (!revoked) throw store.notFound();
     const change = { type: "invitation:revoked", invitation: store.toInvitation(revoked) } as const;
-    await emit(context, tenantOptions(context), actor, row.tenantId, change);
+    await emit(context, actor, row.tenantId, change);
     return ctx.json(change.invitation);
   },
 );
@@ -173,9 +173,9 @@ async function requireInvitation(
   const row = await store.findAnywhere(ctx.context, id);
   // A tenant's administrator must not learn whether the id exists in another tenant.
   const unknown = options.canManageTenants ? undefined : NO_TENANT;
-  const actor = await requireManager(ctx, options, action, row?.tenantId ?? unknown);
+  const actor = await requireManager(ctx, action, row?.tenantId ?? unknown);
   if (!row) throw store.notFound();
-  await assertTarget(ctx, options, row.tenantId);
+  await assertTarget(ctx, row.tenantId);
   store.assertPending(row);
   return { row, actor };
 }
@@ -244,7 +244,7 @@ async function send(
   const invitation = store.toInvitation(issued.row);
   const url = await linkOf(context, issued.row, issued.secret);
   const type = issued.isNew ? "invitation:created" : "invitation:resent";
-  await emit(context, tenantOptions(context), actor, tenant.id, { type, invitation });
+  await emit(context, actor, tenant.id, { type, invitation });
   if (!link.mailed) return { ...invitation, url };
   const mail = {
     invitation,

@@ -24,7 +24,7 @@ import { emit } from "../tenants/events";
 import { INVITATION_HEADER } from "./error-codes";
 import { invitationError } from "./errors";
 import { openLink } from "./link";
-import { type StoredInvitation, tenantOptions } from "./options";
+import type { StoredInvitation } from "./options";
 import {
   findByHash,
   findByLink,
@@ -93,7 +93,7 @@ async function accept(
     throw notFound();
   }
   const { tenantId } = row;
-  await emit(ctx, tenantOptions(ctx), { userId, tenantId }, tenantId, {
+  await emit(ctx, { userId, tenantId }, tenantId, {
     type: "invitation:accepted",
     invitation: toInvitation(accepted),
     ...(replacedUserId && { replacedUserId }),

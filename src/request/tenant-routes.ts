@@ -228,6 +228,6 @@ export const signInMethodsEndpoint = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       const tenant = await requireTenant(ctx, await requestedTenantId(ctx, options));
-      return ctx.json(await signInMethods(ctx.context, options, tenant));
+      return ctx.json(await signInMethods(ctx.context, tenant));
     },
   );

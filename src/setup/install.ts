@@ -84,7 +84,7 @@ export async function install(
     }
     keepSignIn(complete);
     noteProviders(ctx, complete, providerOptions);
-    complete.socialProviders = withTenantOptions(complete, providerOptions, options);
+    complete.socialProviders = withTenantOptions(complete, providerOptions);
     const plugins = pluginsAtRunTime(complete, runtime, hooksOf(ctx, parts));
     sealLinks(ctx, complete);
     trustMailedInvitations(complete);

@@ -1,5 +1,5 @@
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
-import { afterAll, beforeAll, expect } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import {
   byDomain,
   bySubdomain,
@@ -339,6 +339,15 @@ function bound<Parts extends object>(parts: Parts): Parts {
 /** One world for all tests of a file: most of the time of a small test goes into its instance. */
 export const shareWorld = (options: WorldOptions = {}, kind: DatabaseKind = "sqlite"): World =>
   shareMade((database) => createWorld({ ...options, database }), kind);
+
+/** A new tenant for each test. */
+export function tenantOfEachTest(world: Pick<World, "oauthTenant">): OAuthTenant {
+  const tenant = {} as OAuthTenant;
+  beforeEach(async () => {
+    Object.assign(tenant, await world.oauthTenant());
+  });
+  return tenant;
+}
 
 /** The same for a world that is made in another way. */
 export function shareMade<Made extends { database: TestDatabase }>(
