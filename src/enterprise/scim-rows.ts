@@ -1,5 +1,5 @@
-import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { textOf } from "../framework";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { clauses, textOf } from "../framework";
 import { nullIfInvalidId } from "../isolation/database-errors";
 import type { Row } from "../isolation/isolation";
 
@@ -11,13 +11,6 @@ import type { Row } from "../isolation/isolation";
  */
 
 export const SCIM_USER = "scimUser";
-
-const clauses = (fields: Record<string, string | string[]>): Where[] =>
-  Object.entries(fields).map(([field, value]) => ({
-    field,
-    value,
-    operator: Array.isArray(value) ? "in" : "eq",
-  }));
 
 type OfUser<T> = (adapter: DBTransactionAdapter, tenantId: string, userId: string) => Promise<T>;
 
@@ -61,7 +54,7 @@ export const isInUse = ({ endedAt }: Entry) => endedAt === IN_USE;
 /** A user of any tenant or the platform. */
 export const findUser = (adapter: DBTransactionAdapter, id: unknown) =>
   adapter
-    .findOne<Row>({ model: "user", where: [{ field: "id", value: String(id) }] })
+    .findOne<Row>({ model: "user", where: clauses({ id: String(id) }) })
     .catch(nullIfInvalidId);
 
 /**
