@@ -17,32 +17,23 @@ type OfUser<T> = (adapter: DBTransactionAdapter, tenantId: string, userId: strin
 const rowsOf: OfUser<Row[]> = (adapter, tenantId, userId) =>
   adapter.findMany<Row>({ model: SCIM_USER, where: clauses({ userId, tenantId }) });
 
-/** A directory's row for a user. */
-type Entry = Row & {
-  connectionId: string;
-  /** When the directory was decommissioned; infinity while it is in use. */
-  endedAt: number;
-};
+/** A directory's row for a user, and when the directory was decommissioned. */
+type Entry = Row & { endedAt: number };
 
 const IN_USE = Number.POSITIVE_INFINITY;
 
-async function withEnds(
-  adapter: DBTransactionAdapter,
-  tenantId: string,
-  rows: Row[],
-): Promise<Entry[]> {
+const connectionsOf = (rows: Row[]) => rows.map(({ connectionId }) => String(connectionId));
+
+async function withEnds(adapter: DBTransactionAdapter, tenantId: string, rows: Row[]) {
   if (!rows.length) return [];
-  const where = clauses({ connectionId: rows.map((row) => String(row.connectionId)), tenantId });
+  const where = clauses({ connectionId: connectionsOf(rows), tenantId });
   const bindings = await adapter.findMany<Row>({ model: "scimConnectionBinding", where });
   const ends = new Map(
     bindings
       .filter(({ decommissionStatus }) => decommissionStatus !== "active")
       .map((row) => [String(row.connectionId), new Date(row.decommissionedAt as Date).getTime()]),
   );
-  return rows.map((row) => {
-    const connectionId = String(row.connectionId);
-    return { ...row, connectionId, endedAt: ends.get(connectionId) ?? IN_USE };
-  });
+  return rows.map((row) => ({ ...row, endedAt: ends.get(String(row.connectionId)) ?? IN_USE }));
 }
 
 /** What the tenant's directories say about a user. */
@@ -92,7 +83,6 @@ export async function isCreatedByDirectory(
 export const liftDeactivation: OfUser<void> = async (adapter, tenantId, userId) => {
   const ended = (await entriesOf(adapter, tenantId, userId)).filter((entry) => !isInUse(entry));
   if (!ended.length) return;
-  const connectionId = ended.map((entry) => entry.connectionId);
-  const where = clauses({ userId, tenantId, connectionId });
+  const where = clauses({ userId, tenantId, connectionId: connectionsOf(ended) });
   await adapter.updateMany({ model: SCIM_USER, where, update: { active: true } });
 };

@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
-import { parseJSON } from "../framework";
+import { clauses, parseJSON } from "../framework";
 import {
   type AdapterCall,
   type Guard,
@@ -57,7 +57,7 @@ export function identityProvidersOf(isolation: Isolation): Part["identityProvide
 async function offeredProviders(isolation: Isolation, tenantId: string) {
   const rows = await (await unscopedAdapter(isolation)).findMany<Row>({
     model: SSO_PROVIDER,
-    where: [{ field: "tenantId", value: tenantId }],
+    where: clauses({ tenantId }),
     sortBy: { field: "providerId", direction: "asc" },
   });
   // The column exists if better-auth requires verified domains.
@@ -170,7 +170,7 @@ async function create(
 
 /** Provider ids are in callback URLs, so better-auth has one list of them for all tenants. */
 async function refuseTakenId(raw: DBTransactionAdapter, { providerId }: Row): Promise<void> {
-  const where = [{ field: "providerId", value: String(providerId) }];
+  const where = clauses({ providerId: String(providerId) });
   if (!(await raw.findOne({ model: SSO_PROVIDER, where }))) return;
   throw tenantError(
     "VALUE_TAKEN",
