@@ -33,7 +33,9 @@ async function withEnds(adapter: DBTransactionAdapter, tenantId: string, rows: R
       .filter(({ decommissionStatus }) => decommissionStatus !== "active")
       .map((row) => [String(row.connectionId), new Date(row.decommissionedAt as Date).getTime()]),
   );
-  return rows.map((row) => ({ ...row, endedAt: ends.get(String(row.connectionId)) ?? IN_USE }));
+  return rows.map(
+    (row): Entry => ({ ...row, endedAt: ends.get(String(row.connectionId)) ?? IN_USE }),
+  );
 }
 
 /** What the tenant's directories say about a user. */
