@@ -8,14 +8,15 @@ import type { Where, WorldOptions } from "../support/world";
 import {
   ADA,
   acsOf,
-  audienceOf,
   createSSOWorld,
-  oidc,
   post,
   type SSOWorld,
   samlRegistration,
   samlUnderWay,
+  sharedOidc,
+  sharedSaml,
   shareSSOWorld,
+  unasked,
 } from "./world";
 
 /*
@@ -38,13 +39,11 @@ async function registerBoth({ register }: SSOWorld) {
 }
 
 /** The provider sends somebody who has not asked for it. */
-const unasked = (place: keyof typeof idps, email = ADA) => {
+async function sendTo(browser: Browser, place: keyof typeof idps, email?: string) {
   const providerId = `${place}-saml`;
-  const [acs, audience] = [acsOf(providerId), audienceOf(providerId)];
-  return idps[place].respond({ acs, audience, inResponseTo: "", email });
-};
-const sendTo = async (browser: Browser, place: keyof typeof idps, email?: string) =>
-  post(browser, acsOf(`${place}-saml`), { SAMLResponse: await unasked(place, email) });
+  const SAMLResponse = await unasked(idps[place], providerId, email);
+  return post(browser, acsOf(providerId), { SAMLResponse });
+}
 
 async function expectRefused(world: SSOWorld, browser: Browser, send: () => Promise<unknown>) {
   const before = [await world.rows("session"), await world.rows("user")];
@@ -132,20 +131,11 @@ const IDS = databases.flatMap((database) =>
 );
 
 describe.each(IDS)("a SAML response the second time, on %s with %s ids", (database, ids) => {
-  const { samlConfig, issuer, ...everybodys } = samlRegistration(
-    "everybodys-saml",
-    idps.everybodys,
-  );
   const world = shareSSOWorld(
     {
       sso: {
         saml: { allowIdpInitiated: true },
-        defaultSSO: [
-          {
-            ...everybodys,
-            samlConfig: { ...samlConfig, issuer, spMetadata: { entityID: issuer } },
-          },
-        ],
+        defaultSSO: [sharedSaml("everybodys-saml", idps.everybodys)],
       },
       ...(ids !== "text" && { auth: { advanced: { database: { generateId: ids } } } }),
     },
@@ -161,9 +151,10 @@ describe.each(IDS)("a SAML response the second time, on %s with %s ids", (databa
     ["everybodys", ["acme", "globex", "platform"]],
     ["platform", ["platform"]],
   ])("is refused, also when it comes several times at once: %s, at %j", async (whose, places) => {
-    const SAMLResponse = await unasked(whose, `${whose}@acme.example`);
+    const providerId = `${whose}-saml`;
+    const SAMLResponse = await unasked(idps[whose], providerId, `${whose}@acme.example`);
     const send = (where: Where, browser = world.at("platform")) =>
-      post(browser, acsOf(`${whose}-saml`), { SAMLResponse }, world.naming(where));
+      post(browser, acsOf(providerId), { SAMLResponse }, world.naming(where));
     const answers = await Promise.all([...places, ...places, ...places].map((at) => send(at)));
     const welcome = answers.filter(({ location }) => location === "/welcome");
     // With numeric ids, attempts at the same time may all fail.
@@ -246,17 +237,9 @@ describe.each(databases)("a provider of everybody's, on %s", (database) => {
   it("is nobody's else, whatever ids are like its own", async () => {
     const world = await createSSOWorld({
       database,
-      sso: (provider) => {
-        const { oidcConfig, issuer } = oidc(provider, "everybodys");
-        const config = { ...oidcConfig, issuer, discoveryEndpoint: `${issuer}/none` };
-        return {
-          defaultSSO: ["everybodys", "Corp"].map((providerId) => ({
-            providerId,
-            domain: "everybody.example",
-            oidcConfig: config,
-          })),
-        };
-      },
+      sso: (provider) => ({
+        defaultSSO: ["everybodys", "Corp"].map((id) => sharedOidc(provider, id)),
+      }),
     });
     await world.register("acme", "acme-okta");
     const [table, column] = ["ssoProvider", "providerId"].map(world.database.quote);

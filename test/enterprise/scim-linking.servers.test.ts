@@ -16,11 +16,11 @@ import {
   acsOf,
   createEnterpriseWorld,
   type EnterpriseWorld,
-  oidc,
   post,
   SCIM_MODELS,
   samlRegistration,
   samlUnderWay,
+  sharedOidc,
   shareEnterpriseWorld,
 } from "./world";
 
@@ -286,17 +286,12 @@ describe("a user that the directory of a tenant creates", () => {
 
   it("is linked by no provider of everybody's, and by no social one", async () => {
     const provider = await startIdentityProvider();
-    const { providerId, issuer, domain, oidcConfig } = oidc(provider, "everybodys");
-    const { clientId, clientSecret } = oidcConfig;
-    const discoveryEndpoint = `${issuer}/.well-known/openid-configuration`;
-    const config = { ...oidcConfig, issuer, discoveryEndpoint };
+    const everybodys = sharedOidc(provider, "everybodys");
+    const { providerId, oidcConfig } = everybodys;
+    const { clientId, clientSecret, issuer } = oidcConfig;
     const world = await createEnterpriseWorld({
       provider,
-      sso: {
-        ...sso,
-        trustEmailVerified: true,
-        defaultSSO: [{ providerId, domain, oidcConfig: config }],
-      },
+      sso: { ...sso, trustEmailVerified: true, defaultSSO: [everybodys] },
       auth: { socialProviders: { gitlab: { clientId, clientSecret, issuer } } },
     });
     provider.addPerson("ada", { email: ADA, email_verified: true });

@@ -19,16 +19,13 @@ import {
   type SSOWorldOptions,
   samlRegistration,
   samlUnderWay,
+  sharedOidc,
   shareSSOWorld,
 } from "./world";
 
-/** A provider that the application has for everybody: no row says whose it is. */
 const everybodys: Extract<SSOWorldOptions["sso"], (...given: never[]) => unknown> = (provider) => {
-  const { oidcConfig, issuer } = oidc(provider, "everybodys");
   provider.addPerson("bob");
-  const config = { ...oidcConfig, issuer, discoveryEndpoint: `${issuer}/none` };
-  const domain = "everybody.example";
-  return { defaultSSO: [{ providerId: "everybodys", domain, oidcConfig: config }] };
+  return { defaultSSO: [{ ...sharedOidc(provider, "everybodys"), domain: "everybody.example" }] };
 };
 
 const world = shareSSOWorld({ sso: everybodys });
