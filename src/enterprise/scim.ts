@@ -1,7 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
-import type { DBTransactionAdapter, Where } from "better-auth/types";
+import type { DBTransactionAdapter } from "better-auth/types";
 import { type AfterHook, clauses, expiringMap, oncePerObject } from "../framework";
 import { deleteKeysOf } from "../isolation/changed-hands";
 import {
@@ -131,10 +131,11 @@ export const guardDirectory = (isolation: Isolation): Guard[] => [
       return next(call);
     });
   },
-  ({ method, call, model, transaction }, next) => {
+  (guarded, next) => {
+    const { method, call, model } = guarded;
     if (model !== SCIM_USER) return undefined;
     const run = async () => {
-      if (method === "delete") await keepLastAdmin(isolation, transaction, call.where ?? []);
+      if (method === "delete") await keepLastAdmin(isolation, guarded);
       const found = await next(call);
       rememberDirectoryUser(method, found);
       return found;
@@ -180,18 +181,14 @@ async function isOwnerBarred(raw: DBTransactionAdapter, key: unknown): Promise<b
  * Refuses to delete the directory's row of the tenant's last administrator: the user is deleted
  * after the commit, too late to refuse.
  */
-async function keepLastAdmin(
-  isolation: Isolation,
-  transaction: DBTransactionAdapter | undefined,
-  deletion: Where[],
-): Promise<void> {
+async function keepLastAdmin(isolation: Isolation, { call, transaction }: GuardedCall) {
   const userId = directoryUserId.get();
   const tenantId = getTenantId();
   if (!userId || !tenantId || !isAboutUsers(currentEndpoint())) return;
   const adapter = transaction ?? isolation.ctx.adapter;
   // Checked now: without the row, the user would count as one who can sign in.
   if (await isDeactivated(adapter, tenantId, userId)) return deactivatedUserId.set(userId);
-  const deleted = String(deletion.find(({ field }) => field === "id")?.value);
+  const deleted = String(call.where?.find(({ field }) => field === "id")?.value);
   const others = (await entriesOf(adapter, tenantId, userId)).filter(
     ({ id }) => String(id) !== deleted,
   );

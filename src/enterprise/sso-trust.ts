@@ -112,10 +112,7 @@ const TIMEOUT = 10_000;
  * following redirects.
  */
 async function discoveryDocument({ body, context }: HookEndpointContext): Promise<unknown> {
-  const { issuer, oidcConfig } = (body ?? {}) as {
-    issuer?: unknown;
-    oidcConfig?: { skipDiscovery?: unknown; discoveryEndpoint?: unknown } | null;
-  };
+  const { issuer, oidcConfig } = body ?? {};
   if (!oidcConfig || oidcConfig.skipDiscovery) return undefined;
   const address =
     textOf(oidcConfig.discoveryEndpoint) ||

@@ -16,10 +16,7 @@ type Person = User & { tenantId: string | null; role?: string | null; banned?: b
  * to themselves with an earlier invitation. If the inviter was deleted or cannot sign in, only the
  * default role is left.
  */
-export async function mayStillGiveRole(
-  ctx: AuthContext,
-  invitation: StoredInvitation,
-): Promise<boolean> {
+export async function mayStillGiveRole(ctx: AuthContext, invitation: StoredInvitation) {
   const { tenantId, role, inviterId } = invitation;
   if (!role || !inviterId) return true;
   const isolation = isolationOf(ctx);

@@ -113,8 +113,7 @@ export const listInvitationsEndpoint = createAuthEndpoint(
   async (ctx) => {
     const { context } = ctx;
     const { tenantId } = await requireTarget(ctx, tenantOptions(context), "invitation:list");
-    const { status, limit = 100, offset = 0 } = ctx.query ?? {};
-    const find = () => store.list(context, status, limit, offset);
+    const find = () => store.list(context, ctx.query ?? {});
     return ctx.json(await runInScope(scopeOf(tenantId), find));
   },
 );
@@ -132,7 +131,7 @@ export const resendInvitationEndpoint = (settings: ResolvedInvitationOptions) =>
     },
     async (ctx) => {
       const { context } = ctx;
-      const { row, actor } = await requireInvitation(ctx, "invitation:resend", ctx.body.id);
+      const { row, actor } = await requireInvitation(ctx, "invitation:resend");
       const { tenantId, email, role, redirectTo } = row;
       const call = await requireSender(ctx, tenantId, actor, email);
       requireRole(context, role ?? null, call.inviter);
@@ -152,7 +151,7 @@ export const revokeInvitationEndpoint = createAuthEndpoint(
   },
   async (ctx) => {
     const { context } = ctx;
-    const { row, actor } = await requireInvitation(ctx, "invitation:revoke", ctx.body.id);
+    const { row, actor } = await requireInvitation(ctx, "invitation:revoke");
     const revoked = await runInScope(scopeOf(row.tenantId), () => store.revoke(context, row));
     if (!revoked) throw store.notFound();
     const change = { type: "invitation:revoked", invitation: store.toInvitation(revoked) } as const;
@@ -161,14 +160,10 @@ export const revokeInvitationEndpoint = createAuthEndpoint(
   },
 );
 
-/** A pending invitation by its id, if the caller may do this to it. */
-async function requireInvitation(
-  ctx: GenericEndpointContext,
-  action: TenantManagementAction,
-  id: string,
-) {
+/** The pending invitation that the body has the id of, if the caller may do this to it. */
+async function requireInvitation(ctx: GenericEndpointContext, action: TenantManagementAction) {
   const options = tenantOptions(ctx.context);
-  const row = await store.findAnywhere(ctx.context, id);
+  const row = await store.findAnywhere(ctx.context, ctx.body.id);
   // A tenant's administrator must not learn whether the id exists in another tenant.
   const unknown = options.canManageTenants ? undefined : NO_TENANT;
   const actor = await requireManager(ctx, options, action, row?.tenantId ?? unknown);

@@ -164,13 +164,10 @@ async function change(
 export const isAcceptedBy = async (raw: DBTransactionAdapter, id: string, userId: string) =>
   (await raw.count({ model, where: clauses({ id, userId }) })) > 0;
 
+type Page = { status?: InvitationStatus; limit?: number; offset?: number };
+
 /** One page of a tenant's invitations, newest first. */
-export async function list(
-  ctx: AuthContext,
-  status: InvitationStatus | undefined,
-  limit: number,
-  offset: number,
-): Promise<TenantInvitation[]> {
+export async function list(ctx: AuthContext, { status, limit = 100, offset = 0 }: Page) {
   const where = status ? conditionOf(status) : [];
   const sortBy = { field: "createdAt", direction: "desc" } as const;
   const call = { model, where, sortBy, limit, offset };
