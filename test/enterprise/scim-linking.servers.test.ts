@@ -46,11 +46,8 @@ async function tenantIn(
   const registration =
     protocol === "SAML" ? samlRegistration(providerId, idp) : world.oidc(providerId);
   await world.register(id, { ...registration, domain });
-  const { quote, query, kind } = world.database;
   if (world.context.tables.ssoProvider?.fields.domainVerified) {
-    const [table, column, where] = ["ssoProvider", "domainVerified", "providerId"].map(quote);
-    const isTrue = kind === "sqlite" ? 1 : true;
-    await query(`update ${table} set ${column} = ? where ${where} = ?`, [isTrue, providerId]);
+    await world.write("ssoProvider", { domainVerified: true }, { providerId });
   }
   const users = async () =>
     (await world.rowsIn(id, "user")).filter(({ email }) => String(email).endsWith("acme.example"));

@@ -246,7 +246,7 @@ describe("R14: without transactions", () => {
     const providerId = by === "OIDC of everybody's" ? "everybodys" : "acme-idp";
     const isSaml = by === "SAML";
     await own.register("acme", isSaml ? samlRegistration("acme-idp", idp) : "acme-idp");
-    await own.database.query('update "ssoProvider" set "domainVerified" = 1', []);
+    await own.write("ssoProvider", { domainVerified: true });
     const underWay = async () => {
       if (!isSaml) {
         const { browser, back } = await own.underWay("acme", providerId);
@@ -257,7 +257,7 @@ describe("R14: without transactions", () => {
     };
     if (who === "linked") expect((await (await underWay())()).location).toBe("/welcome");
     else await own.signUp("acme", ADA);
-    await own.database.query('update "user" set "emailVerified" = 1', []);
+    await own.write("user", { emailVerified: true });
     own.provider.addPerson("ada", { email: ADA, name: "Another Name" });
     const comeBack = await underWay();
     await own.change("acme", { policy: { methods: ["password"] } });

@@ -377,8 +377,7 @@ describe.each(OWN)("SSRF: an address that is the application's own by %s", (_, a
     ];
     // One that is stored, from a time when its host was in the list.
     const stored = JSON.stringify({ ...oidcConfig, issuer: vault.issuer });
-    const update = 'update "ssoProvider" set "oidcConfig" = ? where "providerId" = ?';
-    await world.database.query(update, [stored, "public"]);
+    await world.write("ssoProvider", { oidcConfig: stored }, { providerId: "public" });
     answers.push(await world.start("acme", "public"));
     answers.push(
       await admin.post("/tenant/oauth-config/register", {
