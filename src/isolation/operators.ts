@@ -117,12 +117,7 @@ const ask = (
     return (await canManageTenants?.(ctx, request)) === true;
   });
 
-export function logFailure(
-  { ctx }: Isolation,
-  action: string,
-  outcome: string,
-  error: unknown,
-): void {
+export function logFailure({ ctx }: Isolation, action: string, outcome: string, error: unknown) {
   ctx.logger.error(`canManageTenants failed for ${action}, ${outcome}: ${error}`);
 }
 

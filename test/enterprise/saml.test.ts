@@ -10,6 +10,7 @@ import {
   audienceOf,
   createSSOWorld,
   post,
+  type SSOWorld,
   type SSOWorldOptions,
   samlRegistration,
   samlUnderWay,
@@ -229,6 +230,7 @@ const placeOf = (providerId: ProviderId) => (providerId === "acme-saml" ? "acme"
 
 interface Made {
   email?: string;
+  acs?: string;
   edit?: Edit | undefined;
   forge?: Forge | undefined;
 }
@@ -238,12 +240,13 @@ interface Sent {
   form: Record<string, string>;
 }
 
-async function underWay(flow: Flow, providerId: ProviderId, { email = MALLORY, edit }: Made) {
+async function underWay(flow: Flow, providerId: ProviderId, made: Made, at: SSOWorld = world) {
+  const { email = MALLORY, acs = acsOf(providerId), edit } = made;
   if (flow === FLOWS[0]) {
-    return samlUnderWay(world, placeOf(providerId), providerId, idp, { email }, edit);
+    return samlUnderWay(at, placeOf(providerId), providerId, idp, { email, acs }, edit);
   }
-  const SAMLResponse = await unasked(idp, providerId, email, undefined, edit);
-  return { browser: world.at("platform"), form: { SAMLResponse } };
+  const SAMLResponse = await unasked(idp, providerId, email, acs, edit);
+  return { browser: at.at("platform"), form: { SAMLResponse } };
 }
 
 /** A response about Mallory, and what she makes of it. */
@@ -445,10 +448,7 @@ describe("where SAML leads to", () => {
 /** One resolver inside of another, as in docs/naming.md. */
 const WRAPPED: Hosts = {
   names: SUBDOMAINS.names,
-  resolveTenantId: (ctx) => {
-    const byHost = bySubdomain({ baseDomain: "example.com" });
-    return byHost(ctx);
-  },
+  resolveTenantId: (ctx) => bySubdomain({ baseDomain: "example.com" })(ctx),
 };
 
 describe.each<[name: string, hosts: Hosts]>([
@@ -464,18 +464,11 @@ describe.each<[name: string, hosts: Hosts]>([
     await world.register("platform", samlRegistration("platform-saml", globexIdp));
   });
 
-  const responses = {
-    "started at the tenant": (acs: string) =>
-      samlUnderWay(world, "acme", "acme-saml", idp, { acs }),
-    "started by the provider": async (acs: string) => ({
-      form: { SAMLResponse: await unasked(idp, "acme-saml", ADA, acs) },
-    }),
-  };
-
   it.each(FLOWS)(
     "a response that was %s is taken at the host of its tenant alone",
     async (flow) => {
-      const { form } = await responses[flow](at("platform"));
+      const sentTo = (acs: string) => underWay(flow, "acme-saml", { email: ADA, acs }, world);
+      const { form } = await sentTo(at("platform"));
       const stranger = world.at("platform");
       await world.unchanged(async () => {
         const answer = await post(stranger, at("platform"), form);
@@ -483,7 +476,7 @@ describe.each<[name: string, hosts: Hosts]>([
         expect(answer.data.message).toContain(`${hosts.names.platform} is a host of the platform`);
         expect(answer.headers.getSetCookie()).toEqual([]);
       });
-      const good = await responses[flow](at("acme"));
+      const good = await sentTo(at("acme"));
       const elsewhere = await post(world.at("globex"), at("globex"), good.form);
       expect(elsewhere.status).toBe(404);
       // Nothing was used up by the attempts before.
@@ -556,9 +549,8 @@ it.each<[name: string, options: SSOWorldOptions]>([
   await world.register("acme", samlRegistration("acme-saml", idp));
   const base = options.hosts ? `http://${options.hosts.names.platform}/api/auth` : BASE_URL;
   const acs = acsOf("acme-saml", base);
-  const started = await samlUnderWay(world, "acme", "acme-saml", idp, { acs });
-  const SAMLResponse = await unasked(idp, "acme-saml", ADA, acs);
-  for (const form of [started.form, { SAMLResponse }]) {
+  for (const flow of FLOWS) {
+    const { form } = await underWay(flow, "acme-saml", { email: ADA, acs }, world);
     const browser = world.at("platform");
     expect((await post(browser, acs, form)).location).toBe("/welcome");
     expect(await world.whoIs(browser, "acme")).toMatchObject({ tenantId: world.ids.acme });
