@@ -7,7 +7,7 @@ import type {
   HookEndpointContext,
 } from "better-auth";
 import { APIError } from "better-auth/api";
-import type { DBTransactionAdapter } from "better-auth/types";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
 import type { EndpointOptions, StrictEndpoint } from "better-call";
 import * as z from "zod";
 
@@ -219,6 +219,14 @@ export async function* pagesOf<Stored extends { id?: string; tenantId?: string |
     last = rows.at(-1)?.[by];
   }
 }
+
+/** A condition for each column; a list stands for any of its values. */
+export const clauses = (columns: Record<string, string | boolean | string[]>): Where[] =>
+  Object.entries(columns).map(([field, value]) => ({
+    field,
+    value,
+    operator: Array.isArray(value) ? "in" : "eq",
+  }));
 
 export const toHex = (bytes: ArrayBuffer) => z.util.uint8ArrayToHex(new Uint8Array(bytes));
 

@@ -289,6 +289,17 @@ export async function createWorld(options: WorldOptions = {}) {
       };
     },
 
+    /** Writes into a table what no endpoint would, where the rows have these values. */
+    write(model: string, change: object, where: object = {}) {
+      const { query, quote, kind } = database;
+      const terms = (columns: object) => Object.keys(columns).map((name) => `${quote(name)} = ?`);
+      const rows = Object.keys(where).length ? `where ${terms(where).join(" and ")}` : "";
+      const params = [change, where].flatMap(Object.values);
+      // SQLite has no booleans.
+      const values = params.map((value) => (kind === "sqlite" && value === true ? 1 : value));
+      return query(`update ${quote(model)} set ${terms(change)} ${rows}`, values);
+    },
+
     /** The last mail, which has to be of this kind. */
     lastMail(kind: string): Mail {
       const mail = mails.at(-1);
