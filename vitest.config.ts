@@ -1,5 +1,6 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { defineConfig } from "vitest/config";
+import { defineConfig, type Plugin } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const fromRoot = (path: string) => join(import.meta.dirname, path);
@@ -30,14 +31,27 @@ class LongestFirst extends BaseSequencer {
 const needs = (what: string) => `test/**/*.${what}.test.ts`;
 const project = (name: string, include: string[], env: Record<string, string>) => ({
   extends: true as const,
+  resolve,
   // A server that other tests keep busy may take its time.
   test: { name, include, env, testTimeout: 60_000, hookTimeout: 60_000 },
 });
 
+// An installed example has its own copy of better-auth. In an application there is one.
+const resolve = { dedupe: ["better-auth", "@better-auth/core", "@better-auth/sso", "better-call"] };
+
+/** What is installed in `test/newest` comes from there. It resolves its own imports as usual. */
+const newest: Plugin = {
+  name: "newest-better-auth",
+  enforce: "pre",
+  resolveId(id) {
+    const name = /^(?:@[^/]+\/)?[^./@][^/]*/.exec(id)?.[0];
+    if (!name || !existsSync(fromRoot(`test/newest/node_modules/${name}`))) return undefined;
+    return this.resolve(id, fromRoot("test/newest/package.json"), { skipSelf: true });
+  },
+};
+
 export default defineConfig({
   resolve: {
-    // An installed example has its own copy of better-auth. In an application there is one.
-    dedupe: ["better-auth", "@better-auth/core", "@better-auth/sso", "better-call"],
     // The examples import the package by its name.
     alias: [
       { find: /^better-auth-tenant$/, replacement: fromRoot("src/index.ts") },
@@ -57,6 +71,7 @@ export default defineConfig({
     projects: [
       {
         extends: true,
+        resolve,
         test: {
           name: "node",
           include: ["test/**/*.test.ts"],
@@ -66,6 +81,15 @@ export default defineConfig({
       project("servers", [needs("servers")], { TEST_SERVERS: "1", MATRIX: "full" }),
       project("prisma", [needs("prisma")], { TEST_PRISMA: "1" }),
       project("registry", [needs("registry")], {}),
+      {
+        extends: true,
+        plugins: [newest],
+        test: {
+          name: "newest",
+          include: ["test/**/*.test.ts"],
+          exclude: ["**/node_modules/**", needs("registry"), "test/soak/**"],
+        },
+      },
     ],
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/setup.ts"],

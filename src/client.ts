@@ -38,7 +38,6 @@ type SignUpEndpoint = Endpoints["signUpEmailTenant"];
 
 /** The type of the application's `auth`. */
 type Application = { options: BetterAuthOptions };
-type IsKnown<App extends Application> = Application extends App ? false : true;
 
 type Fields = Record<string, DBFieldAttribute>;
 type FieldsOf<
@@ -127,7 +126,7 @@ interface Actions<App extends Application> {
     /** Sign-up in a tenant. */
     signUp: {
       /** Signs up with email and password, and the application's own fields. */
-      email: IsKnown<App> extends true ? unknown : SignUpWithAnyFields;
+      email: Application extends App ? SignUpWithAnyFields : unknown;
     };
   };
 }

@@ -13,25 +13,6 @@ export const SIGN_UP_PATH = "/sign-up/email";
 export const namesAddress = (path = "") =>
   path === SIGN_UP_PATH || /change-email|email-change/.test(path);
 
-/** Endpoints that check the length of a password first. */
-export const resetsPassword = (path = "") => path.endsWith("/reset-password");
-
-/** Endpoints that only sign in, or send a link or code to sign in with. */
-export const isSignIn = (path = "") =>
-  /^\/sign-(in|up)\//.test(path) || ALSO_SIGN_IN.includes(path);
-
-const ALSO_SIGN_IN = [
-  "/magic-link/verify",
-  "/one-tap/callback",
-  "/siwe/verify",
-  "/passkey/verify-authentication",
-  "/phone-number/verify",
-  "/email-otp/send-verification-otp",
-  "/device/code",
-  "/device/approve",
-  "/device/token",
-];
-
 export const VERIFY_EMAIL = "/verify-email";
 
 /** better-auth's endpoints that one of ours stands for: the same endpoint, inside a tenant. */

@@ -7,7 +7,7 @@ import type {
   HookEndpointContext,
 } from "better-auth";
 import { APIError } from "better-auth/api";
-import type { DBTransactionAdapter } from "better-auth/types";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
 import type { EndpointOptions, StrictEndpoint } from "better-call";
 import * as z from "zod";
 
@@ -40,9 +40,9 @@ export interface Hooks {
  *
  * Guarded by "a hook may be a plain function: one that answers nothing lets the request pass".
  */
-export function silentHook(run: (ctx: HookEndpointContext) => Promise<unknown> | undefined) {
+export function silentHook(run: (ctx: HookEndpointContext) => unknown) {
   const hook = (ctx: HookEndpointContext) =>
-    run(ctx)?.then((response) => ({ response })) ?? NOTHING;
+    (run(ctx) as Promise<unknown> | undefined)?.then((response) => ({ response })) ?? NOTHING;
   return Object.assign(hook, { options: {} }) as unknown as BeforeHook["handler"];
 }
 
@@ -93,12 +93,10 @@ export function tenantRoute<Path extends string, const Options extends EndpointO
   >;
 }
 
-/** What is made of an object, made when it is first needed. */
-export function oncePerObject<Key extends object, Made>(
-  make: (key: Key) => Made,
-): (key: Key) => Made {
+/** Keeps what is made of an object, from the first time it is needed. */
+export function oncePerObject<Key extends object, Made>(make: (key: Key) => Made) {
   const known = new WeakMap<Key, Made>();
-  return (key) => {
+  return (key: Key): Made => {
     const made = known.get(key) ?? make(key);
     known.set(key, made);
     return made;
@@ -115,20 +113,29 @@ export function errorRedirect(
   description?: string,
 ) {
   const fallback = context.options.onAPIError?.errorURL ?? `${context.baseURL}/error`;
-  const told = { error, ...(description && { error_description: description }) };
-  return redirect(appendQueryParams(errorURL ?? fallback, new URLSearchParams(told)));
+  const params = { error, ...(description && { error_description: description }) };
+  return redirect(appendQueryParams(errorURL ?? fallback, new URLSearchParams(params)));
 }
 
 /** Unchecked input as text. Non-string input becomes "". */
 export const textOf = (sent: unknown) =>
   typeof sent === "string" || typeof sent === "number" ? String(sent) : "";
 
-/** What a text is in JSON; undefined where it is none. */
+/** Undefined for anything but a text of JSON. */
 export function parseJSON(text: unknown): unknown {
   try {
     return typeof text === "string" ? JSON.parse(text) : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** Text that cannot be decoded stays as it is. */
+export function decodeComponent(text: string): string {
+  try {
+    return text.includes("%") ? decodeURIComponent(text) : text;
+  } catch {
+    return text;
   }
 }
 
@@ -147,17 +154,10 @@ export function rootCause(error: unknown): DatabaseError {
   return cause instanceof Error ? rootCause(cause) : (error as DatabaseError);
 }
 
-type DatabaseError = {
-  name?: string;
-  message?: string;
-  constraint?: string;
-  code?: string;
-  errcode?: number;
-  errno?: number;
-  number?: number;
-};
+type DatabaseError = Partial<Record<"name" | "message" | "constraint" | "code", string>> &
+  Partial<Record<"errcode" | "errno" | "number", number>>;
 
-/** Writes into a map, and lets go of the oldest entry where there are too many. */
+/** Writes into a map, and removes the oldest entry if there are too many. */
 export const boundedMap =
   <T>(most: number) =>
   (entries: Map<string, T>, key: string, value: T): void => {
@@ -194,27 +194,39 @@ export function expiringMap<T>(most: number, ms: number) {
   };
 }
 
-/** All rows of a table, a page at a time, by their ids: rows that come and go shift no others. */
-export async function* pagesOf<Stored extends { id?: string }>(
+/**
+ * All rows of a table, a page at a time, by their ids: rows that come and go shift no others. By
+ * `tenantId`, at least one row of each tenant.
+ */
+export async function* pagesOf<Stored extends { id?: string; tenantId?: string | null }>(
   adapter: Pick<DBTransactionAdapter, "findMany">,
   model: string,
   size: number,
   select?: string[],
+  { by = "id", after }: { by?: "id" | "tenantId"; after?: string | undefined } = {},
 ): AsyncGenerator<Stored[]> {
-  let last: string | undefined;
+  let last: string | null | undefined = after;
   for (;;) {
     const rows: Stored[] = await adapter.findMany<Stored>({
       model,
-      where: last === undefined ? [] : [{ field: "id", operator: "gt", value: last }],
-      sortBy: { field: "id", direction: "asc" },
+      where: last === undefined ? [] : [{ field: by, operator: "gt", value: last }],
+      sortBy: { field: by, direction: "asc" },
       limit: size,
       ...(select && { select }),
     });
     if (rows.length) yield rows;
     if (rows.length < size) return;
-    last = rows.at(-1)?.id;
+    last = rows.at(-1)?.[by];
   }
 }
+
+/** A condition for each column; a list stands for any of its values. */
+export const clauses = (columns: Record<string, string | boolean | string[]>): Where[] =>
+  Object.entries(columns).map(([field, value]) => ({
+    field,
+    value,
+    operator: Array.isArray(value) ? "in" : "eq",
+  }));
 
 export const toHex = (bytes: ArrayBuffer) => z.util.uint8ArrayToHex(new Uint8Array(bytes));
 

@@ -60,7 +60,7 @@ function hooksOf(ctx: AuthContext, options: ResolvedOptions, parts: Part[]): Hoo
       refuseAddresses(options),
       askPolicy,
       ...ofParts("entered"),
-      giveTenantProviders(ctx, options),
+      giveTenantProviders(ctx),
     ],
     beforeEndpoint: [openAdminEndpoint],
     // First what better-auth did to the cookies, then, after their hooks, what other plugins did.
@@ -102,17 +102,17 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
     hooks: { before: [{ matcher: () => true, handler: silentHook(refuseAll) }] },
     endpoints: {
       /** Creates a tenant. For managers. */
-      createTenant: createTenantEndpoint(options),
+      createTenant: createTenantEndpoint,
       /** A tenant, by `id` or by `slug`. For managers. */
-      getTenant: getTenantEndpoint(options),
+      getTenant: getTenantEndpoint,
       /** Lists tenants. For managers. */
-      listTenants: listTenantsEndpoint(options),
+      listTenants: listTenantsEndpoint,
       /** Changes the name, slug, metadata, status or policy of a tenant. For managers. */
-      updateTenant: updateTenantEndpoint(options),
+      updateTenant: updateTenantEndpoint,
       /** Deletes a tenant with everything in it, now or later. For managers. */
-      deleteTenant: deleteTenantEndpoint(options),
+      deleteTenant: deleteTenantEndpoint,
       /** Deletes tenants past their deletion date. For server code only. */
-      purgeTenants: purgeTenantsEndpoint(options),
+      purgeTenants: purgeTenantsEndpoint,
       /** Signs a user up at a tenant, with email and password. */
       signUpEmailTenant,
       /** Signs a user in at a tenant, with email and password. */
@@ -124,15 +124,15 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       /** Where providers redirect back to. */
       callbackTenantOAuth,
       /** Creates or replaces a tenant's config for a provider. For managers. */
-      registerTenantOAuthConfig: registerOAuthConfigEndpoint(options),
+      registerTenantOAuthConfig: registerOAuthConfigEndpoint,
       /** Lists a tenant's OAuth configs, without secrets. For managers. */
-      listTenantOAuthConfigs: listOAuthConfigsEndpoint(options),
+      listTenantOAuthConfigs: listOAuthConfigsEndpoint,
       /** Changes parts of a tenant's config. For managers. */
-      updateTenantOAuthConfig: updateOAuthConfigEndpoint(options),
+      updateTenantOAuthConfig: updateOAuthConfigEndpoint,
       /** Tries a tenant's config, stored or not, without a sign-in. For managers. */
-      checkTenantOAuthConfig: checkOAuthConfigEndpoint(options),
+      checkTenantOAuthConfig: checkOAuthConfigEndpoint,
       /** Deletes a tenant's config for a provider. For managers. */
-      deleteTenantOAuthConfig: deleteOAuthConfigEndpoint(options),
+      deleteTenantOAuthConfig: deleteOAuthConfigEndpoint,
       /** Encrypts all OAuth configs again, with the newest secret. For server code only. */
       rotateTenantOAuthSecrets: rotateOAuthSecretsEndpoint,
     },

@@ -1,6 +1,7 @@
 import { BetterAuthError } from "better-auth";
 import type { BetterAuthPluginDBSchema, DBFieldAttribute } from "better-auth/db";
 import { mergeSchema } from "better-auth/db";
+import type { ResolvedOptions } from "./options";
 
 /**
  * "No tenant" in the database: a unique index over several columns requires required columns. The
@@ -135,23 +136,19 @@ type ScopedNames = { [scopedModel: string]: { fields?: { tenantId?: string } } }
 export const PLUGIN_MODELS = ["tenantInvitation"];
 
 /** The models whose rows belong to a tenant or to the platform. Users first: others refer to them. */
-export const isolatedModels = ({ scopedModels }: { scopedModels: string[] }) => [
+export const isolatedModels = ({ scopedModels }: Pick<ResolvedOptions, "scopedModels">) => [
   ...new Set(["user", "session", "account", "verification", ...PLUGIN_MODELS, ...scopedModels]),
 ];
 
 /** The schema for migrations, the CLI and the database adapter. */
-export function storedSchema(options: {
-  keepEmailGloballyUnique: boolean;
-  scopedModels: string[];
-  schema?: TenantAuthSchema | undefined;
-}): BetterAuthPluginDBSchema {
+export function storedSchema(
+  options: Pick<ResolvedOptions, "keepEmailGloballyUnique" | "scopedModels" | "schema">,
+): BetterAuthPluginDBSchema {
   const schema: BetterAuthPluginDBSchema = tables();
-  if (options.keepEmailGloballyUnique)
-    schema.user = { fields: { tenantId: indexedTenantColumn() } };
+  const scoped = () => ({ fields: { tenantId: indexedTenantColumn() } });
+  if (options.keepEmailGloballyUnique) schema.user = scoped();
   guardUniqueIndex(schema);
-  for (const model of options.scopedModels) {
-    schema[model] ??= { fields: { tenantId: indexedTenantColumn() } };
-  }
+  for (const model of options.scopedModels) schema[model] ??= scoped();
   if (schema.scimUser) {
     // Whether the directory created the user of the row, or linked one who had signed up.
     schema.scimUser.fields.createdUser = { type: "boolean", required: false, input: false };

@@ -42,7 +42,7 @@ export function enterprise(isolation: Isolation): Part {
       resolve: [refuseSharedCallback, refuseAmbiguousResponse, enterByProvider(isolation)],
       entered: [
         bindStartedFlow,
-        requireSSOManager(options),
+        requireSSOManager,
         requireSecretForNewAddress,
         resolveGivenHosts(options),
       ],

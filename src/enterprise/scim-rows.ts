@@ -1,5 +1,5 @@
-import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { textOf } from "../framework";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { clauses, textOf } from "../framework";
 import { nullIfInvalidId } from "../isolation/database-errors";
 import type { Row } from "../isolation/isolation";
 
@@ -12,44 +12,30 @@ import type { Row } from "../isolation/isolation";
 
 export const SCIM_USER = "scimUser";
 
-const clauses = (fields: Record<string, string | string[]>): Where[] =>
-  Object.entries(fields).map(([field, value]) => ({
-    field,
-    value,
-    operator: Array.isArray(value) ? "in" : "eq",
-  }));
-
 type OfUser<T> = (adapter: DBTransactionAdapter, tenantId: string, userId: string) => Promise<T>;
 
 const rowsOf: OfUser<Row[]> = (adapter, tenantId, userId) =>
   adapter.findMany<Row>({ model: SCIM_USER, where: clauses({ userId, tenantId }) });
 
-/** A directory's row for a user. */
-type Entry = Row & {
-  connectionId: string;
-  /** When the directory was decommissioned; infinity while it is in use. */
-  endedAt: number;
-};
+/** A directory's row for a user, and when the directory was decommissioned. */
+type Entry = Row & { endedAt: number };
 
 const IN_USE = Number.POSITIVE_INFINITY;
 
-async function withEnds(
-  adapter: DBTransactionAdapter,
-  tenantId: string,
-  rows: Row[],
-): Promise<Entry[]> {
+const connectionsOf = (rows: Row[]) => rows.map(({ connectionId }) => String(connectionId));
+
+async function withEnds(adapter: DBTransactionAdapter, tenantId: string, rows: Row[]) {
   if (!rows.length) return [];
-  const where = clauses({ connectionId: rows.map((row) => String(row.connectionId)), tenantId });
+  const where = clauses({ connectionId: connectionsOf(rows), tenantId });
   const bindings = await adapter.findMany<Row>({ model: "scimConnectionBinding", where });
   const ends = new Map(
     bindings
       .filter(({ decommissionStatus }) => decommissionStatus !== "active")
       .map((row) => [String(row.connectionId), new Date(row.decommissionedAt as Date).getTime()]),
   );
-  return rows.map((row) => {
-    const connectionId = String(row.connectionId);
-    return { ...row, connectionId, endedAt: ends.get(connectionId) ?? IN_USE };
-  });
+  return rows.map(
+    (row): Entry => ({ ...row, endedAt: ends.get(String(row.connectionId)) ?? IN_USE }),
+  );
 }
 
 /** What the tenant's directories say about a user. */
@@ -61,7 +47,7 @@ export const isInUse = ({ endedAt }: Entry) => endedAt === IN_USE;
 /** A user of any tenant or the platform. */
 export const findUser = (adapter: DBTransactionAdapter, id: unknown) =>
   adapter
-    .findOne<Row>({ model: "user", where: [{ field: "id", value: String(id) }] })
+    .findOne<Row>({ model: "user", where: clauses({ id: String(id) }) })
     .catch(nullIfInvalidId);
 
 /**
@@ -99,7 +85,6 @@ export async function isCreatedByDirectory(
 export const liftDeactivation: OfUser<void> = async (adapter, tenantId, userId) => {
   const ended = (await entriesOf(adapter, tenantId, userId)).filter((entry) => !isInUse(entry));
   if (!ended.length) return;
-  const connectionId = ended.map((entry) => entry.connectionId);
-  const where = clauses({ userId, tenantId, connectionId });
+  const where = clauses({ userId, tenantId, connectionId: connectionsOf(ended) });
   await adapter.updateMany({ model: SCIM_USER, where, update: { active: true } });
 };

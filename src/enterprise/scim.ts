@@ -1,8 +1,8 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
-import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { type AfterHook, expiringMap, oncePerObject } from "../framework";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { type AfterHook, clauses, expiringMap, oncePerObject } from "../framework";
 import { deleteKeysOf } from "../isolation/changed-hands";
 import {
   type Guard,
@@ -131,10 +131,11 @@ export const guardDirectory = (isolation: Isolation): Guard[] => [
       return next(call);
     });
   },
-  ({ method, call, model, transaction }, next) => {
+  (guarded, next) => {
+    const { method, call, model } = guarded;
     if (model !== SCIM_USER) return undefined;
     const run = async () => {
-      if (method === "delete") await keepLastAdmin(isolation, transaction, call.where ?? []);
+      if (method === "delete") await keepLastAdmin(isolation, guarded);
       const found = await next(call);
       rememberDirectoryUser(method, found);
       return found;
@@ -180,24 +181,19 @@ async function isOwnerBarred(raw: DBTransactionAdapter, key: unknown): Promise<b
  * Refuses to delete the directory's row of the tenant's last administrator: the user is deleted
  * after the commit, too late to refuse.
  */
-async function keepLastAdmin(
-  isolation: Isolation,
-  transaction: DBTransactionAdapter | undefined,
-  deletion: Where[],
-): Promise<void> {
+async function keepLastAdmin(isolation: Isolation, { call, transaction }: GuardedCall) {
   const userId = directoryUserId.get();
   const tenantId = getTenantId();
   if (!userId || !tenantId || !isAboutUsers(currentEndpoint())) return;
   const adapter = transaction ?? isolation.ctx.adapter;
   // Checked now: without the row, the user would count as one who can sign in.
   if (await isDeactivated(adapter, tenantId, userId)) return deactivatedUserId.set(userId);
-  const deleted = String(deletion.find(({ field }) => field === "id")?.value);
-  const entries = await entriesOf(adapter, tenantId, userId);
-  const isActiveElsewhere = entries.some(
-    (entry) => entry.active && isInUse(entry) && String(entry.id) !== deleted,
+  const deleted = String(call.where?.find(({ field }) => field === "id")?.value);
+  const others = (await entriesOf(adapter, tenantId, userId)).filter(
+    ({ id }) => String(id) !== deleted,
   );
-  if (isActiveElsewhere) return;
-  await requireAnotherAdmin(isolation, { where: [{ field: "id", value: userId }] }, transaction);
+  if (others.some((entry) => entry.active && isInUse(entry))) return;
+  await requireAnotherAdmin(isolation, { where: clauses({ id: userId }) }, transaction);
 }
 
 /**
@@ -240,26 +236,22 @@ export function followDirectory(isolation: Isolation): AfterHook {
         // Another request may have cached the user in the meantime.
         forget(isolation, tenantId, userId);
         await deleteKeysOf(context, userId);
-        await endImpersonations(context, userId);
-      } else if (await isDeactivated(raw, tenantId, userId)) {
+      } else {
+        if (!(await isDeactivated(raw, tenantId, userId))) return;
         await context.internalAdapter.deleteUserSessions(userId);
-        await endImpersonations(context, userId);
       }
+      await endImpersonations(context, userId);
     }),
   };
 }
 
 /** Ends sessions in which the user impersonates others. Sessions in no table are refused when used. */
-async function endImpersonations(
-  { adapter, internalAdapter, tables }: AuthContext,
-  userId: string,
-): Promise<void> {
+async function endImpersonations(ctx: AuthContext, userId: string): Promise<void> {
+  const { adapter, internalAdapter, tables } = ctx;
   if (!tables.session?.fields.impersonatedBy) return;
-  const sessions = await (await getCurrentAdapter(adapter)).findMany<{ token: string }>({
-    model: "session",
-    where: [{ field: "impersonatedBy", value: userId }],
-    limit: ALL,
-  });
+  const where = clauses({ impersonatedBy: userId });
+  const call = { model: "session", where, limit: ALL };
+  const sessions = await (await getCurrentAdapter(adapter)).findMany<{ token: string }>(call);
   if (sessions.length) await internalAdapter.deleteSessions(sessions.map(({ token }) => token));
 }
 

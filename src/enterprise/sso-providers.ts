@@ -2,10 +2,10 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
-import { parseJSON } from "../framework";
+import { clauses, parseJSON } from "../framework";
 import {
-  type AdapterCall,
   type Guard,
+  type GuardedCall,
   type Isolation,
   type Part,
   type Rotated,
@@ -57,7 +57,7 @@ export function identityProvidersOf(isolation: Isolation): Part["identityProvide
 async function offeredProviders(isolation: Isolation, tenantId: string) {
   const rows = await (await unscopedAdapter(isolation)).findMany<Row>({
     model: SSO_PROVIDER,
-    where: [{ field: "tenantId", value: tenantId }],
+    where: clauses({ tenantId }),
     sortBy: { field: "providerId", direction: "asc" },
   });
   // The column exists if better-auth requires verified domains.
@@ -118,12 +118,13 @@ export const guardLookups: Guard = ({ method, call, model }, next) => {
 /** Checks what is stored in a provider's row, encrypts its secrets, and decrypts them for better-auth. */
 export const guardProviders =
   ({ ctx }: Isolation): Guard =>
-  ({ method, call, model, raw }, next) => {
+  (guarded, next) => {
+    const { method, call, model } = guarded;
     if (model !== SSO_PROVIDER) return undefined;
     const run = async () => {
       const { data, update, set } = call;
       assertStorable({ ...data, ...update, ...set });
-      if (method === "create") return create(ctx, raw, call, next);
+      if (method === "create") return create(ctx, guarded, next);
       const found = await next({
         ...call,
         ...(update && { update: await encryptConfigs(ctx, update) }),
@@ -146,12 +147,7 @@ async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
   return manager ? { ...row, userId: manager.userId } : row;
 }
 
-async function create(
-  ctx: AuthContext,
-  raw: DBTransactionAdapter,
-  call: AdapterCall,
-  next: Parameters<Guard>[1],
-): Promise<Row> {
+async function create(ctx: AuthContext, { raw, call }: GuardedCall, next: Parameters<Guard>[1]) {
   assertPlainId(ctx, call.data ?? {});
   const data = await encryptConfigs(ctx, call.data ?? {});
   await refuseTakenId(raw, data);
@@ -170,7 +166,7 @@ async function create(
 
 /** Provider ids are in callback URLs, so better-auth has one list of them for all tenants. */
 async function refuseTakenId(raw: DBTransactionAdapter, { providerId }: Row): Promise<void> {
-  const where = [{ field: "providerId", value: String(providerId) }];
+  const where = clauses({ providerId: String(providerId) });
   if (!(await raw.findOne({ model: SSO_PROVIDER, where }))) return;
   throw tenantError(
     "VALUE_TAKEN",

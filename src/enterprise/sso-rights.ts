@@ -2,7 +2,7 @@ import type { GenericEndpointContext } from "better-auth";
 import { createAuthMiddleware, getAuthoritativeSessionFromCtx, isAPIError } from "better-auth/api";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
-import type { ResolvedOptions, TenantManagementAction } from "../options";
+import type { TenantManagementAction } from "../options";
 import { effectiveScope, isOutermost } from "../request/endpoint";
 import { prefixesIn, sentHeaders } from "../request/prefix";
 import { runInScope, scopeOf } from "../request/scope";
@@ -24,42 +24,40 @@ const ACTIONS: Readonly<Record<string, TenantManagementAction>> = {
  * A caller who registers an identity provider can become every user that it signs in. In a tenant
  * this takes one of its administrators or an operator; on the platform, an operator.
  */
-export function requireSSOManager(options: ResolvedOptions): BeforeHook {
-  return {
-    matcher: ({ path }) => path !== undefined && Object.hasOwn(ACTIONS, path),
+export const requireSSOManager: BeforeHook = {
+  matcher: ({ path }) => path !== undefined && Object.hasOwn(ACTIONS, path),
 
-    handler: createAuthMiddleware(async (given) => {
-      const ctx = given as GenericEndpointContext;
-      const action = ACTIONS[ctx.path];
-      if (!action) return;
-      const { tenantId } = effectiveScope();
-      // The caller stays in their own scope, and the tenant is the target of the call (R7).
-      const caller = withoutSession(ctx);
-      const sent = sentHeaders.get() ?? ctx.headers;
-      if (sent) caller.headers = sent;
-      // Outside the tenant, where the session cookie has the platform's name.
-      const [home = null] = await runInScope(undefined, async () =>
-        prefixesIn({ headers: sent, context: ctx.context }),
-      );
-      const { actor, guest } = await runInScope(scopeOf(home), async () => {
-        const actor = await requireManager(caller, options, action, tenantId ?? undefined);
-        // Without a target, on the platform, any tenant's administrator would pass.
-        if ((ownTenantOf(actor, options) ?? tenantId) !== tenantId) throw notAllowed();
-        const isGuest = actor !== "server" && actor.tenantId !== tenantId;
-        return { actor, guest: isGuest ? await getAuthoritativeSessionFromCtx(caller) : null };
-      }).catch(async (error: unknown) => {
-        // R5: a session from another scope that may manage nothing here is no session here.
-        if (!isAPIError(error) || error.status !== "FORBIDDEN") throw error;
-        if (await getAuthoritativeSessionFromCtx(withoutSession(ctx))) throw error;
-        throw tenantError("UNAUTHORIZED");
-      });
-      if (actor === "server" || !actor.userId) return;
-      if (isOutermost(ctx)) ssoManager.set({ userId: actor.userId, isGuest: guest !== null });
-      // An operator has no session in the tenant, and better-auth requires one.
-      if (guest) ctx.context.session = guest;
-    }),
-  };
-}
+  handler: createAuthMiddleware(async (given) => {
+    const ctx = given as GenericEndpointContext;
+    const action = ACTIONS[ctx.path];
+    if (!action) return;
+    const { tenantId } = effectiveScope();
+    // The caller stays in their own scope, and the tenant is the target of the call (R7).
+    const caller = withoutSession(ctx);
+    const sent = sentHeaders.get() ?? ctx.headers;
+    if (sent) caller.headers = sent;
+    // Outside the tenant, where the session cookie has the platform's name.
+    const [home = null] = await runInScope(undefined, async () =>
+      prefixesIn({ headers: sent, context: ctx.context }),
+    );
+    const { actor, guest } = await runInScope(scopeOf(home), async () => {
+      const actor = await requireManager(caller, action, tenantId ?? undefined);
+      // Without a target, on the platform, any tenant's administrator would pass.
+      if ((ownTenantOf(caller, actor) ?? tenantId) !== tenantId) throw notAllowed();
+      const isGuest = actor !== "server" && actor.tenantId !== tenantId;
+      return { actor, guest: isGuest ? await getAuthoritativeSessionFromCtx(caller) : null };
+    }).catch(async (error: unknown) => {
+      // R5: a session from another scope that may manage nothing here is no session here.
+      if (!isAPIError(error) || error.status !== "FORBIDDEN") throw error;
+      if (await getAuthoritativeSessionFromCtx(withoutSession(ctx))) throw error;
+      throw tenantError("UNAUTHORIZED");
+    });
+    if (actor === "server" || !actor.userId) return;
+    if (isOutermost(ctx)) ssoManager.set({ userId: actor.userId, isGuest: guest !== null });
+    // An operator has no session in the tenant, and better-auth requires one.
+    if (guest) ctx.context.session = guest;
+  }),
+};
 
 /** For reading a session again, without a refresh: the cookie of another scope is not sent. */
 const withoutSession = (ctx: GenericEndpointContext): GenericEndpointContext => ({

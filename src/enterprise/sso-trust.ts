@@ -49,30 +49,22 @@ export function trustProviderHosts(
  * resolver. So their hosts are resolved before.
  */
 
-const resolveStored = (options: ResolvedOptions, value: unknown) => {
-  const endpoint = currentEndpoint() as HookEndpointContext | undefined;
-  return endpoint && askForHosts(endpoint, options, value, "what is stored");
-};
-
 /** Resolves the hosts in stored providers, and in the relay state of a SAML flow. */
 export const resolveStoredHosts =
   (options: ResolvedOptions): Guard =>
   ({ call, model }, next) => {
-    const { path } = currentEndpoint() ?? {};
-    const isRelayState = model === "verification" && path?.startsWith("/sso/saml2/");
+    const endpoint = currentEndpoint() as HookEndpointContext | undefined;
+    const isRelayState = model === "verification" && endpoint?.path?.startsWith("/sso/saml2/");
     if (!options.resolveTenantId || !(isRelayState || model === SSO_PROVIDER)) return undefined;
     return next(call).then(async (found) => {
       const rows = isRelayState ? [found].flat() : providersInUse(found);
-      await resolveStored(options, rows.map(valuesOf));
+      if (endpoint) await askForHosts(endpoint, options, rows.map(valuesOf), "what is stored");
       return found;
     });
   };
 
 const valuesOf = (row: unknown) =>
-  typeof row === "object" && row ? Object.values(row).map(parsed) : [];
-
-const parsed = (value: unknown) =>
-  typeof value === "string" && value.startsWith("{") ? parseJSON(value) : value;
+  Object.values(Object(row)).map((value) => parseJSON(value) ?? value);
 
 /**
  * The providers that better-auth continues with; of a list, those for the domain of the sign-in.
@@ -120,10 +112,7 @@ const TIMEOUT = 10_000;
  * following redirects.
  */
 async function discoveryDocument({ body, context }: HookEndpointContext): Promise<unknown> {
-  const { issuer, oidcConfig } = (body ?? {}) as {
-    issuer?: unknown;
-    oidcConfig?: { skipDiscovery?: unknown; discoveryEndpoint?: unknown } | null;
-  };
+  const { issuer, oidcConfig } = body ?? {};
   if (!oidcConfig || oidcConfig.skipDiscovery) return undefined;
   const address =
     textOf(oidcConfig.discoveryEndpoint) ||

@@ -1,5 +1,5 @@
 import type { HookEndpointContext } from "better-auth";
-import { createAuthMiddleware, isAPIError } from "better-auth/api";
+import { createAuthMiddleware } from "better-auth/api";
 import * as z from "zod";
 import { type AfterHook, type BeforeHook, silentHook } from "../framework";
 import type { Isolation } from "../isolation/isolation";
@@ -52,14 +52,11 @@ export const enterByKey = (isolation: Isolation): BeforeHook => ({
 export const prefixDeviceCode: AfterHook = {
   matcher: ({ path }) => path === "/device/code" && getTenantId() !== null,
 
-  handler: createAuthMiddleware(async ({ context }) => {
-    const { returned } = context;
+  handler: createAuthMiddleware(async ({ context: { returned } }) => {
     const tenantId = getTenantId();
-    if (typeof returned !== "object" || returned === null || isAPIError(returned) || !tenantId)
-      return;
-    const { device_code } = returned as { device_code?: unknown };
-    if (typeof device_code !== "string") return;
-    return { ...returned, device_code: withPrefix(tenantId, device_code) };
+    const { device_code } = Object(returned);
+    if (!tenantId || typeof device_code !== "string") return;
+    return { ...Object(returned), device_code: withPrefix(tenantId, device_code) };
   }),
 };
 

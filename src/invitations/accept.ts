@@ -45,7 +45,7 @@ export const getInvitationEndpoint = createAuthEndpoint(
     const { tenantId, email, role, expiresAt } = await open(ctx, ctx.query.token);
     const answer = await runInScope(scopeOf(tenantId), async (): Promise<OpenInvitation> => {
       const tenant = await requireTenant(ctx, tenantId);
-      const methods = await signInMethods(context, tenantOptions(context), tenant);
+      const methods = await signInMethods(context, tenant);
       const { enabled } = methods.emailAndPassword;
       // An invited user may sign up where others need an invitation.
       const emailAndPassword = { enabled, signUp: enabled && canSignUp(ctx, tenant, email) };

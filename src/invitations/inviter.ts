@@ -1,10 +1,9 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
-import type { AuthContext, GenericEndpointContext, User } from "better-auth";
-import { isolationOf, unscopedAdapter } from "../isolation/isolation";
-import { isOperator, rolesIn } from "../isolation/operators";
+import type { AuthContext, User } from "better-auth";
+import { type Isolation, isolationOf, unscopedAdapter } from "../isolation/isolation";
+import { askAbout, isOperator, logFailure, rolesIn } from "../isolation/operators";
 import { adminOptions, canGiveRole, type Giver } from "../isolation/roles";
-import type { TenantSession } from "../options";
-import { adminPlugin, currentEndpoint } from "../request/endpoint";
+import { adminPlugin, currentEndpoint, type Endpoint } from "../request/endpoint";
 import { runInScope, scopeOf } from "../request/scope";
 import { lookUpTenant } from "../tenants/cache";
 import { invitationError } from "./errors";
@@ -17,84 +16,63 @@ type Person = User & { tenantId: string | null; role?: string | null; banned?: b
  * to themselves with an earlier invitation. If the inviter was deleted or cannot sign in, only the
  * default role is left.
  */
-export async function mayStillGiveRole(
-  ctx: AuthContext,
-  invitation: StoredInvitation,
-): Promise<boolean> {
+export async function mayStillGiveRole(ctx: AuthContext, invitation: StoredInvitation) {
   const { tenantId, role, inviterId } = invitation;
   if (!role || !inviterId) return true;
-  const options = tenantOptions(ctx);
+  const isolation = isolationOf(ctx);
+  if (!isolation) return false;
+  const { options } = isolation;
   const canGive = (giver: Giver) => canGiveRole(ctx, options, rolesIn(role), giver);
   if (canGive({ tenantId, role: null })) return true;
-  const inviter = await findInviter(ctx, tenantId, inviterId);
-  if (!inviter || inviter.banned || (await isBarred(ctx, inviter)) || !canGive(inviter)) {
-    return false;
-  }
-  if (options.canManageTenants) return isStillAllowed(ctx, invitation, inviter);
+  const inviter = await findInviter(isolation, tenantId, inviterId);
+  if (!inviter || inviter.banned || !canGive(inviter)) return false;
+  if (await isBarred(isolation, inviter)) return false;
+  if (options.canManageTenants) return isStillAllowed(isolation, ctx, invitation, inviter);
   return inviter.tenantId !== null || isOperator(inviter, options);
 }
 
 /** In the tenant, on the platform, or in any tenant that `canManageTenants` allows to invite. */
-async function findInviter(ctx: AuthContext, tenantId: string, id: string): Promise<Person | null> {
+async function findInviter(isolation: Isolation, tenantId: string, id: string) {
+  const find = () => isolation.ctx.internalAdapter.findUserById(id);
   for (const home of [tenantId, null]) {
-    const find = () => ctx.internalAdapter.findUserById(id);
     const found = await runInScope(scopeOf(home), find);
-    if (found) return { ...found, tenantId: home };
+    if (found) return { ...found, tenantId: home } as Person;
   }
-  const isolation = isolationOf(ctx);
-  if (!isolation?.options.canManageTenants) return null;
+  if (!isolation.options.canManageTenants) return null;
   const adapter = await unscopedAdapter(isolation);
   return adapter.findOne<Person>({ model: "user", where: [{ field: "id", value: id }] });
 }
 
 /** An inviter who may not sign in must not come back by inviting a second address. */
-async function isBarred(ctx: AuthContext, { id, tenantId }: Person): Promise<boolean> {
+async function isBarred({ ctx, directory }: Isolation, { id, tenantId }: Person): Promise<boolean> {
   if (!tenantId) return false;
   const tenant = await lookUpTenant(ctx, tenantId);
   if (tenant && tenant.status !== "active") return true;
-  return (await isolationOf(ctx)?.directory?.isBarred(tenantId, id)) ?? false;
+  return (await directory?.isBarred(tenantId, id)) ?? false;
 }
 
-/**
- * Asks the application again, as if the inviter invited now. The current request is that of the user
- * who accepts, so nothing in it may speak for the inviter: no cookie, header or session.
- */
+/** Asks the application again, as if the inviter invited now. */
 async function isStillAllowed(
+  isolation: Isolation,
   ctx: AuthContext,
   { id, tenantId, email, role, expiresAt }: StoredInvitation,
-  user: Person,
+  inviter: Person,
 ): Promise<boolean> {
-  const { canManageTenants } = tenantOptions(ctx);
-  const now = new Date();
-  const dates = { createdAt: now, updatedAt: now, expiresAt };
-  const session: TenantSession = {
-    session: { id: "", token: "", userId: user.id, tenantId: user.tenantId, ...dates },
-    user,
-  };
   // The transaction that creates the user may have the only connection to the database.
   const adapter = await getCurrentAdapter(ctx.adapter);
   const call = {
     ...currentEndpoint(),
     path: "/tenant/invitation/create",
     method: "POST",
-    context: { ...ctx, adapter, session: null },
-    headers: new Headers(),
-    request: undefined,
-    query: {},
+    context: { ...ctx, adapter },
     body: { tenantId, email, role },
-  } as unknown as GenericEndpointContext;
-  const isAllowed = async (action: "invitation:create" | "invitation:resend") =>
-    (await canManageTenants?.(call, { action, tenantId, session })) === true;
+  } as unknown as Endpoint;
+  const isAllowed = (action: "invitation:create" | "invitation:resend") =>
+    askAbout(isolation, call, inviter, { action, tenantId }, expiresAt);
   try {
-    return await runInScope(
-      scopeOf(user.tenantId),
-      async () => (await isAllowed("invitation:create")) || (await isAllowed("invitation:resend")),
-    );
+    return (await isAllowed("invitation:create")) || (await isAllowed("invitation:resend"));
   } catch (error) {
-    const { name, message } = error as Error;
-    ctx.logger.error(
-      `canManageTenants failed for the inviter of invitation ${id}, so its role is not given: ${name}: ${message}`,
-    );
+    logFailure(isolation, `the inviter of invitation ${id}`, "so its role is not given", error);
     return false;
   }
 }

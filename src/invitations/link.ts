@@ -1,16 +1,9 @@
 import { appendQueryParams } from "@better-auth/core/utils/url";
 import type { AuthContext } from "better-auth";
 import { generateRandomString } from "better-auth/crypto";
-import * as z from "zod";
+import { toHex } from "../framework";
 import { looksSealed, seal, unseal } from "../isolation/links";
 import type { StoredInvitation } from "./options";
-
-/** What a link contains: the invitation, and the secret that proves that the caller got the link. */
-export interface OpenedLink {
-  tenantId: string;
-  id: string;
-  secret: string;
-}
 
 /**
  * The path that tokens are sealed for. No endpoint has it, so the isolation never opens such a token:
@@ -21,15 +14,13 @@ const DEFAULT_PAGE = "/accept-invitation";
 const SECRET_LENGTH = 32;
 
 /** A secret for a new link, and its hash, which is stored. */
-export async function createSecret(): Promise<{ secret: string; tokenHash: string }> {
+export async function createSecret() {
   const secret = generateRandomString(SECRET_LENGTH);
   return { secret, tokenHash: await hashSecret(secret) };
 }
 
-export async function hashSecret(secret: string): Promise<string> {
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(secret));
-  return z.util.uint8ArrayToHex(new Uint8Array(digest));
-}
+export const hashSecret = async (secret: string) =>
+  toHex(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(secret)));
 
 /** The link of an invitation. It leads into its tenant from any host. */
 export async function linkOf(
@@ -44,8 +35,11 @@ export async function linkOf(
   return appendQueryParams(address, new URLSearchParams({ token }));
 }
 
+/** What a link contains: the invitation, and the secret that proves that the caller got the link. */
+export type OpenedLink = NonNullable<Awaited<ReturnType<typeof openLink>>>;
+
 /** Undefined for anything but the token of an invitation. */
-export async function openLink(ctx: AuthContext, token: unknown): Promise<OpenedLink | undefined> {
+export async function openLink(ctx: AuthContext, token: unknown) {
   const opened = looksSealed(token) ? await unseal(ctx, String(token)) : undefined;
   if (opened?.path !== SEALED_FOR) return undefined;
   const end = opened.token.lastIndexOf(".");

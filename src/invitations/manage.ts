@@ -7,15 +7,13 @@ import { whyNotAdmitted } from "../policy/email-domains";
 import { leadsElsewhere } from "../request/addresses";
 import { requireTenant } from "../request/resolve";
 import { runInScope, scopeOf } from "../request/scope";
-import type { Tenant } from "../tenants/cache";
-import type { TenantInvitation } from "../tenants/events";
-import { emit, type TenantActor } from "../tenants/events";
+import { emit, type TenantActor, type TenantInvitation } from "../tenants/events";
 import { limit, limited, offset, tenantId, text } from "../tenants/input";
 import { assertTarget, requireManager, requireTarget } from "../tenants/management";
 import { invitationError } from "./errors";
 import { requireGiver, requireRole } from "./inviter";
 import { linkOf } from "./link";
-import { isReplaceable } from "./opener";
+import { replacementOf } from "./opener";
 import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
 import * as store from "./store";
 
@@ -70,7 +68,7 @@ export const createInvitationEndpoint = (settings: ResolvedInvitationOptions) =>
     },
     async (ctx) => {
       const { context, body } = ctx;
-      const { tenantId, actor } = await requireTarget(ctx, tenantOptions(context), INVITE);
+      const { tenantId, actor } = await requireTarget(ctx, INVITE);
       const email = body.email.toLowerCase();
       const call = await requireSender(ctx, tenantId, actor, email);
       const sent = await runInScope(scopeOf(tenantId), async () => {
@@ -114,9 +112,8 @@ export const listInvitationsEndpoint = createAuthEndpoint(
   },
   async (ctx) => {
     const { context } = ctx;
-    const { tenantId } = await requireTarget(ctx, tenantOptions(context), "invitation:list");
-    const { status, limit = 100, offset = 0 } = ctx.query ?? {};
-    const find = () => store.list(context, status, limit, offset);
+    const { tenantId } = await requireTarget(ctx, "invitation:list");
+    const find = () => store.list(context, ctx.query ?? {});
     return ctx.json(await runInScope(scopeOf(tenantId), find));
   },
 );
@@ -134,7 +131,7 @@ export const resendInvitationEndpoint = (settings: ResolvedInvitationOptions) =>
     },
     async (ctx) => {
       const { context } = ctx;
-      const { row, actor } = await requireInvitation(ctx, "invitation:resend", ctx.body.id);
+      const { row, actor } = await requireInvitation(ctx, "invitation:resend");
       const { tenantId, email, role, redirectTo } = row;
       const call = await requireSender(ctx, tenantId, actor, email);
       requireRole(context, role ?? null, call.inviter);
@@ -154,28 +151,24 @@ export const revokeInvitationEndpoint = createAuthEndpoint(
   },
   async (ctx) => {
     const { context } = ctx;
-    const { row, actor } = await requireInvitation(ctx, "invitation:revoke", ctx.body.id);
+    const { row, actor } = await requireInvitation(ctx, "invitation:revoke");
     const revoked = await runInScope(scopeOf(row.tenantId), () => store.revoke(context, row));
     if (!revoked) throw store.notFound();
     const change = { type: "invitation:revoked", invitation: store.toInvitation(revoked) } as const;
-    await emit(context, tenantOptions(context), actor, row.tenantId, change);
+    await emit(context, actor, row.tenantId, change);
     return ctx.json(change.invitation);
   },
 );
 
-/** A pending invitation by its id, if the caller may do this to it. */
-async function requireInvitation(
-  ctx: GenericEndpointContext,
-  action: TenantManagementAction,
-  id: string,
-) {
+/** The pending invitation that the body has the id of, if the caller may do this to it. */
+async function requireInvitation(ctx: GenericEndpointContext, action: TenantManagementAction) {
   const options = tenantOptions(ctx.context);
-  const row = await store.findAnywhere(ctx.context, id);
+  const row = await store.findAnywhere(ctx.context, ctx.body.id);
   // A tenant's administrator must not learn whether the id exists in another tenant.
   const unknown = options.canManageTenants ? undefined : NO_TENANT;
-  const actor = await requireManager(ctx, options, action, row?.tenantId ?? unknown);
+  const actor = await requireManager(ctx, action, row?.tenantId ?? unknown);
   if (!row) throw store.notFound();
-  await assertTarget(ctx, options, row.tenantId);
+  await assertTarget(ctx, row.tenantId);
   store.assertPending(row);
   return { row, actor };
 }
@@ -183,32 +176,20 @@ async function requireInvitation(
 /** No tenant has this id. */
 const NO_TENANT = "-";
 
-type KnownInviter = Inviter & { role: string | null };
-
-/** A call that sends an invitation. */
-interface Call {
-  tenant: Tenant;
-  actor: TenantActor;
-  inviter: KnownInviter | null;
-}
-
 /** Refuses an address that the tenant's policy does not admit: its link would not work. */
 async function requireSender(
   ctx: GenericEndpointContext,
   tenantId: string,
   actor: TenantActor,
   email: string,
-): Promise<Call> {
+) {
   const tenant = await requireTenant(ctx, tenantId);
   const refusal = whyNotAdmitted(tenant.policy, email);
   if (refusal) throw tenantError(refusal);
   return { tenant, actor, inviter: await findInviter(ctx, actor) };
 }
 
-async function findInviter(
-  { context }: GenericEndpointContext,
-  actor: TenantActor,
-): Promise<KnownInviter | null> {
+async function findInviter({ context }: GenericEndpointContext, actor: TenantActor) {
   if (actor === "server" || actor.userId === null) return null;
   const { userId: id, tenantId } = actor;
   const user = await runInScope(scopeOf(tenantId), () => context.internalAdapter.findUserById(id));
@@ -223,9 +204,9 @@ type Sending = Omit<store.Sending, "role">;
 async function send(
   ctx: GenericEndpointContext,
   settings: ResolvedInvitationOptions,
-  { tenant, actor, inviter }: Call,
+  { tenant, actor, inviter }: Awaited<ReturnType<typeof requireSender>>,
   { expiresIn, ...link }: Pick<Sending, "email" | "mailed" | "redirectTo"> & { expiresIn: number },
-  save: (sending: Sending) => Promise<store.Issued | undefined>,
+  save: (sending: Sending) => ReturnType<typeof store.renew>,
 ): Promise<SentInvitation> {
   const { context } = ctx;
   await assertNoUser(ctx, link);
@@ -244,7 +225,7 @@ async function send(
   const invitation = store.toInvitation(issued.row);
   const url = await linkOf(context, issued.row, issued.secret);
   const type = issued.isNew ? "invitation:created" : "invitation:resent";
-  await emit(context, tenantOptions(context), actor, tenant.id, { type, invitation });
+  await emit(context, actor, tenant.id, { type, invitation });
   if (!link.mailed) return { ...invitation, url };
   const mail = {
     invitation,
@@ -257,7 +238,7 @@ async function send(
   return invitation;
 }
 
-const withoutRole = ({ role: _, ...inviter }: KnownInviter): Inviter => inviter;
+const withoutRole = ({ role: _, ...inviter }: Inviter & { role: unknown }): Inviter => inviter;
 
 /** Only a mailed link replaces a user, and only one who has never verified the address. */
 async function assertNoUser(
@@ -265,7 +246,7 @@ async function assertNoUser(
   { email, mailed }: Pick<Sending, "email" | "mailed">,
 ): Promise<void> {
   const found = await context.internalAdapter.findUserByEmail(email);
-  if (!found || (mailed && (await isReplaceable(context, found.user)))) return;
+  if (!found || (mailed && (await replacementOf(context, found.user)))) return;
   throw invitationError("USER_ALREADY_IN_TENANT");
 }
 
@@ -289,9 +270,9 @@ const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu;
  * message, or a header, to any address.
  */
 function nameInMail(name: string): string {
-  // Cut first: a name may be very long.
-  const characters = [...name.slice(0, 4 * NAME_LENGTH)];
-  const isLong = name.length > 4 * NAME_LENGTH || characters.length > NAME_LENGTH;
+  // Cut first: a name may be very long. A character has at most two units.
+  const characters = [...name.slice(0, 2 * NAME_LENGTH + 1)];
+  const isLong = characters.length > NAME_LENGTH;
   const kept = isLong ? `${characters.slice(0, NAME_LENGTH - 1).join("")}…` : name;
   return kept.replace(UNPRINTABLE, " ");
 }

@@ -1,11 +1,11 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { addOAuthServerContext, getOAuthState } from "better-auth/api";
-import type { DBTransactionAdapter, Where } from "better-auth/types";
+import type { DBTransactionAdapter } from "better-auth/types";
 import * as z from "zod";
 import { SIGN_UP_PATH } from "../constants";
 import { tenantError } from "../errors";
-import { type BeforeHook, silentHook, textOf } from "../framework";
+import { type BeforeHook, clauses, silentHook, textOf } from "../framework";
 import { REPLACED, removeCredentials } from "../isolation/changed-hands";
 import { isolationOf, type Row } from "../isolation/isolation";
 import { adminOptions } from "../isolation/roles";
@@ -24,7 +24,7 @@ import { emit } from "../tenants/events";
 import { INVITATION_HEADER } from "./error-codes";
 import { invitationError } from "./errors";
 import { openLink } from "./link";
-import { type StoredInvitation, tenantOptions } from "./options";
+import type { StoredInvitation } from "./options";
 import {
   findByHash,
   findByLink,
@@ -49,7 +49,7 @@ export const findOpening: Inviting["openingFor"] = async (ctx, user, counts) => 
   const isProven = carried?.mailed || isKnown;
   let room: Room = {};
   return {
-    data: carried ? writtenByToken(carried) : writtenBy(row),
+    data: writtenBy(row, carried?.mailed),
     makeRoom: async (raw) => {
       if (isProven) room = await makeRoom(ctx, raw, row);
       const { keptUserId: id } = room;
@@ -61,13 +61,13 @@ export const findOpening: Inviting["openingFor"] = async (ctx, user, counts) => 
   };
 };
 
-/** What an invitation writes into its user. */
-const writtenBy = ({ role }: StoredInvitation): Row => (role ? { role } : {});
-
-/** A token that the plugin mailed proves the address. A link that a manager sent proves nothing. */
-const writtenByToken = (row: StoredInvitation): Row => ({
-  ...writtenBy(row),
-  ...(row.mailed && { emailVerified: true }),
+/**
+ * What an invitation writes into its user. A token that the plugin mailed proves the address. A link
+ * that a manager sent proves nothing.
+ */
+const writtenBy = ({ role }: StoredInvitation, isMailedToken = false): Row => ({
+  ...(role && { role }),
+  ...(isMailedToken && { emailVerified: true }),
 });
 
 function assertSameAddress({ email }: StoredInvitation, given: unknown): void {
@@ -87,13 +87,13 @@ async function accept(
   const accepted = await markAccepted(raw, row, userId);
   if (!accepted) {
     // Called twice for a kept user, and if a plugin put an adapter around the isolated one.
-    if (await isAcceptedBy(raw, row, userId)) return;
+    if (await isAcceptedBy(raw, row.id, userId)) return;
     // Not every database rolls the user back by itself.
-    if (!keptUserId) await raw.delete({ model: "user", where: [{ field: "id", value: userId }] });
+    if (!keptUserId) await raw.delete({ model: "user", where: clauses({ id: userId }) });
     throw notFound();
   }
   const { tenantId } = row;
-  await emit(ctx, tenantOptions(ctx), { userId, tenantId }, tenantId, {
+  await emit(ctx, { userId, tenantId }, tenantId, {
     type: "invitation:accepted",
     invitation: toInvitation(accepted),
     ...(replacedUserId && { replacedUserId }),
@@ -140,7 +140,7 @@ export const carryToken: BeforeHook = {
     if (ctx.path !== SIGN_UP_PATH) return;
     // Here, because better-auth hides errors of user creation if it hides that an address is taken.
     assertSameAddress(invitation, ctx.body?.email);
-    invited.set({ email, data: writtenByToken(invitation) });
+    invited.set({ email, data: writtenBy(invitation, invitation.mailed) });
   }),
 };
 
@@ -152,19 +152,12 @@ export const carryToken: BeforeHook = {
  * belongs to the id of the old one, and not all of it can be found and deleted.
  */
 
-const clauses = (fields: Record<string, string | boolean>): Where[] =>
-  Object.entries(fields).map(([field, value]) => ({ field, value }));
-
-/** Whether an invitation can replace a user. */
-export const isReplaceable = async (ctx: AuthContext, user: Row): Promise<boolean> =>
-  (await replacementOf(ctx, user)) !== undefined;
-
 /**
- * Whether a new user takes the place of this one, or this one is kept, because a directory of the
- * tenant knows it by its id. Undefined if neither: a manager who gave a role or a ban has decided
- * about this very user.
+ * Who an invitation makes of a user: a new one takes the place of this one, or this one is kept,
+ * because a directory of the tenant knows it by its id. Undefined if neither: a manager who gave a
+ * role or a ban has decided about this very user.
  */
-async function replacementOf(ctx: AuthContext, user: Row): Promise<"new" | "kept" | undefined> {
+export async function replacementOf(ctx: AuthContext, user: Row) {
   const { emailVerified, banned, role } = user;
   const { defaultRole = "user" } = adminOptions(ctx);
   if (emailVerified !== false || banned || (role && role !== defaultRole)) return undefined;
@@ -206,7 +199,7 @@ export const replacesUser: Inviting["replaces"] = async (ctx, user) => {
   const isProven =
     (carried?.mailed && carried.email === user.email) ||
     (await canJoinByMail(ctx, endpoint.path ?? "", user));
-  return isProven && isReplaceable(ctx, user);
+  return isProven && (await replacementOf(ctx, user)) !== undefined;
 };
 
 /** Whether the mail proves the address, and better-auth would create an invited user for it. */

@@ -1,7 +1,5 @@
-import type { AuthContext } from "better-auth";
-import { BetterAuthError } from "better-auth";
-import type { BetterAuthPluginDBSchema } from "better-auth/db";
-import { mergeSchema } from "better-auth/db";
+import { type AuthContext, BetterAuthError } from "better-auth";
+import { type BetterAuthPluginDBSchema, mergeSchema } from "better-auth/db";
 import * as z from "zod";
 import { PLUGIN_ID } from "../constants";
 import { oncePerObject } from "../framework";
@@ -55,8 +53,7 @@ export interface TenantInvitationsOptions {
   schema?: TenantInvitationsSchema;
 }
 
-export type ResolvedInvitationOptions = TenantInvitationsOptions &
-  Required<Pick<TenantInvitationsOptions, "expiresIn" | "maxExpiresIn" | "maxPendingInvitations">>;
+export type ResolvedInvitationOptions = ReturnType<typeof resolveInvitationOptions>;
 
 const DAY = 24 * 60 * 60;
 const positive = z.int().positive();
@@ -74,9 +71,7 @@ const optionsSchema = z
   });
 
 /** Fills in the defaults, and throws if an option is invalid. */
-export function resolveInvitationOptions(
-  options: TenantInvitationsOptions,
-): ResolvedInvitationOptions {
+export function resolveInvitationOptions(options: TenantInvitationsOptions) {
   const {
     expiresIn = 7 * DAY,
     maxExpiresIn = Math.max(30 * DAY, expiresIn),

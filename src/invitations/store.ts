@@ -2,6 +2,7 @@ import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context
 import type { AuthContext } from "better-auth";
 import { constantTimeEqual } from "better-auth/crypto";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { clauses } from "../framework";
 import { nullIfInvalidId } from "../isolation/database-errors";
 import { isolationOf, unscopedAdapter } from "../isolation/isolation";
 import { currentTransaction } from "../request/scope";
@@ -19,7 +20,6 @@ import type { ResolvedInvitationOptions, StoredInvitation } from "./options";
 
 const model = "tenantInvitation";
 const adapterOf = ({ adapter }: AuthContext) => getCurrentAdapter(adapter);
-const byId = (value: string): Where[] => [{ field: "id", value }];
 
 export const notFound = () => invitationError("INVITATION_NOT_FOUND");
 
@@ -41,17 +41,14 @@ export async function findAnywhere(ctx: AuthContext, id: string): Promise<Stored
   const isolation = isolationOf(ctx);
   if (!isolation || !couldBeId(ctx, id)) return null;
   const adapter = await unscopedAdapter(isolation);
-  const where = byId(id);
+  const where = clauses({ id });
   const row = await adapter.findOne<StoredInvitation>({ model, where }).catch(nullIfInvalidId);
   return row?.id === id ? row : null;
 }
 
 /** The pending invitation of an address, expired or not. */
-export async function findPending(
-  ctx: AuthContext,
-  email: string,
-): Promise<StoredInvitation | undefined> {
-  const where = [{ field: "pendingFor", value: email }];
+export async function findPending(ctx: AuthContext, email: string) {
+  const where = clauses({ pendingFor: email });
   const row = await (await adapterOf(ctx)).findOne<StoredInvitation>({ model, where });
   // MySQL ignores accents when it compares, and that address is not this one.
   return row?.email === email ? row : undefined;
@@ -67,12 +64,11 @@ export async function findOpen(ctx: AuthContext, email: string) {
 export const findByLink = async (ctx: AuthContext, { id, secret }: OpenedLink) =>
   findByHash(ctx, id, await hashSecret(secret));
 
-export async function findByHash(
-  ctx: AuthContext,
-  id: string,
-  tokenHash: string,
-): Promise<StoredInvitation> {
-  const row = await (await adapterOf(ctx)).findOne<StoredInvitation>({ model, where: byId(id) });
+export async function findByHash(ctx: AuthContext, id: string, tokenHash: string) {
+  const row = await (await adapterOf(ctx)).findOne<StoredInvitation>({
+    model,
+    where: clauses({ id }),
+  });
   if (!row || !constantTimeEqual(row.tokenHash, tokenHash)) throw notFound();
   assertPending(row);
   if (isExpired(row)) throw invitationError("INVITATION_EXPIRED");
@@ -91,18 +87,11 @@ export type Sending = Pick<
   "email" | "role" | "mailed" | "inviterId" | "inviterName" | "redirectTo" | "expiresAt"
 >;
 
-/** An invitation that was just created or renewed, with the secret for its link. */
-export interface Issued {
-  row: StoredInvitation;
-  secret: string;
-  isNew: boolean;
-}
-
 /** How often other requests may create, accept or revoke the invitation meanwhile. */
 const TRIES = 3;
 
 /** Creates the invitation of an address. If one is pending, that one gets a new token. */
-export async function issue(ctx: AuthContext, sending: Sending): Promise<Issued> {
+export async function issue(ctx: AuthContext, sending: Sending) {
   for (let tries = 1; ; tries++) {
     const pending = await findPending(ctx, sending.email);
     const renewed = pending && (await renew(ctx, pending, sending));
@@ -116,7 +105,7 @@ export async function issue(ctx: AuthContext, sending: Sending): Promise<Issued>
   }
 }
 
-async function insert(ctx: AuthContext, sending: Sending): Promise<Issued> {
+async function insert(ctx: AuthContext, sending: Sending) {
   const { secret, tokenHash } = await createSecret();
   const now = new Date();
   const row = await (await adapterOf(ctx)).create<Record<string, unknown>, StoredInvitation>({
@@ -135,14 +124,10 @@ async function insert(ctx: AuthContext, sending: Sending): Promise<Issued> {
 }
 
 /** Replaces the token; the old one is void. Undefined if the invitation is not pending. */
-export async function renew(
-  ctx: AuthContext,
-  pending: StoredInvitation,
-  sending: Partial<Sending>,
-): Promise<Issued | undefined> {
+export async function renew(ctx: AuthContext, old: StoredInvitation, sending: Partial<Sending>) {
   const { secret, tokenHash } = await createSecret();
   const changes = { ...sending, ...mailedNow(sending), tokenHash };
-  const row = await change(await adapterOf(ctx), pending, changes);
+  const row = await change(await adapterOf(ctx), old, changes);
   return row && { row, secret, isNew: false };
 }
 
@@ -159,7 +144,7 @@ export const revoke = async (ctx: AuthContext, row: StoredInvitation) =>
  */
 export function markAccepted(raw: DBTransactionAdapter, row: StoredInvitation, userId: string) {
   const end = { status: "accepted", pendingFor: row.id, userId, acceptedAt: new Date() } as const;
-  return change(raw, row, end, [{ field: "tokenHash", value: row.tokenHash }]);
+  return change(raw, row, end, { tokenHash: row.tokenHash });
 }
 
 /** Changes a pending invitation. Of several requests, one succeeds, and the others get undefined. */
@@ -167,31 +152,22 @@ async function change(
   adapter: DBTransactionAdapter,
   row: StoredInvitation,
   changes: Partial<StoredInvitation>,
-  more: Where[] = [],
-): Promise<StoredInvitation | undefined> {
+  more: Record<string, string> = {},
+) {
   const update = { ...changes, updatedAt: new Date() };
-  const where = [...byId(row.id), { field: "status", value: "pending" }, ...more];
+  const where = clauses({ id: row.id, status: "pending", ...more });
   const count = await adapter.updateMany({ model, where, update });
   return count > 0 ? { ...row, ...update } : undefined;
 }
 
 /** Whether this user accepted the invitation. */
-export async function isAcceptedBy(
-  raw: DBTransactionAdapter,
-  { id }: StoredInvitation,
-  userId: string,
-): Promise<boolean> {
-  const where = [...byId(id), { field: "userId", value: userId }];
-  return (await raw.count({ model, where })) > 0;
-}
+export const isAcceptedBy = async (raw: DBTransactionAdapter, id: string, userId: string) =>
+  (await raw.count({ model, where: clauses({ id, userId }) })) > 0;
+
+type Page = { status?: InvitationStatus; limit?: number; offset?: number };
 
 /** One page of a tenant's invitations, newest first. */
-export async function list(
-  ctx: AuthContext,
-  status: InvitationStatus | undefined,
-  limit: number,
-  offset: number,
-): Promise<TenantInvitation[]> {
+export async function list(ctx: AuthContext, { status, limit = 100, offset = 0 }: Page) {
   const where = status ? conditionOf(status) : [];
   const sortBy = { field: "createdAt", direction: "desc" } as const;
   const call = { model, where, sortBy, limit, offset };
@@ -199,12 +175,9 @@ export async function list(
 }
 
 function conditionOf(status: InvitationStatus): Where[] {
-  if (status !== "pending" && status !== "expired") return [{ field: "status", value: status }];
+  if (status !== "pending" && status !== "expired") return clauses({ status });
   const operator = status === "pending" ? "gt" : "lte";
-  return [
-    { field: "status", value: "pending" },
-    { field: "expiresAt", operator, value: new Date() },
-  ];
+  return [...clauses({ status: "pending" }), { field: "expiresAt", operator, value: new Date() }];
 }
 
 const MINUTE_MS = 60_000;
@@ -227,7 +200,7 @@ export async function assertWithinLimits(
     const recently: Where = { field: "mailedAt", operator: "gt", value: since };
     return adapter.count({ model, where: [...more, recently] });
   };
-  if (mailed && (await countMailed(MINUTE_MS, [{ field: "email", value: email }])) > 0) {
+  if (mailed && (await countMailed(MINUTE_MS, clauses({ email }))) > 0) {
     throw invitationError("INVITATION_RECENTLY_SENT");
   }
   if (mailed && (await countMailed(60 * MINUTE_MS)) >= maxPendingInvitations) {
@@ -252,7 +225,7 @@ export async function oneAtATime<T>(
   if (currentTransaction()?.isTransactionActive) return run();
   const runLocked = async () => {
     // Changes nothing, and locks the row until the commit.
-    const where = [...byId(id), { field: "status", value: status }];
+    const where = clauses({ id, status });
     await (await adapterOf(ctx)).updateMany({ model: "tenant", where, update: { status } });
     return run();
   };

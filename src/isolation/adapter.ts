@@ -93,7 +93,7 @@ function guarded(
 }
 
 function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Methods {
-  const isolatedModel = (name: string) => isolation.isolatedModel(name);
+  const { isolatedModel } = isolation;
 
   /** Runs a call about rows of the scope only. Every call comes through here. */
   function narrow<Call extends TableCall, T>(
@@ -114,19 +114,15 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
   }
 
   /** Joined rows are fetched by their key alone, so they are checked here. */
-  function admit<T>(
-    { join, model }: { join?: object | undefined; model?: string | undefined },
-    scope: Scope | undefined,
-    row: T,
-  ): T {
+  function checkJoined<T>(row: T, scope?: Scope, model?: string, join: object = {}): T {
     if (!scope || !row) return row;
-    const admitted = row as Row;
-    if (model === "user") rememberUser(admitted);
-    for (const name of Object.keys(join ?? {})) {
+    const checked = row as Row;
+    if (model === "user") rememberUser(checked);
+    for (const name of Object.keys(join)) {
       const joined = isolatedModel(name);
       if (!joined) continue;
-      for (const key of [name, `${name}s`, joined, `${joined}s`]) admitJoined(admitted, key, scope);
-      const user = joined === "user" ? (admitted[name] ?? admitted[joined]) : undefined;
+      for (const key of [name, `${name}s`, joined, `${joined}s`]) dropForeign(checked, key, scope);
+      const user = joined === "user" ? (checked[name] ?? checked[joined]) : undefined;
       if (user) rememberUser(user as Row);
     }
     return row;
@@ -138,11 +134,7 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
     const session = await raw.findOne<T & Row>({ ...input, where });
     const isValid = session && isSessionValidHere(isolation, session, raw);
     if (!session || !(isValid instanceof Promise ? await isValid : isValid)) return null;
-    return admit(
-      { join: input.join, model: "session" },
-      scopeOf(session.tenantId ?? null),
-      session,
-    );
+    return checkJoined(session, scopeOf(session.tenantId ?? null), "session", input.join);
   }
 
   /** R6: see `heldState`. */
@@ -183,22 +175,16 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
         const tenantId =
           known === undefined ? await requireUserInScope(isolation, raw, scope, userId) : known;
         const data: Row = { ...input.data, tenantId: tenantId ?? PLATFORM };
-        const admission =
-          tenantId && model === "user"
-            ? await admitUser(isolation, tenantId, data, raw)
-            : undefined;
+        const isTenantsUser = tenantId && model === "user";
+        const admission = isTenantsUser && (await admitUser(isolation, tenantId, data, raw));
         const create = () => raw.create<T, R>({ ...input, data: data as T });
-        if (!admission) return admit({ model }, scope, await write(model, scope, data, create));
+        if (!admission) return checkJoined(await write(model, scope, data, create), scope, model);
         const kept = await admission.makeRoom?.(raw);
-        const row = await write(
-          model,
-          scope,
-          data,
-          async () =>
-            (kept && (await raw.update<R>(asChange(input.model, kept, data)))) || create(),
-        );
+        const createOrKeep = async () =>
+          (kept && (await raw.update<R>(asChange(input.model, kept, data)))) || create();
+        const row = await write(model, scope, data, createOrKeep);
         await admission.accept?.(row as Row, raw);
-        return admit({ model }, scope, row);
+        return checkJoined(row, scope, model);
       }),
 
     findOne: <T>(input: FindOne) => {
@@ -207,7 +193,7 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
       return narrow(input, ({ call, scope, model }) =>
         raw.findOne<T>(call).then((row) => {
           const show = (isHidden: boolean) =>
-            isHidden ? null : admit({ join: input.join, model }, scope, row);
+            isHidden ? null : checkJoined(row, scope, model, input.join);
           const isHidden = model === "user" && isHiddenUser(isolation.ctx, input.where, row as Row);
           return isHidden instanceof Promise ? isHidden.then(show) : show(isHidden);
         }),
@@ -219,7 +205,7 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
         const rows = await raw.findMany<T>(call);
         if (!scope) return rows;
         if (model === "verification" && heldState.get()) return consumeState(input.model, rows);
-        return rows.map((row) => admit({ join: input.join, model }, scope, row));
+        return rows.map((row) => checkJoined(row, scope, model, input.join));
       }),
 
     count: (input) => narrow(input, ({ call }) => raw.count(call)),
@@ -231,16 +217,15 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
         if (!model || !scope) return raw.update<T>({ ...call, update: data });
         // Without a condition of the caller's, the tenant alone would pick any row.
         if (input.where.length === 0) return null;
-        const narrow = [...input.where, ...tenantClause(scope)];
-        const where = isMySQL(raw)
-          ? await pinpoint(raw, input.model, narrow, tenantClause(scope))
-          : narrow;
+        const inside = tenantClause(scope);
+        const all = [...input.where, ...inside];
+        const where = isMySQL(raw) ? await pinpoint(raw, input.model, all, inside) : all;
         if (!where) return null;
         const row = await write(model, scope, data, () =>
           raw.update<T & Row>({ ...call, where, update: data }),
         );
         const isOurs = row && (row.tenantId === undefined || isInside(scope, row));
-        return isOurs ? admit({ model }, scope, row) : null;
+        return isOurs ? checkJoined(row, scope, model) : null;
       }),
 
     updateMany: (input) =>
@@ -257,13 +242,13 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
 
     consumeOne: <T>(input: Parameters<DBAdapter["consumeOne"]>[0]) =>
       narrow(input, async ({ call, scope, model }) =>
-        admit({ model }, scope, await raw.consumeOne<T>(call)),
+        checkJoined(await raw.consumeOne<T>(call), scope, model),
       ),
 
     incrementOne: <T>(input: Parameters<DBAdapter["incrementOne"]>[0]) =>
       narrow(input, async ({ call, scope, model }) => {
         const set = await allowedChange(input.set, scope, model);
-        return admit({ model }, scope, await raw.incrementOne<T>({ ...call, set }));
+        return checkJoined(await raw.incrementOne<T>({ ...call, set }), scope, model);
       }),
   };
 }
@@ -273,7 +258,7 @@ function asChange(model: string, id: string, { id: _, createdAt: __, ...update }
   return { model, where: [{ field: "id", value: id }], update };
 }
 
-function admitJoined(row: Row, key: string, scope: Scope) {
+function dropForeign(row: Row, key: string, scope: Scope) {
   const value = row[key];
   if (typeof value !== "object" || value === null) return;
   if (Array.isArray(value)) row[key] = value.filter((item: Row) => isInside(scope, item));

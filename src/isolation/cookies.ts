@@ -7,17 +7,14 @@ import {
   effectiveScope,
   isAdminRunning,
 } from "../request/endpoint";
-import { isCompanion, keptCookies } from "../request/prefix";
+import { isCompanion, removedCookies } from "../request/prefix";
 import { enter, enteredBy, scopeOf } from "../request/scope";
 
 /** Cross-tenant access begins and ends with the endpoint: see `isAdminRunning`. */
 export const openAdminEndpoint: BeforeHook = {
   matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
 
-  handler: silentHook(() => {
-    isAdminRunning.set(true);
-    return undefined;
-  }),
+  handler: silentHook(() => isAdminRunning.set(true)),
 };
 
 export const closeAdminEndpoint: AfterHook = {
@@ -26,25 +23,24 @@ export const closeAdminEndpoint: AfterHook = {
   handler: silentHook(() => {
     isAdminRunning.set(false);
     enter(scopeOf(effectiveScope().tenantId));
-    return undefined;
   }),
 };
 
 /** R5: the cookie of a session that was removed from the request stays in the browser. */
 export const keepForeignCookies: AfterHook = {
-  matcher: () => keptCookies.get().size > 0,
+  matcher: () => removedCookies.get().size > 0,
 
   handler: silentHook(({ context }) => {
     const headers = context.responseHeaders;
-    const kept = keptCookies.get();
+    const removed = removedCookies.get();
     const lines = headers?.getSetCookie().filter((line) => {
       const [name = ""] = line.split("=");
       if (!/;\s*max-age=0\b/i.test(line)) return true;
-      return !kept.has(isCompanion(name, context) ? context.authCookies.sessionToken.name : name);
+      const { sessionToken } = context.authCookies;
+      return !removed.has(isCompanion(name, context) ? sessionToken.name : name);
     });
     headers?.delete("set-cookie");
     for (const line of lines ?? []) headers?.append("set-cookie", line);
-    return undefined;
   }),
 };
 

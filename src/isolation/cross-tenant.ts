@@ -8,14 +8,14 @@ import {
   adminTarget,
   currentEndpoint,
   type Endpoint,
+  effectiveScope,
   hasNoRequest,
   isAdminRunning,
   requestEndpoint,
   visitor,
 } from "../request/endpoint";
 import { carries, prefixesIn, tenantInPrefix } from "../request/prefix";
-import type { SessionRow } from "../request/scope";
-import { enter, runInScope, type Scope, scopeOf } from "../request/scope";
+import { enter, runInScope, type Scope, type SessionRow, scopeOf } from "../request/scope";
 import { nullIfInvalidId } from "./database-errors";
 import type { Isolation, Row } from "./isolation";
 import { mayManageUsersOf } from "./operators";
@@ -27,10 +27,10 @@ import { mayManageUsersOf } from "./operators";
  */
 export async function scopeOfAdmin(
   isolation: Isolation,
-  scope: Scope,
   session: SessionRow,
   adapter: DBTransactionAdapter,
 ): Promise<Scope> {
+  const scope = effectiveScope();
   const endpoint = currentEndpoint();
   const target = adminTarget(endpoint);
   const isRunning = isAdminRunning.get();
@@ -52,7 +52,7 @@ export async function scopeOfAdmin(
 }
 
 /**
- * Operators end their own sessions on the platform, whichever tenant they visit. In the tenant,
+ * Operators end their own sessions on the platform, also while they visit a tenant. In the tenant,
  * better-auth would find their list but not all sessions: some would live on, and no ban would end
  * them.
  */

@@ -72,11 +72,8 @@ function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
         : known;
     return tenantId === null ? createSession(...call) : createInTenant(tenantId, ...call);
   };
-  internalAdapter.updateSession = async (token, change) => {
-    const scope = effectiveScope();
-    if (scope.tenantId === null || !("expiresAt" in change)) return updateSession(token, change);
-    return updateSession(token, { ...change, ...(await capExpiry(ctx, scope, change)) });
-  };
+  internalAdapter.updateSession = async (token, change) =>
+    updateSession(token, { ...change, ...(await capExpiry(ctx, effectiveScope(), change)) });
 }
 
 const DAY = 24 * 60 * 60;

@@ -98,6 +98,10 @@ type Isolated = { [ISOLATION]?: Isolation };
 export const isolationOf = (holder: object): Isolation | undefined =>
   (holder as { adapter?: Isolated }).adapter?.[ISOLATION] ?? (holder as Isolated)[ISOLATION];
 
+/** The options of `tenantAuth()`. */
+export const tenantAuthOptions = (ctx: AuthContext): ResolvedOptions =>
+  (isolationOf(ctx) as Isolation).options;
+
 export const setIsolation = <A extends object>(holder: A, isolation: Isolation) =>
   Object.assign(holder, { [ISOLATION]: isolation });
 

@@ -3,7 +3,13 @@ import { createAuthMiddleware } from "better-auth/api";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import * as z from "zod";
 import { VERIFY_EMAIL } from "../constants";
-import { type AfterHook, type BeforeHook, decodeBase64url, parseJSON } from "../framework";
+import {
+  type AfterHook,
+  type BeforeHook,
+  decodeBase64url,
+  decodeComponent,
+  parseJSON,
+} from "../framework";
 import { deriveKeys } from "../keys";
 import { changeCall, currentEndpoint } from "../request/endpoint";
 import { requireTenantId } from "../request/resolve";
@@ -15,22 +21,18 @@ import { openedToken } from "./users";
  * into its tenant from a browser that names none, and the token is worth nothing outside of it.
  */
 
-/** A one-time token, the tenant it belongs to, and the endpoint that its link leads to. */
-export interface SealedToken {
-  token: string;
-  tenantId: string;
-  path: string;
-  /** The user that a link to `/verify-email` was mailed for: its token names an email alone. */
-  userId?: string | undefined;
-}
-
 const text = z.string().min(1);
-const contents = z.strictObject({
+
+/** A one-time token, the tenant it belongs to, and the endpoint that its link leads to. */
+const sealedToken = z.strictObject({
   token: text,
   tenantId: text,
   path: text,
+  /** The user that a link to `/verify-email` was mailed for: its token names an email alone. */
   userId: text.optional(),
 });
+
+type SealedToken = z.infer<typeof sealedToken>;
 
 const PREFIX = "tenant~";
 
@@ -45,7 +47,7 @@ export async function unseal(ctx: AuthContext, sealed: string): Promise<SealedTo
   const data = sealed.slice(PREFIX.length).replaceAll("~", "$");
   try {
     const text = await symmetricDecrypt({ key: await deriveKeys("link", ctx.secretConfig), data });
-    return contents.parse(JSON.parse(text));
+    return sealedToken.parse(JSON.parse(text));
   } catch {
     return undefined;
   }
@@ -138,17 +140,9 @@ function endpointIn({ baseURL }: AuthContext, address: string): string | undefin
 /** Replaces the token in a URL: in its query or fragment, else the last segment of its path. */
 function replaceToken(address: string, token: string, replacement: string): string {
   const replace = (_: string, before: string, value: string) =>
-    before + (decode(value) === token ? replacement : value);
+    before + (decodeComponent(value.replaceAll("+", " ")) === token ? replacement : value);
   const replaced = address.replace(/([?&#][^?&#=]*=)([^&#]*)/g, replace);
   return replaced === address ? address.replace(/^([^?#]*\/)([^?#]*)/, replace) : replaced;
-}
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part.replaceAll("+", " "));
-  } catch {
-    return part;
-  }
 }
 
 /** Where better-auth's endpoints expect a token. */

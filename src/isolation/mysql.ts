@@ -20,16 +20,7 @@ export async function pinpoint(
 }
 
 /** Columns that are compared to tell whether the returned row is the inserted one. */
-const KEYS = [
-  "tenantId",
-  "userId",
-  "token",
-  "email",
-  "identifier",
-  "accountId",
-  "slug",
-  "providerId",
-];
+const KEYS = "tenantId userId token email identifier accountId slug providerId".split(" ");
 
 /**
  * MySQL does not return the inserted row. With numeric ids, better-auth asks for the last one on any
@@ -37,21 +28,22 @@ const KEYS = [
  * another tenant. In a transaction both use one connection, and the returned row is compared.
  */
 export function verifyInsertedRow(adapter: DBAdapter): void {
-  const create = adapter.create.bind(adapter) as (
-    call: Parameters<DBAdapter["create"]>[0],
-  ) => Promise<unknown>;
+  const create = adapter.create.bind(adapter) as (call: {
+    model: string;
+    data: Row;
+  }) => Promise<Row>;
   const transaction = adapter.transaction.bind(adapter);
   adapter.create = (async (call) => {
-    const row = (await transaction((inner) =>
+    const row: Row | null = await transaction((inner) =>
       // Adapters without transactions pass themselves.
       inner === adapter ? create(call) : inner.create(call),
-    )) as Record<string, unknown> | null;
-    const data: Record<string, unknown> = call.data;
-    const isOther = KEYS.some((key) => data[key] && row?.[key] && data[key] !== row[key]);
-    if (isOther)
+    );
+    const data: Row = call.data;
+    if (KEYS.some((key) => data[key] && row?.[key] && data[key] !== row[key])) {
       throw new BetterAuthError(
         `The database returned a different row of ${call.model} than the one just inserted`,
       );
+    }
     return row;
   }) as DBAdapter["create"];
 }

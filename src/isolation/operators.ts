@@ -8,7 +8,7 @@ import {
 } from "../options";
 import type { Endpoint } from "../request/endpoint";
 import { requestSlot, runInScope, type SessionRow, scopeOf } from "../request/scope";
-import type { Isolation } from "./isolation";
+import type { Isolation, Row } from "./isolation";
 
 /** Whether a session may manage the users of a tenant, by its token and that tenant. */
 const operatorDecisions = requestSlot(() => new Map<string, Promise<boolean>>());
@@ -66,9 +66,8 @@ async function decide(
 }
 
 /**
- * Whether a platform user is an operator, or would be with another role. The user makes no request, so
- * `canManageTenants` gets no headers, and a session without id and token. It is asked about every
- * action: a user who may delete tenants need not be one who may manage users.
+ * Whether a platform user is an operator, or would be with another role. `canManageTenants` is asked
+ * about every action: a user who may delete tenants need not be one who may manage users.
  */
 export async function isOrWouldBeOperator(
   isolation: Isolation,
@@ -76,15 +75,10 @@ export async function isOrWouldBeOperator(
   user: TenantSession["user"],
 ): Promise<boolean> {
   if (!isolation.options.canManageTenants) return isOperator(user, isolation.options);
-  const request = { headers: new Headers(), request: undefined, body: undefined, query: {} };
-  const context = { ...endpoint.context, session: null };
-  const now = new Date();
-  const dates = { createdAt: now, updatedAt: now, expiresAt: now };
-  const session = toSession({ id: "", token: "", userId: user.id, ...dates }, user);
-  const call = { ...endpoint, ...request, context };
+  const call = { ...endpoint, body: undefined };
   for (const action of MANAGEMENT_ACTIONS) {
-    const about = { action, tenantId: undefined, session };
-    const isAllowed = await ask(isolation, call, about).catch((error: unknown) => {
+    const about = { action, tenantId: undefined };
+    const isAllowed = await askAbout(isolation, call, user, about).catch((error: unknown) => {
       logFailure(isolation, action, `so user ${user.id} counts as an operator`, error);
       return true;
     });
@@ -93,29 +87,45 @@ export async function isOrWouldBeOperator(
   return false;
 }
 
+const HOUR_MS = 3_600_000;
+
+/**
+ * Asks the application about a user who does not make the current request: nothing in it may speak
+ * for them, so `canManageTenants` gets no headers, and a session without id and token.
+ */
+export function askAbout(
+  isolation: Isolation,
+  { context, ...endpoint }: Endpoint,
+  user: Person,
+  about: Omit<TenantManagementRequest, "session">,
+  expiresAt = new Date(Date.now() + HOUR_MS),
+): Promise<boolean> {
+  const none = { headers: new Headers(), request: undefined, query: {} };
+  const call = { ...endpoint, ...none, context: { ...context, session: null } };
+  const now = new Date();
+  const dates = { createdAt: now, updatedAt: now, expiresAt };
+  const session = toSession({ id: "", token: "", userId: user.id, ...dates }, user);
+  return ask(isolation, call, { ...about, session });
+}
+
 /** In a request of its own: if the application asks for the session, it is not asked again. */
-const ask = (
-  { options: { canManageTenants } }: Isolation,
-  call: Endpoint,
-  request: TenantManagementRequest,
-): Promise<boolean> =>
-  runInScope(scopeOf(null), async () => {
+const ask = ({ options }: Isolation, call: Endpoint, request: TenantManagementRequest) =>
+  runInScope(scopeOf(request.session?.user.tenantId ?? null), async () => {
     const ctx = call as GenericEndpointContext;
-    return (await canManageTenants?.(ctx, request)) === true;
+    return (await options.canManageTenants?.(ctx, request)) === true;
   });
 
-function logFailure({ ctx }: Isolation, action: string, outcome: string, error: unknown): void {
+export function logFailure({ ctx }: Isolation, action: string, outcome: string, error: unknown) {
   ctx.logger.error(`canManageTenants failed for ${action}, ${outcome}: ${error}`);
 }
 
 /** A session as the application sees it. In secondary storage, its dates are strings. */
 function toSession({ user: _, ...row }: Row, user: Person): TenantSession {
+  const tenantId = user.tenantId || null;
   const dates = ["createdAt", "updatedAt", "expiresAt"].map((name) => [
     name,
     new Date(row[name] as Date | string),
   ]);
-  const session = { ...row, ...Object.fromEntries(dates), tenantId: null };
-  return { session: session as TenantSession["session"], user: { ...user, tenantId: null } };
+  const session = { ...row, ...Object.fromEntries(dates), tenantId };
+  return { session: session as TenantSession["session"], user: { ...user, tenantId } };
 }
-
-type Row = Record<string, unknown>;

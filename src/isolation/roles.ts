@@ -1,6 +1,6 @@
-import type { AuthContext, User } from "better-auth";
+import type { AuthContext } from "better-auth";
 import { tenantError } from "../errors";
-import { MANAGEMENT_ACTIONS, type ResolvedOptions } from "../options";
+import { MANAGEMENT_ACTIONS, type ResolvedOptions, type TenantSession } from "../options";
 import {
   adminPlugin,
   currentEndpoint,
@@ -47,36 +47,30 @@ function canDoAsMuch(
   user: Ranked,
   other: Ranked,
 ): boolean {
-  const options = adminOptions(ctx);
-  const byDefault = rightsOfRole(options, tenantRoles, options.defaultRole ?? "user");
-  const own = new Set([...byDefault, ...rightsOf(options, tenantRoles, user)]);
-  return rightsOf(options, tenantRoles, other).every((right) => own.has(right));
+  const known = { ...adminOptions(ctx), tenantRoles };
+  const own = new Set([...rightsOf(known, {}), ...rightsOf(known, user)]);
+  return rightsOf(known, other).every((right) => own.has(right));
 }
 
-function rightsOf(
-  options: AdminOptions,
-  tenantRoles: ResolvedOptions["tenantRoles"],
-  { id, role }: Ranked,
-): string[] {
-  const names = rolesIn(role || options.defaultRole || "user");
-  const own = names.flatMap((name) => rightsOfRole(options, tenantRoles, name));
+/** Roles of the admin plugin, and what they can do in their tenant. */
+type KnownRoles = AdminOptions & Pick<ResolvedOptions, "tenantRoles">;
+
+function rightsOf(known: KnownRoles, { id, role }: Ranked): string[] {
+  const { adminUserIds, defaultRole, roles = {} } = known;
+  const own = rolesIn(role || defaultRole || "user").flatMap((name) => rightsOfRole(known, name));
   // To the admin plugin, a user in this list may do everything.
-  if (id === undefined || !options.adminUserIds?.includes(id)) return own;
-  return [
-    ...own,
-    ADMINISTRATOR,
-    ...Object.keys(options.roles ?? {}).flatMap(statementsIn(options)),
-  ];
+  if (id === undefined || !adminUserIds?.includes(id)) return own;
+  return [...own, ADMINISTRATOR, ...Object.keys(roles).flatMap((name) => statements(known, name))];
 }
 
 const ADMINISTRATOR = "administrator";
 
-const statementsIn =
-  ({ roles = {} }: AdminOptions) =>
-  (name: string): string[] =>
-    Object.entries((Object.hasOwn(roles, name) && roles[name]?.statements) || {}).flatMap(
-      ([resource, actions]) => actions.map((action) => `${resource}.${action}`),
-    );
+function statements({ roles = {} }: AdminOptions, name: string): string[] {
+  const described = Object.hasOwn(roles, name) ? roles[name]?.statements : undefined;
+  return Object.entries(described ?? {}).flatMap(([resource, actions]) =>
+    actions.map((action) => `${resource}.${action}`),
+  );
+}
 
 /** `invitation:*` is no more than all actions of invitations, however a role names them. */
 const actionsIn = (action: string): string[] =>
@@ -88,12 +82,8 @@ const actionsIn = (action: string): string[] =>
  * What a role can do, through the admin plugin and in its tenant. A role that neither describes may
  * mean anything to the application: only a user who has it can give it.
  */
-function rightsOfRole(
-  options: AdminOptions,
-  tenantRoles: ResolvedOptions["tenantRoles"],
-  name: string,
-): string[] {
-  const { adminRoles = "admin", defaultRole = "user", roles } = options;
+function rightsOfRole(known: KnownRoles, name: string): string[] {
+  const { adminRoles = "admin", defaultRole = "user", roles, tenantRoles } = known;
   const isAdmin = [adminRoles].flat().flatMap(rolesIn).includes(name);
   const isDescribed = roles && Object.hasOwn(roles, name);
   const inTenant = Object.hasOwn(tenantRoles, name) ? tenantRoles[name] : undefined;
@@ -102,7 +92,7 @@ function rightsOfRole(
   const isKnown = isAdmin || isBuiltIn || isDescribed || inTenant || name === defaultRole;
   return [
     ...(isAdmin || (isBuiltIn && name === "admin") ? [ADMINISTRATOR] : []),
-    ...statementsIn(options)(name),
+    ...statements(known, name),
     ...(inTenant ?? []).flatMap(actionsIn),
     ...(isKnown ? [] : [`the role ${name}`]),
   ];
@@ -122,7 +112,7 @@ const GUARDED = new Set(
     .map((name) => `/admin/${name}`),
 );
 
-type Person = User & { tenantId?: string | null; role?: string | null };
+type Person = TenantSession["user"];
 
 /** What is about to happen to an existing or new user. */
 export interface Act {

@@ -10,8 +10,8 @@ import { scopeOfAdmin } from "./cross-tenant";
 import { type Isolation, type Row, unscopedAdapter } from "./isolation";
 
 /**
- * Where a session is looked up: in the scope. On admin endpoints an operator comes with a session of
- * the platform, whichever tenant the request names.
+ * Where a session is looked up: in the scope. On admin endpoints, an operator's session of the
+ * platform counts in every tenant that the request names.
  */
 export function scopeOfSession(token: unknown): Scope {
   const scope = effectiveScope();
@@ -52,7 +52,7 @@ async function isValidForAdmin(
   const tenantId = session.tenantId ?? null;
   if (tenantId !== null && !(await isAccepted(isolation, session, given))) return false;
   const adapter = given ?? (await unscopedAdapter(isolation));
-  const scope = await scopeOfAdmin(isolation, effectiveScope(), session, adapter);
+  const scope = await scopeOfAdmin(isolation, session, adapter);
   if (tenantId === scope.tenantId) return true;
   if (scope.access === "visits" && visitor.get()?.token === session.token) return true;
   return tenantId === null && isImpersonator(session.userId);

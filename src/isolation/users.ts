@@ -8,15 +8,10 @@ import { couldBeId, hasNumericIds, isText } from "../tenants/cache";
 import { nullIfInvalidId } from "./database-errors";
 import { type Isolation, type Row, tenantClause, unscopedAdapter } from "./isolation";
 
-/** A user that was read or created, as far as its columns were selected. */
-interface KnownUser {
-  tenantId: string | null;
-  email?: unknown;
-  emailVerified?: unknown;
-}
-
-/** The users that the request has read or created, the latest last (R8). */
-export const knownUsers = requestSlot(() => new Map<string, KnownUser>());
+/** The users that the request has read or created, the latest last, with their selected columns (R8). */
+export const knownUsers = requestSlot(
+  () => new Map<string, { tenantId: string | null; email?: unknown; emailVerified?: unknown }>(),
+);
 
 export function rememberUser({ id, tenantId, email, emailVerified }: Row): void {
   if (id === undefined || tenantId === undefined) return;
@@ -37,7 +32,7 @@ export function knownTenantOf({ tenantId, access }: Scope, userId: unknown) {
 }
 
 /**
- * R8: sessions and accounts are given to users of the scope only, whichever plugin asks. Returns the
+ * R8: sessions and accounts are given to users of the scope only, for every plugin. Returns the
  * tenant that the row belongs to: the user's.
  */
 export async function requireUserInScope(

@@ -103,11 +103,13 @@ export function withMatchingTokens(provider: OAuthProvider): OAuthProvider {
     if (!found || !context || !body?.idToken || !accessToken) return found;
     // Facebook accepts an access token in the place of an id token.
     if (accessToken === idToken) return found;
-    const { sub } = claimsOf(idToken);
+    const [, payload = ""] = String(idToken).split(".");
+    const { sub } = Object(parseJSON(decodeBase64url(payload)));
     const profile = Object(found.data);
     // `accountSubject` could read the subject from the id token, so it does not get that one.
-    const subject =
-      profile.sub ?? (await subjectOf(provider, { tokens: { ...rest, accessToken }, profile }));
+    const askProvider = async () =>
+      provider.accountSubject({ tokens: { ...rest, accessToken }, profile });
+    const subject = profile.sub ?? (await askProvider().catch(() => undefined));
     if (sub !== undefined && `${subject}` === `${sub}`) return found;
     context.logger.error(
       `${provider.id}: the access token and the id token are of different users`,
@@ -115,20 +117,4 @@ export function withMatchingTokens(provider: OAuthProvider): OAuthProvider {
     return null;
   };
   return { ...provider, getUserInfo };
-}
-
-async function subjectOf(
-  provider: OAuthProvider,
-  account: Parameters<OAuthProvider["accountSubject"]>[0],
-): Promise<unknown> {
-  try {
-    return await provider.accountSubject(account);
-  } catch {
-    return undefined;
-  }
-}
-
-function claimsOf(token: unknown): { sub?: unknown } {
-  const [, payload = ""] = String(token).split(".");
-  return Object(parseJSON(decodeBase64url(payload)));
 }

@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { type ErrorCode, tenantError } from "../errors";
-import type { ResolvedOptions } from "../options";
+import { tenantAuthOptions } from "../isolation/isolation";
 import {
   findOAuthConfig,
   type OAuthConfigInput,
@@ -15,7 +15,6 @@ import { callbackPath, fromClient, isBuiltIn } from "./provider";
 import {
   invalid,
   isAtForeignHost,
-  isMove,
   issuerOf,
   locationOf,
   type OwnOptions,
@@ -59,7 +58,6 @@ export async function checkConfig(
   ctx: AuthContext,
   key: OAuthConfigKey,
   given: Partial<ClientInput>,
-  options: ResolvedOptions,
 ): Promise<OAuthConfigCheck> {
   const { tenantId, providerId } = key;
   const isGiven = Object.values(given).some((value) => value != null);
@@ -68,9 +66,16 @@ export async function checkConfig(
   const input = row ? clear && { ...row, ...clear } : given;
   const overridden = (row ?? given).redirectURI;
   const redirectURI = redirectURIOf(ctx, key, overridden, input?.options ?? {});
-  const findings = await findOut(ctx, key, redirectURI, input, options);
+  const findings = await findOut(ctx, key, redirectURI, input).catch(asFinding);
   const ok = findings.every((finding) => finding.ok !== false);
   return { providerId, ok, redirectURI, findings };
+}
+
+/** A refusal by this server is about the options. */
+function asFinding(error: unknown): OAuthConfigFinding[] {
+  if (!isAPIError(error)) throw error;
+  const code = error.body?.code;
+  return [{ subject: "options", ...bad(error.message), ...(code && { code }) }];
 }
 
 /** `input` is null if the stored config cannot be decrypted. */
@@ -79,40 +84,28 @@ async function findOut(
   key: OAuthConfigKey,
   redirectURI: string,
   input: Partial<ClientInput> | null,
-  options: ResolvedOptions,
 ): Promise<OAuthConfigFinding[]> {
+  if (!input) throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
   const complete: OAuthConfigFinding = { subject: "options", ...good("The options are complete") };
-  try {
-    if (!input) throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
-    const { clientId, clientSecret } = input;
-    if (clientId === undefined || clientSecret === undefined) {
-      readOptions(key.providerId, input, options);
-      return [complete, WITHOUT_CREDENTIALS];
-    }
-    const client = { ...input, clientId, clientSecret };
-    const { provider, authorization } = await readClient(ctx, key, client, options);
-    const issuer = issuerOf(key.providerId, provider.options ?? {});
-    const visit = visitQuietly(authorization);
-    const asked = await Promise.all([
-      find("authorization", () => answers(visit)),
-      find("token", () => acceptsClient(provider, redirectURI)),
-      ...(issuer ? [find("discovery", () => describesItself(issuer))] : []),
-      find("redirectURI", () => leadsBack(visit, redirectURI), unseen),
-    ]);
-    return [complete, ...asked];
-  } catch (error) {
-    if (!isAPIError(error)) throw error;
-    const code = error.body?.code;
-    return [{ subject: "options", ...bad(error.message), ...(code && { code }) }];
+  const { clientId, clientSecret } = input;
+  if (clientId === undefined || clientSecret === undefined) {
+    readOptions(ctx, key.providerId, input);
+    const code: ErrorCode = "OAUTH_CONFIG_NOT_FOUND";
+    const missing = { ...bad("There is no client id and secret yet"), code };
+    return [complete, { subject: "token", ...missing }];
   }
+  const client = { ...input, clientId, clientSecret };
+  const { provider, authorization } = await readClient(ctx, key, client);
+  const issuer = issuerOf(key.providerId, provider.options ?? {});
+  const visit = visitQuietly(authorization);
+  const asked = await Promise.all([
+    find("authorization", () => answers(visit)),
+    find("token", () => acceptsClient(provider, redirectURI)),
+    ...(issuer ? [find("discovery", () => describesItself(issuer))] : []),
+    find("redirectURI", () => leadsBack(visit, redirectURI), unseen),
+  ]);
+  return [complete, ...asked];
 }
-
-/** Before there is a config, a check tells what to register at the provider. */
-const WITHOUT_CREDENTIALS: OAuthConfigFinding = {
-  subject: "token",
-  ...bad("There is no client id and secret yet"),
-  code: "OAUTH_CONFIG_NOT_FOUND" satisfies ErrorCode,
-};
 
 async function find(
   subject: OAuthConfigFinding["subject"],
@@ -194,14 +187,9 @@ type ClientInput = { [Key in keyof TenantClient]?: TenantClient[Key] | undefined
 };
 
 /** Checks everything that can be checked without a request to the provider; returns what to store. */
-export async function readClient(
-  ctx: AuthContext,
-  key: OAuthConfigKey,
-  input: ClientInput,
-  tenantOptions: ResolvedOptions,
-) {
+export async function readClient(ctx: AuthContext, key: OAuthConfigKey, input: ClientInput) {
   const { clientId, clientSecret, scopes = null, redirectURI = null, options = null } = input;
-  const own = readOptions(key.providerId, input, tenantOptions);
+  const own = readOptions(ctx, key.providerId, input);
   const client = { clientId, clientSecret, scopes, redirectURI, options: options && own };
   const { provider } = fromClient(ctx, key, client, own);
   const callback = redirectURIOf(ctx, key, redirectURI, own);
@@ -209,14 +197,10 @@ export async function readClient(
   return { client, provider, authorization };
 }
 
-function readOptions(
-  id: string,
-  { redirectURI = null, options = null }: Partial<ClientInput>,
-  { trustedProviderHosts }: ResolvedOptions,
-): OwnOptions {
+function readOptions(ctx: AuthContext, id: string, input: Partial<ClientInput>): OwnOptions {
   if (!isBuiltIn(id)) throw tenantError("UNSUPPORTED_PROVIDER");
-  assertRedirectURI(redirectURI);
-  return parseOwnOptions(id, options, trustedProviderHosts);
+  assertRedirectURI(input.redirectURI);
+  return parseOwnOptions(id, input.options, tenantAuthOptions(ctx).trustedProviderHosts);
 }
 
 /** Checks changes of a stored config; returns what to store. */
@@ -224,7 +208,6 @@ export async function readChanges(
   ctx: AuthContext,
   row: StoredOAuthConfig,
   changes: Partial<OAuthConfigInput>,
-  { trustedProviderHosts }: ResolvedOptions,
 ): Promise<Partial<OAuthConfigInput>> {
   const { tenantId, providerId } = row;
   const { clientSecret, options, redirectURI = row.redirectURI } = changes;
@@ -234,6 +217,7 @@ export async function readChanges(
   const stored = await tryDecrypt(ctx, row);
   const before = stored && (stored.options ?? {});
   const isSet = options !== undefined;
+  const { trustedProviderHosts } = tenantAuthOptions(ctx);
   const own = isSet ? parseOwnOptions(providerId, options, trustedProviderHosts) : (before ?? {});
   if (isSet && clientSecret === undefined) assertStays(providerId, before, own);
   if (isAtForeignHost(providerId, own)) assertNamesTenant(redirectURI, tenantId);
@@ -242,9 +226,9 @@ export async function readChanges(
 
 /** A caller who does not know the stored secret must not have it sent to another host. */
 function assertStays(id: string, before: OwnOptions | null, after: OwnOptions): void {
-  const stays = before ? !isMove(id, before, after) : locationOf(id).length === 0;
-  if (stays) return;
-  const names = locationOf(id).map((key) => `options.${key}`);
+  const location = locationOf(id);
+  if (location.every((key) => before && before[key] === after[key])) return;
+  const names = location.map((key) => `options.${key}`);
   throw invalid(`${names.join(", ")}: give the clientSecret as well to change where it is sent`);
 }
 

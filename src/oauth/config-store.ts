@@ -3,6 +3,7 @@ import type { AuthContext } from "better-auth";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { tenantError } from "../errors";
 import { rootCause } from "../framework";
+import { ALL } from "../tenants/cache";
 import { despiteDeadlocks } from "../tenants/delete";
 
 /** There is one config for each tenant and provider. */
@@ -11,12 +12,19 @@ export interface OAuthConfigKey {
   providerId: string;
 }
 
-/** The confidential part of a tenant's client at a provider. */
-export interface Confidential {
+/** A tenant's client at a provider. */
+export interface TenantClient {
   clientId: string;
   clientSecret: string;
   options: Record<string, unknown> | null;
+  scopes: string[] | null;
+  redirectURI: string | null;
 }
+
+type Confidential = Pick<TenantClient, "clientId" | "clientSecret" | "options">;
+
+/** What a manager can set in a config. */
+export type OAuthConfigInput = TenantClient & { enabled: boolean };
 
 /** A row of the table, with the confidential part in cipher text. */
 export interface StoredOAuthConfig extends OAuthConfigKey {
@@ -32,21 +40,7 @@ export interface StoredOAuthConfig extends OAuthConfigKey {
   updatedAt: Date;
 }
 
-/** A tenant's client at a provider. */
-export interface TenantClient extends Confidential {
-  scopes: string[] | null;
-  redirectURI: string | null;
-}
-
-/** What a manager can set in a config. */
-export interface OAuthConfigInput extends TenantClient {
-  enabled: boolean;
-}
-
 export const MODEL = "tenantOauthConfig";
-
-/** More than there are providers: an adapter returns 100 rows by default. */
-const ALL = 1000;
 
 /** Decrypts with the one of better-auth's secrets that the config was encrypted with. */
 export async function decrypt(ctx: AuthContext, stored: StoredOAuthConfig): Promise<Confidential> {
@@ -83,10 +77,7 @@ export async function toRow(ctx: AuthContext, input: Partial<OAuthConfigInput>) 
 }
 
 /** Unsorted: a sign-in looks for one of them. */
-export async function listOAuthConfigs(
-  ctx: AuthContext,
-  tenantId: string,
-): Promise<StoredOAuthConfig[]> {
+export async function listOAuthConfigs(ctx: AuthContext, tenantId: string) {
   const adapter = await getCurrentAdapter(ctx.adapter);
   const where = [{ field: "tenantId", value: tenantId }];
   return adapter.findMany<StoredOAuthConfig>({ model: MODEL, where, limit: ALL });
@@ -97,10 +88,10 @@ export const oldestFirst = (a: StoredOAuthConfig, b: StoredOAuthConfig) =>
 
 export async function findOAuthConfig(ctx: AuthContext, tenantId: string, providerId: string) {
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const where = Object.entries({ tenantId, providerId }).map(([field, value]) => ({
-    field,
-    value,
-  }));
+  const where = [
+    { field: "tenantId", value: tenantId },
+    { field: "providerId", value: providerId },
+  ];
   const row = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
   // MySQL ignores case.
   return row?.providerId === providerId ? row : null;
@@ -117,7 +108,11 @@ export function saveOAuthConfig(
   input: OAuthConfigInput,
 ): Promise<StoredOAuthConfig> {
   const key = { tenantId, providerId };
-  warnOfDefaultSecret(ctx, key);
+  if (ctx.secret === DEFAULT_SECRET) {
+    ctx.logger.warn(
+      `${nameOf(key)} is encrypted with better-auth's default secret, which is public. Set BETTER_AUTH_SECRET, and then register the config again: it cannot be read with another secret.`,
+    );
+  }
   return withoutDriverErrors(ctx, key, async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
     const now = new Date();
@@ -203,11 +198,3 @@ const nameOf = ({ tenantId, providerId }: OAuthConfigKey) =>
  * Guarded by "better-auth's secret of last resort is the one that we know".
  */
 export const DEFAULT_SECRET = "better-auth-secret-12345678901234567890";
-
-/** Credentials that are encrypted with a public secret are not encrypted. */
-function warnOfDefaultSecret(ctx: AuthContext, key: OAuthConfigKey): void {
-  if (ctx.secret !== DEFAULT_SECRET) return;
-  ctx.logger.warn(
-    `${nameOf(key)} is encrypted with better-auth's default secret, which is public. Set BETTER_AUTH_SECRET, and then register the config again: it cannot be read with another secret.`,
-  );
-}

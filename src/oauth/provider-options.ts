@@ -109,11 +109,6 @@ export function isAtForeignHost(id: string, own: OwnOptions): boolean {
   return authorityOf(id, Object.fromEntries(entries)) !== "";
 }
 
-/** Whether changed options would send the tenant's secret to another place. */
-export function isMove(id: string, from: OwnOptions, to: OwnOptions): boolean {
-  return locationOf(id).some((key) => from[key] !== to[key]);
-}
-
 /** The options that say where at the provider a client lives. */
 export const locationOf = (id: string): string[] => entryOf(id).location ?? [];
 

@@ -11,8 +11,8 @@ import {
   oncePerObject,
   silentHook,
 } from "../framework";
+import { tenantAuthOptions } from "../isolation/isolation";
 import { signFor } from "../keys";
-import type { ResolvedOptions } from "../options";
 import { refuseEarly } from "../policy/admission";
 import { currentEndpoint, type Endpoint } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
@@ -45,7 +45,7 @@ import {
   stateMismatch,
 } from "./state";
 import { requestedAccount } from "./tokens";
-import { assertNamesTenant, TENANT_PARAMETER, tenantsIn } from "./trusted-addresses";
+import { assertNamesTenant, tenantsIn } from "./trusted-addresses";
 
 /** A tenant's provider. */
 interface TenantProvider {
@@ -60,10 +60,7 @@ export const isBuiltIn = (id: string) => (socialProviderList as readonly string[
 
 type Create = (options: ProviderOptions) => OAuthProvider;
 
-/**
- * One of better-auth's own providers, which sends users back to the tenants' callback; with a
- * tenant's id, to the address that is this tenant's alone.
- */
+/** One of better-auth's own providers, which sends users back to `callbackPath`. */
 export function build(id: string, options: ProviderOptions, tenantId?: string): OAuthProvider {
   const create = isBuiltIn(id) && (socialProviders as unknown as Record<string, Create>)[id];
   // A config may be for a provider that this version of better-auth no longer has.
@@ -86,15 +83,10 @@ export function build(id: string, options: ProviderOptions, tenantId?: string): 
  */
 export function callbackPath(id: string, tenantId?: string): string {
   const path = `/tenant/callback/${id}`;
-  return tenantId === undefined
-    ? path
-    : `${path}?${TENANT_PARAMETER}=${encodeURIComponent(tenantId)}`;
+  return tenantId === undefined ? path : `${path}?tenant=${encodeURIComponent(tenantId)}`;
 }
 
-/**
- * Whether a callback with this `tenant` in its query came by the redirect URI that the provider was
- * started with: the config's, or else better-auth's base URL and the callback path.
- */
+/** Whether a callback with this `tenant` came by the redirect URI that its flow was started with. */
 export function arrivedAt(
   provider: Pick<OAuthProvider, "callbackPath">,
   id: string,
@@ -110,16 +102,11 @@ const builtBy = oncePerObject((_instance: object) => new Map<string, TenantProvi
 const keepBuilt = boundedMap<TenantProvider>(1000);
 
 /** The tenant's own config if there is one, else the application's provider. */
-async function tenantProvider(
-  ctx: AuthContext,
-  id: string,
-  row: StoredOAuthConfig | undefined,
-  trustedHosts: string[],
-): Promise<TenantProvider | undefined> {
+async function tenantProvider(ctx: AuthContext, id: string, row: StoredOAuthConfig | undefined) {
   if (!row) return fromApplication(ctx, id);
   const built = builtBy(applicationProviders(ctx));
   const key = JSON.stringify(row);
-  const found = built.get(key) ?? (await fromConfig(ctx, row, trustedHosts));
+  const found = built.get(key) ?? (await fromConfig(ctx, row));
   keepBuilt(built, key, found);
   return found;
 }
@@ -138,28 +125,24 @@ function fromApplication(ctx: AuthContext, id: string): TenantProvider | undefin
 }
 
 /** The providers that users can sign in with at a tenant. */
-export async function offeredProviders(ctx: AuthContext, tenantId: string, trustedHosts: string[]) {
+export async function offeredProviders(ctx: AuthContext, tenantId: string) {
   const rows = (await listOAuthConfigs(ctx, tenantId)).filter(({ enabled }) => enabled);
   const own = new Map(rows.toSorted(oldestFirst).map((row) => [row.providerId, row]));
   const ids = new Set([...applicationProviders(ctx).byId.keys(), ...own.keys()]);
   // A config that cannot be used is not offered, and the application's does not replace it.
   const offered = await Promise.all(
-    [...ids].map((id) => tenantProvider(ctx, id, own.get(id), trustedHosts).catch(() => undefined)),
+    [...ids].map((id) => tenantProvider(ctx, id, own.get(id)).catch(() => undefined)),
   );
-  return offered.flatMap((found) =>
-    found ? [{ id: found.provider.id, name: found.provider.name }] : [],
-  );
+  const providers = offered.flatMap((found) => found?.provider ?? []);
+  return providers.map(({ id, name }) => ({ id, name }));
 }
 
-async function fromConfig(
-  ctx: AuthContext,
-  row: StoredOAuthConfig,
-  trustedHosts: string[],
-): Promise<TenantProvider> {
+async function fromConfig(ctx: AuthContext, row: StoredOAuthConfig): Promise<TenantProvider> {
   const { redirectURI = null, scopes = null } = row;
   const { clientId, clientSecret, options } = await decrypt(ctx, row);
   // The list of trusted hosts may have changed since the config was stored.
-  const own = parseOwnOptions(row.providerId, options, trustedHosts);
+  const { trustedProviderHosts } = tenantAuthOptions(ctx);
+  const own = parseOwnOptions(row.providerId, options, trustedProviderHosts);
   const built = fromClient(ctx, row, { clientId, clientSecret, redirectURI, scopes }, own);
   const parts = JSON.stringify([clientId, clientSecret, redirectURI, scopes, options]);
   return { ...built, credentials: await signFor("oauth-credentials", parts, ctx) };
@@ -205,11 +188,7 @@ function withPrefix(prefix: string, provider: OAuthProvider) {
 }
 
 /** The provider for the tenant of the running request, for a flow that starts or comes back. */
-async function providerForFlow(
-  endpoint: Endpoint,
-  id: string,
-  { trustedProviderHosts }: ResolvedOptions,
-): Promise<OAuthProvider | undefined> {
+async function providerForFlow(endpoint: Endpoint, id: string) {
   const { context } = endpoint;
   const tenantId = getTenantId() ?? "";
   const tenant = await lookUpTenant(context, tenantId);
@@ -217,7 +196,7 @@ async function providerForFlow(
   if (tenant && tenant.status !== "active") throw tenantError("TENANT_SUSPENDED");
   const rows = await configsOf(context, tenantId);
   const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
-  const found = await tenantProvider(context, id, row, trustedProviderHosts);
+  const found = await tenantProvider(context, id, row);
   if (!found) return undefined;
   const { provider, credentials, prefix } = found;
   assertIssuedHere(endpoint, prefix);
@@ -268,10 +247,7 @@ function configsOf(context: AuthContext, tenantId: string): Promise<StoredOAuthC
   return rows;
 }
 
-/**
- * Logs what to do if a provider refuses the code of a callback: better-auth's own line
- * does not say at which tenant.
- */
+/** Logs what to do if a provider refuses a code: better-auth's own line lacks the tenant. */
 export function explainingRefusals(
   ctx: AuthContext,
   provider: OAuthProvider,
@@ -283,16 +259,13 @@ export function explainingRefusals(
     : `socialProviders.${providerId}: the tenant has no enabled config`;
   return {
     ...provider,
-    validateAuthorizationCode: async (data) => {
-      try {
-        return await provider.validateAuthorizationCode(data);
-      } catch (error) {
+    validateAuthorizationCode: async (data) =>
+      provider.validateAuthorizationCode(data).catch((error) => {
         ctx.logger.error(
           `The sign-in at tenant ${tenantId} with ${providerId} failed: the provider did not accept the code (${reasonOf(error)}). Check the client id, the client secret and the redirect URI in ${place}.`,
         );
         throw error;
-      }
-    },
+      }),
   };
 }
 
@@ -318,10 +291,10 @@ const callable = (
  * Gives the endpoint the providers of its tenant: the tenant's enabled config for each, else the
  * application's. They are functions, so that a changed config is effective immediately.
  */
-export function giveTenantProviders(ctx: AuthContext, options: ResolvedOptions): BeforeHook {
+export function giveTenantProviders(ctx: AuthContext): BeforeHook {
   const { byId } = applicationProviders(ctx);
   const ids = new Set([...byId.keys(), ...socialProviderList]);
-  const inTenants = [...ids].map((id) => tenantEntry(id, byId.get(id), options));
+  const inTenants = [...ids].map((id) => tenantEntry(id, byId.get(id)));
   const atCallback = ctx.socialProviders.map(callbackEntry);
   return {
     matcher: () => true,
@@ -333,18 +306,14 @@ export function giveTenantProviders(ctx: AuthContext, options: ResolvedOptions):
   };
 }
 
-function tenantEntry(
-  id: string,
-  application: OAuthProvider | undefined,
-  options: ResolvedOptions,
-): OAuthProvider {
+function tenantEntry(id: string, application: OAuthProvider | undefined): OAuthProvider {
   const call = async () => {
     const endpoint = currentEndpoint();
     if (!endpoint || getTenantId() === null) return application ?? {};
     const wanted = wantedId(endpoint);
     if (wanted !== undefined && wanted !== id) return {};
     try {
-      return (await providerForFlow(endpoint, id, options)) ?? {};
+      return (await providerForFlow(endpoint, id)) ?? {};
     } catch (error) {
       // A config that cannot be used must not keep users from the other providers.
       return wanted === undefined ? {} : redirectFromCallback(error);
@@ -386,13 +355,12 @@ const callbackEntry = (application: OAuthProvider): OAuthProvider =>
 export function withTenantOptions(
   { plugins, socialProviders }: BetterAuthOptions,
   configured: Map<string, ProviderOptions>,
-  options: ResolvedOptions,
 ): BetterAuthOptions["socialProviders"] {
   if (!plugins?.some(({ id }) => id === "one-tap")) return socialProviders ?? {};
   const google = async () => {
     const endpoint = currentEndpoint();
     if (!endpoint || getTenantId() === null) return configured.get("google");
-    return (await providerForFlow(endpoint, "google", options))?.options;
+    return (await providerForFlow(endpoint, "google"))?.options;
   };
   return { ...socialProviders, google } as BetterAuthOptions["socialProviders"];
 }

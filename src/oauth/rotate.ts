@@ -34,6 +34,10 @@ interface Secrets<Row extends StoredSecrets> {
  */
 export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
   const touched = await isolationOf(ctx)?.identityProviders?.rotateSecrets();
+  const { secretConfig } = ctx;
+  const newest = typeof secretConfig === "string" ? undefined : secretConfig.currentVersion;
+  const isUpToDate = (cipher?: string | null) =>
+    !cipher || parseEnvelope(cipher)?.version === newest;
   const secrets: Secrets<StoredOAuthConfig> = {
     adapter: await getCurrentAdapter(ctx.adapter),
     model: MODEL,
@@ -41,7 +45,8 @@ export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
     async anew(row) {
       const clear = await tryDecrypt(ctx, row);
       if (!clear) return "unreadable";
-      return isUpToDate(ctx, row) ? "upToDate" : toRow(ctx, clear);
+      const ciphers = [row.clientId, row.clientSecret, row.options];
+      return ciphers.every(isUpToDate) ? "upToDate" : toRow(ctx, clear);
     },
   };
   return rotateAll(ctx, secrets, touched);
@@ -78,12 +83,4 @@ async function rotate<Row extends StoredSecrets>(
   }
   if (!row) return "upToDate";
   throw tenantError("OAUTH_CONFIG_NOT_SAVED");
-}
-
-/** Whether all columns were encrypted with the newest of the framework's secrets. */
-function isUpToDate({ secretConfig }: AuthContext, stored: StoredOAuthConfig): boolean {
-  const newest = typeof secretConfig === "string" ? undefined : secretConfig.currentVersion;
-  return [stored.clientId, stored.clientSecret, stored.options].every(
-    (cipher) => !cipher || parseEnvelope(cipher)?.version === newest,
-  );
 }

@@ -2,7 +2,6 @@ import type { AuthContext } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
 import { tenantError } from "../errors";
-import type { ResolvedOptions } from "../options";
 import type { ProviderName } from "../request/tenant-routes";
 import { emit } from "../tenants/events";
 import { jsonObject, limited, tenantId, text } from "../tenants/input";
@@ -12,6 +11,7 @@ import {
   changeOAuthConfig,
   findOAuthConfig,
   listOAuthConfigs,
+  type OAuthConfigKey,
   oldestFirst,
   removeOAuthConfig,
   type StoredOAuthConfig,
@@ -21,10 +21,8 @@ import {
 import { rotateOAuthConfigs } from "./rotate";
 
 /** A config as it is returned: the client id in clear, the client secret never. */
-export interface TenantOAuthConfig {
+export interface TenantOAuthConfig extends OAuthConfigKey {
   id: string;
-  tenantId: string;
-  providerId: string;
   /** Null if the config cannot be decrypted. */
   clientId: string | null;
   scopes: string[] | null;
@@ -61,8 +59,6 @@ async function toOutput(ctx: AuthContext, row: StoredOAuthConfig): Promise<Tenan
   };
 }
 
-const notFound = () => tenantError("OAUTH_CONFIG_NOT_FOUND");
-
 // The type suggests the built-in providers and accepts any text, which the server may refuse.
 const providerId = text(255).meta({ description: "A built-in social provider" }) as z.ZodType<
   ProviderName,
@@ -85,48 +81,43 @@ const registerBody = z.object({
   enabled: enabled.default(true),
 });
 
-export const registerOAuthConfigEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint(
-    "/tenant/oauth-config/register",
-    {
-      method: "POST",
-      body: registerBody,
-      metadata: { openapi: { description: "Create or replace a tenant's config for a provider" } },
-    },
-    async (ctx) => {
-      const { context } = ctx;
-      const { tenantId, actor } = await requireTarget(ctx, options, "oauth-config:register");
-      const { providerId, enabled, tenantId: _, ...input } = ctx.body;
-      const { client } = await readClient(context, { tenantId, providerId }, input, options);
-      const saved = await saveOAuthConfig(context, tenantId, providerId, { ...client, enabled });
-      await emit(context, options, actor, tenantId, {
-        type: "oauth-config:registered",
-        providerId,
-      });
-      return ctx.json(await toOutput(context, saved));
-    },
-  );
+export const registerOAuthConfigEndpoint = createAuthEndpoint(
+  "/tenant/oauth-config/register",
+  {
+    method: "POST",
+    body: registerBody,
+    metadata: { openapi: { description: "Create or replace a tenant's config for a provider" } },
+  },
+  async (ctx) => {
+    const { context } = ctx;
+    const { tenantId, actor } = await requireTarget(ctx, "oauth-config:register");
+    const { providerId, enabled, tenantId: _, ...input } = ctx.body;
+    const { client } = await readClient(context, { tenantId, providerId }, input);
+    const saved = await saveOAuthConfig(context, tenantId, providerId, { ...client, enabled });
+    await emit(context, actor, tenantId, { type: "oauth-config:registered", providerId });
+    return ctx.json(await toOutput(context, saved));
+  },
+);
 
-export const listOAuthConfigsEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint(
-    "/tenant/oauth-config/list",
-    {
-      method: "GET",
-      query: z.object({ tenantId: tenantId.optional() }).optional(),
-      metadata: {
-        openapi: {
-          description: "List a tenant's OAuth configs, without secrets",
-          // better-auth describes required queries only.
-          parameters: [{ name: "tenantId", in: "query", schema: { type: "string" } }],
-        },
+export const listOAuthConfigsEndpoint = createAuthEndpoint(
+  "/tenant/oauth-config/list",
+  {
+    method: "GET",
+    query: z.object({ tenantId: tenantId.optional() }).optional(),
+    metadata: {
+      openapi: {
+        description: "List a tenant's OAuth configs, without secrets",
+        // better-auth describes required queries only.
+        parameters: [{ name: "tenantId", in: "query", schema: { type: "string" } }],
       },
     },
-    async (ctx) => {
-      const { tenantId } = await requireTarget(ctx, options, "oauth-config:list");
-      const rows = (await listOAuthConfigs(ctx.context, tenantId)).toSorted(oldestFirst);
-      return ctx.json(await Promise.all(rows.map((row) => toOutput(ctx.context, row))));
-    },
-  );
+  },
+  async (ctx) => {
+    const { tenantId } = await requireTarget(ctx, "oauth-config:list");
+    const rows = (await listOAuthConfigs(ctx.context, tenantId)).toSorted(oldestFirst);
+    return ctx.json(await Promise.all(rows.map((row) => toOutput(ctx.context, row))));
+  },
+);
 
 const updateBody = z.strictObject({
   ...target,
@@ -138,53 +129,50 @@ const updateBody = z.strictObject({
 /** How often other requests may change a config while its changes are checked. */
 const TRIES = 20;
 
-export const updateOAuthConfigEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint(
-    "/tenant/oauth-config/update",
-    {
-      method: "POST",
-      body: updateBody,
-      metadata: {
-        openapi: { description: "Change parts of a tenant's config, without its secret" },
-      },
-    },
-    async (ctx) => {
-      const { context } = ctx;
-      const { tenantId, actor } = await requireTarget(ctx, options, "oauth-config:update");
-      const { providerId, tenantId: _, ...changes } = ctx.body;
-      const given = Object.entries(changes).filter(([, value]) => value !== undefined);
-      const changed = given.map(([name]) => name);
-      for (let tries = 0; tries < TRIES; tries++) {
-        const row = await findOAuthConfig(context, tenantId, providerId);
-        if (!row) throw notFound();
-        const checked = await readChanges(context, row, changes, options);
-        const saved = await changeOAuthConfig(context, row, checked);
-        if (!saved) continue;
-        const change = { type: "oauth-config:changed", providerId, changed } as const;
-        await emit(context, options, actor, tenantId, change);
-        return ctx.json(await toOutput(context, saved));
-      }
-      throw tenantError("OAUTH_CONFIG_NOT_SAVED");
-    },
-  );
+export const updateOAuthConfigEndpoint = createAuthEndpoint(
+  "/tenant/oauth-config/update",
+  {
+    method: "POST",
+    body: updateBody,
+    metadata: { openapi: { description: "Change parts of a tenant's config, without its secret" } },
+  },
+  async (ctx) => {
+    const { context } = ctx;
+    const { tenantId, actor } = await requireTarget(ctx, "oauth-config:update");
+    const { providerId, tenantId: _, ...changes } = ctx.body;
+    const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+    const changed = given.map(([name]) => name);
+    for (let tries = 0; tries < TRIES; tries++) {
+      const row = await findOAuthConfig(context, tenantId, providerId);
+      if (!row) throw tenantError("OAUTH_CONFIG_NOT_FOUND");
+      const checked = await readChanges(context, row, changes);
+      const saved = await changeOAuthConfig(context, row, checked);
+      if (!saved) continue;
+      const change = { type: "oauth-config:changed", providerId, changed } as const;
+      await emit(context, actor, tenantId, change);
+      return ctx.json(await toOutput(context, saved));
+    }
+    throw tenantError("OAUTH_CONFIG_NOT_SAVED");
+  },
+);
 
-export const deleteOAuthConfigEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint(
-    "/tenant/oauth-config/delete",
-    {
-      method: "POST",
-      body: z.object(target),
-      metadata: { openapi: { description: "Delete a tenant's config for a provider" } },
-    },
-    async (ctx) => {
-      const { context } = ctx;
-      const { tenantId, actor } = await requireTarget(ctx, options, "oauth-config:delete");
-      const { providerId } = ctx.body;
-      if (!(await removeOAuthConfig(context, tenantId, providerId))) throw notFound();
-      await emit(context, options, actor, tenantId, { type: "oauth-config:deleted", providerId });
-      return ctx.json({ success: true as const });
-    },
-  );
+export const deleteOAuthConfigEndpoint = createAuthEndpoint(
+  "/tenant/oauth-config/delete",
+  {
+    method: "POST",
+    body: z.object(target),
+    metadata: { openapi: { description: "Delete a tenant's config for a provider" } },
+  },
+  async (ctx) => {
+    const { context } = ctx;
+    const { tenantId, actor } = await requireTarget(ctx, "oauth-config:delete");
+    const { providerId } = ctx.body;
+    const isRemoved = await removeOAuthConfig(context, tenantId, providerId);
+    if (!isRemoved) throw tenantError("OAUTH_CONFIG_NOT_FOUND");
+    await emit(context, actor, tenantId, { type: "oauth-config:deleted", providerId });
+    return ctx.json({ success: true as const });
+  },
+);
 
 const checkBody = registerBody
   .omit({ enabled: true })
@@ -194,20 +182,19 @@ const checkBody = registerBody
     "give a client id and a secret, or neither",
   );
 
-export const checkOAuthConfigEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint(
-    "/tenant/oauth-config/check",
-    {
-      method: "POST",
-      body: checkBody,
-      metadata: { openapi: { description: "Check a tenant's config for a provider" } },
-    },
-    async (ctx) => {
-      const { tenantId } = await requireTarget(ctx, options, "oauth-config:check");
-      const { providerId, tenantId: _, ...given } = ctx.body;
-      return ctx.json(await checkConfig(ctx.context, { tenantId, providerId }, given, options));
-    },
-  );
+export const checkOAuthConfigEndpoint = createAuthEndpoint(
+  "/tenant/oauth-config/check",
+  {
+    method: "POST",
+    body: checkBody,
+    metadata: { openapi: { description: "Check a tenant's config for a provider" } },
+  },
+  async (ctx) => {
+    const { tenantId } = await requireTarget(ctx, "oauth-config:check");
+    const { providerId, tenantId: _, ...given } = ctx.body;
+    return ctx.json(await checkConfig(ctx.context, { tenantId, providerId }, given));
+  },
+);
 
 /** For server code only: it has no path. */
 export const rotateOAuthSecretsEndpoint = createAuthEndpoint.serverOnly(

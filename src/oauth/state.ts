@@ -11,28 +11,22 @@ import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type ReturnedState, type TenantRoute } from "../request/endpoint";
 import { requestedTenantId, statusOf } from "../request/resolve";
 import { enter, getTenantId, requestSlot, scopeOf } from "../request/scope";
+import type { OAuthConfigKey } from "./config-store";
 
 /*
- * A provider sends users back with the state that it was given, and with nothing else. So
- * a tenant's flow puts its tenant in front of the state that better-auth has made, and the tenant of
- * a callback is known before anything is read. Which tenant, provider and credentials the flow was
- * started with (R6) is in what better-auth stores for the state, where no client can write. SSO has
- * to know that before it reads a state, so there it is in a signature in front.
+ * A provider sends users back with the state that it was given, and nothing else. A tenant's flow
+ * puts its tenant in front of that state, so it is known before anything is read. Tenant, provider
+ * and credentials of the flow (R6) are in what better-auth stores for the state, where no client can
+ * write. SSO has to know them before it reads a state: there, a signature is in front.
  */
 
-/** What a provider's callback came back with: its state, and the tenant in its redirect URI. */
-export const returned = requestSlot<{
-  state: ReturnedState | undefined;
-  tenant: string | undefined;
-}>();
+type Callback = NonNullable<TenantRoute["callback"]>;
 
-/** What a state is bound to. It is valid for nothing else. */
-export interface Binding {
-  tenantId: string;
-  providerId: string;
-  /** Which credentials the flow was started with. */
-  credentials: string;
-}
+/** What a provider's callback came back with: its state, and the tenant in its redirect URI. */
+export const returned = requestSlot<Callback>();
+
+/** What a state is bound to, with the credentials that its flow was started with. */
+export type Binding = OAuthConfigKey & { credentials: string };
 
 export function prefixState(state: string, tenantId: string, signature?: string): string {
   const tenant = z.util.uint8ArrayToBase64url(new TextEncoder().encode(tenantId));
@@ -69,7 +63,7 @@ const toText = ({ tenantId, providerId, credentials }: Binding) =>
   JSON.stringify([tenantId, providerId, credentials]);
 
 /** Leaves better-auth's own state in the query of a callback, and returns what came with it. */
-export function takeStatePrefix(query: URLSearchParams): NonNullable<TenantRoute["callback"]> {
+export function takeStatePrefix(query: URLSearchParams): Callback {
   const [sent = null, ...others] = query.getAll("state");
   const state = others.length ? undefined : readState(sent);
   const hasState = sent !== null;
@@ -83,15 +77,16 @@ export function takeStatePrefix(query: URLSearchParams): NonNullable<TenantRoute
 export async function enterByState(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
-  { state, hasState, tenant }: NonNullable<TenantRoute["callback"]>,
+  callback: Callback,
 ): Promise<void> {
+  const { state, hasState } = callback;
   const tenantId =
     state?.tenantId ?? (hasState ? undefined : await requestedTenantId(ctx, options));
   if (!hasState && tenantId === undefined) throw errorRedirect(ctx.context, "state_not_found");
   // A suspended tenant is entered: the flow then fails with a redirect to its error page.
   if (!tenantId || !(await statusOf(ctx, tenantId))) return refuseState(ctx);
   enter(scopeOf(tenantId));
-  returned.set({ state, tenant });
+  returned.set(callback);
   if (state) holdState(ctx, state.state);
 }
 

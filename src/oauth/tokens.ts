@@ -21,11 +21,6 @@ export const noteAccounts: Guard = ({ method, call, model }, next) =>
       })
     : undefined;
 
-interface StoredAccount {
-  providerId: string;
-  accountId: string;
-}
-
 /**
  * The account whose tokens a request asks for, which better-auth has read by then. Undefined at other
  * endpoints, and null if it was not read from the database.
@@ -36,7 +31,7 @@ export function requestedAccount({ path = "", body, query }: Endpoint) {
   const found = readAccounts
     .get()
     .findLast(({ id, providerId, accountId }) => id === wanted && providerId && accountId);
-  return (found as StoredAccount | undefined) ?? null;
+  return (found as { providerId: string; accountId: string } | undefined) ?? null;
 }
 
 /**
@@ -56,8 +51,12 @@ export const withholdTokens: AfterHook = {
   handler: createAuthMiddleware(async (ctx) => {
     const { idToken, refreshToken, ...rest } = ctx.context.returned as Record<string, unknown>;
     const account = requestedAccount(ctx);
-    if (!account || acceptsAccessToken(ctx.context, account.providerId)) throw ofSharedClient();
-    return rest;
+    if (account && !acceptsAccessToken(ctx.context, account.providerId)) return rest;
+    throw new APIError("FORBIDDEN", {
+      code: "TOKEN_OF_SHARED_CLIENT",
+      message:
+        "An access token of this provider can be a sign-in, at every tenant that shares the client. Ask on the server, without headers",
+    });
   }),
 };
 
@@ -78,10 +77,3 @@ function acceptsAccessToken(context: AuthContext, id: string): boolean {
   const isAsMade = !ofPlugins.has(id) && !verifyIdToken && !getUserInfo;
   return !(isAsMade && BY_ID_TOKEN.includes(id));
 }
-
-const ofSharedClient = () =>
-  new APIError("FORBIDDEN", {
-    code: "TOKEN_OF_SHARED_CLIENT",
-    message:
-      "An access token of this provider can be a sign-in, at every tenant that shares the client. Ask on the server, without headers",
-  });

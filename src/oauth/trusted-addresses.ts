@@ -1,9 +1,7 @@
 import { tenantError } from "../errors";
 
-const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])(:|$)/;
-
 /** The machine itself, with or without a port: http is safe there. */
-const isLoopback = (host: string) => LOOPBACK.test(host);
+const isLoopback = (host: string) => /^(localhost|127\.0\.0\.1|\[::1\])(:|$)/.test(host);
 
 // The URL parser accepts backslashes, tabs, credentials, numeric IP addresses and dots in a path.
 // An address that contains any of these is refused.
@@ -17,7 +15,9 @@ const ADDRESS =
  */
 export function isTrustedAddress(address: string, own: string[], trusted: string[]): boolean {
   const [, scheme = "", host = "", path = ""] = ADDRESS.exec(address.toLowerCase()) ?? [];
-  if (!URL.canParse(address) || !isSpelledOut(address, host)) return false;
+  // The parser reads 0x7f.1 and 2130706433 as 127.0.0.1.
+  if (!URL.canParse(address)) return false;
+  if (new URL(address).hostname !== host.replace(/:\d+$/, "")) return false;
   const covers = (pattern: string) =>
     pattern.startsWith("*.") ? host.endsWith(pattern.slice(1)) : host === pattern;
   const isOwn = (pattern: string) =>
@@ -31,16 +31,9 @@ export function isTrustedHost(host: string, own: string[], trusted: string[]): b
   return !host.includes("/") && isTrustedAddress(`https://${host}`, own, trusted);
 }
 
-/** The parser reads 0x7f.1 and 2130706433 as 127.0.0.1. */
-function isSpelledOut(address: string, host: string): boolean {
-  return new URL(address).hostname === host.replace(/:\d+$/, "");
-}
-
 /** An absolute https URL (http on loopback only) without a fragment, credentials or tricks. */
 export function assertRedirectURI(uri: string | null | undefined): void {
-  if (uri !== undefined && uri !== null && !isRedirectURI(uri)) {
-    throw tenantError("INVALID_REDIRECT_URI");
-  }
+  if (uri != null && !isRedirectURI(uri)) throw tenantError("INVALID_REDIRECT_URI");
 }
 
 /**
@@ -64,12 +57,7 @@ function isRedirectURI(uri: string): boolean {
   return url.protocol === "https:" || isLoopback(url.hostname);
 }
 
-/** The tenants that a redirect URI names: usually none. */
+/** The tenants that a redirect URI names, usually none. `tenantId` would be that of the request. */
 export function tenantsIn(redirectURI: string): string[] {
-  return URL.canParse(redirectURI)
-    ? new URL(redirectURI).searchParams.getAll(TENANT_PARAMETER)
-    : [];
+  return URL.canParse(redirectURI) ? new URL(redirectURI).searchParams.getAll("tenant") : [];
 }
-
-/** Not `tenantId`: that parameter resolves the tenant of a request. */
-export const TENANT_PARAMETER = "tenant";

@@ -2,7 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import { type AuthContext, BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { isSignIn, namesAddress, resetsPassword, SIGN_UP_PATH } from "../constants";
+import { namesAddress, SIGN_UP_PATH } from "../constants";
 import { tenantError } from "../errors";
 import { type BeforeHook, errorRedirect, silentHook, textOf } from "../framework";
 import { type Guard, type Isolation, type Row, tenantClause } from "../isolation/isolation";
@@ -23,6 +23,7 @@ import {
   allows,
   CONTINUES,
   changesSecondFactorByKey,
+  isSignIn,
   methodOfNewUser,
   methodsOf,
   startedMethod,
@@ -31,7 +32,7 @@ import type { TenantPolicy } from "./schema";
 
 /*
  * What a tenant's policy says about who becomes a user (R13) and who gets a session (R14), checked
- * where the row is created, whichever endpoint asks.
+ * where the row is created, for every endpoint.
  */
 
 /** True if the tenant's directory makes the request: it creates users that the tenant wants. */
@@ -60,7 +61,7 @@ export function asErrorRedirect(endpoint: Endpoint | undefined, error: APIError)
 const policyOf = async (ctx: AuthContext, tenantId: string, adapter?: DBTransactionAdapter) =>
   (await lookUpTenant(ctx, tenantId, adapter))?.policy;
 
-/** R13: refuses a new user whom the tenant's policy does not admit. May change the row. */
+/** R13: refuses a new user that the tenant's policy does not admit. May change the row. */
 export async function admitUser(
   { ctx }: Isolation,
   tenantId: string,
@@ -196,8 +197,8 @@ export function guardUsers(isolation: Isolation): Guard {
         const policy = await policyOf(ctx, tenantId, adapter);
         if (policy) await admitEmail(policy, adapter, where, change);
       }
-      if (isAboutAdmins)
-        await requireAnotherAdmin(isolation, { where, update: change }, transaction);
+      const affected = { where, update: change };
+      if (isAboutAdmins) await requireAnotherAdmin(isolation, affected, transaction);
       return next(call);
     };
     return check();
@@ -224,7 +225,7 @@ async function admitEmail(
 
 /** Refuses what the policy does not allow before better-auth does anything. */
 export const askPolicy: BeforeHook = {
-  matcher: ({ path }) => namesAddress(path) || isSignIn(path) || resetsPassword(path),
+  matcher: ({ path }) => namesAddress(path) || isSignIn(path),
 
   handler: silentHook((ctx) => refuseEarly(ctx as Endpoint)),
 };

@@ -6,7 +6,6 @@ import { isolationOf } from "../isolation/isolation";
 import { applicationProviders } from "../oauth/application-providers";
 import { listOAuthConfigs } from "../oauth/config-store";
 import { offeredProviders } from "../oauth/provider";
-import type { ResolvedOptions } from "../options";
 import { runInScope, scopeOf } from "../request/scope";
 import type { TenantActor } from "../tenants/events";
 import { isInDomains } from "./email-domains";
@@ -101,7 +100,6 @@ export async function assertNotLockedOut(
   actor: TenantActor,
   tenantId: string,
   policy: TenantPolicy,
-  options: ResolvedOptions,
 ): Promise<void> {
   if (actor === "server" || !actor.userId || actor.tenantId !== tenantId) return;
   const where = [{ field: "id", value: actor.userId }];
@@ -110,7 +108,7 @@ export async function assertNotLockedOut(
     const user = await adapter.findOne<Person>({ model: "user", where });
     if (!user) return false;
     if (!user.emailVerified && isInDomains(policy.emailDomains ?? [], user.email)) return false;
-    return !policy.methods || hasMethod(ctx, tenantId, user, policy, options);
+    return !policy.methods || hasMethod(ctx, tenantId, user, policy);
   });
   if (!canSignIn) throw tenantError("POLICY_LOCKS_OUT");
 }
@@ -121,7 +119,6 @@ async function hasMethod(
   tenantId: string,
   user: Person,
   policy: TenantPolicy,
-  { trustedProviderHosts }: ResolvedOptions,
 ): Promise<boolean> {
   const has = (method: SignInMethod | undefined) => allows(policy, method);
   // An unverified address may be made up: users of a phone or a wallet have one.
@@ -132,7 +129,7 @@ async function hasMethod(
   const accounts = await adapter.findMany<{ providerId: string }>({ model: "account", where });
   // The provider of an account may be gone, or not offered for sign-in.
   const sso = await isolationOf(ctx)?.identityProviders?.usable(tenantId);
-  const offered = await offeredProviders(ctx, tenantId, trustedProviderHosts);
+  const offered = await offeredProviders(ctx, tenantId);
   const social = new Set([...offered.map(({ id }) => id), ...byOneTap(ctx)]);
   const methods = accounts.map(({ providerId }): SignInMethod | undefined => {
     if (providerId === "credential") return "password";

@@ -2,6 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { tenantError } from "../errors";
 import type { AdapterCall, Isolation, Row } from "../isolation/isolation";
+import { rolesIn } from "../isolation/operators";
 import { effectiveScope, isServerCall } from "../request/endpoint";
 import { requestSlot } from "../request/scope";
 import { ALL } from "../tenants/cache";
@@ -13,7 +14,7 @@ import { ALL } from "../tenants/cache";
  */
 
 /**
- * The user whom the tenant's directory has deactivated in this request. A directory may deactivate
+ * The user that the tenant's directory has deactivated in this request. A directory may deactivate
  * the last administrator, and what the application does next (taking the role away) is part of that.
  */
 export const deactivatedUserId = requestSlot<string>();
@@ -68,8 +69,5 @@ async function findAdmins(adapter: DBTransactionAdapter, roles: string[]): Promi
   return users.filter((user) => isAdmin(user, roles));
 }
 
-/** The admin plugin stores several roles in one string. */
-function isAdmin({ role, banned }: Row, roles: string[]): boolean {
-  const own = String(role ?? "").split(",");
-  return !banned && own.some((name) => roles.includes(name.trim()));
-}
+const isAdmin = ({ role, banned }: Row, roles: string[]) =>
+  !banned && rolesIn(String(role ?? "")).some((name) => roles.includes(name));

@@ -1,4 +1,3 @@
-import { isSignIn } from "../constants";
 import { OF_KEY } from "../isolation/isolation";
 import { adminPlugin, type Endpoint } from "../request/endpoint";
 import type { SignInMethod, TenantPolicy } from "./schema";
@@ -75,15 +74,10 @@ const optionsOf = ({ context: { options } }: Endpoint, plugin: string): Record<s
 const device = (endpoint: Endpoint): SignInMethod | undefined =>
   optionsOf(endpoint, "device-authorization").grant ? undefined : "device";
 
-/** Endpoints that start a sign-in which ends at one of those above. */
+/** Endpoints that start a sign-in which ends at one of those above, or that do so only sometimes. */
 const STARTS: Readonly<Record<string, Method>> = {
-  // Checked where the flow gets its provider: the state says what it is for.
-  "/callback/:id": ({ params }) => social(params?.id),
   "/sign-in/magic-link": "magic-link",
   "/sign-in/sso": "sso",
-  // Checked before the account is linked, in `enterprise`.
-  "/sso/callback/:providerId": "sso",
-  "/sso/saml2/sp/acs/:providerId": "sso",
   "/device/code": device,
   "/device/approve": device,
   "/email-otp/send-verification-otp": ({ body }) =>
@@ -92,6 +86,22 @@ const STARTS: Readonly<Record<string, Method>> = {
     body?.updatePhoneNumber || body?.disableSession ? undefined : "phone",
 };
 
+/** Endpoints that complete a sign-in, and do nothing else. */
+const COMPLETES = [
+  "/magic-link/verify",
+  "/one-tap/callback",
+  "/siwe/verify",
+  "/passkey/verify-authentication",
+  "/device/token",
+];
+
+/** Endpoints that only sign in, or send a link or code to sign in with. */
+export const isSignIn = (path = "") =>
+  /^\/sign-(in|up)\//.test(path) || COMPLETES.includes(path) || Object.hasOwn(STARTS, path);
+
+/** Checked later, before an account is linked: where the flow gets its provider, and in `enterprise`. */
+const CALLBACKS = ["/callback/:id", "/sso/callback/:providerId", "/sso/saml2/sp/acs/:providerId"];
+
 /**
  * The method that an endpoint starts or completes, if it does nothing else. The session would be
  * refused as well, but too late: better-auth removes an unproven password once a link or code proves
@@ -99,9 +109,9 @@ const STARTS: Readonly<Record<string, Method>> = {
  */
 export function startedMethod(endpoint: Endpoint): SignInMethod | undefined {
   const { path = "" } = endpoint;
-  const start = Object.hasOwn(STARTS, path) ? STARTS[path] : undefined;
-  if (typeof start === "function") return start(endpoint);
-  const method = start ?? (isSignIn(path) ? methodOf(endpoint) : undefined);
+  if (!isSignIn(path) && !CALLBACKS.includes(path)) return undefined;
+  const method = Object.hasOwn(STARTS, path) ? STARTS[path] : methodOf(endpoint);
+  if (typeof method === "function") return method(endpoint);
   return method === CONTINUES ? undefined : method;
 }
 

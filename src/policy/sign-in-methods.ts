@@ -1,7 +1,6 @@
 import type { AuthContext } from "better-auth";
 import { isolationOf } from "../isolation/isolation";
 import { offeredProviders } from "../oauth/provider";
-import type { ResolvedOptions } from "../options";
 import type { Tenant } from "../tenants/cache";
 import { allows } from "./methods";
 import type { SignInMethod } from "./schema";
@@ -22,14 +21,13 @@ export interface SignInMethods {
 /** The sign-in methods that the application has and the tenant's policy allows. */
 export async function signInMethods(
   ctx: AuthContext,
-  { trustedProviderHosts }: ResolvedOptions,
   { id, name, slug, status, policy }: Tenant,
 ): Promise<SignInMethods> {
   const { emailAndPassword } = ctx.options;
   const allowed = (method: SignInMethod) => allows(policy ?? {}, method);
   const enabled = emailAndPassword?.enabled === true && allowed("password");
   const isOpen = (policy?.signUp ?? "open") === "open" && !emailAndPassword?.disableSignUp;
-  const offered = await offeredProviders(ctx, id, trustedProviderHosts);
+  const offered = await offeredProviders(ctx, id);
   const { identityProviders } = isolationOf(ctx) ?? {};
   return {
     tenant: { id, name, slug, status },

@@ -30,7 +30,6 @@ type Address = { url: URL; error: { code: string; message: string } };
 const MAX_HOSTS = 20;
 const MAX_LENGTH = 2048;
 
-/** R9, once it is known where the request runs. */
 export const refuseAddresses = (options: ResolvedOptions): BeforeHook => ({
   matcher: () => options.resolveTenantId !== undefined,
 

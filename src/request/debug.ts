@@ -49,13 +49,13 @@ async function resolvedBy(
   tenantId: string | null,
 ): Promise<string | undefined> {
   if (around()?.scope) return "runInTenant()";
-  const standIn = tenantRouteOf(ctx);
-  if (standIn?.callback) return "its credential";
+  const route = tenantRouteOf(ctx);
+  if (route?.callback) return "its credential";
   if (isManagement(ctx.path) || ctx.path === CALLBACK_PATH) return undefined;
   const resolved = await resolvedTenantId(ctx, options);
   if (resolved === (tenantId ?? false)) return "resolveTenantId";
   if (tenantId === null) return undefined;
-  return standIn || claimsTenant(ctx, options) ? "its body, query or header" : "its credential";
+  return route || claimsTenant(ctx, options) ? "its body, query or header" : "its credential";
 }
 
 const titleOf = (ctx: HookEndpointContext) =>

@@ -17,13 +17,13 @@ const OUTERMOST = Symbol.for("better-auth-tenant:outermost");
 export const requestEndpoint = requestSlot<Endpoint>();
 
 /** True from the first call on that came with a request or headers. */
-const isVisited = requestSlot<boolean>();
+const hasCaller = requestSlot<boolean>();
 
 /** Remembers the endpoint that a request is about. Calls inside of it share the request's scope. */
 export function noteEndpoint(endpoint: Endpoint): void {
   const { headers, request } = endpoint;
   const context = endpoint.context as { [OUTERMOST]?: true };
-  if (headers || request) isVisited.set(true);
+  if (headers || request) hasCaller.set(true);
   // A call that is made with the context of another has its mark as well.
   if (requestEndpoint.get()) return void delete context[OUTERMOST];
   requestEndpoint.set(endpoint);
@@ -34,7 +34,7 @@ export function noteEndpoint(endpoint: Endpoint): void {
  * Server code: a job in `runInTenant`, or a call of `auth.api` with neither request nor headers. What
  * a request calls through `auth.api` belongs to that request.
  */
-export const isServerCall = (): boolean => !isVisited.get();
+export const isServerCall = (): boolean => !hasCaller.get();
 
 /** A call of `auth.api` with neither request nor headers. */
 export const hasNoRequest = ({ request, headers }: Pick<Endpoint, "request" | "headers">) =>
@@ -42,9 +42,9 @@ export const hasNoRequest = ({ request, headers }: Pick<Endpoint, "request" | "h
 
 /** Runs a function in a request of its own, which counts as the caller's if this one does. */
 export function runSeparately<T>(run: () => Promise<T>): Promise<T> {
-  const isCallers = isVisited.get();
+  const isCallers = hasCaller.get();
   return runInScope(undefined, () => {
-    isVisited.set(isCallers);
+    hasCaller.set(isCallers);
     return run();
   });
 }

@@ -3,7 +3,6 @@ import {
   CALLBACK_PATH,
   isManagement,
   isOwnPath,
-  isSignIn,
   isTenantRoute,
   namesAddress,
   TENANT_ROUTES,
@@ -12,6 +11,7 @@ import { tenantError } from "../errors";
 import { type BeforeHook, silentHook } from "../framework";
 import { enterByState } from "../oauth/state";
 import type { ResolvedOptions } from "../options";
+import { isSignIn } from "../policy/methods";
 import { cachedTenant, lookUpTenant } from "../tenants/cache";
 import { isOutermost, noteEndpoint, type TenantRoute, tenantRouteOf } from "./endpoint";
 import {
@@ -76,17 +76,13 @@ export const enterByPrefix: BeforeHook = {
       enter(scopeOf(null));
       return removeForeignCredentials(ctx);
     }
+    const follow = (tenant?: { status: string }) => followPrefix(ctx, tenantId, tenant);
     const known = cachedTenant(ctx.context, tenantId);
-    if (known) return followPrefix(ctx, tenantId, known);
-    return lookUpTenant(ctx.context, tenantId).then((found) => followPrefix(ctx, tenantId, found));
+    return known ? follow(known) : lookUpTenant(ctx.context, tenantId).then(follow);
   }),
 };
 
-function followPrefix(
-  ctx: HookEndpointContext,
-  tenantId: string,
-  tenant: { status: string } | undefined,
-) {
+function followPrefix(ctx: HookEndpointContext, tenantId: string, tenant?: { status: string }) {
   enter(scopeOf(tenant?.status === "active" ? tenantId : null));
   enteredBy.set("credential");
   removeForeignCredentials(ctx);

@@ -1,5 +1,6 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
+import { decodeComponent } from "../framework";
 import { adminTarget, currentEndpoint, type Endpoint } from "./endpoint";
 import { currentScope, requestSlot } from "./scope";
 
@@ -26,7 +27,7 @@ export function tenantInPrefix(token: string): string | null {
 }
 
 /** Cookies of sessions that were removed from the request: they stay in the browser (R5). */
-export const keptCookies = requestSlot(() => new Set<string>());
+export const removedCookies = requestSlot(() => new Set<string>());
 
 /** The tenants in the prefixes of the credentials that the request carries. */
 export const sentPrefixes = requestSlot<Set<string | null>>();
@@ -44,20 +45,12 @@ function headersOf({ headers, request }: Pick<Call, "headers" | "request">): Hea
   return isSame("cookie") && isSame("authorization") ? [headers] : [given, headers];
 }
 
-function decode(text: string): string {
-  try {
-    return text.includes("%") ? decodeURIComponent(text) : text;
-  } catch {
-    return text;
-  }
-}
-
 /** A session token as the bearer plugin would read it. A JWT, or any other token, is none. */
 function bearerTokenIn(headers: Headers, { options }: AuthContext): string | undefined {
   const sent = headers.get("authorization");
   const bearer = sent && options.plugins?.find(({ id }) => id === "bearer");
   if (!bearer || sent.slice(0, 7).toLowerCase() !== "bearer ") return undefined;
-  const [token, signature, ...more] = decode(sent.slice(7).trim()).split(".");
+  const [token, signature, ...more] = decodeComponent(sent.slice(7).trim()).split(".");
   const { requireSignature } = (bearer.options ?? {}) as { requireSignature?: boolean };
   if (!token || more.length || (requireSignature && !signature)) return undefined;
   return signature === undefined || /^[\w+/-]{43}=?$/.test(signature) ? token : undefined;
@@ -75,7 +68,8 @@ function piecesOf(headers: Headers): Piece[] {
   return (headers.get("cookie")?.split(";") ?? []).map((text) => {
     const at = text.indexOf("=");
     const value = text.slice(at + 1).trim();
-    const [token = ""] = decode(value.startsWith('"') ? value.slice(1, -1) : value).split(".");
+    const unquoted = value.startsWith('"') ? value.slice(1, -1) : value;
+    const [token = ""] = decodeComponent(unquoted).split(".");
     return { text, name: text.slice(0, at).trim(), token };
   });
 }
@@ -127,11 +121,10 @@ export function removeForeignCredentials(ctx: HookEndpointContext): undefined {
   const changes = all.map((headers) => changeFor(headers, ctx.context, isForeign));
   if (!changes.some(({ cookie, removesBearer }) => cookie !== undefined || removesBearer)) return;
   if (!sentHeaders.get()) sentHeaders.set(new Headers(ctx.headers ?? ctx.request?.headers));
-  changeHeaders(ctx, (headers, index) => {
-    const { cookie, removesBearer } = changes[index] ?? changes[0] ?? {};
-    if (cookie !== undefined) headers.set("cookie", cookie);
-    if (removesBearer) headers.delete("authorization");
-  });
+  if (ctx.headers) applyChange(ctx.headers, changes.at(-1));
+  // The bearer plugin reads the headers of the request, and returns all of them.
+  const endpoint = currentEndpoint() as { request?: Request } | undefined;
+  if (endpoint?.request) endpoint.request = withChange(endpoint.request, changes[0]);
 }
 
 type IsForeign = (tenantId: string | null) => boolean;
@@ -161,7 +154,7 @@ function changeFor(headers: Headers, context: AuthContext, isForeign: IsForeign)
   // A bearer token replaces the cookie, so nothing is found out about the cookie.
   const own = pieces.filter((piece) => piece.name === name);
   if (bearer !== undefined && own.length > 0 && own.every(({ token }) => token !== bearer)) {
-    keptCookies.get().add(name);
+    removedCookies.get().add(name);
   }
   const isSession = (piece: Piece) => piece.name === name || piece.name.includes("_multi-");
   const removed = pieces.filter(
@@ -170,8 +163,8 @@ function changeFor(headers: Headers, context: AuthContext, isForeign: IsForeign)
   if (!removed.length) return { removesBearer };
   const rest = pieces.filter((piece) => !removed.includes(piece));
   // A name that is sent twice goes with the session that is left.
-  for (const { name: kept } of removed) {
-    if (!rest.some((piece) => piece.name === kept)) keptCookies.get().add(kept);
+  for (const { name: gone } of removed) {
+    if (!rest.some((piece) => piece.name === gone)) removedCookies.get().add(gone);
   }
   const hasSession = rest.some((piece) => piece.name === name);
   const left = hasSession ? rest : rest.filter((piece) => !isCompanion(piece.name, context));
@@ -186,22 +179,18 @@ export function isCompanion(name: string, { authCookies }: AuthContext): boolean
   );
 }
 
-/**
- * Changes the headers of a call: those of better-auth's copy, and those that later hooks and the
- * endpoint see on its request. The bearer plugin reads the latter, and returns all of them. The
- * caller's own request stays as it is.
- */
-function changeHeaders(
-  { headers }: Pick<Call, "headers">,
-  change: (headers: Headers, index: number) => void,
-): void {
-  const endpoint = currentEndpoint() as { request?: Request } | undefined;
-  const request = endpoint?.request;
-  if (headers) change(headers, request ? 1 : 0);
-  if (!endpoint || !request) return;
+type Change = ReturnType<typeof changeFor> | undefined;
+
+function applyChange(headers: Headers, change: Change): void {
+  if (change?.cookie !== undefined) headers.set("cookie", change.cookie);
+  if (change?.removesBearer) headers.delete("authorization");
+}
+
+/** The request as later hooks and the endpoint see it. The caller's own stays as it is. */
+function withChange(request: Request, change: Change): Request {
   const own = new Headers(request.headers);
-  change(own, 0);
-  endpoint.request = new Proxy(request, {
+  applyChange(own, change);
+  return new Proxy(request, {
     get: (target, key) => {
       if (key === "headers") return own;
       const value = Reflect.get(target, key, target);

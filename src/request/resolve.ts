@@ -16,14 +16,8 @@ import {
 import { type Endpoint, requestedPath } from "./endpoint";
 import { around, enteredBy, getTenantId, runAsResolver } from "./scope";
 
-/** The places a request can name its tenant in. */
-export interface TenantNames {
-  /** What the `resolveTenantId` option answered. */
-  resolved?: string | undefined;
-  body?: unknown;
-  query?: unknown;
-  header?: string | null | undefined;
-}
+/** The places a request can name its tenant in; `resolved` is what `resolveTenantId` answered. */
+type TenantNames = Partial<Record<"resolved" | "body" | "query" | "header", unknown>>;
 
 /**
  * R1: the resolver, else the body's `tenantId`, else the query's, else the header. The first one
@@ -108,10 +102,9 @@ export function claimedNames(
 /** What a resolver answered, in one form: a tenant's id, false for the platform, or nothing. */
 type Resolved = string | false | undefined;
 
-// The application's resolver may be slow. The hook and the endpoint of one call share its answer.
 const answers = new WeakMap<object, Promise<Resolved>>();
 
-/** What the resolver says of a call: it is asked once. False is the platform, whatever else is said. */
+/** What the resolver says of a call. It may be slow: hook and endpoint of one call share its answer. */
 export function resolvedTenantId(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
@@ -156,32 +149,24 @@ export async function requireTenant(
   ctx: HookEndpointContext,
   tenantId: string | undefined,
 ): Promise<Tenant> {
-  const id = assertNamed(tenantId);
-  const tenant = await findTenant(ctx.context, "id", id);
+  if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
+  const tenant = await findTenant(ctx.context, "id", tenantId);
   if (!tenant) throw tenantError("TENANT_NOT_FOUND");
   return tenant;
 }
 
-/**
- * The same for whatever is about to run in the tenant, which has to be active; and for what was made
- * for this very tenant.
- */
+/** The same for what is about to run in the tenant, which has to be active. */
 export async function requireTenantId(
   ctx: HookEndpointContext,
   tenantId: string | undefined,
 ): Promise<string> {
-  const id = assertNamed(tenantId);
-  const status = await statusOf(ctx, id);
+  if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
+  const status = await statusOf(ctx, tenantId);
   if (!status) throw tenantError("TENANT_NOT_FOUND");
   if (status !== "active") requireVisitor(ctx as Endpoint);
-  return id;
+  return tenantId;
 }
 
 /** Undefined where there is no such tenant. */
 export const statusOf = async (ctx: HookEndpointContext, id: string) =>
   (await lookUpTenant(ctx.context, id))?.status;
-
-function assertNamed(tenantId: string | undefined): string {
-  if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
-  return tenantId;
-}

@@ -142,7 +142,6 @@ export const answerWithSession: AfterHook = {
     const session =
       isSignedIn && newSession ? parseSessionOutput(options, newSession.session) : null;
     context.returned = { ...returned, session };
-    return undefined;
   }),
 };
 
@@ -229,6 +228,6 @@ export const signInMethodsEndpoint = (options: ResolvedOptions) =>
     },
     async (ctx) => {
       const tenant = await requireTenant(ctx, await requestedTenantId(ctx, options));
-      return ctx.json(await signInMethods(ctx.context, options, tenant));
+      return ctx.json(await signInMethods(ctx.context, tenant));
     },
   );

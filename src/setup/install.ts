@@ -1,6 +1,5 @@
 import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
-import type { DBAdapter } from "better-auth/types";
 import { PLUGIN_ID } from "../constants";
 import { notStarted } from "../errors";
 import type { Hooks } from "../framework";
@@ -56,7 +55,10 @@ export async function install(
   if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {
     verifyInsertedRow(ctx.adapter);
   }
-  const isolation = createIsolation(ctx, options);
+  const names = isolatedNames(ctx, options);
+  const isolatedModel = (name: string) => names.get(name);
+  const raw = rawAdapter(ctx.adapter);
+  const isolation: Isolation = { ctx, options, raw, isolatedModel, guards: [] };
   const parts = await loadParts(isolation);
   for (const { identityProviders, directory } of parts) {
     isolation.identityProviders ??= identityProviders;
@@ -82,7 +84,7 @@ export async function install(
     }
     keepSignIn(complete);
     noteProviders(ctx, complete, providerOptions);
-    complete.socialProviders = withTenantOptions(complete, providerOptions, options);
+    complete.socialProviders = withTenantOptions(complete, providerOptions);
     const plugins = pluginsAtRunTime(complete, runtime, hooksOf(ctx, parts));
     sealLinks(ctx, complete);
     trustMailedInvitations(complete);
@@ -137,9 +139,7 @@ async function loadParts(isolation: Isolation): Promise<Part[]> {
   const has = (ids: string) => installed.some(({ id }) => ids.split(" ").includes(id));
   const parts: Part[] = [];
   if (has("sso scim")) parts.push((await import("../enterprise")).enterprise(isolation));
-  if (has(INTEGRATED)) {
-    parts.push((await import("../integrations")).integrations(isolation));
-  }
+  if (has(INTEGRATED)) parts.push((await import("../integrations")).integrations(isolation));
   return parts;
 }
 
@@ -180,10 +180,4 @@ function isolatedNames({ tables, adapter }: AuthContext, options: ResolvedOption
       return names.filter((name) => !isAnother(name)).map((name) => [name, model] as const);
     }),
   );
-}
-
-function createIsolation(ctx: AuthContext, options: ResolvedOptions): Isolation {
-  const names = isolatedNames(ctx, options);
-  const raw = rawAdapter(ctx.adapter as DBAdapter);
-  return { ctx, options, raw, isolatedModel: (name) => names.get(name), guards: [] };
 }

@@ -1,4 +1,4 @@
-import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
+import type { AuthContext, BetterAuthOptions } from "better-auth";
 import { parseUserInput } from "better-auth/db";
 import { type BeforeHook, silentHook, textOf } from "../framework";
 import { knownUsers } from "../isolation/users";
@@ -18,24 +18,20 @@ import { cachedTenant, lookUpTenant } from "../tenants/cache";
 export const applyOverrides: BeforeHook = {
   matcher: () => getTenantId() !== null,
 
-  handler: silentHook((ctx) => {
+  handler: silentHook(({ context }) => {
     const tenantId = getTenantId() as string;
-    const known = cachedTenant(ctx.context, tenantId);
-    if (known) return apply(ctx, known.policy);
-    return lookUpTenant(ctx.context, tenantId).then((tenant) => apply(ctx, tenant?.policy));
+    const known = cachedTenant(context, tenantId);
+    if (known) return apply(context, known.policy);
+    return lookUpTenant(context, tenantId).then((tenant) => apply(context, tenant?.policy));
   }),
 };
 
 /** For code that cannot wait for a lookup. */
 export const appliedPolicy = requestSlot<TenantPolicy | null>();
 
-function apply(
-  { context }: HookEndpointContext,
-  policy: TenantPolicy | null | undefined,
-): undefined {
+function apply(context: AuthContext, policy: TenantPolicy | null | undefined) {
   if (policy) Object.assign(context, overridesOf(context, policy));
   appliedPolicy.set(policy);
-  return undefined;
 }
 
 function overridesOf({ options, sessionConfig, password }: AuthContext, policy: TenantPolicy) {
@@ -116,7 +112,8 @@ export function trustMailedInvitations(options: BetterAuthOptions): void {
     const { requireEmailVerification, customSyntheticUser = makeSyntheticUser } = emailAndPassword;
     options.emailAndPassword = {
       ...emailAndPassword,
-      customSyntheticUser: withInvitation(customSyntheticUser),
+      // An invitation decides last about a new user, so it does about an invented one.
+      customSyntheticUser: (given) => ({ ...customSyntheticUser(given), ...writtenByInvitation() }),
       get requireEmailVerification() {
         return requireEmailVerification && !isProven();
       },
@@ -132,37 +129,24 @@ export function trustMailedInvitations(options: BetterAuthOptions): void {
   }
 }
 
-type MakeUp = NonNullable<
-  NonNullable<BetterAuthOptions["emailAndPassword"]>["customSyntheticUser"]
->;
-
 /**
  * The user that better-auth invents to hide that an email is taken. By itself, better-auth knows the
  * defaults of all columns, but not what plugins write into new users: a user without a role would
  * show that the email is taken.
  */
-const makeSyntheticUser: MakeUp = ({ coreFields, additionalFields, id }) => {
+const makeSyntheticUser: NonNullable<
+  NonNullable<BetterAuthOptions["emailAndPassword"]>["customSyntheticUser"]
+> = ({ coreFields, additionalFields, id }) => {
   const { body, context } = currentEndpoint() ?? {};
   if (!context) return { ...coreFields, ...additionalFields, id };
   // `additionalFields` lacks the fields of plugins.
   const { name, email, password, image, callbackURL, rememberMe, ...rest } = body;
   const given = parseUserInput(context.options, rest, "create");
-  return { ...writtenByHooks(context.options), ...coreFields, ...given, id };
+  // Written by hooks of official plugins. better-auth drops values without a column.
+  const admin = context.options.plugins?.find((plugin) => plugin.id === "admin");
+  const role = admin && { role: admin.options?.defaultRole ?? "user" };
+  return { lastLoginMethod: "email", ...role, ...coreFields, ...given, id };
 };
-
-/** By official plugins. better-auth drops values without a column. */
-function writtenByHooks({ plugins }: BetterAuthOptions): Record<string, unknown> {
-  const admin = plugins?.find((plugin) => plugin.id === "admin");
-  return {
-    lastLoginMethod: "email",
-    ...(admin && { role: admin.options?.defaultRole ?? "user" }),
-  };
-}
-
-/** An invitation decides last about a new user, so it does about an invented one. */
-const withInvitation =
-  (makeUp: MakeUp): MakeUp =>
-  (given) => ({ ...makeUp(given), ...writtenByInvitation() });
 
 /** What the invitation that came with a sign-up writes into the user. */
 function writtenByInvitation(): Record<string, unknown> {

@@ -45,11 +45,7 @@ export const ALL = 2_147_483_647;
 const MAX_LENGTH = 255;
 const CLOCKS_DIFFER_MS = 60_000;
 
-export async function findTenant(
-  ctx: AuthContext,
-  field: "id" | "slug",
-  value: string,
-): Promise<Tenant | null> {
+export async function findTenant(ctx: AuthContext, field: "id" | "slug", value: string) {
   const row = await findRow(ctx, field, value);
   return row && toTenant(row);
 }
@@ -173,16 +169,9 @@ export const isText = (value: string) => !value.includes("\0") && !/\p{Surrogate
 /** The public fields, one by one: a new column cannot leak by itself. */
 export function toTenant(row: Tenant): Tenant {
   const { id, name, slug, metadata = null, createdAt, updatedAt } = row;
-  return {
-    id,
-    name,
-    slug,
-    metadata,
-    // MongoDB has no migrations: older tenants lack these.
-    status: row.status ?? "active",
-    deleteAt: row.deleteAt ?? null,
-    policy: parseStoredPolicy(row.policy),
-    createdAt,
-    updatedAt,
-  };
+  // MongoDB has no migrations: older tenants lack these.
+  const status = row.status ?? "active";
+  const deleteAt = row.deleteAt ?? null;
+  const policy = parseStoredPolicy(row.policy);
+  return { id, name, slug, metadata, status, deleteAt, policy, createdAt, updatedAt };
 }

@@ -3,8 +3,12 @@ import type { AuthContext } from "better-auth";
 import type { SecondaryStorage } from "better-auth/db";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { pagesOf, rootCause } from "../framework";
-import { type Isolation, isolationOf, unscopedAdapter } from "../isolation/isolation";
-import type { ResolvedOptions } from "../options";
+import {
+  type Isolation,
+  isolationOf,
+  tenantAuthOptions,
+  unscopedAdapter,
+} from "../isolation/isolation";
 import { runInScope, scopeOf } from "../request/scope";
 import { isolatedModels, PLATFORM } from "../schema";
 import { ALL, forgetTenant } from "./cache";
@@ -28,8 +32,8 @@ const ofTenant = (value: string): Where[] => [{ field: "tenantId", value }];
 export type Rows = Record<string, number>;
 
 /** The isolated models that have a table. Sessions may be in secondary storage only. */
-const modelsOf = ({ tables }: AuthContext, options: ResolvedOptions) =>
-  isolatedModels(options).filter((model) => tables[model]);
+const modelsOf = (ctx: AuthContext) =>
+  isolatedModels(tenantAuthOptions(ctx)).filter((model) => ctx.tables[model]);
 
 /**
  * Deletes a tenant with everything in it, in one transaction. The tenant's own row goes last: without
@@ -41,7 +45,6 @@ const modelsOf = ({ tables }: AuthContext, options: ResolvedOptions) =>
  */
 export async function deleteTenant(
   ctx: AuthContext,
-  options: ResolvedOptions,
   actor: TenantActor,
   id: string,
   conditions: Where[] = [],
@@ -51,13 +54,13 @@ export async function deleteTenant(
     const where = [...byId(id), ...conditions];
     const update = { updatedAt: new Date() };
     if (!(await adapter.updateMany({ model: "tenant", where, update }))) return undefined;
-    const deleted = await deleteRows(ctx, options, adapter, id);
+    const deleted = await deleteRows(ctx, adapter, id);
     await adapter.deleteMany({ model: "tenant", where: byId(id) });
     return deleted;
   });
   await forgetTenant(ctx, id);
   if (!rows) return false;
-  await emit(ctx, options, actor, id, { type: "tenant:deleted", rows });
+  await emit(ctx, actor, id, { type: "tenant:deleted", rows });
   return true;
 }
 
@@ -88,14 +91,9 @@ export async function despiteDeadlocks<T>(ctx: AuthContext, run: () => Promise<T
   }
 }
 
-async function deleteRows(
-  ctx: AuthContext,
-  options: ResolvedOptions,
-  adapter: DBTransactionAdapter,
-  tenantId: string,
-): Promise<Rows> {
+async function deleteRows(ctx: AuthContext, adapter: DBTransactionAdapter, tenantId: string) {
   const rows: Rows = {};
-  const models = modelsOf(ctx, options);
+  const models = modelsOf(ctx);
   // Users last: the database would delete their rows in other tables one user at a time.
   for (const model of models.toReversed()) {
     rows[model] = await deleteAllOf(ctx, adapter, model, models);
@@ -105,21 +103,17 @@ async function deleteRows(
 }
 
 /** Counts what a deletion would delete. */
-export const countRows = (
-  ctx: AuthContext,
-  options: ResolvedOptions,
-  tenantId: string,
-): Promise<Rows> =>
+export const countRows = (ctx: AuthContext, tenantId: string): Promise<Rows> =>
   runInScope(scopeOf(tenantId), async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
     const rows: Rows = {};
-    for (const model of modelsOf(ctx, options)) rows[model] = await adapter.count({ model });
+    for (const model of modelsOf(ctx)) rows[model] = await adapter.count({ model });
     rows[CONFIGS] = await adapter.count({ model: CONFIGS, where: ofTenant(tenantId) });
     return rows;
   });
 
 /** Deletes tenants past their deletion date, and rows whose tenant no longer exists. */
-export async function purgeTenants(ctx: AuthContext, options: ResolvedOptions) {
+export async function purgeTenants(ctx: AuthContext) {
   const purged: { deleted: string[]; failed: string[] } = { deleted: [], failed: [] };
   const attempt = async (id: string, run: () => Promise<void>) => {
     try {
@@ -135,23 +129,18 @@ export async function purgeTenants(ctx: AuthContext, options: ResolvedOptions) {
     { field: "status", value: "deleting" },
     { field: "deleteAt", operator: "lte", value: new Date() },
   ];
-  const due = await ctx.adapter.findMany<{ id: string }>({
-    model: "tenant",
-    where: isDue,
-    select: ["id"],
-    limit: ALL,
-  });
-  for (const { id } of due) {
+  const due = { model: "tenant", where: isDue, select: ["id"], limit: ALL };
+  for (const { id } of await ctx.adapter.findMany<{ id: string }>(due)) {
     await attempt(id, async () => {
-      if (await deleteTenant(ctx, options, "server", id, isDue)) purged.deleted.push(id);
+      if (await deleteTenant(ctx, "server", id, isDue)) purged.deleted.push(id);
     });
   }
-  for (const id of await findOrphans(ctx, options)) {
+  for (const id of await findOrphans(ctx)) {
     await attempt(id, () =>
       transactionIn(ctx, id, async (adapter) => {
         // The database compares: MySQL ignores case, and would delete a live tenant's rows.
         if (await adapter.count({ model: "tenant", where: byId(id) })) return;
-        await deleteRows(ctx, options, adapter, id);
+        await deleteRows(ctx, adapter, id);
       }),
     );
   }
@@ -159,34 +148,20 @@ export async function purgeTenants(ctx: AuthContext, options: ResolvedOptions) {
 }
 
 /** The ids in `tenantId` columns that belong to no tenant. */
-async function findOrphans(ctx: AuthContext, options: ResolvedOptions): Promise<Set<string>> {
+async function findOrphans(ctx: AuthContext): Promise<Set<string>> {
   const raw = await unscopedAdapter(isolationOf(ctx) as Isolation);
   const found = new Set<string>();
-  for (const model of [...modelsOf(ctx, options), CONFIGS]) {
-    for await (const id of tenantIdsIn(raw, model)) found.add(id);
+  for (const model of [...modelsOf(ctx), CONFIGS]) {
+    // In configs the column has the type of ids, and no row belongs to the platform.
+    const start = { by: "tenantId", after: model === CONFIGS ? undefined : PLATFORM } as const;
+    const pages = pagesOf<{ tenantId: string }>(raw, model, PAGE, ["tenantId"], start);
+    for await (const rows of pages) for (const { tenantId } of rows) found.add(String(tenantId));
   }
   // Read after the rows: a tenant is committed before, or together with, its rows.
   for await (const tenants of pagesOf<{ id: string }>(raw, "tenant", PAGE, ["id"])) {
     for (const { id } of tenants) found.delete(id);
   }
   return found;
-}
-
-async function* tenantIdsIn(raw: DBTransactionAdapter, model: string): AsyncGenerator<string> {
-  // In this model the column has the type of ids, and no row belongs to the platform.
-  let last = model === CONFIGS ? undefined : PLATFORM;
-  for (;;) {
-    const rows = await raw.findMany<{ tenantId: string }>({
-      model,
-      where: last === undefined ? [] : [{ field: "tenantId", operator: "gt", value: last }],
-      select: ["tenantId"],
-      sortBy: { field: "tenantId", direction: "asc" },
-      limit: PAGE,
-    });
-    for (const { tenantId } of rows) yield String(tenantId);
-    if (rows.length < PAGE) return;
-    last = rows.at(-1)?.tenantId;
-  }
 }
 
 /**

@@ -1,5 +1,6 @@
 import { queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
+import { tenantAuthOptions } from "../isolation/isolation";
 import type { TenantPolicy } from "../policy/schema";
 import type { Tenant } from "./cache";
 
@@ -11,11 +12,7 @@ import type { Tenant } from "./cache";
 export type TenantActor = "server" | { userId: string | null; tenantId: string | null };
 
 /** What happened to a tenant. Events contain no secrets. */
-export type TenantEvent = {
-  tenantId: string;
-  actor: TenantActor;
-  at: Date;
-} & TenantChange;
+export type TenantEvent = { tenantId: string; actor: TenantActor; at: Date } & TenantChange;
 
 export type TenantChange =
   | { type: "tenant:created"; tenant: Tenant }
@@ -47,11 +44,11 @@ export type TenantEventHandler = (event: TenantEvent) => void | Promise<void>;
 /** Calls the application's handler after the commit. Its errors are logged: the change has happened. */
 export async function emit(
   ctx: AuthContext,
-  { onTenantEvent }: { onTenantEvent?: TenantEventHandler | undefined },
   actor: TenantActor,
   tenantId: string,
   change: TenantChange,
 ): Promise<void> {
+  const { onTenantEvent } = tenantAuthOptions(ctx);
   if (!onTenantEvent) return;
   // A copy: changes by the handler must not appear in the response.
   const event = structuredClone({ ...change, tenantId, actor, at: new Date() });

@@ -2,6 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { GenericEndpointContext, HookEndpointContext } from "better-auth";
 import { getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
 import { tenantError } from "../errors";
+import { tenantAuthOptions } from "../isolation/isolation";
 import { isOperator, rolesIn } from "../isolation/operators";
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
 import { hasNoRequest } from "../request/endpoint";
@@ -18,45 +19,38 @@ import { couldBeId } from "./cache";
 import type { TenantActor } from "./events";
 
 /**
- * Lets a management call through, or answers 401 or 403. The target is what the call is about
- * and no more: it grants nothing, and the caller stays in its own scope (R7). Returns who it is.
+ * Lets a management call through, or answers 401 or 403. The target grants nothing, and the caller
+ * stays in its own scope (R7). Returns the caller.
  */
 export async function requireManager(
-  ...[ctx, options, action, tenantId]: Parameters<typeof managerOf>
-): Promise<TenantActor> {
-  // Server code could do all this without us.
-  if (hasNoRequest(ctx)) return "server";
-  const actor = await managerOf(ctx, options, action, tenantId);
-  const isAboutAll = ["tenant:create", "tenant:list"].includes(action);
-  if (isAboutAll && !ownTenantOf(actor, options)) await assertTarget(ctx, options, ALL_TENANTS);
-  return actor;
-}
-
-/** The target of what is about more than one tenant: it is the id of none. */
-const ALL_TENANTS = "";
-
-async function managerOf(
   ctx: GenericEndpointContext,
-  options: ResolvedOptions,
   action: TenantManagementAction,
   tenantId?: string,
 ): Promise<TenantActor> {
-  const session = await callerOf(ctx, options, tenantId);
-  // Whoever acts as somebody else acts in that person's name, and manages nothing.
+  // Server code could do all this without us.
+  if (hasNoRequest(ctx)) return "server";
+  const options = tenantAuthOptions(ctx.context);
+  const session = await callerOf(ctx, tenantId);
+  // An operator who impersonates a user manages nothing.
   if (session?.session.impersonatedBy) throw notAllowed();
   if (options.canManageTenants) {
     const allowed = await options.canManageTenants(ctx, { action, tenantId, session });
     if (allowed !== true) throw notAllowed();
-    return actorOf(session);
+  } else {
+    if (!session) throw tenantError("UNAUTHORIZED");
+    const caller = { ...session, user: await asStored(ctx, session) };
+    if (caller.session.tenantId || !isOperator(caller.user, options)) {
+      // Whatever the request names, by its host, a header or the query, has to be theirs.
+      const target = tenantId ?? (await targetTenantId(ctx));
+      if (!isOwnAdmin(caller, options, action, target)) throw notAllowed();
+    }
   }
-  if (!session) throw tenantError("UNAUTHORIZED");
-  const caller = { ...session, user: await asStored(ctx, session) };
-  if (caller.session.tenantId || !isOperator(caller.user, options)) {
-    // Whatever the request names, be it by its host, a header or the query, has to be theirs.
-    const target = tenantId ?? (await targetTenantId(ctx, options));
-    if (!isOwnAdmin(caller, options, action, target)) throw notAllowed();
-  }
-  return actorOf(session);
+  const { id: userId = null, tenantId: own = null } = session?.user ?? {};
+  const actor = { userId, tenantId: own };
+  const isAboutAll = ["tenant:create", "tenant:list"].includes(action);
+  // The empty target is the id of no tenant.
+  if (isAboutAll && !ownTenantOf(ctx, actor)) await assertTarget(ctx, "");
+  return actor;
 }
 
 /** A session that is kept in a cookie or a cache has the role of when it was made. */
@@ -64,10 +58,7 @@ async function asStored(ctx: GenericEndpointContext, { user }: TenantSession) {
   const where = [{ field: "id", value: user.id }];
   const adapter = await getCurrentAdapter(ctx.context.adapter);
   const stored = await runInScope(scopeOf(user.tenantId ?? null), () =>
-    adapter.findOne<TenantSession["user"] & { banned?: boolean | null }>({
-      model: "user",
-      where,
-    }),
+    adapter.findOne<{ role?: string; banned?: boolean }>({ model: "user", where }),
   );
   if (!stored || stored.banned) throw notAllowed();
   return { ...user, role: stored.role };
@@ -89,36 +80,27 @@ function isOwnAdmin(
   });
 }
 
-/**
- * The tenant of a caller who may manage that one alone. Where `canManageTenants` decides, it has
- * decided about the tenant that was named.
- */
-export function ownTenantOf(actor: TenantActor, options: ResolvedOptions): string | undefined {
-  if (actor === "server" || options.canManageTenants) return undefined;
+/** The tenant of a caller who may manage that one alone. `canManageTenants` has decided by itself. */
+export function ownTenantOf({ context }: HookEndpointContext, actor: TenantActor) {
+  if (actor === "server" || tenantAuthOptions(context).canManageTenants) return undefined;
   return actor.tenantId ?? undefined;
 }
-
-const actorOf = (session: TenantSession | null): TenantActor => ({
-  userId: session?.user.id ?? null,
-  tenantId: session?.user.tenantId ?? null,
-});
 
 /** The session that the caller has shown, if it has shown one place only. */
 async function callerOf(
   ctx: GenericEndpointContext,
-  options: ResolvedOptions,
   target: string | undefined,
 ): Promise<TenantSession | null> {
   // better-auth takes an unreachable database for nobody; asked directly, it says what is wrong.
   const known: TenantSession | null =
-    (await sessionOfNamedTenant(ctx, options)) ??
+    (await sessionOfNamedTenant(ctx)) ??
     (await getAuthoritativeSessionFromCtx(ctx)) ??
     (await askForSession(ctx));
   // Two credentials of different scopes never add up to the rights of both.
   if (known && (sentPrefixes.get()?.size ?? 0) > 1) return null;
-  if (known || options.sessionCookies === "shared") return known;
+  if (known || tenantAuthOptions(ctx.context).sessionCookies === "shared") return known;
   // A tenant's own people have a cookie of the tenant's name.
-  return sessionAt(ctx, target ?? (await targetTenantId(ctx, options)));
+  return sessionAt(ctx, target ?? (await targetTenantId(ctx)));
 }
 
 /** Who is signed in at a tenant that nobody has looked up: what is no id has no scope. */
@@ -128,11 +110,12 @@ const sessionAt = async (ctx: GenericEndpointContext, tenantId: string | undefin
     : null;
 
 /**
- * With a cookie for each tenant, a request that names one by its host or in the header is made by
- * whoever is signed in there, also where an operator is signed in in the same browser: somebody on a
- * tenant's page must not act with the rights of an operator. A bearer token speaks for itself.
+ * With a cookie for each tenant, a request that names one by host or header acts as the user who is
+ * signed in there: a tenant's page must not act as an operator who uses the same browser. A bearer
+ * token speaks for itself.
  */
-async function sessionOfNamedTenant(ctx: GenericEndpointContext, options: ResolvedOptions) {
+async function sessionOfNamedTenant(ctx: GenericEndpointContext) {
+  const options = tenantAuthOptions(ctx.context);
   if (options.sessionCookies === "shared" || ctx.headers?.has("authorization")) return null;
   const resolved = (await resolvedTenantId(ctx, options)) || undefined;
   const { header } = claimedNames(ctx, options, true);
@@ -147,27 +130,19 @@ async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
 }
 
 /** Who calls, and the tenant that the call is about, if they may manage it and it exists. */
-export async function requireTarget(
-  ctx: GenericEndpointContext,
-  options: ResolvedOptions,
-  action: TenantManagementAction,
-): Promise<{ tenantId: string; actor: TenantActor }> {
-  const target = await targetTenantId(ctx, options);
-  const actor = await requireManager(ctx, options, action, target);
-  await assertTarget(ctx, options, target);
-  const tenantId = target ?? ownTenantOf(actor, options);
+export async function requireTarget(ctx: GenericEndpointContext, action: TenantManagementAction) {
+  const target = await targetTenantId(ctx);
+  const actor = await requireManager(ctx, action, target);
+  await assertTarget(ctx, target);
+  const tenantId = target ?? ownTenantOf(ctx, actor);
   return { tenantId: (await requireTenant(ctx, tenantId)).id, actor };
 }
 
-export function notAllowed() {
-  return tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
-}
+export const notAllowed = () => tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
 
 /** The target of a management call, which may be managed from a host of no tenant. */
-async function targetTenantId(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-): Promise<string | undefined> {
+async function targetTenantId(ctx: HookEndpointContext): Promise<string | undefined> {
+  const options = tenantAuthOptions(ctx.context);
   const { body, query, header } = claimedNames(ctx, options, true);
   const resolved = (await resolvedTenantId(ctx, options)) || undefined;
   const target = firstTenantId({ body, query }) ?? resolved ?? firstTenantId({ header });
@@ -175,17 +150,13 @@ async function targetTenantId(
 }
 
 /**
- * At the host of a tenant, a call that is about another is refused (R7): one of the two is a
- * mistake, and it must not be this server that guesses which. So is one that is about all of them:
- * a page of the tenant's could make it in the browser of an operator.
+ * At the host of a tenant, refuses a call about another tenant (R7), or about all of them: a page
+ * of the tenant could make it in an operator's browser.
  */
-export async function assertTarget(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-  target: string | undefined,
-): Promise<void> {
+export async function assertTarget(ctx: HookEndpointContext, target: string | undefined) {
   // The server's own code calls without a request: there is nothing that a resolver could go by.
   if (hasNoRequest(ctx)) return;
+  const options = tenantAuthOptions(ctx.context);
   const resolved = await resolvedTenantId(ctx, options);
   if (!resolved) return;
   const { body, query } = claimedNames(ctx, options, true);

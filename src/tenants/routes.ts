@@ -1,12 +1,11 @@
-import type { AuthContext, GenericEndpointContext } from "better-auth";
+import type { GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
 import { tenantError } from "../errors";
-import type { ResolvedOptions } from "../options";
 import { assertNotLockedOut, parsePolicy } from "../policy/input";
 import { policySchema } from "../policy/schema";
 import { requireTenant } from "../request/resolve";
-import { findTenant, isText, type Tenant } from "./cache";
+import { findTenant, isText } from "./cache";
 import { countRows, deleteTenant, purgeTenants, type Rows } from "./delete";
 import { emit, type TenantActor } from "./events";
 import { jsonObject, listQuery, listSorts, tenantId, text } from "./input";
@@ -52,75 +51,72 @@ const createBody = z.object({
   policy: policySchema.nullish(),
 });
 
-export const createTenantEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint(
-    "/tenant/create",
-    { method: "POST", body: createBody, metadata: { openapi: { description: "Create a tenant" } } },
-    async (ctx) => {
-      const { metadata = null, policy: given = null, ...tenant } = ctx.body;
-      const actor = await requireManager(ctx, options, "tenant:create");
-      const policy = given && (await parsePolicy(ctx.context, undefined, given));
-      const input = { ...tenant, metadata, policy };
-      return ctx.json(await createTenant(ctx.context, options, actor, input));
-    },
-  );
+export const createTenantEndpoint = createAuthEndpoint(
+  "/tenant/create",
+  { method: "POST", body: createBody, metadata: { openapi: { description: "Create a tenant" } } },
+  async (ctx) => {
+    const { metadata = null, policy: given = null, ...tenant } = ctx.body;
+    const actor = await requireManager(ctx, "tenant:create");
+    const policy = given && (await parsePolicy(ctx.context, undefined, given));
+    const input = { ...tenant, metadata, policy };
+    return ctx.json(await createTenant(ctx.context, actor, input));
+  },
+);
 
 const getQuery = z.object({
   id: z.string().optional().meta({ description: "Id of the tenant" }),
   slug: z.string().optional().meta({ description: "Slug of the tenant" }),
 });
 
-export const getTenantEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint(
-    "/tenant/get",
-    {
-      method: "GET",
-      query: getQuery,
-      metadata: { openapi: { description: "Get a tenant by its id or by its slug" } },
-    },
-    async (ctx) => {
-      const { id, slug } = ctx.query;
-      const tenant = id
-        ? await findTenant(ctx.context, "id", id)
-        : slug && (await findTenant(ctx.context, "slug", slug));
-      // Callers who may not manage learn nothing, not even whether the tenant exists.
-      const target = (tenant || undefined)?.id ?? id;
-      const own = ownTenantOf(await requireManager(ctx, options, "tenant:get", target), options);
-      if (own && !id && !slug) return ctx.json(await requireTenant(ctx, own));
-      // A tenant's administrator must not find out which other slugs exist.
-      if (own && target !== own) throw notAllowed();
-      if (!id === !slug) throw tenantError("TENANT_ID_OR_SLUG_REQUIRED");
-      await assertTarget(ctx, options, target);
-      if (!tenant) throw tenantError("TENANT_NOT_FOUND");
-      return ctx.json(tenant);
-    },
-  );
+export const getTenantEndpoint = createAuthEndpoint(
+  "/tenant/get",
+  {
+    method: "GET",
+    query: getQuery,
+    metadata: { openapi: { description: "Get a tenant by its id or by its slug" } },
+  },
+  async (ctx) => {
+    const { id, slug } = ctx.query;
+    const tenant = id
+      ? await findTenant(ctx.context, "id", id)
+      : slug && (await findTenant(ctx.context, "slug", slug));
+    // Callers who may not manage learn nothing, not even whether the tenant exists.
+    const target = (tenant || undefined)?.id ?? id;
+    const own = ownTenantOf(ctx, await requireManager(ctx, "tenant:get", target));
+    if (own && !id && !slug) return ctx.json(await requireTenant(ctx, own));
+    // A tenant's administrator must not find out which other slugs exist.
+    if (own && target !== own) throw notAllowed();
+    if (!id === !slug) throw tenantError("TENANT_ID_OR_SLUG_REQUIRED");
+    await assertTarget(ctx, target);
+    if (!tenant) throw tenantError("TENANT_NOT_FOUND");
+    return ctx.json(tenant);
+  },
+);
 
-export const listTenantsEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint(
-    "/tenant/list",
-    {
-      method: "GET",
-      query: listQuery.optional(),
-      metadata: {
-        openapi: {
-          description: "List all tenants, oldest first, or one page of them",
-          // better-auth describes required queries only.
-          parameters: [
-            { name: "limit", in: "query", schema: { type: "integer" } },
-            { name: "offset", in: "query", schema: { type: "integer" } },
-            { name: "search", in: "query", schema: { type: "string" } },
-            { name: "sort", in: "query", schema: { type: "string", enum: [...listSorts] } },
-          ],
-        },
+export const listTenantsEndpoint = createAuthEndpoint(
+  "/tenant/list",
+  {
+    method: "GET",
+    query: listQuery.optional(),
+    metadata: {
+      openapi: {
+        description: "List all tenants, oldest first, or one page of them",
+        // better-auth describes required queries only.
+        parameters: [
+          { name: "limit", in: "query", schema: { type: "integer" } },
+          { name: "offset", in: "query", schema: { type: "integer" } },
+          { name: "search", in: "query", schema: { type: "string" } },
+          { name: "sort", in: "query", schema: { type: "string", enum: [...listSorts] } },
+        ],
       },
     },
-    async (ctx) => {
-      const own = ownTenantOf(await requireManager(ctx, options, "tenant:list"), options);
-      if (own) return ctx.json([await requireTenant(ctx, own)]);
-      return ctx.json(await listTenants(ctx.context, ctx.query));
-    },
-  );
+  },
+  async (ctx) => {
+    const own = ownTenantOf(ctx, await requireManager(ctx, "tenant:list"));
+    if (own) return ctx.json([await requireTenant(ctx, own)]);
+    return ctx.json(await listTenants(ctx.context, ctx.query));
+  },
+);
 
 const updateBody = z.object({
   tenantId: tenantId.optional(),
@@ -134,44 +130,39 @@ const updateBody = z.object({
   endSessions: z.boolean().optional().meta({ description: "Ends all sessions of the tenant" }),
 });
 
-export const updateTenantEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint(
-    "/tenant/update",
-    { method: "POST", body: updateBody, metadata: { openapi: { description: "Update a tenant" } } },
-    async (ctx) => {
-      const { tenantId, endSessions: endsSessions, policy: given, ...changes } = ctx.body;
-      const actor = await requireUpdater(ctx, options, ctx.body);
-      await assertTarget(ctx, options, tenantId || undefined);
-      const target = tenantId ?? ownTenantOf(actor, options);
-      const tenant = await requireTenant(ctx, target || undefined);
-      const policy = given && (await parsePolicy(ctx.context, tenant.id, given));
-      if (policy) await assertNotLockedOut(ctx.context, actor, tenant.id, policy, options);
-      const all = { ...changes, policy };
-      const changed = await changeTenant(ctx.context, options, actor, tenant, all);
-      if (policy !== undefined) {
-        const change = { type: "policy:changed", before: tenant.policy, after: policy } as const;
-        await emit(ctx.context, options, actor, tenant.id, change);
-      }
-      if (endsSessions) await endSessions(ctx.context, tenant.id);
-      return ctx.json(changed);
-    },
-  );
+export const updateTenantEndpoint = createAuthEndpoint(
+  "/tenant/update",
+  { method: "POST", body: updateBody, metadata: { openapi: { description: "Update a tenant" } } },
+  async (ctx) => {
+    const { tenantId, endSessions: endsSessions, policy: given, ...changes } = ctx.body;
+    const actor = await requireUpdater(ctx, ctx.body);
+    await assertTarget(ctx, tenantId || undefined);
+    const target = tenantId ?? ownTenantOf(ctx, actor);
+    const tenant = await requireTenant(ctx, target || undefined);
+    const policy = given && (await parsePolicy(ctx.context, tenant.id, given));
+    if (policy) await assertNotLockedOut(ctx.context, actor, tenant.id, policy);
+    const changed = await changeTenant(ctx.context, actor, tenant, { ...changes, policy });
+    if (policy !== undefined) {
+      const change = { type: "policy:changed", before: tenant.policy, after: policy } as const;
+      await emit(ctx.context, actor, tenant.id, change);
+    }
+    if (endsSessions) await endSessions(ctx.context, tenant.id);
+    return ctx.json(changed);
+  },
+);
 
 /** The policy has its own right. A tenant's administrator changes neither its slug nor its status. */
 async function requireUpdater(
   ctx: GenericEndpointContext,
-  options: ResolvedOptions,
   { tenantId, policy, endSessions, ...changes }: z.infer<typeof updateBody>,
 ): Promise<TenantActor> {
   const given = Object.entries(changes).filter(([, value]) => value !== undefined);
   const ofPolicy = policy !== undefined || endSessions;
   let actor: TenantActor = "server";
-  if (ofPolicy) actor = await requireManager(ctx, options, "policy:update", tenantId);
-  if (given.length || !ofPolicy) {
-    actor = await requireManager(ctx, options, "tenant:update", tenantId);
-  }
+  if (ofPolicy) actor = await requireManager(ctx, "policy:update", tenantId);
+  if (given.length || !ofPolicy) actor = await requireManager(ctx, "tenant:update", tenantId);
   const isBeyond = given.some(([name]) => name !== "name" && name !== "metadata");
-  if (isBeyond && ownTenantOf(actor, options)) throw notAllowed();
+  if (isBeyond && ownTenantOf(ctx, actor)) throw notAllowed();
   return actor;
 }
 
@@ -194,44 +185,36 @@ export interface TenantDeletion {
   deleteAt?: Date;
 }
 
-export const deleteTenantEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint(
-    "/tenant/delete",
-    {
-      method: "POST",
-      body: deleteBody,
-      metadata: {
-        openapi: { description: "Delete a tenant with its users, sessions and OAuth configs" },
-      },
+export const deleteTenantEndpoint = createAuthEndpoint(
+  "/tenant/delete",
+  {
+    method: "POST",
+    body: deleteBody,
+    metadata: {
+      openapi: { description: "Delete a tenant with its users, sessions and OAuth configs" },
     },
-    async (ctx) => {
-      const tenantId = ctx.body.tenantId || undefined;
-      const actor = await requireManager(ctx, options, "tenant:delete", ctx.body.tenantId);
-      await assertTarget(ctx, options, tenantId);
-      const tenant = await requireTenant(ctx, tenantId);
-      return ctx.json(await removeTenant(ctx.context, options, actor, tenant, ctx.body));
-    },
-  );
-
-/** Deletes a tenant, at once or later, or counts what that would delete. */
-async function removeTenant(
-  ctx: AuthContext,
-  options: ResolvedOptions,
-  actor: TenantActor,
-  tenant: Tenant,
-  { dryRun, after }: z.infer<typeof deleteBody>,
-): Promise<TenantDeletion> {
-  const success = true;
-  if (dryRun) return { success, dryRun, rows: await countRows(ctx, options, tenant.id) };
-  if (after !== undefined) {
-    return { success, deleteAt: await scheduleDeletion(ctx, options, actor, tenant, after) };
-  }
-  await deleteTenant(ctx, options, actor, tenant.id);
-  return { success };
-}
+  },
+  async (ctx): Promise<TenantDeletion> => {
+    const { dryRun, after } = ctx.body;
+    const tenantId = ctx.body.tenantId || undefined;
+    const actor = await requireManager(ctx, "tenant:delete", ctx.body.tenantId);
+    await assertTarget(ctx, tenantId);
+    const tenant = await requireTenant(ctx, tenantId);
+    const answer: TenantDeletion = { success: true };
+    if (dryRun) {
+      answer.dryRun = true;
+      answer.rows = await countRows(ctx.context, tenant.id);
+    } else if (after !== undefined) {
+      answer.deleteAt = await scheduleDeletion(ctx.context, actor, tenant, after);
+    } else {
+      await deleteTenant(ctx.context, actor, tenant.id);
+    }
+    return ctx.json(answer);
+  },
+);
 
 /** For server code only: no path. */
-export const purgeTenantsEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint.serverOnly({ method: "POST" }, async ({ context }) =>
-    purgeTenants(context, options),
-  );
+export const purgeTenantsEndpoint = createAuthEndpoint.serverOnly(
+  { method: "POST" },
+  async ({ context }) => purgeTenants(context),
+);

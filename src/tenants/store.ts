@@ -3,7 +3,7 @@ import type { AuthContext } from "better-auth";
 import type { Where } from "better-auth/types";
 import type * as z from "zod";
 import { tenantError } from "../errors";
-import type { ResolvedOptions } from "../options";
+import { tenantAuthOptions } from "../isolation/isolation";
 import { runInScope, scopeOf } from "../request/scope";
 import { ALL, findTenant, forgetTenant, type Tenant, toTenant } from "./cache";
 import { deleteAllOf, despiteDeadlocks } from "./delete";
@@ -14,11 +14,10 @@ type TenantFields = Pick<Tenant, "name" | "slug" | "metadata" | "policy">;
 
 export async function createTenant(
   ctx: AuthContext,
-  options: ResolvedOptions,
   actor: TenantActor,
   { metadata, policy, ...fields }: TenantFields,
 ): Promise<Tenant> {
-  assertSlug(fields.slug, options);
+  assertSlug(ctx, fields.slug);
   // better-auth stores null as the text "null", which not every adapter reads as null.
   const data = { ...fields, ...(metadata && { metadata }), ...(policy && { policy }) };
   const row = await unlessSlugTaken(ctx, fields, async () => {
@@ -27,14 +26,13 @@ export async function createTenant(
   });
   await forgetTenant(ctx, row.id, row.slug);
   const tenant = toTenant(row);
-  await emit(ctx, options, actor, tenant.id, { type: "tenant:created", tenant });
+  await emit(ctx, actor, tenant.id, { type: "tenant:created", tenant });
   return tenant;
 }
 
 /** Undefined values stay as they are. The status goes last: a taken slug must change nothing. */
 export async function changeTenant(
   ctx: AuthContext,
-  options: ResolvedOptions,
   actor: TenantActor,
   tenant: Tenant,
   { status, ...input }: Partial<TenantFields> & { status?: "active" | "suspended" | undefined },
@@ -43,28 +41,27 @@ export async function changeTenant(
   const given = Object.entries(input).filter(([, value]) => value !== undefined);
   let changed = tenant;
   if (given.length) {
-    changed = await updateTenant(ctx, options, tenant, Object.fromEntries(given));
+    changed = await updateTenant(ctx, tenant, Object.fromEntries(given));
     const names = (["name", "slug", "metadata"] as const).filter(
       (name) => input[name] !== undefined,
     );
     const change = { type: "tenant:updated", tenant: changed, changed: names } as const;
-    if (names.length) await emit(ctx, options, actor, tenant.id, change);
+    if (names.length) await emit(ctx, actor, tenant.id, change);
   }
   if (!status || status === changed.status) return changed;
   const next = await setStatus(ctx, changed, { status, deleteAt: null });
   const resumed = status === "active" ? "tenant:resumed" : "tenant:suspended";
   const type = tenant.status === "deleting" ? "tenant:restored" : resumed;
-  await emit(ctx, options, actor, tenant.id, { type, tenant: next });
+  await emit(ctx, actor, tenant.id, { type, tenant: next });
   return next;
 }
 
 async function updateTenant(
   ctx: AuthContext,
-  options: ResolvedOptions,
   { id, slug }: Tenant,
   changes: Partial<TenantFields>,
 ): Promise<Tenant> {
-  if (changes.slug !== undefined && changes.slug !== slug) assertSlug(changes.slug, options);
+  if (changes.slug !== undefined && changes.slug !== slug) assertSlug(ctx, changes.slug);
   const row = await unlessSlugTaken(ctx, { id, slug: changes.slug }, async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
     const where = [{ field: "id", value: id }];
@@ -101,7 +98,8 @@ const SLUG = /^[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/;
 /** Browsers and mail programs ask these hosts of any domain for their configuration. */
 const CONFIGURES_CLIENTS = ["autoconfig", "autodiscover", "mta-sts", "wpad"];
 
-function assertSlug(slug: string, { reservedSlugs }: ResolvedOptions): void {
+function assertSlug(ctx: AuthContext, slug: string): void {
+  const { reservedSlugs } = tenantAuthOptions(ctx);
   if (!SLUG.test(slug)) throw tenantError("INVALID_SLUG");
   if ([...reservedSlugs, ...CONFIGURES_CLIENTS].includes(slug)) throw tenantError("SLUG_RESERVED");
 }
@@ -109,7 +107,6 @@ function assertSlug(slug: string, { reservedSlugs }: ResolvedOptions): void {
 /** Suspends the tenant until `purgeTenants` deletes it. Returns when that may be. */
 export async function scheduleDeletion(
   ctx: AuthContext,
-  options: ResolvedOptions,
   actor: TenantActor,
   tenant: Tenant,
   seconds: number,
@@ -117,7 +114,7 @@ export async function scheduleDeletion(
   const deleteAt = new Date(Date.now() + seconds * 1000);
   const changed = await setStatus(ctx, tenant, { status: "deleting", deleteAt });
   const change = { type: "tenant:deletion-scheduled", tenant: changed, deleteAt } as const;
-  await emit(ctx, options, actor, tenant.id, change);
+  await emit(ctx, actor, tenant.id, change);
   return deleteAt;
 }
 

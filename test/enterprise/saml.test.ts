@@ -10,10 +10,13 @@ import {
   audienceOf,
   createSSOWorld,
   post,
+  type SSOWorld,
   type SSOWorldOptions,
   samlRegistration,
   samlUnderWay,
+  sharedSaml,
   shareSSOWorld,
+  unasked,
 } from "./world";
 
 /*
@@ -206,14 +209,11 @@ const HOSTILE = [
   "javascript:alert(1)",
 ];
 
-const { samlConfig, issuer, ...everybodys } = samlRegistration("everybodys-saml", everybodysIdp);
-const SHARED = {
-  ...everybodys,
-  samlConfig: { ...samlConfig, issuer, spMetadata: { entityID: issuer } },
-};
-
 const world = shareSSOWorld({
-  sso: { saml: { allowIdpInitiated: true, enableSingleLogout: true }, defaultSSO: [SHARED] },
+  sso: {
+    saml: { allowIdpInitiated: true, enableSingleLogout: true },
+    defaultSSO: [sharedSaml("everybodys-saml", everybodysIdp)],
+  },
 });
 beforeAll(async () => {
   const lax = { wantAssertionsSigned: false };
@@ -230,6 +230,7 @@ const placeOf = (providerId: ProviderId) => (providerId === "acme-saml" ? "acme"
 
 interface Made {
   email?: string;
+  acs?: string;
   edit?: Edit | undefined;
   forge?: Forge | undefined;
 }
@@ -239,13 +240,13 @@ interface Sent {
   form: Record<string, string>;
 }
 
-async function underWay(flow: Flow, providerId: ProviderId, { email = MALLORY, edit }: Made) {
+async function underWay(flow: Flow, providerId: ProviderId, made: Made, at: SSOWorld = world) {
+  const { email = MALLORY, acs = acsOf(providerId), edit } = made;
   if (flow === FLOWS[0]) {
-    return samlUnderWay(world, placeOf(providerId), providerId, idp, { email }, edit);
+    return samlUnderWay(at, placeOf(providerId), providerId, idp, { email, acs }, edit);
   }
-  const [acs, audience] = [acsOf(providerId), audienceOf(providerId)];
-  const SAMLResponse = await idp.respond({ acs, audience, inResponseTo: "", email }, edit);
-  return { browser: world.at("platform"), form: { SAMLResponse } };
+  const SAMLResponse = await unasked(idp, providerId, email, acs, edit);
+  return { browser: at.at("platform"), form: { SAMLResponse } };
 }
 
 /** A response about Mallory, and what she makes of it. */
@@ -375,34 +376,23 @@ const DISGUISES: [name: string, error: string, forge: (xml: string) => string][]
 ];
 
 describe("a SAML response is good once", () => {
-  const respond = (provider: typeof idp, providerId: string, email: string) =>
-    provider.respond({
-      acs: acsOf(providerId),
-      audience: audienceOf(providerId),
-      inResponseTo: "",
-      email,
-    });
   const again = (response: string, disguise: (xml: string) => string) => {
     const xml = disguise(opened(response));
     return xml === "-" ? xml : sealed(xml);
   };
 
   it.each(DISGUISES)("in its tenant: %s", async (_, error, disguise) => {
-    const SAMLResponse = await respond(idp, "acme-saml", MALLORY);
+    const SAMLResponse = await unasked(idp, "acme-saml", MALLORY);
     const acs = acsOf("acme-saml");
     expect((await post(world.at("platform"), acs, { SAMLResponse })).location).toBe("/welcome");
     const form = { SAMLResponse: again(SAMLResponse, disguise) };
     await expectRefused(error, { browser: world.at("platform"), form }, acs);
     // Only the assertion is signed: the response can be made to answer another request.
-    const {
-      browser,
-      inResponseTo,
-      form: next,
-    } = await samlUnderWay(world, "acme", "acme-saml", idp);
+    const next = await samlUnderWay(world, "acme", "acme-saml", idp);
     const asked = again(SAMLResponse, (xml) =>
-      disguise(xml.replace(/(?<= InResponseTo=")(?=")/, inResponseTo)),
+      disguise(xml.replace(/(?<= InResponseTo=")(?=")/, next.inResponseTo)),
     );
-    await expectRefused(error, { browser, form: { ...next, SAMLResponse: asked } }, acs);
+    await expectRefused(error, { ...next, form: { ...next.form, SAMLResponse: asked } }, acs);
     await expectSignedIn(FLOWS[1], "acme-saml");
   });
 
@@ -410,14 +400,14 @@ describe("a SAML response is good once", () => {
     "in all tenants, of the application's own provider: %s",
     async (_, error, disguise) => {
       const acs = acsOf("everybodys-saml");
-      const SAMLResponse = await respond(everybodysIdp, "everybodys-saml", EVE);
+      const SAMLResponse = await unasked(everybodysIdp, "everybodys-saml", EVE);
       expect((await post(world.at("acme"), acs, { SAMLResponse })).location).toBe("/welcome");
       for (const place of ["acme", "globex", "platform"] as const) {
         const form = { SAMLResponse: again(SAMLResponse, disguise) };
         await expectRefused(error, { browser: world.at(place), form }, acs);
       }
       const browser = world.at("globex");
-      const form = { SAMLResponse: await respond(everybodysIdp, "everybodys-saml", EVE) };
+      const form = { SAMLResponse: await unasked(everybodysIdp, "everybodys-saml", EVE) };
       expect((await post(browser, acs, form)).location).toBe("/welcome");
       expect(await world.whoIs(browser)).toMatchObject({ tenantId: world.ids.globex });
     },
@@ -442,17 +432,12 @@ describe("where SAML leads to", () => {
     const admin = await world.as("admin", "acme");
     for (const name of ["callbackUrl", "idpInitiatedCallbackUrl"]) {
       const providerId = `acme-${name.toLowerCase()}`;
-      const registration = samlRegistration(providerId, idp, {
-        callbackUrl: undefined,
-        [name]: page,
-      });
+      const pages = { callbackUrl: undefined, [name]: page };
+      const registration = samlRegistration(providerId, idp, pages);
       const { status } = await admin.post("/sso/register", registration);
       if (status === 400) continue;
-      const given = { acs: acsOf(providerId), audience: audienceOf(providerId), inResponseTo: "" };
-      const SAMLResponse = await idp.respond({
-        ...given,
-        email: `${crypto.randomUUID()}@acme.example`,
-      });
+      const email = `${crypto.randomUUID()}@acme.example`;
+      const SAMLResponse = await unasked(idp, providerId, email);
       const { location } = await post(world.at("platform"), acsOf(providerId), { SAMLResponse });
       expect(location).toBe("http://localhost:3000");
       await admin.post("/sso/delete-provider", { providerId });
@@ -463,10 +448,7 @@ describe("where SAML leads to", () => {
 /** One resolver inside of another, as in docs/naming.md. */
 const WRAPPED: Hosts = {
   names: SUBDOMAINS.names,
-  resolveTenantId: (ctx) => {
-    const byHost = bySubdomain({ baseDomain: "example.com" });
-    return byHost(ctx);
-  },
+  resolveTenantId: (ctx) => bySubdomain({ baseDomain: "example.com" })(ctx),
 };
 
 describe.each<[name: string, hosts: Hosts]>([
@@ -482,19 +464,11 @@ describe.each<[name: string, hosts: Hosts]>([
     await world.register("platform", samlRegistration("platform-saml", globexIdp));
   });
 
-  const responses = {
-    "started at the tenant": (acs: string) =>
-      samlUnderWay(world, "acme", "acme-saml", idp, { acs }),
-    "started by the provider": async (acs: string) => {
-      const given = { acs, audience: audienceOf("acme-saml"), inResponseTo: "", email: ADA };
-      return { browser: world.at("platform"), form: { SAMLResponse: await idp.respond(given) } };
-    },
-  };
-
   it.each(FLOWS)(
     "a response that was %s is taken at the host of its tenant alone",
     async (flow) => {
-      const { form } = await responses[flow](at("platform"));
+      const sentTo = (acs: string) => underWay(flow, "acme-saml", { email: ADA, acs }, world);
+      const { form } = await sentTo(at("platform"));
       const stranger = world.at("platform");
       await world.unchanged(async () => {
         const answer = await post(stranger, at("platform"), form);
@@ -502,7 +476,7 @@ describe.each<[name: string, hosts: Hosts]>([
         expect(answer.data.message).toContain(`${hosts.names.platform} is a host of the platform`);
         expect(answer.headers.getSetCookie()).toEqual([]);
       });
-      const good = await responses[flow](at("acme"));
+      const good = await sentTo(at("acme"));
       const elsewhere = await post(world.at("globex"), at("globex"), good.form);
       expect(elsewhere.status).toBe(404);
       // Nothing was used up by the attempts before.
@@ -518,9 +492,8 @@ describe.each<[name: string, hosts: Hosts]>([
 
   it("a response of the platform's own provider is taken at the platform's host", async () => {
     const acs = at("platform").replace("acme-saml", "platform-saml");
-    const given = { acs, audience: audienceOf("platform-saml"), inResponseTo: "", email: ADA };
     const browser = world.at("platform");
-    const form = { SAMLResponse: await globexIdp.respond(given) };
+    const form = { SAMLResponse: await unasked(globexIdp, "platform-saml", ADA, acs) };
     expect((await post(browser, acs, form)).location).toBe("/welcome");
     expect(await world.whoIs(browser)).toMatchObject({ tenantId: null });
   });
@@ -536,14 +509,8 @@ describe.each<[name: string, hosts: Hosts]>([
       const providerId = `acme-to-${host}`;
       await world.register("acme", samlRegistration(providerId, idp, { callbackUrl: page }));
       const acs = at("acme").replace("acme-saml", providerId);
-      const given = {
-        acs,
-        audience: audienceOf(providerId),
-        inResponseTo: "",
-        email: `${host}@a.example`,
-      };
       const browser = world.at("acme");
-      const form = { SAMLResponse: await idp.respond(given) };
+      const form = { SAMLResponse: await unasked(idp, providerId, `${host}@a.example`, acs) };
       expect((await post(browser, acs, form)).location).toBe(leads);
       expect((await browser.get(acs, { query: { RelayState: page } })).location).toBe(leads);
     },
@@ -582,9 +549,8 @@ it.each<[name: string, options: SSOWorldOptions]>([
   await world.register("acme", samlRegistration("acme-saml", idp));
   const base = options.hosts ? `http://${options.hosts.names.platform}/api/auth` : BASE_URL;
   const acs = acsOf("acme-saml", base);
-  const started = await samlUnderWay(world, "acme", "acme-saml", idp, { acs });
-  const given = { acs, audience: audienceOf("acme-saml"), inResponseTo: "", email: ADA };
-  for (const form of [started.form, { SAMLResponse: await idp.respond(given) }]) {
+  for (const flow of FLOWS) {
+    const { form } = await underWay(flow, "acme-saml", { email: ADA, acs }, world);
     const browser = world.at("platform");
     expect((await post(browser, acs, form)).location).toBe("/welcome");
     expect(await world.whoIs(browser, "acme")).toMatchObject({ tenantId: world.ids.acme });

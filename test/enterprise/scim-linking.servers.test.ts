@@ -16,11 +16,11 @@ import {
   acsOf,
   createEnterpriseWorld,
   type EnterpriseWorld,
-  oidc,
   post,
   SCIM_MODELS,
   samlRegistration,
   samlUnderWay,
+  sharedOidc,
   shareEnterpriseWorld,
 } from "./world";
 
@@ -46,11 +46,8 @@ async function tenantIn(
   const registration =
     protocol === "SAML" ? samlRegistration(providerId, idp) : world.oidc(providerId);
   await world.register(id, { ...registration, domain });
-  const { quote, query, kind } = world.database;
   if (world.context.tables.ssoProvider?.fields.domainVerified) {
-    const [table, column, where] = ["ssoProvider", "domainVerified", "providerId"].map(quote);
-    const isTrue = kind === "sqlite" ? 1 : true;
-    await query(`update ${table} set ${column} = ? where ${where} = ?`, [isTrue, providerId]);
+    await world.write("ssoProvider", { domainVerified: true }, { providerId });
   }
   const users = async () =>
     (await world.rowsIn(id, "user")).filter(({ email }) => String(email).endsWith("acme.example"));
@@ -286,17 +283,12 @@ describe("a user that the directory of a tenant creates", () => {
 
   it("is linked by no provider of everybody's, and by no social one", async () => {
     const provider = await startIdentityProvider();
-    const { providerId, issuer, domain, oidcConfig } = oidc(provider, "everybodys");
-    const { clientId, clientSecret } = oidcConfig;
-    const discoveryEndpoint = `${issuer}/.well-known/openid-configuration`;
-    const config = { ...oidcConfig, issuer, discoveryEndpoint };
+    const everybodys = sharedOidc(provider, "everybodys");
+    const { providerId, oidcConfig } = everybodys;
+    const { clientId, clientSecret, issuer } = oidcConfig;
     const world = await createEnterpriseWorld({
       provider,
-      sso: {
-        ...sso,
-        trustEmailVerified: true,
-        defaultSSO: [{ providerId, domain, oidcConfig: config }],
-      },
+      sso: { ...sso, trustEmailVerified: true, defaultSSO: [everybodys] },
       auth: { socialProviders: { gitlab: { clientId, clientSecret, issuer } } },
     });
     provider.addPerson("ada", { email: ADA, email_verified: true });

@@ -213,11 +213,7 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
     const { id, directory } = await newTenant();
     const ada = await world.signUp(id, ADA);
     // A link to an address that is not verified would take the password away.
-    const { quote } = world.database;
-    await world.database.query(
-      `update ${quote("user")} set ${quote("emailVerified")} = true where id = ?`,
-      [ada.id],
-    );
+    await world.write("user", { emailVerified: true }, { id: ada.id });
     const elsewhere = await world.signUp("globex", ADA);
     const { key } = (await ada.post<{ key: string }>("/api-key/create", {})).data;
     const withKey = async () =>

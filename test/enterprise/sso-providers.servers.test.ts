@@ -29,12 +29,6 @@ const methodsOf = async (world: SSOWorld, tenantId: string) =>
 const storedIn = async (world: SSOWorld, tenantId: string) =>
   JSON.stringify(await world.rowsIn(tenantId, "ssoProvider"));
 
-/** Writes into the row of a provider what the plugin would not. */
-const write = ({ database }: SSOWorld, id: string, column: string, value: unknown) => {
-  const [table, where, what] = ["ssoProvider", "providerId", column].map(database.quote);
-  return database.query(`update ${table} set ${what} = ? where ${where} = ?`, [value, id]);
-};
-
 describe.each(databases)("identity providers in the database, on %s", (database) => {
   const tenantRoles = { admin: ["sso:*" as const, "policy:update" as const] };
   const world = shareSSOWorld(
@@ -95,7 +89,7 @@ describe.each(databases)("identity providers in the database, on %s", (database)
   it("from before with other ids stay, and are found by that very id alone", async () => {
     const { id, slug, providerId, admin } = await world.newTenant();
     const old = `${slug}-OKTA`;
-    await write(world, providerId, "providerId", old);
+    await world.write("ssoProvider", { providerId: old }, { providerId });
     const { who } = await world.ssoSignIn(id, old);
     expect(who).toMatchObject({ tenantId: id });
     // Once more, with the account that is there now.
@@ -111,11 +105,11 @@ describe.each(databases)("identity providers in the database, on %s", (database)
 
   it("takeover: from before with an id like another's sign nobody in by that one's accounts", async () => {
     const { id, providerId, admin } = await world.newTenant();
-    await write(world, providerId, "providerId", "CREDENTIAL");
+    await world.write("ssoProvider", { providerId: "CREDENTIAL" }, { providerId });
     world.provider.addPerson("mallory", { sub: admin.id, email: "mallory@acme.example" });
     const { who } = await world.ssoSignIn(id, "CREDENTIAL", "mallory");
     expect(who).toMatchObject({ email: "mallory@acme.example", tenantId: id });
-    await write(world, "CREDENTIAL", "providerId", providerId);
+    await world.write("ssoProvider", { providerId }, { providerId: "CREDENTIAL" });
   });
 
   it("have secrets from before the plugin, which are read as they are and encrypted by a rotation", async () => {
@@ -123,7 +117,7 @@ describe.each(databases)("identity providers in the database, on %s", (database)
     expect(await storedIn(world, id)).not.toContain(CLIENT_SECRET);
     const { oidcConfig, issuer } = world.oidc(providerId);
     const config = { ...oidcConfig, issuer, discoveryEndpoint: `${issuer}/none` };
-    await write(world, providerId, "oidcConfig", JSON.stringify(config));
+    await world.write("ssoProvider", { oidcConfig: JSON.stringify(config) }, { providerId });
     expect((await world.ssoSignIn(id, providerId)).who).toMatchObject({ tenantId: id });
     for (const rotated of [1, 0]) {
       const touched = await world.api.rotateTenantOAuthSecrets();
@@ -203,8 +197,7 @@ describe.each(databases)("the domain of a provider has to be verified, on %s", (
     const verified = async () => {
       const { id, providerId } = await world.newTenant();
       expect((await methodsOf(world, id)).sso).toEqual([]);
-      await write(world, providerId, "domain", domain);
-      await write(world, providerId, "domainVerified", database === "sqlite" ? 1 : true);
+      await world.write("ssoProvider", { domain, domainVerified: true }, { providerId });
       expect((await methodsOf(world, id)).sso).toEqual([{ id: providerId }]);
       return { id, signIn: () => world.ssoSignIn(id, providerId) };
     };

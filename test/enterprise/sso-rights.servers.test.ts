@@ -137,10 +137,9 @@ it.each(["shared", "per-tenant"] as const)(
   async (sessionCookies) => {
     const world = await createSSOWorld({ sso: DNS, tenant: { sessionCookies } });
     const admin = await world.as("admin", "acme");
-    const { query, quote } = world.database;
     // Two days after the sign-in.
     const expiresAt = new Date(Date.now() + 5 * 86_400_000).toISOString();
-    await query(`update ${quote("session")} set ${quote("expiresAt")} = ?`, [expiresAt]);
+    await world.write("session", { expiresAt });
     await world.unchanged(async () => {
       for (const call of calls(world, "acme-okta")) {
         expect((await send(world.at("globex", admin), call)).status, call.path).toBe(401);

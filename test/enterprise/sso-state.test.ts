@@ -19,16 +19,13 @@ import {
   type SSOWorldOptions,
   samlRegistration,
   samlUnderWay,
+  sharedOidc,
   shareSSOWorld,
 } from "./world";
 
-/** A provider that the application has for everybody: no row says whose it is. */
 const everybodys: Extract<SSOWorldOptions["sso"], (...given: never[]) => unknown> = (provider) => {
-  const { oidcConfig, issuer } = oidc(provider, "everybodys");
   provider.addPerson("bob");
-  const config = { ...oidcConfig, issuer, discoveryEndpoint: `${issuer}/none` };
-  const domain = "everybody.example";
-  return { defaultSSO: [{ providerId: "everybodys", domain, oidcConfig: config }] };
+  return { defaultSSO: [{ ...sharedOidc(provider, "everybodys"), domain: "everybody.example" }] };
 };
 
 const world = shareSSOWorld({ sso: everybodys });
@@ -249,7 +246,7 @@ describe("R14: without transactions", () => {
     const providerId = by === "OIDC of everybody's" ? "everybodys" : "acme-idp";
     const isSaml = by === "SAML";
     await own.register("acme", isSaml ? samlRegistration("acme-idp", idp) : "acme-idp");
-    await own.database.query('update "ssoProvider" set "domainVerified" = 1', []);
+    await own.write("ssoProvider", { domainVerified: true });
     const underWay = async () => {
       if (!isSaml) {
         const { browser, back } = await own.underWay("acme", providerId);
@@ -260,7 +257,7 @@ describe("R14: without transactions", () => {
     };
     if (who === "linked") expect((await (await underWay())()).location).toBe("/welcome");
     else await own.signUp("acme", ADA);
-    await own.database.query('update "user" set "emailVerified" = 1', []);
+    await own.write("user", { emailVerified: true });
     own.provider.addPerson("ada", { email: ADA, name: "Another Name" });
     const comeBack = await underWay();
     await own.change("acme", { policy: { methods: ["password"] } });

@@ -1,5 +1,6 @@
 import { type SCIMOptions, scim } from "@better-auth/scim";
 import { type SSOOptions, sso } from "@better-auth/sso";
+import type { BetterAuthPlugin } from "better-auth";
 import { expect } from "vitest";
 import { runInTenant } from "../../src/index";
 import { requestIn, type SamlAnswer, type SamlProvider } from "../../src/testing/makers/saml";
@@ -56,9 +57,21 @@ export function oidc(provider: Provider, providerId: string, more: object = {}) 
   };
 }
 
+/** A provider that the application itself has for everybody: no row says whose it is. */
+export function sharedOidc(provider: Provider, providerId: string) {
+  const { domain, issuer, oidcConfig } = oidc(provider, providerId);
+  const discoveryEndpoint = `${issuer}/none`;
+  return { providerId, domain, oidcConfig: { ...oidcConfig, issuer, discoveryEndpoint } };
+}
+
+/** A plugin, and those that a test adds. */
+const withPlugins =
+  (plugin: BetterAuthPlugin, others: WorldOptions["plugins"] = []) =>
+  (send: Send) => [plugin, ...(typeof others === "function" ? others(send) : others)];
+
 /** The options of an instance with sso(), whose administrators of tenants may manage providers at a host. */
 export function withSSO(provider: Provider, options: Omit<SSOWorldOptions, "provider">) {
-  const { sso: given, plugins = [], tenant, ...rest } = options;
+  const { sso: given, plugins, tenant, ...rest } = options;
   const ssoPlugin = sso(typeof given === "function" ? given(provider) : given);
   return {
     ...rest,
@@ -68,10 +81,7 @@ export function withSSO(provider: Provider, options: Omit<SSOWorldOptions, "prov
       trustedProviderHosts: [hostOf(provider)],
       ...tenant,
     },
-    plugins: (send: Send) => [
-      ssoPlugin,
-      ...(typeof plugins === "function" ? plugins(send) : plugins),
-    ],
+    plugins: withPlugins(ssoPlugin, plugins),
   };
 }
 
@@ -267,11 +277,10 @@ function directoriesIn(world: World) {
 
 /** A world whose tenants can have directories. */
 export async function createSCIMWorld(options: SCIMWorldOptions = {}) {
-  const { scim: scimOptions, plugins = [], tenant, ...rest } = options;
-  const plugin = scimPlugin(scimOptions);
+  const { scim: scimOptions, plugins, tenant, ...rest } = options;
   const world = await createWorld({
     ...rest,
-    plugins: (send) => [plugin, ...(typeof plugins === "function" ? plugins(send) : plugins)],
+    plugins: withPlugins(scimPlugin(scimOptions), plugins),
     tenant: { scopedModels: SCIM_MODELS, ...tenant },
   });
 
@@ -289,13 +298,10 @@ export async function createSCIMWorld(options: SCIMWorldOptions = {}) {
 export async function createEnterpriseWorld(
   options: Omit<SSOWorldOptions, "plugins"> & SCIMWorldOptions = {},
 ) {
-  const { scim: scimOptions, plugins = [], tenant, ...rest } = options;
+  const { scim: scimOptions, plugins, tenant, ...rest } = options;
   const world = await createSSOWorld({
     ...rest,
-    plugins: (send) => [
-      scimPlugin(scimOptions),
-      ...(typeof plugins === "function" ? plugins(send) : plugins),
-    ],
+    plugins: withPlugins(scimPlugin(scimOptions), plugins),
     tenant: { scopedModels: ["ssoProvider", ...SCIM_MODELS], ...tenant },
   });
   return { ...world, ...directoriesIn(world) };
@@ -358,6 +364,21 @@ export const post = (
       ...headers,
     },
   });
+
+/** What the provider sends of somebody who has not asked for it. */
+export const unasked = (
+  provider: SamlProvider,
+  providerId: string,
+  email = ADA,
+  acs = acsOf(providerId),
+  edit?: (assertion: string) => string,
+) => provider.respond({ acs, audience: audienceOf(providerId), inResponseTo: "", email }, edit);
+
+/** A provider that the application itself has for everybody, by SAML. */
+export function sharedSaml(providerId: string, provider: SamlProvider) {
+  const { samlConfig, issuer, ...rest } = samlRegistration(providerId, provider);
+  return { ...rest, samlConfig: { ...samlConfig, issuer, spMetadata: { entityID: issuer } } };
+}
 
 /** Somebody has started with a provider that speaks SAML, and it is about to answer. */
 export async function samlUnderWay(

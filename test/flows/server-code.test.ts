@@ -2,18 +2,13 @@ import type { BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { describe, expect, it } from "vitest";
 import { getTenantId, runInTenant } from "../../src/index";
-import { BASE_URL } from "../support/instance";
+import { BASE_URL, newcomer } from "../support/instance";
 import { createWorld, PLACES, passwordOf, shareWorld, type World } from "../support/world";
 
 const world = shareWorld();
 
 const inAcme = <T>(run: () => Promise<T>) => runInTenant(world.ids.acme, run);
 const inGlobex = <T>(run: () => Promise<T>) => runInTenant(world.ids.globex, run);
-const newcomer = () => ({
-  name: "New",
-  email: `${crypto.randomUUID()}@example.com`,
-  password: PASSWORD,
-});
 const PASSWORD = "another password";
 
 const expectRejected = (call: Promise<unknown>, code: string) =>

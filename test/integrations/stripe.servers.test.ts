@@ -152,9 +152,7 @@ describe.each(databases)("stripe, %s", (kind) => {
   it("a customer that two tenants have from before is an error, and goes to neither", async () => {
     for (const place of ["acme", "globex"]) {
       const { id } = await shops.as("twin", place);
-      const { quote, query } = shops.database;
-      const change = `update ${quote("user")} set ${quote("stripeCustomerId")} = ? where id = ?`;
-      await query(change, ["cus_both", id]);
+      await shops.write("user", { stripeCustomerId: "cus_both" }, { id });
     }
     const answer = await shops.tell("invoice.paid", { id: "in_1", customer: "cus_both" });
     expectRefused(answer, 409, "TENANT_SCOPE_CONFLICT");
@@ -264,7 +262,7 @@ describe("a customer whom Stripe knows by an address", () => {
     const shops = await createShops({ stripe: notOnSignUp });
     const jane = await shops.as("jane", "platform");
     const known = shops.fake.addCustomer(jane.email);
-    await shops.database.query('update "user" set "emailVerified" = 1');
+    await shops.write("user", { emailVerified: true });
     expect((await shops.checkOut(jane)).customer).toBe(known.id);
   });
 });
@@ -377,7 +375,7 @@ describe("stripe at start", () => {
 it("an event about what a deleted tenant has left behind runs on the platform", async () => {
   const shops = await createShops();
   await shops.buy(await shops.as("jane", "acme"), "sub_1");
-  await shops.database.query(`update "subscription" set "tenantId" = 'gone'`);
+  await shops.write("subscription", { tenantId: "gone" });
   shops.events.length = 0;
   const late = shops.fake.subscription("sub_1", "cus_gone");
   expect((await shops.tell("customer.subscription.updated", late)).status).toBe(200);

@@ -1,8 +1,7 @@
-import type { SCIMOptions } from "@better-auth/scim";
 import { magicLink } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import type { TenantAuthOptions, TenantManagementRequest } from "../../src/index";
-import { createSCIMWorld } from "../enterprise/world";
+import { createSCIMWorld, identity } from "../enterprise/world";
 import type { Browser } from "../support/browser";
 import { databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
@@ -129,15 +128,6 @@ describe("where canManageTenants decides, an inviter who may not invite any more
     expect((await app.accept(other)).data.user.role).toBe("admin");
   });
 });
-
-/** The person has been there before, with a password. */
-const identity: SCIMOptions["identity"] = {
-  resolveUser: async ({ resource }, { database }) => {
-    const where = [{ field: "email", value: resource.primaryEmail }];
-    const user = await database.findOne<{ id: string }>({ model: "user", where });
-    return user ? { action: "link", userId: user.id, profile: "preserve" } : { action: "create" };
-  },
-};
 
 it("an administrator whom the directory has deactivated does not come back by a second address", async () => {
   const world = await createSCIMWorld({

@@ -16,12 +16,14 @@ type Created = { id: string };
 describe("threat: a manager fills a mailbox", () => {
   const app = shareInviting({ tenant: { tenantRoles: { admin: ["invitation:*"] } } });
 
-  it("an address is sent one mail per minute, by whatever call", async () => {
+  it("an address is sent one mail per minute, by whatever call, which nobody is shown", async () => {
     const [tenantId, other] = [await app.home(), await app.home()];
     const operator = await app.operator();
     const person = { tenantId, email: INVITED };
     const first = await operator.post<Created>(CREATE, person);
     const { id } = first.data;
+    const shown = JSON.stringify([first.data, await app.list(tenantId), app.sent.at(-1)]);
+    expect(shown).not.toContain("mailed");
     const count = app.sent.length;
     const refused = [
       await operator.post(CREATE, person),
@@ -58,10 +60,9 @@ describe("threat: a manager fills a mailbox", () => {
       const email = `victim+${index}@example.com`;
       return operator.post<Created>(CREATE, { tenantId: own.ids.acme, email, ...more });
     };
-    const earlier = async (minutes: number) => {
-      const { quote, query } = own.database;
-      const then = new Date(Date.now() - minutes * 60_000).toISOString();
-      await query(`update ${quote("tenantInvitation")} set ${quote("mailedAt")} = ?`, [then]);
+    const earlier = (minutes: number) => {
+      const mailedAt = new Date(Date.now() - minutes * 60_000).toISOString();
+      return own.write("tenantInvitation", { mailedAt });
     };
     // A mail of the server's own code counts.
     const { id } = await own.invite("acme", "first@example.com");
@@ -93,13 +94,6 @@ describe("threat: a manager fills a mailbox", () => {
     expect(own.sent).toHaveLength(4);
     const operator = await own.operator();
     expect(outcome(await operator.post(RESEND, { id }))).toEqual(RECENTLY_SENT);
-  });
-
-  it("what is stored about it is shown to nobody", async () => {
-    const tenantId = await app.home();
-    const answer = await (await app.operator()).post(CREATE, { tenantId, email: INVITED });
-    const shown = JSON.stringify([answer.data, await app.list(tenantId), app.sent.at(-1)]);
-    expect(shown).not.toContain("mailed");
   });
 
   it("calls are limited like better-auth's own that send mails", async () => {
@@ -152,11 +146,6 @@ describe("threat: a manager invites without end", () => {
     const operator = await app.operator();
     const invite = (email: string, more: object = {}) =>
       operator.post<Created>(CREATE, { tenantId: app.ids.acme, email, ...more });
-    const expire = (id: string) =>
-      app.database.query('update "tenantInvitation" set "expiresAt" = ? where id = ?', [
-        new Date(Date.now() - 1000).toISOString(),
-        id,
-      ]);
     const a = await invite("a@example.com");
     const b = await invite("b@example.com", { send: false });
     expect([outcome(a), outcome(b)]).toEqual([SENT, SENT]);
@@ -168,7 +157,7 @@ describe("threat: a manager invites without end", () => {
     expect(outcome(await invite("a@example.com"))).toEqual(SENT);
     const elsewhere = { tenantId: app.ids.globex, email: "c@example.com" };
     expect(outcome(await operator.post(CREATE, elsewhere))).toEqual(SENT);
-    await expire(a.data.id);
+    await app.expire(a.data.id);
     const c = await invite("c@example.com");
     expect(outcome(c)).toEqual(SENT);
     // An expired one that is sent again is pending again.

@@ -24,13 +24,6 @@ const app = shareInviting({
   tenant: { tenantRoles },
   plugins: (send) => [magicLink({ sendMagicLink: send("link") })],
 });
-const expire = (id: string) => {
-  const past = new Date(Date.now() - 1000).toISOString();
-  return app.database.query('update "tenantInvitation" set "expiresAt" = ? where id = ?', [
-    past,
-    id,
-  ]);
-};
 
 describe("an invitation", () => {
   it("is mailed, opened and accepted: a user with a verified address, signed in", async () => {
@@ -114,7 +107,7 @@ describe("an invitation", () => {
   it("expires, and lives again when it is sent again", async () => {
     const a = await app.home();
     const { id, token } = await app.invite(a, INVITED, { expiresIn: 60 });
-    await expire(id);
+    await app.expire(id);
     for (const answer of [await app.accept(token), await app.open(token)]) {
       expect(outcome(answer)).toEqual([410, "INVITATION_EXPIRED"]);
     }
@@ -173,7 +166,7 @@ describe("an invitation", () => {
     for (const answer of [await app.open(token), await app.accept(token)]) {
       expect(outcome(answer)).toEqual([403, "TENANT_SUSPENDED"]);
     }
-    await expire(short.id);
+    await app.expire(short.id);
     await app.change(tenantId, { status: "active" });
     expect(outcome(await app.accept(short.token))).toEqual([410, "INVITATION_EXPIRED"]);
     expect((await app.accept(token)).status).toBe(200);

@@ -9,6 +9,7 @@ import {
   username,
 } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { runInTenant } from "../../src/index";
 import { INVITATION_HEADER } from "../../src/invitations/index";
 import { createAuthenticator } from "../../src/testing/makers/authenticator";
 import { createSCIMWorld, SCIM_MODELS } from "../enterprise/world";
@@ -33,10 +34,7 @@ const TAKEN = [422, "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL"];
 const SIGN_IN = [401, "INVALID_EMAIL_OR_PASSWORD"];
 
 /** A tenant where everyone may sign up. */
-async function openTenant(app: Inviting): Promise<string> {
-  const { id } = await app.createTenant();
-  return id;
-}
+const openTenant = async (app: Inviting) => (await app.createTenant()).id;
 
 const userIn = async (app: Inviting, where: Where, email = INVITED) =>
   (await app.rowsIn(where, "user")).find((user) => user.email === email);
@@ -190,11 +188,7 @@ describe("an address that an unverified user has", () => {
     const { token } = await app.invite(tenant);
     const person = await app.signUp(tenant, INVITED);
     const operator = await app.operator();
-    const update = { userId: person.id, data };
-    const { quote, query } = app.database;
-    const [column = "", value] = Object.entries(update.data)[0] ?? [];
-    const set = `${quote(column)} = ${value === true ? "true" : `'${value}'`}`;
-    await query(`update ${quote("user")} set ${set} where id = ?`, [person.id]);
+    await app.write("user", data, { id: person.id });
     await app.aMinuteLater();
     const again = await operator.post(CREATE, { tenantId: tenant, email: INVITED });
     expect(outcome(again)).toEqual(IN_TENANT);
@@ -432,20 +426,12 @@ describe("a user of the tenant's directory", () => {
     const world = await createDirectoryWorld();
     const token = await world.invite();
     const [user] = await world.users();
-    const { quote, query } = world.database;
-    const columns = [
-      "id",
-      "userId",
-      "providerId",
-      "accountId",
-      "tenantId",
-      "createdAt",
-      "updatedAt",
-    ];
-    const now = new Date().toISOString();
-    await query(
-      `insert into ${quote("account")} (${columns.map(quote)}) values (?, ?, ?, ?, ?, ?, ?)`,
-      ["x", user?.id, "sso", "x", world.tenant, now, now],
+    await runInTenant(world.tenant, () =>
+      world.context.internalAdapter.createAccount({
+        userId: String(user?.id),
+        providerId: "sso",
+        accountId: "x",
+      }),
     );
     expect(outcome(await world.accept(token))).toEqual(TAKEN);
     expect((await world.users())[0]).toMatchObject({ id: user?.id, role: "user" });

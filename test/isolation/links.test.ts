@@ -251,13 +251,11 @@ describe("a link that was mailed, and is refused when somebody follows it, tells
   });
 
   it("a changed address, too", async () => {
-    const { ids, context, jane, change, lastMail, whoIs } = await start();
+    const { jane, change, changeUser, lastMail, whoIs } = await start();
     // An application that does not say otherwise has each new one confirmed.
     await jane.post("/change-email", { newEmail: "y@example.com" });
     expect(await whoIs(jane)).toMatchObject({ email: EMAIL });
-    await runInTenant(ids.acme, () =>
-      context.internalAdapter.updateUser(jane.id, { emailVerified: true }),
-    );
+    await changeUser(jane.id, { emailVerified: true });
     await jane.post("/change-email", { newEmail: "x@elsewhere.com", callbackURL: "/settings" });
     await change("acme", { policy: { emailDomains: ["example.com"] } });
     const { status, location } = await jane.get(lastMail("verification").url);

@@ -5,7 +5,7 @@ import { adminAc, defaultStatements } from "better-auth/plugins/admin/access";
 import { describe, expect, it } from "vitest";
 import { runInTenant, type TenantAuthOptions, type TenantManagementAction } from "../../src/index";
 import type { Answer, Browser } from "../support/browser";
-import { PASSWORD } from "../support/instance";
+import { newcomer as fresh } from "../support/instance";
 import { createStorage } from "../support/stores";
 import { createWorld, outcome, type Person, shareWorld, type WorldOptions } from "../support/world";
 
@@ -37,7 +37,6 @@ const GIVING: [
 ];
 
 type Asked = Answer<unknown>;
-const fresh = () => ({ name: "New", email: address(), password: PASSWORD });
 
 /** Every way to become another user, or to take their role away. */
 const TAKING: [what: string, take: (by: Browser, userId: string) => Promise<Asked>][] = [

@@ -8,6 +8,7 @@ import {
   cleanUpCopies,
   createInstance,
   type Instance,
+  newcomer,
   PASSWORD,
   secondCopy,
 } from "../support/instance";
@@ -280,8 +281,7 @@ describe.each(sample(OUTLIVING, 4))(
       const bearer = here.browser({ authorization: `Bearer ${victim.token}` });
       expect((await bearer.get("/get-session")).data).toBe(null);
       // Nor does its cookie put a sign-up into a tenant.
-      const body = { name: "New", email: `${crypto.randomUUID()}@example.com`, password: PASSWORD };
-      const { data } = await here.at(null, victim).post("/sign-up/email", body);
+      const { data } = await here.at(null, victim).post("/sign-up/email", newcomer());
       expect(data.user).toMatchObject({ tenantId: null });
       await afterTenSeconds(async () => {
         expect(await lives(there, victim, doomed)).toEqual(DEAD);

@@ -9,6 +9,7 @@ import { createInstance } from "../support/instance";
 import { createSocialWorld } from "../support/social";
 import { createStorage, mapStorage, STORAGE_KINDS, STORAGES } from "../support/stores";
 import {
+  approveDevice,
   createWorld,
   ELSEWHERE,
   EMAIL,
@@ -48,13 +49,7 @@ describe.each(KINDS)("R10: in $name", ({ create }) => {
   ])("R5: a device's session is one at home, none elsewhere, and ends %s", async (_, end) => {
     const { id } = await world.createTenant();
     const person = await world.signUp(id);
-    type Codes = { device_code: string; user_code: string };
-    const { data } = await world.at(id).post<Codes>("/device/code", { client_id: "tv" });
-    const { device_code, user_code } = data;
-    await person.get("/device", { query: { user_code } });
-    await person.post("/device/approve", { userCode: user_code });
-    const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
-    const body = { grant_type, device_code, client_id: "tv" };
+    const body = await approveDevice(world.at(id), person);
     const answer = await world.at(id).post<{ access_token: string }>("/device/token", body);
     expect(answer.status).toBe(200);
     const authorization = `Bearer ${answer.data.access_token}`;

@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import type { BetterAuthOptions } from "better-auth";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
-import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { runInTenant } from "../../src/index";
 import type { StoredOAuthConfig } from "../../src/oauth/config-store";
 import type { Answer } from "../support/browser";
@@ -15,7 +15,7 @@ import {
 import { startIdentityProvider } from "../support/identity-provider";
 import { createInstance, type Instance } from "../support/instance";
 import { sample } from "../support/matrix";
-import { expectRefused, type OAuthTenant, outcome, queryOf, shareWorld } from "../support/world";
+import { expectRefused, outcome, queryOf, shareWorld, tenantOfEachTest } from "../support/world";
 
 const SECRET = "a test secret that is long enough for everybody";
 const GLOBAL = { clientId: "global-client", clientSecret: "global-client-secret" };
@@ -25,12 +25,7 @@ const FAILED = "OAUTH_CREDENTIAL_DECRYPT_FAILED";
 
 describe.each(databases)("on %s", (kind) => {
   const world = shareWorld({ auth: { socialProviders: { google: GLOBAL } } }, kind);
-  let acme: OAuthTenant;
-
-  beforeEach(async () => {
-    acme = await world.oauthTenant();
-  });
-
+  const acme = tenantOfEachTest(world);
   const clientOf = ({ data }: Answer<{ url: string }>) => queryOf(data.url).client_id;
   const states = () => world.rows("verification");
 
@@ -140,6 +135,14 @@ describe.each(databases)("on %s", (kind) => {
       return [before, await clientAt(world)];
     });
     expect(seen).toEqual(["second-client", "third-client"]);
+  });
+
+  it("only the server's own code can rotate", async () => {
+    const operator = await world.operator();
+    expect(world.api.rotateTenantOAuthSecrets).not.toHaveProperty("path", expect.anything());
+    for (const path of ["/tenant/oauth-config/rotate", "/rotateTenantOAuthSecrets", "/undefined"]) {
+      expect([path, (await operator.post(path)).status]).toEqual([path, 404]);
+    }
   });
 
   // Every test has a spy for secrets and cipher text in answers, logs and on the console. These

@@ -166,17 +166,8 @@ describe("what a tenant may not say", () => {
   });
 
   it("threat: strange keys, a thousand levels of them, and ten thousand", () => {
-    const keys = [
-      "__proto__",
-      "constructor",
-      "toString",
-      "clientSecret",
-      "HD",
-      "hd ",
-      "",
-      "\u0000",
-    ];
-    for (const key of keys) {
+    const names = ["__proto__", "constructor", "toString", "clientSecret"];
+    for (const key of [...names, "HD", "hd ", "", "\u0000"]) {
       const inner = `{"clientSecret":"${MARK}","polluted":true}`;
       const given = JSON.parse(`{"prompt":"login",${JSON.stringify(key)}:${inner}}`);
       expectInvalid("google", given, `options.${key}`);

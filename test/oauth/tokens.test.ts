@@ -1,4 +1,4 @@
-import type { AuthContext, BetterAuthPlugin } from "better-auth";
+import type { BetterAuthPlugin } from "better-auth";
 import { type GenericOAuthConfig, genericOAuth, oneTap } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
@@ -10,7 +10,7 @@ import {
   publishedKeys,
   signToken,
 } from "../support/providers";
-import { createSocialWorld } from "../support/social";
+import { changingProviders, comeBack, createSocialWorld } from "../support/social";
 import { createWorld, queryOf, SUBDOMAINS, type World, type WorldOptions } from "../support/world";
 
 type Place = "acme" | "globex" | "platform";
@@ -51,11 +51,7 @@ async function createSharedWorld(options: WorldOptions = {}) {
     });
   async function signIn(place: Place, provider = "google") {
     const browser = world.at(place);
-    const body = { provider, callbackURL: "/in", errorCallbackURL: "/failed" };
-    const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
-    const { redirect_uri, state } = queryOf(data.url);
-    const { location } = await browser.get(`${redirect_uri}?code=1&state=${state}`);
-    expect(location).toBe("/in");
+    expect((await comeBack(browser, provider)).location).toBe("/welcome");
     const { id } = (await world.whoIs(browser, place)) ?? {};
     await world.database.query('update "account" set "refreshToken" = ? where "userId" = ?', [
       "refresh",
@@ -125,10 +121,13 @@ it.each<[name: string, options: WorldOptions]>([
   expect(answers.map(tokensIn)).toEqual([["accessToken"], ["accessToken"]]);
 });
 
-it("access tokens of a tenant's own client are returned where nobody shares one", async () => {
-  const world = await createSharedWorld({ auth: {}, plugins: [] });
-  await world.register(world.ids.globex);
-  const { browser } = await world.signIn("globex");
+it.each<[what: string, provider: string, options: WorldOptions]>([
+  ["a tenant's own client, where nobody shares one,", "google", { auth: {}, plugins: [] }],
+  ["a provider without id tokens", "github", {}],
+])("access tokens of %s are returned", async (_, provider, options) => {
+  const world = await createSharedWorld(options);
+  if (options.auth) await world.register(world.ids.globex);
+  const { browser } = await world.signIn("globex", provider);
   const { answers } = await world.tokensOf(browser);
   expect(answers.map(tokensIn)).toEqual([["accessToken"], ["accessToken"]]);
 });
@@ -365,24 +364,15 @@ it("control: better-auth looks whose client Facebook's opaque tokens are of, and
 it("takeover: where a plugin has written getUserInfo anew, by access tokens, both are of one person", async () => {
   const getUserInfo = async ({ accessToken }: Said) =>
     accessToken ? { user: whoAsks, data: { sub: "google-alice" } } : null;
-  const init = ({ socialProviders: all }: AuthContext) => ({
-    context: { socialProviders: all.map((one) => ({ ...one, getUserInfo })) },
-  });
+  const changing = changingProviders((all) => all.map((one) => ({ ...one, getUserInfo })));
   const auth = { socialProviders: { google: CLIENT } };
-  const world = await createSharedWorld({ auth, plugins: [{ id: "changing", init }] });
+  const world = await createSharedWorld({ auth, plugins: [changing] });
   const by = async (sub: string) => {
     const idToken = { token: googleIdToken({ sub, aud: CLIENT.clientId }), accessToken: "alice's" };
     return (await world.at("globex").post("/sign-in/social", { provider: "google", idToken }))
       .status;
   };
   expect([await by("thief"), await by("google-alice")]).toEqual([401, 200]);
-});
-
-it("access tokens of a provider without id tokens are returned", async () => {
-  const world = await createSharedWorld();
-  const { browser } = await world.signIn("globex", "github");
-  const { answers } = await world.tokensOf(browser);
-  expect(answers.map(tokensIn)).toEqual([["accessToken"], ["accessToken"]]);
 });
 
 it("where an access token is a sign-in, it stays in the tenant as well", async () => {

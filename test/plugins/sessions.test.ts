@@ -6,6 +6,7 @@ import { getTenantId } from "../../src/index";
 import { createAuthenticator } from "../../src/testing/makers/authenticator";
 import { PASSWORD } from "../support/instance";
 import {
+  approveDevice,
   createWorld,
   ELSEWHERE,
   EMAIL,
@@ -80,14 +81,7 @@ it.each([
   async (by, where) => {
     const person = await shared.as("jane", by);
     const sessions = await shared.rows("session");
-    type Codes = { device_code: string; user_code: string };
-    const { data } = await shared.at("acme").post<Codes>("/device/code", { client_id: "tv" });
-    const { user_code, device_code } = data;
-    // The page of the code claims it.
-    await person.get("/device", { query: { user_code } });
-    await person.post("/device/approve", { userCode: user_code });
-    const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
-    const body = { grant_type, device_code, client_id: "tv" };
+    const body = await approveDevice(shared.at("acme"), person);
     const refused = await shared.at(where).post("/device/token", body);
     expect(refused.status).toBeGreaterThanOrEqual(400);
     expect(refused.data.access_token).toBe(undefined);

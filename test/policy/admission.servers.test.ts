@@ -5,7 +5,7 @@ import { emailOTP, magicLink, siwe } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { isInDomains } from "../../src/policy/email-domains";
-import { PASSWORD } from "../support/instance";
+import { PASSWORD, newcomer as person } from "../support/instance";
 import { combine, sample } from "../support/matrix";
 import { createSocialWorld } from "../support/social";
 import { STORES as ALL_STORES } from "../support/stores";
@@ -17,7 +17,7 @@ import {
   queryOf,
   type SessionAnswer,
 } from "../support/world";
-import { codeOf, createWays, STORES } from "./sign-ins";
+import { codeOf, createWays, STORES, walletProof } from "./sign-ins";
 
 const REFUSALS: [code: string, policy: TenantPolicy][] = [
   ["SIGN_UP_CLOSED", { signUp: "closed" }],
@@ -26,8 +26,6 @@ const REFUSALS: [code: string, policy: TenantPolicy][] = [
 ];
 const ACME: TenantPolicy = { emailDomains: ["acme.com"] };
 const CLOSED: TenantPolicy = { signUp: "closed", ...ACME };
-
-const person = (email: string) => ({ name: "New", email, password: PASSWORD });
 
 describe("R13: who becomes a user", () => {
   it.each(
@@ -165,8 +163,7 @@ it("a social sign-in that the policy has come to forbid links nothing and writes
   });
   world.idp.addPerson("jane", { email: EMAIL });
   const { id } = await world.signUp("acme", EMAIL);
-  const { internalAdapter } = world.context;
-  await runInTenant(world.ids.acme, () => internalAdapter.updateUser(id, { emailVerified: true }));
+  await world.changeUser(id, { emailVerified: true });
   const begin = async (browser = world.at("acme"), path = "/sign-in/social") => {
     const body = { provider: "gitlab", callbackURL: "/in", errorCallbackURL: "/failed" };
     const { data } = await browser.post<{ url: string }>(path, body);
@@ -259,11 +256,8 @@ describe("an address of emailDomains counts once it is verified", () => {
     const wallet = async () => {
       const browser = world.at("acme");
       await browser.post("/siwe/nonce");
-      const asks = "localhost:3000 wants you to sign in with your Ethereum account:";
-      const facts = "URI: http://localhost:3000\nVersion: 1\nChain ID: 1\nNonce: nonce4711";
-      const message = `${asks}\n0x${"1".repeat(40)}\n\n${facts}`;
-      const body = { message, signature: `0x${"ab".repeat(65)}`, email: "vip@acme.com" };
-      return browser.post("/siwe/verify", body);
+      const proof = walletProof(`0x${"1".repeat(40)}`, "nonce4711");
+      return browser.post("/siwe/verify", { ...proof, email: "vip@acme.com" });
     };
     expectRefused(await wallet(), 403, "EMAIL_DOMAIN_NOT_ALLOWED");
     expect(await world.rows("user")).toBe(0);
@@ -369,12 +363,10 @@ describe("a new address, where the policy names domains", () => {
       ],
       auth: { user: { changeEmail } },
     });
-    const update = (id: string, data: object) =>
-      runInTenant(world.ids.acme, () => world.context.internalAdapter.updateUser(id, data));
     /** Somebody who is there. No header is needed: the session says where. */
     const have = async (email: string, emailVerified: boolean) => {
       const person = await world.signUp("acme", email);
-      await update(person.id, { emailVerified });
+      await world.changeUser(person.id, { emailVerified });
       return { id: person.id, browser: world.at(null, person) };
     };
     const addressOf = async (id: string) => {
@@ -382,7 +374,7 @@ describe("a new address, where the policy names domains", () => {
       return [row?.email, Boolean(row?.emailVerified)];
     };
     const setPolicy = (policy: TenantPolicy | null = ACME) => world.change("acme", { policy });
-    return { ...world, update, have, addressOf, setPolicy };
+    return { ...world, have, addressOf, setPolicy };
   }
 
   it("has to be of one of them, and is refused alike whether it is taken or not", async () => {
@@ -457,7 +449,7 @@ describe("a new address, where the policy names domains", () => {
       expect((await admin.post("/admin/update-user", body)).status).toBe(200);
       expect((await world.addressOf(id))[0]).toBe(email);
     }
-    await world.update(id, { email: "three@elsewhere.com" });
+    await world.changeUser(id, { email: "three@elsewhere.com" });
     expect((await world.addressOf(id))[0]).toBe("three@elsewhere.com");
   });
 });
@@ -469,10 +461,7 @@ it("R14: the link of a new address would make a session, so it counts where they
     plugins: (send) => [magicLink({ sendMagicLink: send("link") })],
   });
   const jane = await world.signUp("acme");
-  const verified = { emailVerified: true };
-  await runInTenant(world.ids.acme, () =>
-    world.context.internalAdapter.updateUser(jane.id, verified),
-  );
+  await world.changeUser(jane.id, { emailVerified: true });
   await world.change("acme", { policy: { methods: ["magic-link"] } });
   const callbackURL = "/done";
   await jane.post("/change-email", { newEmail: "new@example.com", callbackURL });

@@ -25,7 +25,7 @@ import { startIdentityProvider } from "../support/identity-provider";
 import { type InstanceOptions, PASSWORD } from "../support/instance";
 import { fakeGoogleAndGitHub } from "../support/providers";
 import { mapStorage } from "../support/stores";
-import { createWorld, type Person, type WorldOptions } from "../support/world";
+import { approveDevice, createWorld, type Person, type WorldOptions } from "../support/world";
 
 export const STORES = ["the database", "secondary storage"] as const;
 export type Store = (typeof STORES)[number];
@@ -149,9 +149,7 @@ export async function createWays(store: Store, options: WaysOptions = {}) {
     const name = unique();
     const username = name.replace("-", "_");
     const person = await world.signUp("acme", `${name}@example.com`, { username });
-    await runInTenant(world.ids.acme, () =>
-      world.context.internalAdapter.updateUser(person.id, { emailVerified: true }),
-    );
+    await world.changeUser(person.id, { emailVerified: true });
     return person;
   }
 
@@ -277,6 +275,13 @@ function mailedWays({ world, person, unique, next }: Parts): Way[] {
   ];
 }
 
+/** What a wallet signs, for a server that takes every signature. */
+export function walletProof(address: string, nonce: string) {
+  const asks = "localhost:3000 wants you to sign in with your Ethereum account:";
+  const facts = `URI: http://localhost:3000\nVersion: 1\nChain ID: 1\nNonce: ${nonce}`;
+  return { message: `${asks}\n${address}\n\n${facts}`, signature: `0x${"ab".repeat(65)}` };
+}
+
 function otherWays({ world, adapter, idp, person, unique, next }: Parts): Way[] {
   const social = (provider: string) => async (browser: Browser) => {
     const name = unique();
@@ -300,21 +305,11 @@ function otherWays({ world, adapter, idp, person, unique, next }: Parts): Way[] 
   const wallet: Prepare = async (browser) => {
     const address = `0x${String(next()).padStart(40, "0")}`;
     const { nonce } = (await browser.post<{ nonce: string }>("/siwe/nonce")).data;
-    const asks = "localhost:3000 wants you to sign in with your Ethereum account:";
-    const facts = `URI: http://localhost:3000\nVersion: 1\nChain ID: 1\nNonce: ${nonce}`;
-    const message = `${asks}\n${address}\n\n${facts}`;
-    const signature = `0x${"ab".repeat(65)}`;
-    return (browser) => browser.post("/siwe/verify", { message, signature });
+    return (browser) => browser.post("/siwe/verify", walletProof(address, nonce));
   };
   const device: Prepare = async (browser) => {
-    const client_id = "tv";
-    type Codes = { device_code: string; user_code: string };
-    const { data } = await browser.post<Codes>("/device/code", { client_id });
-    const { device_code, user_code } = data;
-    await person.get("/device", { query: { user_code } });
-    await person.post("/device/approve", { userCode: user_code });
-    const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
-    return (browser) => browser.post("/device/token", { grant_type, device_code, client_id });
+    const body = await approveDevice(browser, person);
+    return (browser) => browser.post("/device/token", body);
   };
   return [
     ["a social callback", "social:gitlab", true, social("gitlab")],

@@ -7,7 +7,7 @@ import {
   runInTenant,
 } from "../../src/index";
 import { Browser } from "../support/browser";
-import { PASSWORD } from "../support/instance";
+import { newcomer } from "../support/instance";
 import { createWorld, outcome, shareWorld } from "../support/world";
 
 type Named = Record<string, string>;
@@ -153,12 +153,6 @@ it("what a proxy says counts if better-auth trusts it, and understands it", asyn
 });
 
 type Signed = { user: { id: string; email: string; tenantId: string | null } };
-
-const newcomer = (email = `${crypto.randomUUID()}@example.com`) => ({
-  name: "New",
-  email,
-  password: PASSWORD,
-});
 
 describe("requests by host", () => {
   const allowedHosts = ["localhost:3000", "example.com", "*.example.com", "*.unknown.com"];

@@ -1,14 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { bySlug, type ResolveTenantContext, runInTenant, tenantAuth } from "../../src/index";
-import { PASSWORD } from "../support/instance";
+import { newcomer as person } from "../support/instance";
 import { createWorld, outcome, shareWorld } from "../support/world";
 
 const HEADER = "x-tenant-slug";
-const person = (email = `${crypto.randomUUID()}@example.com`) => ({
-  name: "Somebody",
-  email,
-  password: PASSWORD,
-});
 type Signed = { user: { id: string; email: string; tenantId: string | null } };
 
 describe("bySlug", () => {

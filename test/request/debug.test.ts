@@ -38,19 +38,15 @@ describe("at log level debug a request writes one line", () => {
     // At the path that the request came to.
     const [own, ours] = ["/sign-in/email", "/tenant/sign-in/email"];
     const query = { tenantId: id };
-    expect(await tell(() => world.at("acme").post(own, SIGN_IN))).toEqual(
-      inTenant(`POST ${own}`, id, REQUEST),
-    );
-    expect(await tell(() => world.browser().post(own, SIGN_IN, { query }))).toEqual(
-      inTenant(`POST ${own}`, id, REQUEST),
-    );
-    expect(await tell(() => world.browser().post(ours, { ...SIGN_IN, ...query }))).toEqual(
-      inTenant(`POST ${ours}`, id, REQUEST),
-    );
+    const body = { ...SIGN_IN, ...query };
+    const byName = inTenant(`POST ${own}`, id, REQUEST);
+    const { browser } = world;
+    expect(await tell(() => world.at("acme").post(own, SIGN_IN))).toEqual(byName);
+    expect(await tell(() => browser().post(own, SIGN_IN, { query }))).toEqual(byName);
+    const atOurs = inTenant(`POST ${ours}`, id, REQUEST);
+    expect(await tell(() => browser().post(ours, body))).toEqual(atOurs);
     // better-auth's own endpoint does not read the tenant from the body.
-    expect(await tell(() => world.browser().post(own, { ...SIGN_IN, ...query }))).toEqual(
-      onPlatform(`POST ${own}`),
-    );
+    expect(await tell(() => browser().post(own, body))).toEqual(onPlatform(`POST ${own}`));
   });
 
   it("that says that the session did, or that it runs on the platform", async () => {

@@ -4,7 +4,7 @@ import { isOwnPath } from "../../src/constants";
 import { getTenantId, type ResolvedTenant, runInTenant, tenantAuth } from "../../src/index";
 import { tenantInvitations } from "../../src/invitations/index";
 import type { Browser, RequestOptions } from "../support/browser";
-import { PASSWORD } from "../support/instance";
+import { newcomer, PASSWORD } from "../support/instance";
 import { createMemory, mapStorage } from "../support/stores";
 import {
   createWorld,
@@ -27,8 +27,6 @@ const NOT_FOUND = [404, "TENANT_NOT_FOUND"];
 const OWN = "/sign-up/email";
 const OURS = "/tenant/sign-up/email";
 
-let count = 0;
-const newcomer = () => ({ name: "New", email: `new-${++count}@example.com`, password: PASSWORD });
 const SIGN_IN = { email: EMAIL, password: PASSWORD };
 const GOOGLE = { providerId: "google", clientId: "client-id", clientSecret: "a-secret" };
 const signUp = (browser: Browser, path = OWN) =>

@@ -3,7 +3,7 @@ import { APIError, createAuthMiddleware } from "better-auth/api";
 import { afterEach, describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
 import type { Browser } from "../support/browser";
-import { BASE_URL, PASSWORD } from "../support/instance";
+import { BASE_URL, newcomer, PASSWORD } from "../support/instance";
 import { ORDERS } from "../support/matrix";
 import { GLOBAL } from "../support/social";
 import { createWorld, EMAIL, outcome, shareWorld, type World } from "../support/world";
@@ -18,8 +18,6 @@ const PAIRS = [SIGN_UP, SIGN_IN, SOCIAL].map(
 const CALLBACKS = ["/callback/google", "/tenant/callback/google"];
 const BACK = { query: { state: "x", code: "y" } };
 
-let people = 0;
-const newcomer = () => ({ name: "New", email: `new-${++people}@example.com`, password: PASSWORD });
 const jane = { email: EMAIL, password: PASSWORD };
 
 /** What an endpoint takes, and its tenant. */

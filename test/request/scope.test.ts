@@ -3,14 +3,8 @@ import type { BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { describe, expect, it, vi } from "vitest";
 import { getTenantId, runInTenant } from "../../src/index";
-import { PASSWORD } from "../support/instance";
+import { newcomer as person } from "../support/instance";
 import { createWorld, EMAIL, PLACES, type Place, shareWorld, type World } from "../support/world";
-
-const person = (email = `${crypto.randomUUID()}@example.com`) => ({
-  name: "New",
-  email,
-  password: PASSWORD,
-});
 
 /** Options with a hook in every place, each of which writes down where it runs. */
 function createWitness() {

@@ -19,35 +19,22 @@ const brings = (options: BetterAuthOptions) => ({
   plugins: [{ id: "brings-options", init: () => ({ options }) }],
 });
 
+const NO_DATABASE = { database: undefined as never };
+const SECONDARY = { secondaryStorage: mapStorage().storage };
+const COOKIES = { account: { storeAccountCookie: true } };
+const SERIAL = { advanced: { database: { generateId: "serial" } } } as const;
+const dialect = new SqliteDialect({ database: {} as never });
+
 it.each<[string, RegExp, BetterAuthOptions]>([
-  ["no database", /no database. Set the option `database`/, { database: undefined as never }],
+  ["no database", /no database. Set the option `database`/, NO_DATABASE],
+  ["secondary storage and no database", /no database/, { ...NO_DATABASE, ...SECONDARY }],
+  ["accounts in cookies", /storeAccountCookie is not supported/, COOKIES],
+  ["the same by a plugin", /storeAccountCookie is not supported/, brings(COOKIES)],
+  ["ids given twice, in memory", /"serial" is not supported here/, SERIAL],
   [
-    "secondary storage and no database",
-    /no database/,
-    { database: undefined as never, secondaryStorage: mapStorage().storage },
-  ],
-  [
-    "accounts in cookies",
-    /storeAccountCookie is not supported/,
-    { account: { storeAccountCookie: true } },
-  ],
-  [
-    "accounts in cookies, by a plugin",
-    /storeAccountCookie is not supported/,
-    brings({ account: { storeAccountCookie: true } }),
-  ],
-  [
-    "ids that are given twice, in memory",
+    "ids given twice, on SQLite",
     /"serial" is not supported here/,
-    { advanced: { database: { generateId: "serial" } } },
-  ],
-  [
-    "ids that are given twice, on SQLite",
-    /"serial" is not supported here/,
-    {
-      database: { dialect: new SqliteDialect({ database: {} as never }), type: "sqlite" },
-      advanced: { database: { generateId: "serial" } },
-    },
+    { database: { dialect, type: "sqlite" }, ...SERIAL },
   ],
 ])("refuses to start: %s", async (_, message, options) => {
   await expect(start(options)).rejects.toThrow(message);

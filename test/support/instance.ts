@@ -48,6 +48,13 @@ export async function secondCopy(): Promise<Copy> {
 export const BASE_URL = "http://localhost:3000/api/auth";
 export const PASSWORD = "correct horse battery";
 
+/** What somebody new signs up with. */
+export const newcomer = (email = `${crypto.randomUUID()}@example.com`) => ({
+  name: "New",
+  email,
+  password: PASSWORD,
+});
+
 export interface InstanceOptions {
   /** Options of `tenantAuth()`. */
   tenant?: TenantAuthOptions;

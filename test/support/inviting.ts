@@ -85,16 +85,15 @@ export async function createInviting(options: InvitingOptions = {}) {
       (await world.rowsIn(where, "user")).filter((user) => user.email === email).length,
 
     /** The owner of an address has verified it, everywhere. */
-    async verify(email: string) {
-      const { quote, query } = world.database;
-      const [user, emailVerified] = [quote("user"), quote("emailVerified")];
-      await query(`update ${user} set ${emailVerified} = true where email = ?`, [email]);
-    },
+    verify: (email: string) => world.write("user", { emailVerified: true }, { email }),
 
     /** Every address can be sent a mail again. */
-    async aMinuteLater() {
-      const { quote, query } = world.database;
-      await query(`update ${quote("tenantInvitation")} set ${quote("mailedAt")} = null`);
+    aMinuteLater: () => world.write("tenantInvitation", { mailedAt: null }),
+
+    /** An invitation has expired. */
+    expire(id: string) {
+      const expiresAt = new Date(Date.now() - 1000).toISOString();
+      return world.write("tenantInvitation", { expiresAt }, { id });
     },
 
     /** A tenant of a test's own, by invitation only. */

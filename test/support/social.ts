@@ -1,9 +1,10 @@
-import type { BetterAuthOptions } from "better-auth";
+import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
+import type { OAuthProvider } from "better-auth/oauth2";
 import type { Answer, Browser } from "./browser";
 import { startIdentityProvider } from "./identity-provider";
 import { createInstance, type Instance, type InstanceOptions } from "./instance";
 import { createStorage } from "./stores";
-import { createWorld, shareMade, type WorldOptions } from "./world";
+import { createWorld, queryOf, shareMade, type WorldOptions } from "./world";
 
 type SocialProviders = NonNullable<BetterAuthOptions["socialProviders"]>;
 type GitLab = Partial<
@@ -87,6 +88,24 @@ export const shareSocialWorld = (options: SocialWorldOptions = {}): SocialWorld 
   shareMade((database) => createSocialWorld({ ...options, database }));
 
 export type SocialWorld = Awaited<ReturnType<typeof createSocialWorld>>;
+
+/** A plugin that changes the application's list of providers. */
+export const changingProviders = (
+  change: (all: OAuthProvider[]) => object[],
+): BetterAuthPlugin => ({
+  id: "changing-providers",
+  init: ({ socialProviders }) => ({
+    context: { socialProviders: change(socialProviders) as OAuthProvider[] },
+  }),
+});
+
+/** Goes to a provider and comes back with a code. */
+export async function comeBack(browser: Browser, provider: string) {
+  const body = { provider, callbackURL: "/welcome", errorCallbackURL: "/failed" };
+  const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
+  const { redirect_uri, state } = queryOf(data.url);
+  return browser.get(`${redirect_uri}?code=1&state=${state}`);
+}
 
 /** What a tenant's config may say besides. */
 interface Config {

@@ -1,5 +1,5 @@
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
-import { afterAll, beforeAll, expect } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import {
   byDomain,
   bySubdomain,
@@ -7,6 +7,7 @@ import {
   type OAuthConfigCheck,
   type ResolveTenant,
   type ResolveTenantContext,
+  runInTenant,
   type TenantOAuthConfig,
 } from "../../src/index";
 import { type Answer, Browser, type RequestOptions } from "./browser";
@@ -223,6 +224,12 @@ export async function createWorld(options: WorldOptions = {}) {
       return instance.api.updateTenant({ body: { ...changes, tenantId: idOf(where) ?? "" } });
     },
 
+    /** Changes a user of Acme as the server does. */
+    changeUser(id: string, changes: object) {
+      const { updateUser } = instance.context.internalAdapter;
+      return runInTenant(idOf("acme") ?? "", () => updateUser(id, changes));
+    },
+
     /** Somebody who may manage tenants. */
     operator(): Promise<Person> {
       return as("admin", "platform");
@@ -282,6 +289,17 @@ export async function createWorld(options: WorldOptions = {}) {
       };
     },
 
+    /** Writes into a table what no endpoint would, where the rows have these values. */
+    write(model: string, change: object, where: object = {}) {
+      const { query, quote, kind } = database;
+      const terms = (columns: object) => Object.keys(columns).map((name) => `${quote(name)} = ?`);
+      const rows = Object.keys(where).length ? `where ${terms(where).join(" and ")}` : "";
+      const params = [change, where].flatMap(Object.values);
+      // SQLite has no booleans.
+      const values = params.map((value) => (kind === "sqlite" && value === true ? 1 : value));
+      return query(`update ${quote(model)} set ${terms(change)} ${rows}`, values);
+    },
+
     /** The last mail, which has to be of this kind. */
     lastMail(kind: string): Mail {
       const mail = mails.at(-1);
@@ -332,6 +350,15 @@ function bound<Parts extends object>(parts: Parts): Parts {
 /** One world for all tests of a file: most of the time of a small test goes into its instance. */
 export const shareWorld = (options: WorldOptions = {}, kind: DatabaseKind = "sqlite"): World =>
   shareMade((database) => createWorld({ ...options, database }), kind);
+
+/** A new tenant for each test. */
+export function tenantOfEachTest(world: Pick<World, "oauthTenant">): OAuthTenant {
+  const tenant = {} as OAuthTenant;
+  beforeEach(async () => {
+    Object.assign(tenant, await world.oauthTenant());
+  });
+  return tenant;
+}
 
 /** The same for a world that is made in another way. */
 export function shareMade<Made extends { database: TestDatabase }>(
@@ -392,6 +419,18 @@ export async function expectSessionsApart({ as, whoIs, at }: Pick<World, "as" | 
 /** The query of the URL that an answer leads to. */
 export function queryOf(url: string | null): Record<string, string> {
   return Object.fromEntries(new URL(url ?? "", "http://localhost").searchParams);
+}
+
+/** Lets somebody approve a device that asks for a code, and returns what it redeems. */
+export async function approveDevice(device: Browser, person: Browser) {
+  type Codes = { device_code: string; user_code: string };
+  const { data } = await device.post<Codes>("/device/code", { client_id: "tv" });
+  const { device_code, user_code } = data;
+  // The page of the code claims it.
+  await person.get("/device", { query: { user_code } });
+  await person.post("/device/approve", { userCode: user_code });
+  const grant_type = "urn:ietf:params:oauth:grant-type:device_code";
+  return { grant_type, device_code, client_id: "tv" };
 }
 
 export type Namesakes = Awaited<ReturnType<World["namesakes"]>>;

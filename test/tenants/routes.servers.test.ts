@@ -189,7 +189,6 @@ describe.each(databases)("a list of tenants on %s", (kind) => {
     const rows = names.map((name, index) => {
       const time = new Date(Date.UTC(2020, 0, 1, 0, 0, second(index)));
       const stored = kind === "sqlite" ? time.toISOString() : time;
-      // Ids in no order at all.
       const id = createHash("md5").update(`${index}`).digest("hex");
       return [id, name, slug(index), "active", stored, stored];
     });

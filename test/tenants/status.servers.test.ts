@@ -144,7 +144,6 @@ describe("a request that names a suspended tenant", () => {
 
 describe("who manages a suspended tenant", () => {
   const world = shareWorld();
-  /** A tenant, and somebody there. */
   async function create() {
     const { id } = await world.createTenant();
     return { id, member: await world.signUp(id) };

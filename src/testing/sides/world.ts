@@ -66,15 +66,15 @@ export async function inWorld<T>(
 
 /** Through the plugin, which forgets what it remembers of them; their rows may be gone already. */
 async function removeTenants(subject: Subject, tenants: Partial<Tenants>): Promise<void> {
-  const { ctx, tenantOptions } = subject;
+  const { ctx } = subject;
   for (const tenant of Object.values(tenants)) {
-    await deleteTenant(ctx, tenantOptions, "server", tenant.id).catch(() => undefined);
+    await deleteTenant(ctx, "server", tenant.id).catch(() => undefined);
   }
 }
 
 /** Not through `auth.api`: where the base URL goes by the request, that takes one. */
-export const newTenant = ({ ctx, tenantOptions }: Subject, slug: string) =>
-  createTenant(ctx, tenantOptions, "server", {
+export const newTenant = ({ ctx }: Subject, slug: string) =>
+  createTenant(ctx, "server", {
     name: `Tenant ${slug}`,
     slug,
     metadata: null,
