@@ -1,6 +1,6 @@
 import { type AuthContext, BetterAuthError, type BetterAuthOptions } from "better-auth";
 import type { OAuthProvider, ProviderOptions } from "better-auth/oauth2";
-import { decodeBase64url, parseJSON } from "../framework";
+import { claimsIn } from "../framework";
 import { isolationOf } from "../isolation/isolation";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
@@ -84,7 +84,7 @@ const genericConfigs = ({ plugins = [] }: BetterAuthOptions) =>
     id === "generic-oauth" ? (options?.config ?? []) : [],
   );
 
-/** How the application has set up a provider. Zoom's provider does not show its options. */
+/** How the application has set up a provider. Zoom's provider shows no options in 1.7.7, but in 1.7.24. */
 export function optionsOf(ctx: AuthContext, id: string): ProviderOptions {
   const { byId, options } = applicationProviders(ctx);
   return byId.get(id)?.options ?? options.get(id) ?? {};
@@ -93,7 +93,8 @@ export function optionsOf(ctx: AuthContext, id: string): ProviderOptions {
 /**
  * A sign-in with an id token may send an access token along, and some providers identify the user by
  * that one. Without this check, a user could send their own id token with the access token of
- * another user, which any client at the same identity provider receives.
+ * another user, which any client at the same identity provider receives. In 1.7.24, genericOAuth()
+ * reads the id token alone. better-auth's other providers still ask with the access token.
  */
 export function withMatchingTokens(provider: OAuthProvider): OAuthProvider {
   const getUserInfo: OAuthProvider["getUserInfo"] = async (tokens) => {
@@ -103,8 +104,7 @@ export function withMatchingTokens(provider: OAuthProvider): OAuthProvider {
     if (!found || !context || !body?.idToken || !accessToken) return found;
     // Facebook accepts an access token in the place of an id token.
     if (accessToken === idToken) return found;
-    const [, payload = ""] = String(idToken).split(".");
-    const { sub } = Object(parseJSON(decodeBase64url(payload)));
+    const { sub } = claimsIn(idToken);
     const profile = Object(found.data);
     // `accountSubject` could read the subject from the id token, so it does not get that one.
     const askProvider = async () =>

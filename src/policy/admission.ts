@@ -2,9 +2,9 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import { type AuthContext, BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { namesAddress, SIGN_UP_PATH } from "../constants";
+import { namesAddress, SIGN_UP_PATH, VERIFY_EMAIL } from "../constants";
 import { tenantError } from "../errors";
-import { type BeforeHook, errorRedirect, silentHook, textOf } from "../framework";
+import { type BeforeHook, claimsIn, errorRedirect, silentHook, textOf } from "../framework";
 import { type Guard, type Isolation, type Row, tenantClause } from "../isolation/isolation";
 import { knownUsers } from "../isolation/users";
 import {
@@ -192,35 +192,48 @@ export function guardUsers(isolation: Isolation): Guard {
     const { where = [] } = call;
     const check = async () => {
       const { tenantId } = effectiveScope();
+      let admitted = call;
       if (change?.email !== undefined && tenantId) {
         const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
         const policy = await policyOf(ctx, tenantId, adapter);
-        if (policy) await admitEmail(policy, adapter, where, change);
+        const proof = policy && (await admitEmail(policy, adapter, where, change));
+        if (proof) admitted = { ...call, update: { ...change, ...proof } };
       }
       const affected = { where, update: change };
       if (isAboutAdmins) await requireAnotherAdmin(isolation, affected, transaction);
-      return next(call);
+      return next(admitted);
     };
     return check();
   };
 }
 
-/** R13 holds for changed emails: a user keeps to `emailDomains`, and proves the new email first. */
+/**
+ * R13 holds for changed emails: a user keeps to `emailDomains`, and proves the new email first. A link
+ * in a mail to that email proves it, which better-auth itself stores until 1.7.7, but not by 1.7.24.
+ */
 async function admitEmail(
   { emailDomains }: TenantPolicy,
   adapter: DBTransactionAdapter,
   where: Where[],
   { email, emailVerified }: Row,
-): Promise<void> {
-  if (!emailDomains || isDirectoryRequest.get()) return;
-  if (isServerCall() || adminTarget(currentEndpoint())) return;
+): Promise<Row | undefined> {
+  if (!emailDomains || isDirectoryRequest.get()) return undefined;
+  if (isServerCall() || adminTarget(currentEndpoint())) return undefined;
   const isAllowed = isInDomains(emailDomains, email);
-  if (isAllowed && emailVerified) return;
+  if (isAllowed && emailVerified) return undefined;
+  if (isAllowed && isProvenByLink(currentEndpoint(), email)) return { emailVerified: true };
   const user = await adapter.findOne<Row>({ model: "user", where });
   // A provider's profile is written as a whole, with the email that is there already.
-  if (!user || user.email === email) return;
+  if (!user || user.email === email) return undefined;
   const error = isAllowed ? notVerified() : tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
   throw asErrorRedirect(currentEndpoint(), error);
+}
+
+/** Whether the request follows the link that was mailed to a new email. */
+function isProvenByLink(endpoint: Endpoint | undefined, email: unknown): boolean {
+  if (endpoint?.path !== VERIFY_EMAIL) return false;
+  const { requestType, updateTo } = claimsIn(endpoint.query?.token);
+  return requestType === "change-email-verification" && updateTo === email;
 }
 
 /** Refuses what the policy does not allow before better-auth does anything. */

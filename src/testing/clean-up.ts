@@ -43,7 +43,7 @@ export async function cleanUp(auth: AuthInstance): Promise<{ tenants: number; us
   const isOfKit = ({ email, tenantId }: Row) => !tenantId && EMAIL_OF_KIT.test(String(email));
   const users = [...(people.get("user")?.values() ?? [])].filter(({ row }) => isOfKit(row));
   for (const { id } of tenants) {
-    await deleteTenant(subject.ctx, subject.tenantOptions, "server", id);
+    await deleteTenant(subject.ctx, "server", id);
   }
   const ids = new Set(users.map(({ row }) => String(row.id)));
   const isTheirs = (model: string, id: string, row: Row) =>

@@ -15,6 +15,7 @@ import { createAuthenticator } from "../../src/testing/makers/authenticator";
 import { createSCIMWorld, SCIM_MODELS } from "../enterprise/world";
 import type { Browser } from "../support/browser";
 import { createDatabase, databases } from "../support/database";
+import { USED_EMAIL_CHANGE } from "../support/differences";
 import { PASSWORD } from "../support/instance";
 import {
   createInviting,
@@ -259,7 +260,7 @@ it("threat: what an attacker has enrolled or started is nobody's way in", async 
   // The token in this link names an address, and no user.
   const clicked = app.at(tenant);
   const answer = await clicked.get(change.url);
-  expect(answer.location).toContain("error=USER_NOT_FOUND");
+  expect(answer.location).toContain(`error=${USED_EMAIL_CHANGE}`);
   expect([await app.whoIs(clicked), (await now())?.id]).toEqual([null, data.user.id]);
   expect((await withPasskey()).status).toBe(401);
   const polled = await app.at(tenant).post("/device/token", {

@@ -1,6 +1,7 @@
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { admin, lastLoginMethod, phoneNumber, username } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
+import { CLEANS_UP_ALWAYS, SIGN_UP_TAKES_PHONE } from "../support/differences";
 import { PASSWORD } from "../support/instance";
 import { createWorld } from "../support/world";
 
@@ -58,6 +59,8 @@ const blur = (answer: string) =>
     .replace(/"(created|updated)At":"[\d:.TZ-]{24}"/g, '"$1At":"…"')
     .replace(/\w{8}@example.com/, "…");
 
+const isCleanUp = (sql: string) => /"verification"\."expiresAt" </.test(sql);
+
 describe("threat: accounts can be probed", () => {
   it("sign-in: same bytes, one hash, wherever the e-mail exists", async () => {
     const { world, ask } = await open();
@@ -83,8 +86,10 @@ describe("threat: accounts can be probed", () => {
       const seen = await ask(path);
       expect(seen.nowhere.answer).toMatch(/^\[200/);
       for (const { answer } of Object.values(seen)) expect(answer).toBe(seen.nowhere.answer);
-      expect(seen.globex.statements).toEqual(seen.nowhere.statements);
-      expect(seen.platform.statements).toEqual(seen.nowhere.statements);
+      const [globex, platform, nowhere] = [seen.globex, seen.platform, seen.nowhere].map(
+        ({ statements }) => statements.filter((sql) => CLEANS_UP_ALWAYS || !isCleanUp(sql)),
+      );
+      expect([globex, platform]).toEqual([nowhere, nowhere]);
       expect(world.mails).toMatchObject([{ to: emailOf("acme"), sentIn: world.ids.acme }]);
     }
   });
@@ -159,7 +164,8 @@ describe("threat: accounts can be probed", () => {
     const ask = async (own: string) => {
       const body = { ...somebody("somebody@example.com"), ...more(own) };
       const { status, headers, data } = await at("acme").post(SIGN_UP, body);
-      if (own === "fresh") expect(data).toMatchObject({ token: null, user: known });
+      const isTaken = SIGN_UP_TAKES_PHONE || !("phoneNumber" in body);
+      if (own === "fresh" && isTaken) expect(data).toMatchObject({ token: null, user: known });
       return blur(JSON.stringify([status, [...headers], data])).replaceAll(own, "own");
     };
     const fresh = await ask("fresh");

@@ -33,3 +33,6 @@ export const CLEANS_UP_ALWAYS = differs(true, false);
 
 /** Zoom shows its options. */
 export const ZOOM_SHOWS_OPTIONS = differs(false, true);
+
+/** A provider of genericOAuth() reads the user from the id token alone, if one is sent. */
+export const ID_TOKEN_SPEAKS_ALONE = differs(false, true);

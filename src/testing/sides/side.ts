@@ -76,7 +76,7 @@ export class Side {
 
   /** A text that no other side has. */
   get mark() {
-    return `text-${this.name}-${this.workshop.mark}`;
+    return markOf(this.place, this.workshop.mark);
   }
 
   /** What inputs and routes of the application are told about this side. */
@@ -108,6 +108,8 @@ export class Side {
   }
 }
 
+const markOf = ({ name }: Place, mark: string) => `text-${name}-${mark}`;
+
 /** The first and the third person have the same email on every side, the second one does not. */
 const emails = (word: string, own: string) => ({
   main: `everywhere-${word}@example.com`,
@@ -123,7 +125,7 @@ export async function settle(workshop: Workshop, place: Place, person: Values): 
   const address = emails(keepEmailGloballyUnique ? own : mark, own);
   const number = SIDES.indexOf(place.name) + 1;
   const create = (role: string, email: string, values: Values) =>
-    createPerson(subject, place, { email, name: `${role} ${mark} ${place.name}`, values });
+    createPerson(subject, place, { email, name: `${role} ${markOf(place, mark)}`, values });
   const username = `${mark}_${place.name}`;
   const mainId = await create("main-person", address.main, {
     username,

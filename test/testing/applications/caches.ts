@@ -7,7 +7,7 @@ import {
 } from "better-auth/api";
 import * as z from "zod";
 import type { TestDatabase } from "../../support/database";
-import { type Application, assemble, given, here, must, PASSWORD, says, twins } from "./support";
+import { type Application, assemble, here, must, PASSWORD, says, twins } from "./support";
 
 const signedIn = [sessionMiddleware];
 
@@ -86,14 +86,14 @@ const draftByKey = twins({
     const { auth, attack } = await assemble({ plugins: () => [drafts(sound)] });
     return {
       auth,
-      options: given({
+      options: {
         endpoints: {
           "/drafts/save": ({ mark, slug }) => ({
             body: { key: `letter-${slug}`, text: `Dear ${mark}` },
           }),
           "/drafts/load": ({ slug }) => ({ query: { key: `letter-${slug}` } }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         await must(b.browser.post("/drafts/save", { key: "letter", text: "Dear Globex" }));
         return says(await a.browser.get("/drafts/load", { query: { key: "letter" } }), "Globex");
@@ -232,7 +232,7 @@ const triedOut = twins({
     const { auth, attack } = await assemble({ plugins: () => [codes(sound)] });
     return {
       auth,
-      options: given({ endpoints: { "/vouchers/redeem": { body: { code: "SUMMER" } } } }),
+      options: { endpoints: { "/vouchers/redeem": { body: { code: "SUMMER" } } } },
       exploit: attack(async ({ a, b }) => {
         for (let tries = 0; tries < 5; tries++) {
           await a.browser.post("/vouchers/redeem", { code: "guess" });

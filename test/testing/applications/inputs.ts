@@ -2,7 +2,7 @@ import type { BetterAuthPlugin } from "better-auth";
 import { APIError, createAuthEndpoint, sessionMiddleware } from "better-auth/api";
 import * as z from "zod";
 import type { TestDatabase } from "../../support/database";
-import { type Application, assemble, given, here, must, newId, says, twins } from "./support";
+import { type Application, assemble, here, must, newId, says, twins } from "./support";
 
 const signedIn = [sessionMiddleware];
 
@@ -52,14 +52,14 @@ const refined = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["customer"],
         endpoints: {
           "/customers/find": ({ rows }) => ({
             body: { number: String(rows("customer")[0]?.number) },
           }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         await must(b.browser.post("/customers/add", { number: "4711", name: "Secret Inc" }));
         return says(await a.browser.post("/customers/find", { number: "4711" }), "Secret Inc");
@@ -101,13 +101,13 @@ const withoutSchema = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["purchase"],
         endpoints: {
           "/orders/place": { body: { item: "a chair" } },
           "/orders/cancel": ({ rows }) => ({ body: { orderId: rows("purchase")[0]?.id } }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const { data } = await must(b.browser.post("/orders/place", { item: "a rocket" }));
         const cancelled = await a.browser.post("/orders/cancel", { orderId: data.id });
@@ -206,12 +206,12 @@ const otherSchema = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["parcel"],
         endpoints: {
           "/parcels/track": ({ rows }) => ({ body: { parcel: rows("parcel")[0]?.id } }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const { data } = await must(b.browser.post("/parcels/send"));
         return says(await a.browser.post("/parcels/track", { parcel: data.id }), b.name);

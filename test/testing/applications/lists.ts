@@ -3,7 +3,7 @@ import { APIError, createAuthEndpoint, sessionMiddleware } from "better-auth/api
 import { admin } from "better-auth/plugins";
 import * as z from "zod";
 import type { TestDatabase } from "../../support/database";
-import { type Application, assemble, given, here, must, newId, says, twins } from "./support";
+import { type Application, assemble, here, must, newId, says, twins } from "./support";
 
 const signedIn = [sessionMiddleware];
 
@@ -35,7 +35,7 @@ const searching = twins({
     const { auth, attack } = await assemble({ plugins: (db) => [search(db, sound)] });
     return {
       auth,
-      options: given({ endpoints: { "/people/search": ({ mark }) => ({ query: { q: mark } }) } }),
+      options: { endpoints: { "/people/search": ({ mark }) => ({ query: { q: mark } }) } },
       exploit: attack(async ({ a, b }) => {
         const found = await must(a.browser.get("/people/search", { query: { q: "Globex" } }));
         return says(found, b.userId);
@@ -173,12 +173,12 @@ const exporting = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["contact"],
         endpoints: {
           "/contacts/add": ({ mark }) => ({ body: { name: `Dr. ${mark}`, phone: "+49 30 1234" } }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         await must(b.browser.post("/contacts/add", { name: "Customer of Globex", phone: "123" }));
         return says(await must(a.browser.get("/contacts/export")), "Customer of Globex");
@@ -225,13 +225,13 @@ const oracle = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["ticket"],
         endpoints: {
           "/tickets/open": { body: { subject: "help" } },
           "/tickets/get": ({ rows }) => ({ query: { id: String(rows("ticket")[0]?.id) } }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const { data } = await must(b.browser.post("/tickets/open", { subject: "help" }));
         const foreign = await a.browser.get("/tickets/get", { query: { id: String(data.id) } });

@@ -2,7 +2,7 @@ import type { BetterAuthPlugin } from "better-auth";
 import { APIError, createAuthEndpoint, sessionMiddleware } from "better-auth/api";
 import * as z from "zod";
 import type { TestDatabase } from "../../support/database";
-import { type Application, assemble, given, here, must, newId, says, twins } from "./support";
+import { type Application, assemble, here, must, newId, says, twins } from "./support";
 
 const signedIn = [sessionMiddleware];
 const byId = z.object({ id: z.string() });
@@ -53,13 +53,13 @@ const notesById = twins({
     const { auth, attack } = await assemble({ plugins: (db) => [notes(db, sound)], sql: [NOTE] });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["note"],
         endpoints: {
           "/notes/create": { body: { text: "a note" } },
           "/notes/get": ({ rows }) => ({ query: { id: String(rows("note")[0]?.id) } }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const { data } = await must(b.browser.post("/notes/create", { text: "plans of Globex" }));
         const got = await a.browser.get("/notes/get", { query: { id: String(data.id) } });
@@ -117,12 +117,12 @@ const archiving = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["project"],
         endpoints: {
           "/projects/archive": ({ rows }) => ({ body: { projectId: rows("project")[0]?.id } }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const { data } = await must(b.browser.post("/projects/create", { name: "Rocket" }));
         await a.browser.post("/projects/archive", { projectId: data.id });
@@ -187,11 +187,11 @@ const deleting = twins({
     const { auth, attack } = await assemble({ plugins: () => [documents], tenant });
     return {
       auth,
-      options: given({
+      options: {
         endpoints: {
           "/documents/delete": ({ rows }) => ({ body: { id: rows("document")[0]?.id } }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const { data } = await must(b.browser.post("/documents/create", { title: "Contract" }));
         await a.browser.post("/documents/delete", { id: data.id });
@@ -245,7 +245,7 @@ const invoiceByPath = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["invoice"],
         endpoints: {
           "/invoices": ({ mark }) => ({ body: { customer: `customer ${mark}`, amount: 100 } }),
@@ -253,7 +253,7 @@ const invoiceByPath = twins({
             params: { invoiceId: String(rows("invoice")[0]?.id) },
           }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const body = { customer: "Hidden Ltd", amount: 5 };
         const { data } = await must(b.browser.post("/invoices", body));
@@ -314,14 +314,14 @@ const nestedOwner = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["preference"],
         endpoints: {
           "/preferences/save": ({ userId }) => ({
             body: { preferences: { owner: { userId }, theme: "dark" } },
           }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const preferences = { owner: { userId: b.userId }, theme: "dark" };
         await a.browser.post("/preferences/save", { preferences });
@@ -367,9 +367,9 @@ const rawList = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         endpoints: { "/tasks/add": ({ mark }) => ({ body: { title: `task ${mark}` } }) },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         await must(b.browser.post("/tasks/add", { title: "buy Acme" }));
         return says(await a.browser.get("/tasks/list"), "buy Acme");
@@ -434,7 +434,7 @@ const foreignPost = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["post", "comment"],
         endpoints: {
           "/posts/create": { body: { title: "Hello" } },
@@ -442,7 +442,7 @@ const foreignPost = twins({
             body: { postId: rows("post")[0]?.id, text: "first!" },
           }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const { data } = await must(b.browser.post("/posts/create", { title: "Hello" }));
         await a.browser.post("/posts/comment", { postId: data.id, text: "spam of Acme" });
@@ -499,13 +499,13 @@ const samePage = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["page"],
         endpoints: {
           "/pages/save": ({ mark }) => ({ body: { name: "imprint", html: `<p>${mark}</p>` } }),
           "/pages/read": { query: { name: "imprint" } },
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         await must(b.browser.post("/pages/save", { name: "start", html: "Globex" }));
         await a.browser.post("/pages/save", { name: "start", html: "defaced" });

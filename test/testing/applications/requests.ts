@@ -2,7 +2,7 @@ import type { BetterAuthPlugin } from "better-auth";
 import { APIError, createAuthEndpoint, sessionMiddleware } from "better-auth/api";
 import * as z from "zod";
 import type { TestDatabase } from "../../support/database";
-import { type Application, assemble, given, here, must, newId, says, twins } from "./support";
+import { type Application, assemble, here, must, newId, says, twins } from "./support";
 
 const signedIn = [sessionMiddleware];
 
@@ -36,9 +36,9 @@ const trustedHeader = twins({
     const { auth, attack } = await assemble({ plugins: (db) => [gateway(db, sound)] });
     return {
       auth,
-      options: given({
+      options: {
         endpoints: { "/gateway/summary": ({ userId }) => ({ headers: { "x-user-id": userId } }) },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         await must(a.browser.get("/gateway/summary", { headers: { "x-user-id": a.userId } }));
         const headers = { "x-user-id": b.userId };
@@ -87,7 +87,7 @@ const requiredHeader = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["device"],
         endpoints: {
           "/devices/register": ({ mark }) => ({ body: { label: `Door ${mark}` } }),
@@ -95,7 +95,7 @@ const requiredHeader = twins({
             headers: { "x-device-id": String(rows("device")[0]?.id) },
           }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const { data } = await must(b.browser.post("/devices/register", { label: "Vault" }));
         const headers = { "x-device-id": String(data.id) };
@@ -241,14 +241,14 @@ const fileBySlug = twins({
     const { auth, attack } = await assemble({ plugins: () => [files(sound)] });
     return {
       auth,
-      options: given({
+      options: {
         endpoints: {
           "/files/upload": ({ mark }) => ({ body: { file: "a.txt", content: `text of ${mark}` } }),
           "/files/:folder/:file": ({ slug }) => ({
             params: { folder: slug ?? "platform", file: "a.txt" },
           }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const body = { file: "plan.txt", content: "world domination" };
         await must(b.browser.post("/files/upload", body));
@@ -301,12 +301,12 @@ const webhookSettings = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["webhook"],
         endpoints: {
           "/webhooks/settings": ({ tenantId }) => ({ query: { workspaceId: tenantId ?? "" } }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         await must(b.browser.post("/webhooks/save", { url: "https://globex.example/hook" }));
         const query = { workspaceId: b.tenantId };

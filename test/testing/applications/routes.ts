@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { bySlug } from "../../../src/index";
-import type { Caller, Route } from "../../../src/testing/routes";
-import { type Application, assemble, given, newId, says, twins } from "./support";
+import type { Caller, Route } from "../../../src/testing/index";
+import { type Application, assemble, newId, says, twins } from "./support";
 
 type Assembled = Awaited<ReturnType<typeof assemble>>;
 
@@ -164,7 +164,7 @@ const soundServer: Application = {
     const colleagues: Route = (as) => call(app, "/api/colleagues", as);
     return {
       auth,
-      options: given({ routes: [me, colleagues] }),
+      options: { routes: [me, colleagues] },
       exploit: attack(async ({ a, b }) => {
         const headers = a.headers();
         const own = await bodyOf(await call(app, "/api/colleagues", { headers }));

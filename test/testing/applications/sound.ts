@@ -10,7 +10,7 @@ import { admin, organization, twoFactor } from "better-auth/plugins";
 import * as z from "zod";
 import { bySubdomain } from "../../../src/index";
 import type { TestDatabase } from "../../support/database";
-import { type Application, assemble, given, here, must, newId, PASSWORD, says } from "./support";
+import { type Application, assemble, here, must, newId, PASSWORD, says } from "./support";
 
 const signedIn = [sessionMiddleware];
 
@@ -96,7 +96,7 @@ const globalCounter: Application = {
     });
     return {
       auth,
-      options: given({ tables: ["counter"], sharedTables: ["counter"] }),
+      options: { tables: ["counter"], sharedTables: ["counter"] },
       exploit: attack(async ({ a, b }) => {
         await must(b.browser.post("/visits/add"));
         return says(await must(a.browser.post("/visits/add")), "visits");
@@ -122,7 +122,7 @@ const directory: Application = {
     });
     return {
       auth,
-      options: given({ allow: { "GET /workspaces": "public by design" } }),
+      options: { allow: { "GET /workspaces": "public by design" } },
       exploit: attack(async ({ a, b }) => {
         const listed = await must(a.browser.get("/workspaces"));
         return [b.userId, b.tenantId, b.name, b.email].some((secret) => says(listed, secret));
@@ -185,7 +185,7 @@ const foreignKeys: Application = {
     });
     return {
       auth,
-      options: given({ tables: ["badge"] }),
+      options: { tables: ["badge"] },
       exploit: attack(async ({ a, b }) => {
         await must(b.browser.post("/badges/earn", { title: "Hero of Globex" }));
         return says(await must(a.browser.get("/badges/mine")), "Hero of Globex");
@@ -256,7 +256,7 @@ const plans: Application = {
     });
     return {
       auth,
-      options: given({ endpoints: { "/plans/get": { query: { id: "pro" } } } }),
+      options: { endpoints: { "/plans/get": { query: { id: "pro" } } } },
       exploit: attack(async ({ a, b }) => says(await must(a.browser.get("/plans")), b.tenantId)),
     };
   },

@@ -6,9 +6,7 @@ import {
 } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
 import { getTenantId, runInTenant, type TenantAuthOptions, tenantAuth } from "../../../src/index";
-import type { GivenInput } from "../../../src/testing/inputs";
-import type { About, IsolationOptions } from "../../../src/testing/isolation";
-import type { AuthInstance } from "../../../src/testing/subject";
+import type { AuthInstance, IsolationOptions } from "../../../src/testing/index";
 import { type Answer, Browser } from "../../support/browser";
 import { createDatabase, type TestDatabase } from "../../support/database";
 
@@ -29,24 +27,6 @@ export interface Built {
   /** Whether somebody of one tenant reaches what belongs to another, over HTTP. */
   exploit(): Promise<boolean>;
 }
-
-/** What a function in `endpoints` will be called with. */
-interface ComingAbout extends About {
-  slug: string | null;
-  mark: string;
-}
-type ComingInput = GivenInput & { headers?: Record<string, string> };
-interface ComingOptions extends Omit<IsolationOptions, "endpoints"> {
-  endpoints?: Record<string, ComingInput | ((about: ComingAbout) => ComingInput)>;
-  /** What is public by design, and why. */
-  allow?: Record<string, string>;
-  /** Tables whose rows belong to no tenant. */
-  sharedTables?: string[];
-}
-
-/** The options, with those that the kit is about to get. */
-export const given = (options: ComingOptions): IsolationOptions =>
-  options as unknown as IsolationOptions;
 
 /** A hole, and the same application without it. */
 export function twins(both: {

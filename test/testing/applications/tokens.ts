@@ -6,17 +6,7 @@ import type { User } from "better-auth/types";
 import * as z from "zod";
 import { Browser } from "../../support/browser";
 import type { TestDatabase } from "../../support/database";
-import {
-  type Application,
-  assemble,
-  given,
-  here,
-  must,
-  newId,
-  ORIGIN,
-  says,
-  twins,
-} from "./support";
+import { type Application, assemble, here, must, newId, ORIGIN, says, twins } from "./support";
 
 const signedIn = [sessionMiddleware];
 
@@ -63,7 +53,7 @@ const downloadLinks = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["download_link"],
         endpoints: {
           "/downloads/link": ({ mark }) => ({ body: { content: `file of ${mark}` } }),
@@ -71,7 +61,7 @@ const downloadLinks = twins({
             query: { token: String(rows("download_link")[0]?.token) },
           }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const { data } = await must(b.browser.post("/downloads/link", { content: "payroll" }));
         const query = { token: String(data.token) };
@@ -128,14 +118,14 @@ const inviteCodes = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["manager_invite", "manager"],
         endpoints: {
           "/managers/accept": ({ rows }) => ({
             body: { code: String(rows("manager_invite")[0]?.code) },
           }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const { data } = await must(b.browser.post("/managers/invite"));
         await a.browser.post("/managers/accept", { code: data.code });
@@ -190,12 +180,12 @@ const entering = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["entry_code"],
         endpoints: {
           "/entry/enter": ({ rows }) => ({ body: { code: String(rows("entry_code")[0]?.code) } }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b }) => {
         const first = await must(a.browser.post("/entry/code"));
         await must(a.browser.post("/entry/enter", { code: first.data.code }));
@@ -294,14 +284,14 @@ const sharedByEmail = twins({
     });
     return {
       auth,
-      options: given({
+      options: {
         tables: ["share"],
         endpoints: {
           "/shares/add": ({ email, mark }) => ({
             body: { email, link: `https://files.example.com/${mark}` },
           }),
         },
-      }),
+      },
       exploit: attack(async ({ a, b, colleague }) => {
         const boss = await colleague(b, "boss@example.com", "Boss of Globex");
         const link = "https://files.example.com/merger";
