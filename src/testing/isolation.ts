@@ -1,17 +1,17 @@
 import { attemptsIn } from "./attempts/attempts";
 import { idleCredentials, idleEndpoints } from "./attempts/controls";
 import { judge } from "./attempts/judge";
-import { lockOut } from "./attempts/lock-out";
+import { influence, lockOut } from "./attempts/probes";
 import { createProgress } from "./attempts/progress";
 import { InputError, isJSON, type Try } from "./attempts/requests";
 import { tryRoutes } from "./attempts/routes";
 import { assertClean } from "./clean-up";
-import type { Leak } from "./findings";
-import type { Endpoint } from "./instance/endpoints";
+import type { Leak, Untried } from "./findings";
 import { type AuthInstance, openSubject } from "./instance/subject";
 import type { IsolationOptions } from "./options";
 import { createReport, type IsolationReport } from "./report";
 import { callOwnEndpoints } from "./sides/own-endpoints";
+import { isPlatformReached } from "./sides/places";
 import { inWorld, type World } from "./sides/world";
 
 /**
@@ -31,17 +31,18 @@ export async function checkIsolation(
     const routes = await tryRoutes(world);
     // Only now: no credential has expired meanwhile, or was used up.
     const idle = await idleEndpoints(world);
-    const credentials = [
-      ...(await idleCredentials(world, world.sides.a)),
-      ...(await idleCredentials(world, world.sides.platform)),
-    ];
+    const { a, platform } = world.sides;
+    const reached = isPlatformReached(subject) ? [a, platform] : [a];
+    const credentials: Untried[] = [];
+    for (const side of reached) credentials.push(...(await idleCredentials(world, side)));
     if (found.counts.attempts > 0) await assertReached(world);
+    const probed = [...(await influence(world)), ...(await lockOut(world))];
     return createReport(
       {
         ...found,
-        leaks: [...found.leaks, ...routes.leaks, ...(await lockOut(world))],
+        leaks: [...world.setupLeaks, ...found.leaks, ...routes.leaks, ...probed],
         untried: [...world.untried, ...idle.untried, ...credentials, ...routes.untried],
-        notApplicable: idle.notApplicable,
+        notApplicable: [...world.notApplicable, ...idle.notApplicable],
         left: world.left,
         milliseconds: Date.now() - start,
       },
@@ -71,12 +72,14 @@ async function tryAll(world: World) {
   const credentials = new Set<string>();
   let attempts = 0;
   for (const [endpoint, tries] of attemptsIn(world, world.options.extent ?? {})) {
-    progress.step(`${endpoint.method} ${endpoint.path}`);
+    const name = `${endpoint.method} ${endpoint.path}`;
+    progress.step(name);
+    await world.watch.undoEffects(name);
     const found = await tryEndpoint(world, tries, failures);
     for (const { oneTime, carrier } of tries) credentials.add(oneTime?.name ?? carrier.name);
     leaks.push(...found);
     attempts += tries.length;
-    if (found.length) await restock(world, endpoint);
+    if (endpoint.isOwn && (found.length || endpoint.method !== "GET")) await restock(world);
   }
   progress.end();
   const { endpoints, sides } = world;
@@ -110,9 +113,8 @@ async function tryEndpoint(world: World, tries: Try[], failures: string[]): Prom
 const isWrittenPastTheAdapter = async ({ watch }: World) =>
   (await watch.changesOf(["a", "b", "platform"], true)).length > 0;
 
-/** What a leak has taken from the application's own tables is created again. */
-async function restock({ sides, endpoints, options, watch }: World, { isOwn }: Endpoint) {
-  if (!isOwn) return;
+/** What was undone, or taken from the application's own tables, is created again. */
+async function restock({ sides, endpoints, options, watch }: World): Promise<void> {
   for (const side of Object.values(sides)) {
     await callOwnEndpoints(side, endpoints, options);
     await watch.attribute(side.name);

@@ -51,7 +51,7 @@ function keyCarrier({ subject }: World, { name }: Side, apiKey: string): Carrier
   const isScoped = isolationOf(subject.ctx)?.isolatedModel("apikey") !== undefined;
   const headers = { "x-api-key": apiKey };
   const leads = isScoped ? name : undefined;
-  return { name: "API key", side: undefined, leads, headers, namesTenant: true };
+  return { name: API_KEY, side: undefined, leads, headers, namesTenant: true };
 }
 
 /** Where the plugin requires a signature, the token as it is in the cookie: without one it is none. */
@@ -61,6 +61,7 @@ function bearerToken({ subject }: World, side: Side): string {
   return options?.requireSignature && cookie ? safeDecode(cookie[1]) : side.main.token;
 }
 
+export const API_KEY = "API key";
 export const SESSION = "session cookie";
 export const HOST = "somebody of the other side";
 

@@ -7,7 +7,7 @@ import { isManagement, namingAtHome } from "../sides/places";
 import type { OneTime, Side } from "../sides/side";
 import { newTenant, type World } from "../sides/world";
 import { takes } from "./attempts";
-import { carriersOf, SESSION } from "./carriers";
+import { API_KEY, carriersOf, SESSION } from "./carriers";
 import { inputFor } from "./inputs";
 import {
   type Carrier,
@@ -57,9 +57,13 @@ export async function idleEndpoints(world: World) {
 const takingAwayLast = (endpoints: Endpoint[]) =>
   endpoints.toSorted((one, other) => Number(takesAway(one)) - Number(takesAway(other)));
 
+const NO_BASE_URL = "no base URL";
+
 /** Refusals that say that there is nothing of a tenant's to see, with what the kit has set up. */
 const NOT_APPLICABLE: [code: string, reason: string][] = [
   [" PLATFORM_ONLY", "it works on the platform only"],
+  ["MISSING_FIELD", "who comes this way cannot say what users have to say"],
+  [NO_BASE_URL, "the server's own code cannot call it without `fallback` in `baseURL`"],
 ];
 
 async function idleAt(world: World, endpoint: Endpoint): Promise<Idle | undefined> {
@@ -89,6 +93,7 @@ type Idle = Omit<Untried, "what">;
  */
 async function unprovenOwn(world: World, endpoint: Endpoint): Promise<Idle | undefined> {
   const home = world.sides.a;
+  await world.watch.undoEffects(`${endpoint.method} ${endpoint.path}`);
   let idle: Idle | undefined;
   for (const attempt of rightCalls(world, endpoint, home)) {
     const sent = await send(world, attempt);
@@ -111,7 +116,7 @@ async function unprovenOwn(world: World, endpoint: Endpoint): Promise<Idle | und
         reason: `it was called with made-up values (${sent.invented.join(", ")}), and returned or changed nothing of the person who called it`,
         give: inputTo(endpoint, sent),
       };
-    } else if (isEmpty(sent.data ?? sent.body) && !sent.location) {
+    } else if (tellsNothing(endpoint, sent)) {
       idle = {
         reason: `it returned nothing: ${sent.body.slice(0, 100)}`,
         give: `${inputTo(endpoint, sent)}, or an input for the endpoint that creates what it returns`,
@@ -131,6 +136,10 @@ function inputTo({ path, method, query }: Endpoint, { invented }: Sent): string 
   const values = names.map((name) => `${name}: …`).join(", ") || "…";
   return `endpoints: { "${path}": ({ rows, mark }) => ({ ${place}: { ${values} } }) }`;
 }
+
+/** Who reads or deletes expects something. Who writes a text of their own may be told nothing. */
+const tellsNothing = (endpoint: Endpoint, { data, body, location }: Sent) =>
+  (endpoint.method === "GET" || takesAway(endpoint)) && isEmpty(data ?? body) && !location;
 
 /** Whether a response says nothing: no text, and no number but zero. */
 function isEmpty(data: unknown): boolean {
@@ -154,6 +163,7 @@ async function refusedManagement(world: World, endpoint: Endpoint): Promise<stri
     return undefined;
   } catch (error) {
     const { status, body } = error as { status?: string; body?: { code?: string } };
+    if (world.sides.a.serverCall().headers) return NO_BASE_URL;
     return `${status ?? error} ${body?.code ?? ""}`;
   } finally {
     await world.watch.changesOf([]);
@@ -176,7 +186,8 @@ async function refusalOf(
     await world.watch.changesOf([]);
     // An application may send people from better-auth's error page to its own, with the error.
     if (works(sent) || (endpoint.path === "/error" && sent.status < 400)) return undefined;
-    refusal ??= `${sent.status} ${sent.code ?? sent.location ?? sent.body.slice(0, 100)}`;
+    const told = `${sent.status} ${sent.code ?? sent.location ?? sent.body.slice(0, 100)}`;
+    if (refusal === undefined || told.includes("MISSING_FIELD")) refusal = told;
   }
   return refusal;
 }
@@ -205,7 +216,8 @@ export async function idleCredentials(world: World, home: Side): Promise<Untried
     ...(await refusedCaches(world, home)),
     ...(await refusedOneTimes(world, home)),
   ];
-  return refused.map(([credential, reason]) => ({
+  const told = refused.filter(([, reason]) => !reason.includes("MISSING_FIELD"));
+  return told.map(([credential, reason]) => ({
     what: `${credential} of ${home.name}`,
     reason: `it is no good at home either: ${reason}`,
     give: "an instance in which it works, or nothing: the other credentials are tried",
@@ -217,7 +229,8 @@ type Refused = [credential: string, reason: string];
 async function refusedSessions(world: World, home: Side): Promise<Refused[]> {
   const endpoint = endpointAt(world, "/get-session");
   const refused: Refused[] = [];
-  for (const carrier of endpoint ? carriersOf(world, home) : []) {
+  const isSession = ({ name }: Carrier) => name !== API_KEY || keysAreSessions(world);
+  for (const carrier of endpoint ? carriersOf(world, home).filter(isSession) : []) {
     const sent = await send(world, atHome(home, endpoint as Endpoint, carrier));
     await world.watch.changesOf([]);
     const isGood = tellsOf(carrier.userId ?? home.main.userId, sent.body);
@@ -226,6 +239,14 @@ async function refusedSessions(world: World, home: Side): Promise<Refused[]> {
     if (!isRight) refused.push([carrier.name, `${sent.status} ${sent.body.slice(0, 100)}`]);
   }
   return refused;
+}
+
+/** By default, an API key is for the server's own code alone: the plugin's hook leaves it alone. */
+function keysAreSessions({ subject, sides }: World): boolean {
+  const { hooks } = subject.plugins.find(({ id }) => id === "api-key") ?? {};
+  const headers = new Headers({ "x-api-key": sides.a.apiKey ?? "" });
+  const ctx = { headers, path: "/get-session", context: subject.ctx };
+  return hooks?.before?.some(({ matcher }) => matcher(ctx as never)) ?? false;
 }
 
 /** A cached session speaks for itself: it is good without the one that it was made from. */

@@ -1,4 +1,5 @@
-import type { Leak } from "../findings";
+import { inWords, nameOf } from "../data/words";
+import type { Leak, Repeatable } from "../findings";
 import { tellsOf } from "../sides/people";
 import { SIDES, type SideName } from "../sides/places";
 import type { World } from "../sides/world";
@@ -24,7 +25,7 @@ export async function judge(world: World, attempt: Try, everywhere = false): Pro
   const isThorough = everywhere || endpoint.isOwn;
   const found = [
     ...(await watch.changesOf(outside, isThorough, sent.known)),
-    ...(await watch.changesOfOwn(here, sent.known)),
+    ...(await watch.changesOfOwn(here, sent.known, endpoint.isOwn)),
   ];
   for (const side of outside) {
     const told = leaksIn(sent, watch.secrets[side]);
@@ -43,12 +44,9 @@ export async function judge(world: World, attempt: Try, everywhere = false): Pro
 
 function leakOf(world: World, attempt: Try, found: string, { request }: Sent): Leak {
   const endpoint = `${attempt.endpoint.method} ${attempt.endpoint.path}`;
-  const summary = `${whoSends(attempt)}, ${endpoint} ${inWords(world, found)}`;
+  const summary = `${whoSends(attempt)}, ${endpoint} ${inWords(world.watch, found)}`;
   return { attempt: titleOf(attempt), endpoint, found, summary, request };
 }
-
-export const nameOf = (side: string) =>
-  side === "platform" ? "the platform" : `tenant ${side.toUpperCase()}`;
 
 /** Who sent a request, in words: "signed in at tenant A". */
 function whoSends({ carrier, oneTime, home, place, naming }: Try): string {
@@ -60,20 +58,6 @@ function whoSends({ carrier, oneTime, home, place, naming }: Try): string {
   const what = oneTime ? ` with a ${oneTime.name} of ${nameOf(home.name)}` : "";
   const where = naming === "nothing" ? "" : ` in a request to ${nameOf(place.name)}`;
   return who + what + where;
-}
-
-/** What was found, in words: "returned a note of tenant B". */
-export function inWords({ watch }: Pick<World, "watch">, found: string): string {
-  const told = /^tells of (\w+): (.*)$/s.exec(found);
-  if (told) {
-    const [, side = "", texts = ""] = told;
-    const source = watch.sourceOf(side as SideName, texts.split(", ")[0] ?? "");
-    return `returned ${source ? `a ${source}` : "data"} of ${nameOf(side)}: ${texts}`;
-  }
-  const changed = /^([\w ]+) of (\w+): (.*)$/s.exec(found);
-  if (!changed) return found;
-  const [, table = "", side = "", what = ""] = changed;
-  return `changed "${table}" of ${nameOf(side)}: ${what}`;
 }
 
 /**
@@ -113,19 +97,25 @@ async function otherThanMissing(
   outside: SideName[],
 ): Promise<string[]> {
   const { endpoint, carrier, oneTime } = attempt;
-  if (!endpoint.isOwn || carrier.name !== HOST || oneTime) return [];
+  if (!endpoint.isOwn || !(carrier.name === HOST || carrier === NOBODY) || oneTime) return [];
   const ids = idsIn(
     sent.request,
     outside.flatMap((side) => world.watch.secrets[side]),
   );
   if (!ids.length) return [];
-  const missing = await sendAgain(world, withOtherIds(sent.request, ids));
-  await world.watch.changesOf([], true);
-  await world.watch.changesOfOwn(sideOf(world, attempt));
+  const again = async (request: Repeatable) => {
+    const answer = await sendAgain(world, request);
+    await world.watch.changesOf([], true);
+    await world.watch.changesOfOwn(sideOf(world, attempt));
+    return answer;
+  };
   const blurred = ({ status, body }: Sent) => {
     const texts = [...ids, ...ids.map(otherId)];
     return `${status} ${texts.reduce((text, id) => text.replaceAll(id, "…"), body)}`;
   };
-  const [is, should] = [blurred(sent), blurred(missing)];
+  const is = blurred(await again(sent.request));
+  // A response that is another one each time, with an id or a time in it, says nothing.
+  if (is !== blurred(sent)) return [];
+  const should = blurred(await again(withOtherIds(sent.request, ids)));
   return is === should ? [] : [`says whether it exists: ${is}, but for an unknown id ${should}`];
 }

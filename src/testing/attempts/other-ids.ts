@@ -1,8 +1,12 @@
 import type { Repeatable } from "../findings";
 
 /** A text of the same form that stands for nothing: letters and digits one further. */
-export const otherId = (id: string) =>
-  id.replaceAll(/[a-zA-Z0-9]/g, (character) => NEXT[character] ?? character);
+export function otherId(id: string): string {
+  // The beginning of a UUID says which kind it is.
+  const kept = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-/i.exec(id)?.[0] ?? "";
+  const rest = id.slice(kept.length);
+  return kept + rest.replaceAll(/[a-zA-Z0-9]/g, (character) => NEXT[character] ?? character);
+}
 
 const circle = (characters: string) =>
   [...characters].map((one, index) => [one, characters[(index + 1) % characters.length]]);
@@ -17,7 +21,7 @@ const NEXT: Record<string, string> = Object.fromEntries(
 /** The ids that a request says, of those given: texts without spaces, and no emails. */
 export const idsIn = ({ url, body = "" }: Repeatable, texts: string[]) => {
   const said = `${decodeURIComponent(url)} ${body}`;
-  return texts.filter((text) => /^[\w-]+$/.test(text) && said.includes(text));
+  return texts.filter((text) => /^[\w.-]+$/.test(text) && said.includes(text));
 };
 
 export function withOtherIds({ url, body, ...rest }: Repeatable, ids: string[]): Repeatable {

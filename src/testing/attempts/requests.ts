@@ -114,8 +114,10 @@ function requestFor(world: World, attempt: Try): { request: Repeatable; invented
   const { endpoint, carrier, oneTime } = attempt;
   const { origin, headers: addressing } = addressOf(world, attempt);
   const victim = victimOf(world, attempt);
-  const own = givenFor(world, endpoint, victim);
-  const values = { ...valuesFor(endpoint, victim), ...oneTime?.values };
+  const here = sideOf(world, attempt);
+  const own = givenFor(world, endpoint, victim, here);
+  const freeText = world.sides[here].mark;
+  const values = { ...valuesFor(endpoint, victim), freeText, ...oneTime?.values };
   const input = inputFor(endpoint, values, own, attempt.bare);
   const headers = new Headers({
     origin,
@@ -146,11 +148,18 @@ function addressOf({ sides }: World, { place, naming }: Try): Place {
 export class InputError extends Error {}
 
 /** What the application gave for an endpoint: as it is, or for the things of a side. */
-export function givenFor(world: World, { path }: Endpoint, side: Side): GivenInput | undefined {
+export function givenFor(
+  world: World,
+  { path, method }: Endpoint,
+  side: Side,
+  here: SideName = side.name,
+): GivenInput | undefined {
   const given = world.options.endpoints?.[path];
   if (typeof given !== "function") return given;
   try {
-    return given(side.about());
+    // Who writes a text writes one of their own: it may be shown to them again.
+    const { mark } = method === "GET" ? side : world.sides[here];
+    return given({ ...side.about(), mark });
   } catch (error) {
     throw new InputError(`its input could not be made for ${side.name}: ${error}`);
   }

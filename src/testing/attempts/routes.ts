@@ -1,11 +1,11 @@
 import { decoded } from "../data/texts";
+import { inWords, nameOf } from "../data/words";
 import type { Leak, Untried } from "../findings";
 import type { Caller, Route } from "../options";
 import { cookieHeader, read } from "../sides/browser";
 import { namedAtHome } from "../sides/places";
 import type { Side } from "../sides/side";
 import type { World } from "../sides/world";
-import { inWords, nameOf } from "./judge";
 import { leaksIn } from "./requests";
 
 /** The application's own routes, searched for what belongs to others. */
@@ -74,7 +74,7 @@ async function tryRoute(world: World, name: string, route: Route, as: Side, abou
       attempt: `${name}, somebody of ${as.name} about ${about.name}`,
       endpoint: name,
       found,
-      summary: `signed in at ${nameOf(as.name)}, ${name} ${inWords(world, found)}`,
+      summary: `signed in at ${nameOf(as.name)}, ${name} ${inWords(world.watch, found)}`,
       request: { ...request, url: request.url || name },
     }),
   );

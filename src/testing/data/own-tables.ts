@@ -20,8 +20,8 @@ const LIST: Record<string, string> = {
 /** The application's own tables: what is in better-auth's database besides its own, and what is given. */
 export interface OwnTables {
   read(): Promise<Record<string, Values[]>>;
-  /** Deletes a row by its id; false where there is no way to. */
-  remove(table: string, id: unknown): Promise<boolean>;
+  /** Deletes a row; false where there is no way to. */
+  remove(table: string, row: Values): Promise<boolean>;
   untried: Untried[];
   close(): Promise<void>;
 }
@@ -60,11 +60,16 @@ export async function openOwnTables(
       }
       return { ...rows, ...(await given?.()) };
     },
-    async remove(table, id) {
-      if (!opened || !names.has(table) || !["string", "number"].includes(typeof id)) return false;
-      const value = typeof id === "number" ? id : `'${String(id).replaceAll("'", "''")}'`;
-      const returning = opened.dialect === "mysql" ? "" : " returning id";
-      await opened.query(`delete from ${quoted(opened, table)} where id = ${value}${returning}`);
+    async remove(table, row) {
+      if (!opened || !names.has(table)) return false;
+      const isPlain = ([, value]: [string, unknown]) =>
+        value === null || typeof value === "string" || typeof value === "number";
+      const columns = "id" in row ? [["id", row.id] as const] : Object.entries(row).filter(isPlain);
+      const where = columns.map(([name, value]) => `${quoted(opened, name)} ${equals(value)}`);
+      const [column = ""] = Object.keys(row);
+      const returning = opened.dialect === "mysql" ? "" : ` returning ${quoted(opened, column)}`;
+      const from = `delete from ${quoted(opened, table)}`;
+      await opened.query(`${from} where ${where.join(" and ")}${returning}`);
       return true;
     },
     close: async () => opened?.close(),
@@ -84,6 +89,11 @@ async function problemOf(opened: Opened, name: string): Promise<string | undefin
   } catch (error) {
     return `cannot be read: ${error instanceof Error ? error.message : error}`;
   }
+}
+
+function equals(value: unknown): string {
+  if (value === null) return "is null";
+  return typeof value === "number" ? `= ${value}` : `= '${String(value).replaceAll("'", "''")}'`;
 }
 
 function quoted({ dialect }: Opened, name: string): string {

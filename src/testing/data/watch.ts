@@ -32,6 +32,7 @@ export class Watch {
   /** Whether the application's own tables were changed by the last request. */
   isOwnChanged = false;
   guardAgain: () => Promise<void> = async () => {};
+  private readonly effects = new Map<string, { own: Difference[]; rows: Difference[] }[]>();
   private readonly created = new Set<string>();
   private readonly stopNoting: () => void;
   private ownership: Ownership | undefined;
@@ -88,6 +89,38 @@ export class Watch {
         }
       }
     }
+  }
+
+  /** Remembers what an endpoint has done since `attribute` was last called. */
+  async noteEffects(endpoint: string): Promise<void> {
+    const own = differences(this.own, await this.readOwn());
+    const rows = differences(this.before, await this.tables.readAll());
+    const noted = this.effects.get(endpoint) ?? [];
+    this.effects.set(endpoint, [...noted, { own, rows }]);
+  }
+
+  /**
+   * Undoes what an endpoint did when test data was created: an input that is sent again would change
+   * nothing, and nobody would see that it can.
+   */
+  async undoEffects(endpoint: string): Promise<void> {
+    const effects = this.effects.get(endpoint) ?? [];
+    if (!effects.length) return;
+    this.effects.delete(endpoint);
+    const goal = new Map([...this.before].map(([model, table]) => [model, new Map(table)]));
+    for (const { own, rows } of effects.toReversed()) {
+      for (const { table, now } of own) {
+        if (now) await this.watching.own.remove(table, now.row).catch(() => false);
+      }
+      for (const { table, id, was } of rows) {
+        if (was) goal.get(table)?.set(id, was);
+        else goal.get(table)?.delete(id);
+      }
+    }
+    await this.tables.restore(goal, await this.tables.readAll(), this.isOurs);
+    this.before = await this.tables.readAll();
+    this.own = await this.readOwn();
+    this.written.clear();
   }
 
   /** From here on nothing may change. */
@@ -223,7 +256,7 @@ export class Watch {
    * What a request on one side has changed in the application's own tables, of others. These rows
    * are not put back. A row that nobody owned belongs to the first side that writes it.
    */
-  async changesOfOwn(side: SideName, known = ""): Promise<string[]> {
+  async changesOfOwn(side: SideName, known = "", countsNew = false): Promise<string[]> {
     const before = this.own;
     this.own = await this.readOwn();
     this.isOwnChanged = false;
@@ -237,7 +270,10 @@ export class Watch {
         const key = keyOf(table, id);
         const owner = this.made.get(key) ?? this.ownership?.namedIn(row) ?? side;
         this.made.set(key, owner);
-        if (owner !== side) owners.set(owner, [...(owners.get(owner) ?? []), what]);
+        const counts = owner !== side && (what !== "new" || countsNew);
+        if (counts) owners.set(owner, [...(owners.get(owner) ?? []), what]);
+        // While test data is created, what a side has overwritten is its own from then on.
+        if (!this.ownership) this.made.set(key, side);
         return owner;
       };
       for (const [id, { row, text }] of was) {
@@ -296,7 +332,7 @@ export class Watch {
     for (let isDone = false; !isDone; ) {
       const stay: [string, Row][] = [];
       for (const [table, row] of caused) {
-        const remove = this.watching.own.remove(table, row.id).catch(() => false);
+        const remove = this.watching.own.remove(table, row).catch(() => false);
         if (!(await remove)) stay.push([table, row]);
       }
       isDone = stay.length === caused.length || stay.length === 0;
@@ -308,6 +344,23 @@ export class Watch {
       return `${rows} rows of "${name}"`;
     });
   }
+}
+
+type Stored = { row: Row; text: string };
+interface Difference {
+  table: string;
+  id: string;
+  was: Stored | undefined;
+  now: Stored | undefined;
+}
+
+function differences(before: Tables, after: Tables): Difference[] {
+  return [...after].flatMap(([table, rows]) => {
+    const known: Table = before.get(table) ?? new Map();
+    return [...new Set([...known.keys(), ...rows.keys()])]
+      .map((id) => ({ table, id, was: known.get(id), now: rows.get(id) }))
+      .filter(({ was, now }) => was?.text !== now?.text);
+  });
 }
 
 const rowsIn = (table: Table | undefined) => [...(table?.values() ?? [])].map(({ row }) => row);

@@ -79,12 +79,15 @@ function fallbackOf({ baseURL }: AuthContext["options"]): string {
   if (baseURL.fallback) return baseURL.fallback;
   const [first = ""] = baseURL.allowedHosts;
   const host = baseURL.allowedHosts.find((pattern) => !pattern.includes("*"));
-  return `${protocolOf(baseURL, first)}://${host ?? withoutStars(first)}`;
+  return `${protocolOf(baseURL, first)}://${host ?? withoutStars(first, NO_TENANT)}`;
 }
 
-/** A host that a pattern allows, as the platform's: "localhost:3000" for "*.localhost:*". */
-export const withoutStars = (pattern: string) =>
-  pattern.replace(/:\*$/, ":3000").replace(/^\*\./, "").replaceAll("*", "") || "localhost:3000";
+/** Where every address is a tenant's, the platform has none: nobody is behind this one. */
+export const NO_TENANT = "kit-no-tenant";
+
+/** A host that a pattern allows: "acme.localhost:3000" for "*.localhost:*". */
+export const withoutStars = (pattern: string, name: string) =>
+  pattern.replace(/:\*$/, ":3000").replaceAll("*", name) || "localhost:3000";
 
 const protocolOf = ({ protocol }: { protocol?: string | undefined }, host: string) =>
   protocol === "http" || /\blocalhost\b/.test(host) ? "http" : "https";

@@ -27,6 +27,13 @@ const logsOutBySaml: IsOn = (options) => {
   return saml?.enableSingleLogout;
 };
 
+const sendsSecondFactor: IsOn = (options) => {
+  const otp = pluginOption("two-factor", "otpOptions")(options) as
+    | { sendOTP?: unknown }
+    | undefined;
+  return otp?.sendOTP;
+};
+
 /** Endpoints of better-auth that are there in any case, and refuse everybody until an option is set. */
 const NEEDS: Record<string, IsOn> = {
   "/sign-up/email": signsUp,
@@ -48,6 +55,8 @@ const NEEDS: Record<string, IsOn> = {
   "/email-otp/change-email": changesByOtp,
   "/phone-number/request-password-reset": resetsByPhone,
   "/phone-number/reset-password": resetsByPhone,
+  "/two-factor/send-otp": sendsSecondFactor,
+  "/two-factor/verify-otp": sendsSecondFactor,
   "/sso/saml2/sp/slo/:providerId": logsOutBySaml,
   "/sso/saml2/logout/:providerId": logsOutBySaml,
   "/delete-user": deletes,

@@ -5,6 +5,9 @@ import type { Side } from "./side";
 
 const SEARCHES = ["q", "query", "search", "term", "keyword"];
 
+/** What one endpoint returns and another takes may have two names. */
+const TOKENS = ["token", "jwt", "accessToken", "code", "key", "ticket", "secret"];
+
 /** Endpoints that take away what others have made: not called while test data is created. */
 const TAKES_AWAY =
   /archive|cancel|clear|close|deactivate|delete|destroy|disable|end|leave|logout|purge|remove|reset|revoke|sign-out|wipe/;
@@ -40,8 +43,14 @@ export async function callOwnEndpoints(
     try {
       const ofSide = typeof input === "function" ? input(side.about()) : input;
       const call = inputFor(endpoint, valuesFor(endpoint, side), ofSide);
-      const { status, data } = await side.main.browser.send(endpoint.method, call.path, call);
+      // In a window of its own: it may sign somebody else in.
+      const window = side.fresh();
+      for (const [name, value] of side.main.browser.cookies) window.cookies.set(name, value);
+      const { status, data } = await window.send(endpoint.method, call.path, call);
       if (status < 300) remember(side, endpoint.path, data);
+      const { method, path } = endpoint;
+      if (!isRead(endpoint)) await side.workshop.watch.noteEffects(`${method} ${path}`);
+      await side.workshop.noteChanges(side, endpoint);
     } catch {
       // An input made of rows that are not there yet. It is asked for again with all of them.
     }
@@ -49,7 +58,7 @@ export async function callOwnEndpoints(
 }
 
 /** The values in a response, for the inputs of endpoints beside it: `id` is also `noteId`. */
-function remember({ returned }: Side, path: string, data: unknown): void {
+function remember({ returned, secrets }: Side, path: string, data: unknown): void {
   const group = groupOf(path);
   const [first] = [data].flat();
   const objects = [first, ...Object.values(Object(first)).flatMap((value) => [value].flat()[0])];
@@ -60,6 +69,9 @@ function remember({ returned }: Side, path: string, data: unknown): void {
       if (["string", "number"].includes(typeof value)) values[name] = value;
     }
   }
+  const [token] = TOKENS.filter((name) => values[name] !== undefined);
+  for (const name of token ? TOKENS : []) values[name] ??= values[token as string];
   if (values.id !== undefined) values[`${group.replace(/s$/, "")}Id`] = values.id;
+  secrets.push(...Object.values(values).map(String));
   returned.set(group, { ...returned.get(group), ...values });
 }

@@ -3,7 +3,7 @@ import type { ResolvedTenant } from "../../options";
 import { runInTenant } from "../../request/scope";
 import type { Tenant } from "../../tenants/cache";
 import type { Endpoint } from "../instance/endpoints";
-import { type Subject, withoutStars } from "../instance/subject";
+import { NO_TENANT, type Subject, withoutStars } from "../instance/subject";
 import type { Address } from "../options";
 
 /** The three sides of the border: two tenants, and the platform. */
@@ -59,13 +59,16 @@ function slugOf(
   return bySlug && tenant ? { slug: { [bySlug.slugHeader]: tenant.slug } } : {};
 }
 
+export const isPlatformReached = ({ origin }: Subject) => !origin.includes(NO_TENANT);
+
 /** Asks the resolver which hosts it takes for the tenants': nobody has to tell the kit. */
 async function addressesByHost(subject: Subject, tenants: Tenants): Promise<Address | undefined> {
   if (!subject.tenantOptions.resolveTenantId) return undefined;
   const ask = (host: string) => askResolver(subject, `http://${host}`, { host });
   for (const { protocol, base } of basesOf(subject)) {
     if (!isTenant(await ask(`${tenants.a.slug}.${base}`), tenants.a)) continue;
-    return (tenant) => `${protocol}//${tenant ? `${tenant.slug}.` : ""}${base}`;
+    const platform = isPlatformReached(subject) ? `${protocol}//${base}` : subject.origin;
+    return (tenant) => (tenant ? `${protocol}//${tenant.slug}.${base}` : platform);
   }
   return undefined;
 }
@@ -106,7 +109,7 @@ function basesOf({ ctx, origin }: Subject) {
   const below = wild.map((pattern) => {
     const [, protocol = own.protocol, base = ""] =
       /^(https?:)?(?:\/\/)?\*\.(.+)$/.exec(pattern) ?? [];
-    return { protocol, base: withoutStars(base) };
+    return { protocol, base: withoutStars(base, NO_TENANT) };
   });
   return [...below, { protocol: own.protocol, base: own.host }].filter(({ base }) => base);
 }

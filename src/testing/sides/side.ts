@@ -3,7 +3,7 @@ import type { StandIn } from "../instance/network";
 import type { Subject } from "../instance/subject";
 import type { About, Mail, Values } from "../options";
 import type { Browser } from "./browser";
-import { browserAt, createPerson, type Person, requiredFields, signIn } from "./people";
+import { browserAt, createPerson, PASSWORD, type Person, requiredFields, signIn } from "./people";
 import { inside, type Place, SIDES } from "./places";
 
 /** Something that is shown once, together with what better-auth expects beside it. */
@@ -41,6 +41,8 @@ export interface Workshop {
   /** A word that is on no other side, and in no other run. */
   mark: string;
   takeMails(): Promise<Mail[]>;
+  /** What an endpoint of the application has changed of others while test data is created. */
+  noteChanges(side: Side, endpoint: { method: string; path: string }): Promise<void>;
 }
 
 /** A side of the border while it is furnished: a person that has everything one can have there. */
@@ -141,6 +143,7 @@ export async function settle(workshop: Workshop, place: Place, person: Values): 
   const main = await signIn(subject, place, mainId, address.main);
   const second = await signIn(subject, place, secondId, address.second);
   const side = new Side(place, workshop, main, second, address.newcomer);
+  side.secrets.push(side.mark);
   const newPerson = requiredFields(subject, own, true);
   const given = Object.entries(person).filter(([name]) => name in newPerson);
   Object.assign(side.things, {
@@ -158,5 +161,13 @@ export async function settle(workshop: Workshop, place: Place, person: Values): 
     token: main.token,
     tenantId: place.tenantId ?? undefined,
   });
+  // Hooks of the application may do something when people sign up, or change something.
+  await main.browser.post("/update-user", { name: `main-person ${side.mark}` });
+  const email = `signed-up-${own}@example.com`;
+  const name = `signed-up ${side.mark}`;
+  const { newPerson: fields } = side.things;
+  await side
+    .fresh()
+    .post("/sign-up/email", { ...(fields as Values), name, email, password: PASSWORD });
   return side;
 }

@@ -2,7 +2,8 @@ import { deleteTenant } from "../../tenants/delete";
 import { createTenant } from "../../tenants/store";
 import { openOwnTables } from "../data/own-tables";
 import { Watch } from "../data/watch";
-import type { Untried } from "../findings";
+import { inWords, nameOf } from "../data/words";
+import type { Leak, NotApplicable, Untried } from "../findings";
 import { calm } from "../instance/calm";
 import { type Endpoint, endpointsOf } from "../instance/endpoints";
 import type { Subject } from "../instance/subject";
@@ -25,6 +26,9 @@ export interface World {
   /** What nobody was answered when it was last asked. */
   outcomes: Map<string, string>;
   untried: Untried[];
+  notApplicable: NotApplicable[];
+  /** What endpoints of the application did to others when they were first called. */
+  setupLeaks: Leak[];
   /** What could not be deleted at the end; known when the run is over. */
   left: string[];
   /** Whether some request has come to an endpoint. */
@@ -98,9 +102,24 @@ async function furnish(
   }
   const takeMails = async () => [...mails.take(), ...((await options.outbox?.()) ?? [])];
   const paths = new Set(everywhere.map(({ path }) => path));
-  const workshop: Workshop = { subject, watch, providers, paths, mark, takeMails };
+  const setupLeaks: Leak[] = [];
+  const noteChanges: Workshop["noteChanges"] = async (side, { method, path }) => {
+    for (const found of await watch.changesOfOwn(side.name)) {
+      const endpoint = `${method} ${path}`;
+      const summary = `signed in at ${nameOf(side.name)}, ${endpoint} ${inWords(watch, found)}`;
+      const attempt = `${endpoint}, while test data of ${side.name} is created`;
+      const request = { method, url: side.place.origin + subject.basePath + path, headers: {} };
+      setupLeaks.push({ attempt, endpoint, found, summary, request });
+    }
+  };
+  const workshop: Workshop = { subject, watch, providers, paths, mark, takeMails, noteChanges };
   const places = await findPlaces(subject, tenants as Tenants, options.address);
-  const { sides, untried } = await settleSides(workshop, places, everywhere, options);
+  const { sides, untried, notApplicable } = await settleSides(
+    workshop,
+    places,
+    everywhere,
+    options,
+  );
   const [a, b, platform] = sides as [Side, Side, Side];
   const abroad = (of: Side, at: Side) => Promise.all(of.abroad.map((make) => make(at)));
   const keys = {
@@ -118,6 +137,8 @@ async function furnish(
     watch,
     outcomes: new Map(),
     untried,
+    notApplicable,
+    setupLeaks,
     left: [],
     isReached: false,
     perTenantCookies: subject.tenantOptions.sessionCookies === "per-tenant",
@@ -133,20 +154,20 @@ async function settleSides(
   options: IsolationOptions,
 ) {
   const untried: Untried[] = [];
+  const notApplicable: NotApplicable[] = [];
   const sides: Side[] = [];
   for (const place of places) {
     const side = await settle(workshop, place, options.person ?? {});
-    untried.push(...(await furnishSide(side)));
+    await furnishSide(side, untried, notApplicable);
     await callOwnEndpoints(side, endpoints, options);
     await workshop.watch.attribute(place.name);
     sides.push(side);
   }
-  return { sides, untried };
+  return { sides, untried, notApplicable };
 }
 
 /** What the installed plugins can make; what they cannot is said. */
-async function furnishSide(side: Side): Promise<Untried[]> {
-  const untried: Untried[] = [];
+async function furnishSide(side: Side, untried: Untried[], notApplicable: NotApplicable[]) {
   await registerProvider(side);
   for (const maker of MAKERS) {
     const { paths, subject } = side.workshop;
@@ -155,12 +176,12 @@ async function furnishSide(side: Side): Promise<Untried[]> {
     try {
       await maker.make(side);
     } catch (error) {
-      untried.push({
-        what: `${maker.name} of ${side.name}`,
-        reason: `it could not be made: ${error instanceof Error ? error.message : error}`,
-        give: maker.give ?? "an instance in which it can be made",
-      });
+      const what = `${maker.name} of ${side.name}`;
+      const reason = `it could not be made: ${error instanceof Error ? error.message : error}`;
+      // People who come this way cannot say what users have to say: nobody comes.
+      if (reason.includes("MISSING_FIELD")) notApplicable.push({ what, reason });
+      else
+        untried.push({ what, reason, give: maker.give ?? "an instance in which it can be made" });
     }
   }
-  return untried;
 }

@@ -14,7 +14,9 @@ it.each(holes)("finds the hole of $name, or asks for what it needs", async (appl
   const found = report.leaks.some((leak) => leak.endpoint.includes(endpoint));
   const asked = report.untried.some(({ what }) => what.includes(endpoint));
   expect(found || asked, `${application.hole}\n${report}`).toBe(true);
-  expect(report.leaks.filter((leak) => !leak.endpoint.includes(endpoint))).toEqual([]);
+  // What follows from it shows in endpoints beside it at most.
+  const group = endpoint.split("/").slice(0, 2).join("/");
+  expect(report.leaks.filter((leak) => !leak.endpoint.includes(group))).toEqual([]);
   expect(() => report.assert()).toThrow(endpoint);
 });
 
