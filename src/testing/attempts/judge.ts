@@ -1,5 +1,6 @@
 import { inWords, nameOf } from "../data/words";
 import type { Leak, Repeatable } from "../findings";
+import { tokensOf } from "../sides/own-endpoints";
 import { tellsOf } from "../sides/people";
 import { SIDES, type SideName } from "../sides/places";
 import type { World } from "../sides/world";
@@ -98,10 +99,9 @@ async function otherThanMissing(
 ): Promise<string[]> {
   const { endpoint, carrier, oneTime } = attempt;
   if (!endpoint.isOwn || !(carrier.name === HOST || carrier === NOBODY) || oneTime) return [];
-  const ids = idsIn(
-    sent.request,
-    outside.flatMap((side) => world.watch.secrets[side]),
-  );
+  const { watch, sides } = world;
+  const ofOthers = outside.flatMap((side) => [...watch.secrets[side], ...tokensOf(sides[side])]);
+  const ids = [...new Set(idsIn(sent.request, ofOthers))];
   if (!ids.length) return [];
   const again = async (request: Repeatable) => {
     const answer = await sendAgain(world, request);

@@ -8,6 +8,12 @@ const SEARCHES = ["q", "query", "search", "term", "keyword"];
 /** What one endpoint returns and another takes may have two names. */
 const TOKENS = ["token", "jwt", "accessToken", "code", "key", "ticket", "secret"];
 
+/** Tokens that a side was given. Two sides may have the same: it says an email, and no tenant. */
+export const tokensOf = ({ returned }: Side) =>
+  [...returned.values()].flatMap((values) =>
+    TOKENS.map((name) => String(values[name] ?? "")).filter((text) => text.length >= 20),
+  );
+
 /** Endpoints that take away what others have made: not called while test data is created. */
 const TAKES_AWAY =
   /archive|cancel|clear|close|deactivate|delete|destroy|disable|end|leave|logout|purge|remove|reset|revoke|sign-out|wipe/;
