@@ -16,13 +16,25 @@ export async function checkDeployment(
   const isBehind = database.findings.some(({ id }) => id === "missing-column");
   const rows: Checked = isBehind
     ? { findings: [], skipped: ["rows: the migrations come first"] }
-    : await rowFindings(subject);
+    : await rowFindings(subject, database.catalog).catch(unreadable);
   const checks = [database, rows, transactionFinding(subject)];
   const findings = checks.flatMap((check) => check.findings);
   const skipped = checks.flatMap((check) => check.skipped ?? []);
   const milliseconds = Date.now() - start;
   return { findings, skipped, milliseconds, toString: () => asText(findings, skipped) };
 }
+
+/** Behind Drizzle and Prisma, a column may be missing without anything else to show it. */
+const unreadable = (error: unknown): Checked => ({
+  findings: [
+    {
+      id: "unreadable-rows",
+      found: error instanceof Error ? error.message : String(error),
+      meaning: "A table could not be read, so rows were not looked at. Requests fail likewise.",
+      mend: "Run the migrations. Pass `database` (Drizzle's db or the Prisma client) to learn what is missing.",
+    },
+  ],
+});
 
 /** Drizzle and Prisma have transactions, and use them when they are told to. */
 function transactionFinding({ ctx }: Subject): Checked {
