@@ -6,10 +6,11 @@ import { prismaAdapter } from "better-auth/adapters/prisma";
 import type { DBAdapter } from "better-auth/types";
 import type { Pool } from "pg";
 import { beforeAll, describe, expect, it } from "vitest";
-import { createDatabase, ID_KINDS, type IdKind } from "../support/database";
+import { checkDeployment } from "../../src/testing/index";
+import { createDatabase, ID_KINDS, type IdKind, type TestDatabase } from "../support/database";
 import { run } from "../support/processes";
 import { behaves } from "./behaviour";
-import { because, type Row, type Store, tableOptions } from "./store";
+import { because, createWorld, type Row, type Store, tableOptions } from "./store";
 
 /** Prisma is installed in a folder of its own, so nothing of it is imported by its name. */
 const FOLDER = join(import.meta.dirname, "../prisma");
@@ -92,6 +93,8 @@ async function writeMigration(code: string): Promise<string> {
 
 type Client = Record<string, { findMany(): Promise<Row[]> }> & { $disconnect(): Promise<void> };
 
+type PrismaStore = Store & { client: Client; query: TestDatabase["query"] };
+
 /** A client for the generated schema, and a way to a fresh database with its tables. */
 async function preparePrisma(ids: IdKind) {
   const schema = await generatePrisma("postgresql", ids);
@@ -100,7 +103,7 @@ async function preparePrisma(ids: IdKind) {
   const { PrismaClient } = await load(schema.client);
   const { PrismaPg } = await load("@prisma/adapter-pg");
 
-  return async (): Promise<Store> => {
+  return async (): Promise<PrismaStore> => {
     const database = await createDatabase("postgres");
     await database.query(migration);
     const { host, port, user, database: name, max } = (database.option as Pool).options;
@@ -113,6 +116,8 @@ async function preparePrisma(ids: IdKind) {
       option: prismaAdapter(client, { provider: "postgresql", transaction: true }),
       migrate: false,
       rows: (model) => (client[model] as Client[string]).findMany(),
+      client,
+      query: database.query,
       async close() {
         await client.$disconnect();
         await database.close();
@@ -158,10 +163,31 @@ describe.each<PrismaProvider>(["postgresql", "mysql", "sqlite"])(
 const reason = "npm run test:prisma installs it, and wants PostgreSQL";
 describe.skipIf(!asksPrisma)(because("Prisma", asksPrisma ? undefined : reason), () => {
   for (const ids of ID_KINDS) {
-    let open: () => Promise<Store>;
+    let open: () => Promise<PrismaStore>;
     beforeAll(async () => {
       open = await preparePrisma(ids);
     }, 120_000);
     behaves({ name: "Prisma on PostgreSQL", ids, open: () => open() });
+
+    it(`checkDeployment() finds what is missing, with ${ids} ids`, async () => {
+      const { client, query, ...store } = await open();
+      const { auth } = await createWorld({ name: "", ids, open: async () => store });
+      const look = async () => {
+        const { findings, skipped } = await checkDeployment(auth, { database: client });
+        return [...findings.map(({ id, found }) => `${id} ${found}`), ...skipped];
+      };
+      expect(await look()).toEqual([]);
+      await query('drop index "user_tenantId_email_uidx"');
+      await query('create unique index "old" on "user" (lower(email))');
+      expect(await look()).toEqual([
+        'email-index "old" keeps the e-mail unique in all of "user"',
+        "missing-index user (tenantId, email) has no unique index; no values are there twice",
+      ]);
+      await query('alter table "tenant" drop column "deleteAt"');
+      expect((await look())[0]).toBe("missing-column migrations have not run: tenant (deleteAt)");
+      const unread = await checkDeployment(auth);
+      expect(unread.findings.map(({ id }) => id)).toEqual(["unreadable-rows"]);
+      expect(unread.skipped[0]).toContain("pass `database`");
+    });
   }
 });
