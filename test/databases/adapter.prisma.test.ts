@@ -96,10 +96,12 @@ type Client = Record<string, { findMany(): Promise<Row[]> }> & { $disconnect(): 
 type PrismaStore = Store & { client: Client; query: TestDatabase["query"] };
 
 /** A client for the generated schema, and a way to a fresh database with its tables. */
-async function preparePrisma(ids: IdKind) {
+async function preparePrisma(ids: IdKind, edit = (code: string) => code) {
   const schema = await generatePrisma("postgresql", ids);
+  const code = edit(schema.code);
+  writeFileSync(schema.file, code);
   await prisma("generate", schema.file);
-  const migration = await writeMigration(schema.code);
+  const migration = await writeMigration(code);
   const { PrismaClient } = await load(schema.client);
   const { PrismaPg } = await load("@prisma/adapter-pg");
 
@@ -168,26 +170,39 @@ describe.skipIf(!asksPrisma)(because("Prisma", asksPrisma ? undefined : reason),
       open = await preparePrisma(ids);
     }, 120_000);
     behaves({ name: "Prisma on PostgreSQL", ids, open: () => open() });
-
-    it(`checkDeployment() finds what is missing, with ${ids} ids`, async () => {
-      const { client, query, ...store } = await open();
-      const { auth } = await createWorld({ name: "", ids, open: async () => store });
-      const look = async () => {
-        const { findings, skipped } = await checkDeployment(auth, { database: client });
-        return [...findings.map(({ id, found }) => `${id} ${found}`), ...skipped];
-      };
-      expect(await look()).toEqual([]);
-      await query('drop index "user_tenantId_email_uidx"');
-      await query('create unique index "old" on "user" (lower(email))');
-      expect(await look()).toEqual([
-        'email-index "old" keeps the e-mail unique in all of "user"',
-        "missing-index user (tenantId, email) has no unique index; no values are there twice",
-      ]);
-      await query('alter table "tenant" drop column "deleteAt"');
-      expect((await look())[0]).toBe("missing-column migrations have not run: tenant (deleteAt)");
-      const unread = await checkDeployment(auth);
-      expect(unread.findings.map(({ id }) => id)).toEqual(["unreadable-rows"]);
-      expect(unread.skipped[0]).toContain("pass `database`");
-    });
   }
+
+  it("checkDeployment() finds what is missing", { timeout: 120_000 }, async () => {
+    await findsWhatIsMissing(await preparePrisma("text"), "user", "tenantId");
+  });
+
+  it("checkDeployment() knows names that the schema maps", { timeout: 120_000 }, async () => {
+    const open = await preparePrisma("text", (code) =>
+      code
+        .replace('@@map("user")', '@@map("people")')
+        .replace(/(model User \{[^}]*\btenantId +String)/, '$1 @map("company")'),
+    );
+    await findsWhatIsMissing(open, "people", "company");
+  });
 });
+
+async function findsWhatIsMissing(open: () => Promise<PrismaStore>, table: string, column: string) {
+  const { client, query, ...store } = await open();
+  const { auth } = await createWorld({ name: "", ids: "text", open: async () => store });
+  const look = async () => {
+    const { findings, skipped } = await checkDeployment(auth, { database: client });
+    return [...findings.map(({ id, found }) => `${id} ${found}`), ...skipped];
+  };
+  expect(await look()).toEqual([]);
+  await query('drop index "user_tenantId_email_uidx"');
+  await query(`create unique index "old" on "${table}" (lower(email))`);
+  expect(await look()).toEqual([
+    `email-index "old" keeps the e-mail unique in all of "${table}"`,
+    `missing-index ${table} (${column}, email) has no unique index; no values are there twice`,
+  ]);
+  await query('alter table "tenant" drop column "deleteAt"');
+  expect((await look())[0]).toBe("missing-column migrations have not run: tenant (deleteAt)");
+  const unread = await checkDeployment(auth);
+  expect(unread.findings.map(({ id }) => id)).toEqual(["unreadable-rows"]);
+  expect(unread.skipped[0]).toContain("pass `database`");
+}
