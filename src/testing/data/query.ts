@@ -102,18 +102,9 @@ function rowsOf(answer: Answer): Rows {
   return Array.isArray(answer[0]) ? answer[0] : (answer as Rows);
 }
 
-function clientQuery(client: Client): Query {
+function clientQuery(client: Client): Query | undefined {
   const run = client.$queryRawUnsafe ?? client.execute ?? client.all;
-  if (!run) {
-    throw new Error("checkDeployment(): `database` has to be Drizzle's db or the Prisma client");
-  }
-  return async (sql) => {
-    const rows = rowsOf(await run.call(client, sql));
-    if (typeof rows[0] !== "object" && rows.length) {
-      throw new Error("checkDeployment(): `database` returns rows without names. Pass `query`");
-    }
-    return rows;
-  };
+  return run && (async (sql) => rowsOf(await run.call(client, sql)));
 }
 
 async function openDialect(dialect: Dialect) {

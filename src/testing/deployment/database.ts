@@ -11,51 +11,50 @@ import {
   nullFindings,
 } from "./indexes";
 
-/** What is wrong with tables and indexes, and the catalog of the database if it can be read. */
+/** What is wrong with tables and indexes, and how they are called. */
 export async function databaseFindings(
   subject: Subject,
   options: DeploymentOptions,
-): Promise<Checked & { catalog?: Catalog | undefined }> {
+): Promise<Checked & { catalog: Catalog }> {
   const opened = await findQuery(subject, options);
   try {
-    const catalog = opened && (await readCatalog(subject, opened));
-    const planned = await migrationFindings(subject, Boolean(catalog));
-    if (!catalog || !hasTables(subject, catalog)) {
-      return { findings: planned, skipped: [catalog ? OTHER_SCHEMA : UNREAD] };
+    const catalog = await readCatalog(subject, opened);
+    const { query } = opened ?? {};
+    const planned = await migrationFindings(subject, catalog);
+    if (!query || !catalog.isReadable) {
+      return { findings: planned, skipped: isBehind(planned) ? [] : [UNREAD], catalog };
     }
     const isKysely = subject.ctx.adapter.id === "kysely";
     const columns = isKysely ? planned : missingColumnFindings(subject, catalog);
     const findings = [...columns, ...emailIndexFindings(subject, catalog)];
     // What is missing with a column comes with the column.
-    if (!columns.some(({ id }) => id === "missing-column")) {
+    if (!isBehind(columns)) {
       findings.push(
-        ...(await missingIndexFindings(subject, catalog, opened.query)),
-        ...(await nullFindings(subject, catalog, opened.query)),
+        ...(await missingIndexFindings(subject, catalog, query)),
+        ...(await nullFindings(subject, catalog, query)),
       );
     }
-    if (catalog.dialect === "sqlite") findings.push(...(await statisticsFinding(opened.query)));
+    if (catalog.dialect === "sqlite") findings.push(...(await statisticsFinding(query)));
     return { findings, catalog };
   } finally {
     await opened?.close();
   }
 }
 
-const UNREAD =
-  "columns, indexes, NULL in `tenantId`, statistics: pass `database` (Drizzle's db or the Prisma client), or `query` and `dialect`";
-const OTHER_SCHEMA =
-  "columns, indexes, NULL in `tenantId`: the connection's own schema has none of the tables. Pass a `query` whose search_path has them";
+/** Whether a table or a column is missing. */
+export const isBehind = (findings: Finding[]) => findings.some(({ id }) => id === "missing-column");
 
-const hasTables = ({ ctx, confined }: Subject, catalog: Catalog) =>
-  ctx.adapter.id === "kysely" || confined.some((model) => catalog.table(model));
+const UNREAD =
+  "columns, indexes, NULL in `tenantId`, statistics: pass `database` (Drizzle's db or the Prisma client), or `query` and `dialect`, with the schema of the tables as the connection's own";
 
 /** What better-auth's own migrations would still do, or refuse to do. */
 async function migrationFindings(
   { ctx, options }: Subject,
-  hasCatalog: boolean,
+  { isReadable }: Catalog,
 ): Promise<Finding[]> {
   if (ctx.adapter.id !== "kysely") return [];
   try {
-    return await plannedFindings(options as BetterAuthOptions, hasCatalog);
+    return await plannedFindings(options as BetterAuthOptions, isReadable);
   } catch (error) {
     return [
       {
@@ -70,7 +69,7 @@ async function migrationFindings(
 
 async function plannedFindings(
   options: BetterAuthOptions,
-  hasCatalog: boolean,
+  isReadable: boolean,
 ): Promise<Finding[]> {
   const plan = await getMigrations(options, { throwOnUnsafe: false });
   const { toBeCreated, toBeAdded, toBeAddedIndexes, compileMigrations } = plan;
@@ -81,7 +80,7 @@ async function plannedFindings(
     ({ table, index }) => `${table} (${index.columns.join(", ")})`,
   );
   // Better-auth looks for indexes by their names. With a catalog they are found under any name.
-  if (!columns.length && (hasCatalog || !indexes.length)) return [];
+  if (!columns.length && (isReadable || !indexes.length)) return [];
   const mend = await compileMigrations();
   const isColumn = columns.length > 0;
   return [

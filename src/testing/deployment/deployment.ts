@@ -1,6 +1,6 @@
 import type { DeploymentOptions } from "../data/query";
 import { type AuthInstance, openSubject, type Subject } from "../instance/subject";
-import { databaseFindings } from "./database";
+import { databaseFindings, isBehind } from "./database";
 import type { Checked, DeploymentReport, Finding } from "./findings";
 import { rowFindings } from "./rows";
 
@@ -13,10 +13,9 @@ export async function checkDeployment(
   const subject = await openSubject(auth, "checkDeployment()");
   const database = await databaseFindings(subject, options);
   // Rows can be read only where the columns are.
-  const isBehind = database.findings.some(({ id }) => id === "missing-column");
-  const rows: Checked = isBehind
+  const rows: Checked = isBehind(database.findings)
     ? { findings: [], skipped: ["rows: the migrations come first"] }
-    : await rowFindings(subject, database.catalog).catch(unreadable);
+    : await rowFindings(subject, database.catalog.namesOf).catch(unreadable);
   const checks = [database, rows, transactionFinding(subject)];
   const findings = checks.flatMap((check) => check.findings);
   const skipped = checks.flatMap((check) => check.skipped ?? []);

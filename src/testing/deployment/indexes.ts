@@ -1,6 +1,6 @@
 import type { Query } from "../data/query";
 import type { Subject } from "../instance/subject";
-import { type Catalog, type Index, type Table, wordsOf } from "./catalog";
+import type { Catalog, Index, Table } from "./catalog";
 import type { Finding } from "./findings";
 
 const OWN_MODELS = ["tenant", "tenantOauthConfig"];
@@ -50,74 +50,67 @@ export async function missingIndexFindings(
 /** A unique index over these columns alone, in any order, or any index that begins with them. */
 function covers({ keys, ...index }: Index, columns: string[], unique: boolean): boolean {
   if (index.partial || (unique && (!index.unique || keys.length !== columns.length))) return false;
-  const first = keys.slice(0, columns.length).map(({ column }) => column ?? "");
+  const first = keys.slice(0, columns.length).map(({ column }) => column);
   return first.length === columns.length && columns.every((column) => first.includes(column));
 }
 
 async function missingIndex(
-  catalog: Catalog,
+  { quote }: Catalog,
   query: Query,
-  table: Table,
+  { name }: Table,
   columns: string[],
   unique: boolean,
 ): Promise<Finding> {
-  const { quote } = catalog;
   const [kind, suffix] = unique ? ["unique index", "uidx"] : ["index", "idx"];
-  const name = quote([table.name, ...columns, suffix].join("_"));
-  const list = columns.map(quote).join(", ");
-  const create = `create ${kind} ${name} on ${quote(table.name)} (${list});`;
-  const duplicates = unique
-    ? await findDuplicates(query, quote(table.name), columns.map(quote))
-    : undefined;
+  const [table, keys] = [quote(name), columns.map(quote)];
+  const index = quote([name, ...columns, suffix].join("_"));
+  const duplicates = await findDuplicates(query, table, unique ? keys : []);
   return {
     id: "missing-index",
-    found: `${table.name} (${columns.join(", ")}) has no ${kind}${unique ? `; ${duplicates?.found ?? "no values are there twice"}` : ""}`,
+    found: `${name} (${columns.join(", ")}) has no ${kind}${duplicates.found}`,
     meaning: unique
       ? "The same values can be stored twice: two users of a tenant with one e-mail, for example."
       : "Look-ups go through the rows of all tenants.",
-    mend: duplicates ? `${duplicates.list}\n${create}` : create,
+    mend: `${duplicates.list}create ${kind} ${index} on ${table} (${keys.join(", ")});`,
   };
 }
 
-/** Values that are there more than once, and the statement that lists them. */
+/** Whether values are there more than once, and the statement that lists them. */
 async function findDuplicates(query: Query, table: string, keys: string[]) {
   const list = keys.join(", ");
   const groups = `from ${table} group by ${list} having count(*) > 1`;
-  const [row] = await query(`select count(*) as n from (select 1 as one ${groups}) d`);
-  const count = Number(row?.n);
-  if (!count) return undefined;
+  const sql = `select count(*) as n from (select 1 as one ${groups}) d`;
+  const count = keys.length ? Number((await query(sql))[0]?.n) : 0;
+  if (!count) return { found: "", list: "" };
   return {
-    found: `${count} values are there more than once`,
-    list: `-- Lists values that are there more than once. Merge or delete these rows first:\nselect ${list}, count(*) ${groups};`,
+    found: `, and ${count} values are there more than once`,
+    list: `-- Lists values that are there more than once. Merge or delete these rows first:\nselect ${list}, count(*) ${groups};\n`,
   };
 }
 
 /** Rows without a value in `tenantId`: the platform's have an empty text there. */
 export async function nullFindings(
   { ctx, confined }: Subject,
-  { table, column, quote }: Catalog,
+  catalog: Catalog,
   query: Query,
 ): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const model of confined) {
-    const tenantId = column(model, "tenantId");
-    if (!tenantId?.nullable) continue;
-    const [name, tenant] = [quote(table(model)?.name ?? ""), quote(tenantId.name)];
-    const [row] = await query(`select count(*) as n from ${name} where ${tenant} is null`);
+    if (!catalog.column(model, "tenantId")?.nullable) continue;
+    const { table, column } = catalog.namesOf(model, "tenantId");
+    const [row] = await query(`select count(*) as n from ${table} where ${column} is null`);
     if (!Number(row?.n)) continue;
     const unique = ctx.tables[model]?.indexes?.find((index) => index.unique)?.fields ?? [];
-    const others = unique.filter((field) => field !== "tenantId");
-    const keys = others.map((field) => quote(column(model, field)?.name ?? field));
-    const duplicates = keys.length
-      ? await findDuplicates(query, name, [`coalesce(${tenant}, '')`, ...keys])
-      : undefined;
-    const update = `update ${name} set ${tenant} = '' where ${tenant} is null;`;
+    const keys = unique.map((field) =>
+      field === "tenantId" ? `coalesce(${column}, '')` : catalog.namesOf(model, field).column,
+    );
+    const duplicates = await findDuplicates(query, table, keys);
     findings.push({
       id: "null-tenant",
-      found: `${Number(row?.n)} rows of ${name} have NULL in ${tenant}${duplicates ? `; with the platform's rows, ${duplicates.found}` : ""}`,
+      found: `${Number(row?.n)} rows of ${table} have NULL in ${column}${duplicates.found}`,
       meaning:
         "No request finds them, and no unique index applies to them. The platform's rows have an empty text there. If these belong to a tenant, write its id instead.",
-      mend: duplicates ? `${duplicates.list}\n${update}` : update,
+      mend: `${duplicates.list}update ${table} set ${column} = '' where ${column} is null;`,
     });
   }
   return findings;
@@ -127,12 +120,12 @@ export async function nullFindings(
 export function emailIndexFindings({ tenantOptions }: Subject, catalog: Catalog): Finding[] {
   const table = catalog.table("user");
   const email = catalog.column("user", "email")?.name ?? "";
-  const tenantId = catalog.column("user", "tenantId")?.name ?? "";
+  const tenantId = catalog.column("user", "tenantId")?.name.toLowerCase() ?? "";
   if (tenantOptions.keepEmailGloballyUnique || !table) return [];
   const left = table.indexes.filter((index) => {
     const sources = new Set(sourcesOf(index, table));
-    const isOnEmail = sources.size === 1 && sources.has(email);
-    return index.unique && isOnEmail && !wordsOf(index.predicate).includes(tenantId);
+    const isOfTenants = index.partial && wordsOf(index.predicate).includes(tenantId);
+    return index.unique && sources.size === 1 && sources.has(email) && !isOfTenants;
   });
   return left.map((index) => ({
     id: "email-index",
@@ -145,15 +138,21 @@ export function emailIndexFindings({ tenantOptions }: Subject, catalog: Catalog)
 
 /** The columns behind an index: those in its expressions, and those that a column is generated from. */
 function sourcesOf({ keys }: Index, { columns }: Table): string[] {
-  const among = (sql: string) => {
-    const words = new Set(wordsOf(sql.toLowerCase()));
-    return columns.flatMap(({ name }) => (words.has(name.toLowerCase()) ? [name] : []));
-  };
   return keys.flatMap(({ column, expression }) => {
     const generated = columns.find(({ name }) => name === column)?.generated;
-    return column && !generated ? [column] : among(generated || expression);
+    if (column && !generated) return [column];
+    // SQLite has the statement that created the table, with the column in it.
+    const own = generated?.split(",").find((part) => wordsOf(part)[0] === column.toLowerCase());
+    const words = wordsOf(own ?? (generated || expression));
+    const used = columns.filter(
+      ({ name }) => name !== column && words.includes(name.toLowerCase()),
+    );
+    return used.map(({ name }) => name);
   });
 }
+
+/** The names in a piece of SQL, in lower case. */
+const wordsOf = (sql: string): string[] => sql.toLowerCase().match(/[\p{L}\p{N}_$]+/gu) ?? [];
 
 function dropStatement({ dialect, quote }: Catalog, table: string, index: Index): string {
   const name = quote(index.name);

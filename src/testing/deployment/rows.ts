@@ -7,15 +7,10 @@ import type { Checked, Finding } from "./findings";
 import { hostFindings } from "./hosts";
 
 type StoredRow = Record<string, unknown> & { id: string; tenantId?: string | null };
-/** Table and column as they are called in the database, in quotes. */
-type Names = (model: string, field: string) => ReturnType<typeof namesOf>;
+type Names = Catalog["namesOf"];
 
 /** What is wrong with rows. */
-export async function rowFindings(
-  subject: Subject,
-  catalog: Catalog | undefined,
-): Promise<Checked> {
-  const names: Names = (model, field) => namesOf(subject, catalog, model, field);
+export async function rowFindings(subject: Subject, names: Names): Promise<Checked> {
   const tenants = new Set<string>();
   for await (const rows of pagesOf(subject, "tenant")) for (const { id } of rows) tenants.add(id);
   const findings: Finding[] = [];
@@ -73,16 +68,6 @@ async function compareWithUsers({ raw }: Subject, rows: StoredRow[], field: stri
   const ownerless = found.filter(({ user }) => user === undefined).length;
   const differ = found.filter(({ row, user }) => user !== (row.tenantId ?? null)).length;
   return { strays: differ - ownerless, ownerless };
-}
-
-function namesOf({ ctx }: Subject, catalog: Catalog | undefined, model: string, field: string) {
-  const own = ctx.tables[model];
-  const options = ctx.adapter.options as { type?: string; provider?: string } | undefined;
-  const mark = [options?.type, options?.provider].includes("mysql") ? "`" : '"';
-  const quote = catalog?.quote ?? ((name: string) => mark + name + mark);
-  const table = catalog?.table(model)?.name ?? own?.modelName ?? model;
-  const column = catalog?.column(model, field)?.name ?? own?.fields[field]?.fieldName ?? field;
-  return { table: quote(table), column: quote(column), quote };
 }
 
 /** Sessions that were left when their user was deleted past better-auth, or without foreign keys. */
