@@ -118,7 +118,7 @@ async function onDrizzle(kind: DatabaseKind) {
   // Drizzle's proxy for SQLite returns rows without names.
   const options =
     kind === "sqlite" ? { query: (sql: string) => database.query(sql) } : { database: db };
-  return { auth, db, database, createTenant, options };
+  return { auth, db, schema, database, createTenant, options };
 }
 
 describe.each(databases)("a deployment on %s", (kind) => {
@@ -166,6 +166,9 @@ describe.each(databases)("a deployment on %s", (kind) => {
     const tables = ["session", "account", "organization"];
     for (const table of tables) await dropIndex(app.database, table, `${table}_tenantId_idx`);
     await dropIndex(app.database, "verification", "verification_tenantId_expiresAt_idx");
+    // An index over a part of the rows is not enough. MariaDB has none.
+    const part = `(${quote("tenantId")}) where ${quote("tenantId")} = 'x'`;
+    if (kind !== "mysql") await query(`create index part on ${quote("session")} ${part}`);
     const report = await checkDeployment(app.auth);
     expect(report.findings.map(({ id, found }) => `${id} ${found}`)).toEqual([
       "missing-index session (tenantId) has no index",
@@ -307,6 +310,14 @@ describe.each(databases)("a deployment on %s", (kind) => {
     expect(idsOf(report)).toEqual(["email-index", "missing-index"]);
     expect(report.findings[1]?.found).toContain("user (tenant_id, email) has no unique index");
     expect(await mended(app, report.findings, options)).toEqual([]);
+    // A name of the application's own.
+    const tenantId = (app.schema.user as { tenantId: { name: string } }).tenantId;
+    onTestFinished(() => {
+      tenantId.name = "tenant_id";
+    });
+    tenantId.name = "company";
+    await query(`alter table ${quote("user")} rename column tenant_id to company`);
+    expect(String(await checkDeployment(auth, options))).toBe("Nothing to mend.");
     const column = `${quote("tenant")} drop column ${quote("delete_at")}`;
     await query(`alter table ${column}`);
     const [found, ...others] = (await checkDeployment(auth, options)).findings;
@@ -398,6 +409,25 @@ describe("what only some databases have", () => {
       expect(idsOf(report)).toContain("no-statistics");
       const found = report.findings.find(({ id }) => id === "email-index");
       expect(found?.mend).toContain("docs/adding.md");
+    },
+  );
+
+  it.runIf(databases.includes("mysql"))(
+    "finds an index on an expression as MySQL describes it: MariaDB has none",
+    async () => {
+      const { auth, database } = await inUse("mysql");
+      const described = {
+        ...{ table: "user", name: "lower_email", unique: 1 },
+        ...{ column: null, EXPRESSION: "lower(`email`)" },
+      };
+      const query = async (sql: string) => {
+        const rows = await database.query(sql);
+        return sql.includes("information_schema.statistics") ? [...rows, described] : rows;
+      };
+      const { findings } = await checkDeployment(auth, { query });
+      expect(findings.map(({ mend }) => mend)).toEqual([
+        "alter table `user` drop index `lower_email`;",
+      ]);
     },
   );
 
