@@ -204,8 +204,8 @@ async function findsWhatIsMissing(
   await query('drop index "user_tenantId_email_uidx"');
   await query('create unique index "old" on "users" (lower(email))');
   expect(await look()).toEqual([
-    'email-index "old" keeps the e-mail unique in all of "users"',
-    `missing-index users (${column}, email) has no unique index`,
+    'email-index "old" keeps the email unique in all of "users"',
+    `missing-index users (${column}, email) has no unique index, and there are no duplicates`,
   ]);
   await query('alter table "tenant" drop column "deleteAt"');
   expect((await look())[0]).toBe("missing-column migrations have not run: tenant (deleteAt)");

@@ -153,6 +153,7 @@ describe.each(databases)("a deployment on %s", (kind) => {
     const report = await checkDeployment(app.auth);
     expect(idsOf(report)).toEqual(["missing-index"]);
     expect(report.findings[0]?.found).toContain("user (tenantId, email)");
+    expect(report.findings[0]?.found).toContain("there are no duplicates");
     expect(report.findings[0]?.mend).toMatch(/^create unique index /);
     expect(await mended(app, report.findings)).toEqual([]);
   });
@@ -223,7 +224,7 @@ describe.each(databases)("a deployment on %s", (kind) => {
     expect(await mended(app, report.findings)).toEqual([]);
   });
 
-  it("finds NULL where the platform has an empty text", async () => {
+  it("finds NULL where the platform has an empty string", async () => {
     const app = await inUse(kind);
     const { quote, query } = app;
     for (const table of ["session", "user"]) await allowNull(app.database, table);

@@ -89,13 +89,13 @@ async function plannedFindings(
       found: `migrations have not run: ${[...columns, ...indexes].join("; ")}`,
       meaning: isColumn
         ? "Requests fail, because a table or a column is not there."
-        : "Look-ups go through whole tables, and a unique index that is missing lets the same e-mail into a tenant twice.",
+        : "Look-ups go through whole tables, and a unique index that is missing lets the same email into a tenant twice.",
       mend,
     },
   ];
 }
 
-/** Without them SQLite guesses, and guesses that few rows have the same e-mail. */
+/** Without them SQLite guesses, and guesses that few rows have the same email. */
 async function statisticsFinding(query: Query): Promise<Finding[]> {
   const [row] = await query("select count(*) as n from sqlite_master where name = 'sqlite_stat1'");
   if (Number(row?.n) > 0) return [];

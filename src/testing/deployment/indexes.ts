@@ -69,7 +69,7 @@ async function missingIndex(
     id: "missing-index",
     found: `${name} (${columns.join(", ")}) has no ${kind}${duplicates.found}`,
     meaning: unique
-      ? "The same values can be stored twice: two users of a tenant with one e-mail, for example."
+      ? "The same values can be stored twice: two users of a tenant with one email, for example."
       : "Look-ups go through the rows of all tenants.",
     mend: `${duplicates.list}create ${kind} ${index} on ${table} (${keys.join(", ")});`,
   };
@@ -80,15 +80,16 @@ async function findDuplicates(query: Query, table: string, keys: string[]) {
   const list = keys.join(", ");
   const groups = `from ${table} group by ${list} having count(*) > 1`;
   const sql = `select count(*) as n from (select 1 as one ${groups}) d`;
-  const count = keys.length ? Number((await query(sql))[0]?.n) : 0;
-  if (!count) return { found: "", list: "" };
+  if (!keys.length) return { found: "", list: "" };
+  const count = Number((await query(sql))[0]?.n);
+  if (!count) return { found: ", and there are no duplicates", list: "" };
   return {
     found: `, and ${count} values are there more than once`,
     list: `-- Lists values that are there more than once. Merge or delete these rows first:\nselect ${list}, count(*) ${groups};\n`,
   };
 }
 
-/** Rows without a value in `tenantId`: the platform's have an empty text there. */
+/** Rows without a value in `tenantId`: the platform's have an empty string there. */
 export async function nullFindings(
   { ctx, confined }: Subject,
   catalog: Catalog,
@@ -109,7 +110,7 @@ export async function nullFindings(
       id: "null-tenant",
       found: `${Number(row?.n)} rows of ${table} have NULL in ${column}${duplicates.found}`,
       meaning:
-        "No request finds them, and no unique index applies to them. The platform's rows have an empty text there. If these belong to a tenant, write its id instead.",
+        "No request finds them, and no unique index applies to them. The platform's rows have an empty string there. If these belong to a tenant, write its id instead.",
       mend: `${duplicates.list}update ${table} set ${column} = '' where ${column} is null;`,
     });
   }
@@ -129,9 +130,8 @@ export function emailIndexFindings({ tenantOptions }: Subject, catalog: Catalog)
   });
   return left.map((index) => ({
     id: "email-index",
-    found: `"${index.name}" keeps the e-mail unique in all of "${table.name}"`,
-    meaning:
-      "Somebody who has an account at one tenant, or on the platform, cannot sign up at another.",
+    found: `"${index.name}" keeps the email unique in all of "${table.name}"`,
+    meaning: "A user with an account at one tenant, or on the platform, cannot sign up at another.",
     mend: dropStatement(catalog, table.name, index),
   }));
 }
