@@ -184,6 +184,22 @@ describe.each(databases)("a deployment on %s", (kind) => {
     expect(idsOf(await checkDeployment(app.auth))).toEqual([]);
   });
 
+  it.skipIf(kind === "sqlite")("finds that a column is no longer unique", async () => {
+    const app = await inUse(kind, { plugins: [username()] });
+    for (const table of ["session.token", "user.username"]) {
+      const [name = "", column = ""] = table.split(".");
+      const key = kind === "mysql" ? `index ${column}` : `constraint "${name}_${column}_key"`;
+      await app.query(`alter table ${app.quote(name)} drop ${key}`);
+    }
+    for (const tenantId of [app.a, app.b]) await app.signUp(tenantId);
+    const report = await checkDeployment(app.auth);
+    expect(report.findings.map(({ id, found }) => `${id} ${found}`)).toEqual([
+      "missing-index user (username) has no unique index, and there are no duplicates",
+      "missing-index session (token) has no unique index, and there are no duplicates",
+    ]);
+    expect(await mended(app, report.findings)).toEqual([]);
+  });
+
   it("lists duplicates before it suggests a unique index", async () => {
     const app = await inUse(kind);
     const { quote, query } = app;

@@ -34,11 +34,13 @@ export async function missingIndexFindings(
   const findings: Finding[] = [];
   for (const model of [...OWN_MODELS, ...subject.confined]) {
     const { fields = {}, indexes = [] } = subject.ctx.tables[model] ?? {};
-    const single = fields.tenantId?.index ? [{ fields: ["tenantId"] }] : [];
+    const single = Object.entries(fields).flatMap(([field, { index, unique }]) =>
+      unique || (index && field === "tenantId") ? [{ fields: [field], unique }] : [],
+    );
     for (const wanted of [...single, ...indexes]) {
       const table = catalog.table(model);
       const columns = wanted.fields.flatMap((field) => catalog.column(model, field)?.name ?? []);
-      const unique = "unique" in wanted && wanted.unique === true;
+      const unique = wanted.unique === true;
       if (!table || columns.length < wanted.fields.length) continue;
       if (table.indexes.some((index) => covers(index, columns, unique))) continue;
       findings.push(await missingIndex(catalog, query, table, columns, unique));
@@ -78,7 +80,8 @@ async function missingIndex(
 /** Whether values are there more than once, and the statement that lists them. */
 async function findDuplicates(query: Query, table: string, keys: string[]) {
   const list = keys.join(", ");
-  const groups = `from ${table} group by ${list} having count(*) > 1`;
+  const present = keys.map((key) => `${key} is not null`).join(" and ");
+  const groups = `from ${table} where ${present} group by ${list} having count(*) > 1`;
   const sql = `select count(*) as n from (select 1 as one ${groups}) d`;
   if (!keys.length) return { found: "", list: "" };
   const count = Number((await query(sql))[0]?.n);
