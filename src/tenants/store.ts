@@ -4,6 +4,7 @@ import type { Where } from "better-auth/types";
 import type * as z from "zod";
 import { tenantError } from "../errors";
 import { tenantAuthOptions } from "../isolation/isolation";
+import type { ResolvedOptions } from "../options";
 import { runInScope, scopeOf } from "../request/scope";
 import { ALL, findTenant, forgetTenant, type Tenant, toTenant } from "./cache";
 import { deleteAllOf, despiteDeadlocks } from "./delete";
@@ -98,10 +99,14 @@ const SLUG = /^[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/;
 /** Browsers and mail programs ask these hosts of any domain for their configuration. */
 const CONFIGURES_CLIENTS = ["autoconfig", "autodiscover", "mta-sts", "wpad"];
 
+export const isReservedSlug = (
+  { reservedSlugs }: Pick<ResolvedOptions, "reservedSlugs">,
+  slug: string,
+): boolean => [...reservedSlugs, ...CONFIGURES_CLIENTS].includes(slug);
+
 function assertSlug(ctx: AuthContext, slug: string): void {
-  const { reservedSlugs } = tenantAuthOptions(ctx);
   if (!SLUG.test(slug)) throw tenantError("INVALID_SLUG");
-  if ([...reservedSlugs, ...CONFIGURES_CLIENTS].includes(slug)) throw tenantError("SLUG_RESERVED");
+  if (isReservedSlug(tenantAuthOptions(ctx), slug)) throw tenantError("SLUG_RESERVED");
 }
 
 /** Suspends the tenant until `purgeTenants` deletes it. Returns when that may be. */

@@ -6,10 +6,11 @@ import { prismaAdapter } from "better-auth/adapters/prisma";
 import type { DBAdapter } from "better-auth/types";
 import type { Pool } from "pg";
 import { beforeAll, describe, expect, it } from "vitest";
-import { createDatabase, ID_KINDS, type IdKind } from "../support/database";
+import { checkDeployment, type DeploymentOptions } from "../../src/testing/index";
+import { createDatabase, ID_KINDS, type IdKind, type TestDatabase } from "../support/database";
 import { run } from "../support/processes";
 import { behaves } from "./behaviour";
-import { because, type Row, type Store, tableOptions } from "./store";
+import { because, createWorld, type Row, type Store, tableOptions } from "./store";
 
 /** Prisma is installed in a folder of its own, so nothing of it is imported by its name. */
 const FOLDER = join(import.meta.dirname, "../prisma");
@@ -92,15 +93,19 @@ async function writeMigration(code: string): Promise<string> {
 
 type Client = Record<string, { findMany(): Promise<Row[]> }> & { $disconnect(): Promise<void> };
 
+type PrismaStore = Store & { client: Client; query: TestDatabase["query"] };
+
 /** A client for the generated schema, and a way to a fresh database with its tables. */
-async function preparePrisma(ids: IdKind) {
+async function preparePrisma(ids: IdKind, edit = (code: string) => code) {
   const schema = await generatePrisma("postgresql", ids);
+  const code = edit(schema.code);
+  writeFileSync(schema.file, code);
   await prisma("generate", schema.file);
-  const migration = await writeMigration(schema.code);
+  const migration = await writeMigration(code);
   const { PrismaClient } = await load(schema.client);
   const { PrismaPg } = await load("@prisma/adapter-pg");
 
-  return async (): Promise<Store> => {
+  return async (): Promise<PrismaStore> => {
     const database = await createDatabase("postgres");
     await database.query(migration);
     const { host, port, user, database: name, max } = (database.option as Pool).options;
@@ -113,6 +118,8 @@ async function preparePrisma(ids: IdKind) {
       option: prismaAdapter(client, { provider: "postgresql", transaction: true }),
       migrate: false,
       rows: (model) => (client[model] as Client[string]).findMany(),
+      client,
+      query: database.query,
       async close() {
         await client.$disconnect();
         await database.close();
@@ -158,10 +165,51 @@ describe.each<PrismaProvider>(["postgresql", "mysql", "sqlite"])(
 const reason = "npm run test:prisma installs it, and wants PostgreSQL";
 describe.skipIf(!asksPrisma)(because("Prisma", asksPrisma ? undefined : reason), () => {
   for (const ids of ID_KINDS) {
-    let open: () => Promise<Store>;
+    let open: () => Promise<PrismaStore>;
     beforeAll(async () => {
       open = await preparePrisma(ids);
     }, 120_000);
     behaves({ name: "Prisma on PostgreSQL", ids, open: () => open() });
   }
+
+  it.each(["company", "tenant_id"])(
+    "checkDeployment() finds what is missing, where the tenant is in %s",
+    { timeout: 120_000 },
+    async (column) => {
+      const open = await preparePrisma("text", (code) =>
+        code
+          .replace('@@map("user")', '@@map("users")')
+          .replace(/(model User \{[^}]*\btenantId +String)/, `$1 @map("${column}")`),
+      );
+      const { client, query, ...store } = await open();
+      // The client knows every name. Usual names are found without it.
+      const database = column === "company" ? { database: client } : { query };
+      await findsWhatIsMissing(store, query, database, column);
+    },
+  );
 });
+
+async function findsWhatIsMissing(
+  store: Store,
+  query: TestDatabase["query"],
+  options: DeploymentOptions,
+  column: string,
+) {
+  const { auth } = await createWorld({ name: "", ids: "text", open: async () => store });
+  const look = async () => {
+    const { findings, skipped } = await checkDeployment(auth, options);
+    return [...findings.map(({ id, found }) => `${id} ${found}`), ...skipped];
+  };
+  expect(await look()).toEqual([]);
+  await query('drop index "user_tenantId_email_uidx"');
+  await query('create unique index "old" on "users" (lower(email))');
+  expect(await look()).toEqual([
+    'email-index "old" keeps the email unique in all of "users"',
+    `missing-index users (${column}, email) has no unique index, and there are no duplicates`,
+  ]);
+  await query('alter table "tenant" drop column "deleteAt"');
+  expect((await look())[0]).toBe("missing-column migrations have not run: tenant (deleteAt)");
+  const unread = await checkDeployment(auth);
+  expect(unread.findings.map(({ id }) => id)).toEqual(["unreadable-rows"]);
+  expect(unread.skipped[0]).toContain("pass `database`");
+}

@@ -29,8 +29,8 @@ describe("checkIsolation", () => {
       const report = await checkIsolation(auth, { extent: oneOf(60, 1) });
       expect([report.leaks, report.failures, report.untried]).toEqual([[], [], []]);
       expect(report.counts.endpoints).toBeGreaterThan(80);
-      expect(String(report)).toMatch(/^Nothing crosses the border\.\n {2}endpoints +\d+\n/);
-      expect(report.toMarkdown()).toContain("### Isolation of tenants: holds");
+      expect(String(report)).toMatch(/^Tenants are isolated\.\n {2}endpoints +\d+\n/);
+      expect(report.toMarkdown()).toContain("### Tenants are isolated.");
       for (const table of Object.values(context.tables))
         expect(await rows(table.modelName)).toBe(0);
       expect(globalThis.fetch).toBe(fetch);

@@ -1,6 +1,6 @@
 import type { DeploymentOptions } from "../data/query";
 import { type AuthInstance, openSubject, type Subject } from "../instance/subject";
-import { databaseFindings } from "./database";
+import { databaseFindings, isBehind } from "./database";
 import type { Checked, DeploymentReport, Finding } from "./findings";
 import { rowFindings } from "./rows";
 
@@ -13,16 +13,27 @@ export async function checkDeployment(
   const subject = await openSubject(auth, "checkDeployment()");
   const database = await databaseFindings(subject, options);
   // Rows can be read only where the columns are.
-  const isBehind = database.findings.some(({ id }) => id === "missing-column");
-  const rows: Checked = isBehind
+  const rows: Checked = isBehind(database.findings)
     ? { findings: [], skipped: ["rows: the migrations come first"] }
-    : await rowFindings(subject);
+    : await rowFindings(subject, database.catalog.namesOf).catch(unreadable);
   const checks = [database, rows, transactionFinding(subject)];
   const findings = checks.flatMap((check) => check.findings);
   const skipped = checks.flatMap((check) => check.skipped ?? []);
   const milliseconds = Date.now() - start;
   return { findings, skipped, milliseconds, toString: () => asText(findings, skipped) };
 }
+
+/** Behind Drizzle and Prisma, a column may be missing without anything else to show it. */
+const unreadable = (error: unknown): Checked => ({
+  findings: [
+    {
+      id: "unreadable-rows",
+      found: error instanceof Error ? error.message : String(error),
+      meaning: "A table could not be read, so rows were not looked at. Requests fail likewise.",
+      mend: "Run the migrations. Pass `database` (Drizzle's db or the Prisma client) to learn what is missing.",
+    },
+  ],
+});
 
 /** Drizzle and Prisma have transactions, and use them when they are told to. */
 function transactionFinding({ ctx }: Subject): Checked {

@@ -1,12 +1,17 @@
 import type { StoredOAuthConfig } from "../../oauth/config-store";
 import type { Tenant } from "../../tenants/cache";
+import { isReservedSlug } from "../../tenants/store";
 import type { Subject } from "../instance/subject";
 import { pagesOf } from "../sides/pages";
 import { askResolver } from "../sides/places";
 import type { Finding } from "./findings";
 
-/** Hosts that two tenants claim: in their metadata, or in a redirect URI at the host of another. */
+/**
+ * Hosts that two tenants claim, in their metadata or in a redirect URI at the host of another; hosts
+ * that no request matches; and slugs that are reserved.
+ */
 export async function hostFindings(subject: Subject): Promise<Finding[]> {
+  const findings: Finding[] = [];
   const claims = new Map<string, Set<string>>();
   const claim = (host: string, tenantId: string) =>
     claims.set(host, (claims.get(host) ?? new Set()).add(tenantId));
@@ -14,7 +19,13 @@ export async function hostFindings(subject: Subject): Promise<Finding[]> {
   for await (const tenants of pagesOf<Tenant>(subject, "tenant")) {
     for (const { id, slug, metadata } of tenants) {
       idOf.set(slug, id).set(id, id);
-      for (const host of hostsIn(metadata)) claim(host, id);
+      if (isReservedSlug(subject.tenantOptions, slug)) findings.push(reservedFinding(id, slug));
+      for (const written of hostsIn(metadata)) {
+        const { host, name } = normalHost(written);
+        if (host) claim(host, id);
+        if (name === written || (await resolves(subject, host, { id, slug }))) continue;
+        findings.push(hostFinding(id, written, name));
+      }
     }
   }
   for await (const configs of pagesOf<StoredOAuthConfig>(subject, "tenantOauthConfig")) {
@@ -28,22 +39,68 @@ export async function hostFindings(subject: Subject): Promise<Finding[]> {
     }
   }
   const shared = [...claims].filter(([, tenants]) => tenants.size > 1);
-  return shared.map(([host, tenants]) => ({
+  const sharedFindings = shared.map(([host, tenants]) => ({
     id: "shared-host",
     found: `${host} is claimed by the tenants ${[...tenants].join(" and ")}`,
     meaning: "Requests to it run in one of them, and the people of the other end up there.",
     mend: "Decide whose it is, and change the metadata or the redirect URI of the other: auth.api.updateTenant, auth.api.updateTenantOAuthConfig.",
   }));
+  return [...findings, ...sharedFindings];
 }
 
-const KEYS = ["host", "hosts", "domain", "domains", "hostname"];
+function reservedFinding(tenantId: string, slug: string): Finding {
+  return {
+    id: "reserved-slug",
+    found: `the tenant ${tenantId} has the reserved slug "${slug}"`,
+    meaning:
+      "Its host or path may be one that the application or a mail program uses. `bySubdomain()` takes a reserved name for the platform.",
+    mend: "Give the tenant another slug with auth.api.updateTenant, or take this one out of `reservedSlugs`.",
+  };
+}
+
+function hostFinding(tenantId: string, written: string, name: string): Finding {
+  const shown = JSON.stringify(written.slice(0, 100));
+  return {
+    id: "host-form",
+    found: `the tenant ${tenantId} has the host ${shown} in its metadata`,
+    meaning:
+      "`byDomain()` looks up the bare host: in lower case, without scheme, path, port or final dot. Requests to this one run on the platform.",
+    mend: name
+      ? `Write "${name}" with auth.api.updateTenant.`
+      : "It is not a host: correct it with auth.api.updateTenant.",
+  };
+}
+
+/** A host with its port, and its name as `byDomain()` looks it up; empty if the text is not one. */
+function normalHost(written: string) {
+  const text = written.trim();
+  const url = text.includes("://") ? text : `http://${text}`;
+  if (text.length > 2000 || !URL.canParse(url)) return { host: "", name: "" };
+  const { hostname, port } = new URL(url);
+  const name = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
+  return { host: port ? `${name}:${port}` : name, name };
+}
+
+/** Whether the application's resolver finds the tenant all the same. */
+async function resolves(
+  subject: Subject,
+  host: string,
+  { id, slug }: { id: string; slug: string },
+) {
+  if (!host) return false;
+  const answer = await askResolver(subject, `https://${host}`, { host });
+  return typeof answer === "object" ? answer?.slug === slug : answer === id;
+}
+
+const KEYS = ["host", "domain", "hostname", "customdomain", "customhost", "customhostname"];
 
 /** The hosts that applications keep in the metadata, under the names that they mostly have. */
 function hostsIn(metadata: unknown): string[] {
   const entries = typeof metadata === "object" && metadata ? Object.entries(metadata) : [];
   return entries
-    .filter(([key]) => KEYS.includes(key))
+    .filter(([key]) => isHostKey(key.replaceAll("_", "").toLowerCase()))
     .flatMap(([, value]) => [value].flat())
-    .filter((value) => typeof value === "string")
-    .map((value) => value.toLowerCase());
+    .filter((value) => typeof value === "string" && value !== "");
 }
+
+const isHostKey = (key: string) => KEYS.some((name) => key === name || key === `${name}s`);

@@ -2,18 +2,20 @@ import { type StoredOAuthConfig, tryDecrypt } from "../../oauth/config-store";
 import { replace } from "../instance/outbox";
 import { modelFinder, type Subject } from "../instance/subject";
 import { pagesOf } from "../sides/pages";
+import type { Catalog } from "./catalog";
 import type { Checked, Finding } from "./findings";
 import { hostFindings } from "./hosts";
 
 type StoredRow = Record<string, unknown> & { id: string; tenantId?: string | null };
+type Names = Catalog["namesOf"];
 
 /** What is wrong with rows. */
-export async function rowFindings(subject: Subject): Promise<Checked> {
+export async function rowFindings(subject: Subject, names: Names): Promise<Checked> {
   const tenants = new Set<string>();
   for await (const rows of pagesOf(subject, "tenant")) for (const { id } of rows) tenants.add(id);
   const findings: Finding[] = [];
   for (const model of [...subject.confined, "tenantOauthConfig"]) {
-    findings.push(...(await modelFindings(subject, model, tenants)));
+    findings.push(...(await modelFindings(subject, names, model, tenants)));
   }
   findings.push(...(await configFindings(subject)), ...(await hostFindings(subject)));
   return { findings };
@@ -22,19 +24,25 @@ export async function rowFindings(subject: Subject): Promise<Checked> {
 /** Rows of one table whose tenant is gone, or is not the tenant of their user. */
 async function modelFindings(
   subject: Subject,
+  names: Names,
   model: string,
   tenants: Set<string>,
 ): Promise<Finding[]> {
-  const field = userField(subject, model);
+  const field = userField(subject, model) ?? "";
   let orphans = 0;
   let strays = 0;
+  let ownerless = 0;
   for await (const rows of pagesOf<StoredRow>(subject, model)) {
     orphans += rows.filter(({ tenantId }) => tenantId && !tenants.has(String(tenantId))).length;
-    if (field) strays += await countStrays(subject, rows, field);
+    if (!field) continue;
+    const counts = await compareWithUsers(subject, rows, field);
+    strays += counts.strays;
+    ownerless += counts.ownerless;
   }
   return [
-    ...(orphans ? [orphanFinding(subject, model, orphans)] : []),
-    ...(strays ? [strayFinding(subject, model, field ?? "", strays)] : []),
+    ...(orphans ? [orphanFinding(names, model, orphans)] : []),
+    ...(strays ? [strayFinding(names, model, field, strays)] : []),
+    ...(ownerless && model === "session" ? [ownerlessFinding(names, field, ownerless)] : []),
   ];
 }
 
@@ -45,33 +53,38 @@ function userField(subject: Subject, model: string): string | undefined {
   return fields.find(([, { references }]) => references && find(references.model) === "user")?.[0];
 }
 
-async function countStrays({ raw }: Subject, rows: StoredRow[], field: string): Promise<number> {
-  const ids = [...new Set(rows.flatMap((row) => (row[field] ? [String(row[field])] : [])))];
-  if (!ids.length) return 0;
+/** Rows in another tenant than their user, and rows whose user is gone. */
+async function compareWithUsers({ raw }: Subject, rows: StoredRow[], field: string) {
+  const owned = rows.filter((row) => row[field]);
+  const ids = [...new Set(owned.map((row) => String(row[field])))];
+  if (!ids.length) return { strays: 0, ownerless: 0 };
   const users = await raw.findMany<StoredRow>({
     model: "user",
     where: [{ field: "id", operator: "in", value: ids }],
     limit: ids.length,
   });
   const tenantOf = new Map(users.map(({ id, tenantId }) => [String(id), tenantId ?? null]));
-  return rows.filter((row) => {
-    const user = tenantOf.get(String(row[field]));
-    return user !== undefined && user !== (row.tenantId ?? null);
-  }).length;
+  const found = owned.map((row) => ({ row, user: tenantOf.get(String(row[field])) }));
+  const ownerless = found.filter(({ user }) => user === undefined).length;
+  const differ = found.filter(({ row, user }) => user !== (row.tenantId ?? null)).length;
+  return { strays: differ - ownerless, ownerless };
 }
 
-/** Names as they are in the database, quoted as most databases do. */
-function namesOf({ ctx }: Subject, model: string, field: string) {
-  const table = ctx.tables[model];
-  const column = table?.fields[field]?.fieldName ?? field;
-  const mark = (ctx.adapter.options as { type?: string } | undefined)?.type === "mysql" ? "`" : '"';
-  const quote = (name: string) => mark + name + mark;
-  return { table: quote(table?.modelName ?? model), column: quote(column), quote };
+/** Sessions that were left when their user was deleted past better-auth, or without foreign keys. */
+function ownerlessFinding(names: Names, field: string, count: number): Finding {
+  const { table, column } = names("session", field);
+  const user = names("user", "id");
+  return {
+    id: "ownerless-sessions",
+    found: `${count} rows of ${table} belong to a user who no longer exists`,
+    meaning: "They open nothing, but hold personal data: IP addresses and user agents.",
+    mend: `delete from ${table} where not exists (select 1 from ${user.table} where ${user.table}.${user.column} = ${table}.${column});`,
+  };
 }
 
-function orphanFinding(subject: Subject, model: string, count: number): Finding {
-  const { table, column } = namesOf(subject, model, "tenantId");
-  const tenant = namesOf(subject, "tenant", "id");
+function orphanFinding(names: Names, model: string, count: number): Finding {
+  const { table, column } = names(model, "tenantId");
+  const tenant = names("tenant", "id");
   // MySQL compares numbers with texts by itself, and does not compare texts of two collations.
   const isMySQL = tenant.quote("").startsWith("`");
   const id = isMySQL ? tenant.column : `cast(${tenant.column} as text)`;
@@ -84,10 +97,10 @@ function orphanFinding(subject: Subject, model: string, count: number): Finding 
   };
 }
 
-function strayFinding(subject: Subject, model: string, field: string, count: number): Finding {
-  const own = namesOf(subject, model, "tenantId");
-  const refers = namesOf(subject, model, field);
-  const user = namesOf(subject, "user", "tenantId");
+function strayFinding(names: Names, model: string, field: string, count: number): Finding {
+  const own = names(model, "tenantId");
+  const refers = names(model, field);
+  const user = names("user", "tenantId");
   const match = `${user.table}.${user.quote("id")} = ${own.table}.${refers.column}`;
   const isSession = model === "session";
   const theirs = `(select ${user.table}.${user.column} from ${user.table} where ${match})`;
