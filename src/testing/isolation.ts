@@ -1,7 +1,7 @@
 import { attemptsIn } from "./attempts/attempts";
 import { idleCredentials, idleEndpoints } from "./attempts/controls";
 import { judge } from "./attempts/judge";
-import { influence, lockOut } from "./attempts/probes";
+import { influence, lockOut, nextRequest } from "./attempts/probes";
 import { createProgress } from "./attempts/progress";
 import { InputError, isJSON, type Try } from "./attempts/requests";
 import { tryRoutes } from "./attempts/routes";
@@ -29,6 +29,7 @@ export async function checkIsolation(
   return inWorld(subject, options, async (world) => {
     const found = await tryAll(world);
     const routes = await tryRoutes(world);
+    const probed = [...(await nextRequest(world)), ...(await influence(world))];
     // Only now: no credential has expired meanwhile, or was used up.
     const idle = await idleEndpoints(world);
     const { a, platform } = world.sides;
@@ -36,11 +37,16 @@ export async function checkIsolation(
     const credentials: Untried[] = [];
     for (const side of reached) credentials.push(...(await idleCredentials(world, side)));
     if (found.counts.attempts > 0) await assertReached(world);
-    const probed = [...(await influence(world)), ...(await lockOut(world))];
     return createReport(
       {
         ...found,
-        leaks: [...world.setupLeaks, ...found.leaks, ...routes.leaks, ...probed],
+        leaks: [
+          ...world.setupLeaks,
+          ...found.leaks,
+          ...routes.leaks,
+          ...probed,
+          ...(await lockOut(world)),
+        ],
         untried: [...world.untried, ...idle.untried, ...credentials, ...routes.untried],
         notApplicable: [...world.notApplicable, ...idle.notApplicable],
         left: world.left,

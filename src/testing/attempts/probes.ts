@@ -6,11 +6,11 @@ import { namingAtHome } from "../sides/places";
 import type { Side } from "../sides/side";
 import type { World } from "../sides/world";
 import { carriersOf, SESSION } from "./carriers";
-import { InputError, NOBODY, type Sent, send, sendAgain, type Try } from "./requests";
+import { InputError, leaksIn, NOBODY, type Sent, send, sendAgain, type Try } from "./requests";
 
 /*
- * Two ways in which one tenant shows in another without any data of it: what tenant B is told depends
- * on what tenant A has, or what tenant A does wrong locks somebody out at tenant B.
+ * What takes more than one request: what tenant B is told depends on what tenant A has, what tenant A
+ * orders is done inside of tenant B, or what is wrong at tenant A locks somebody out at tenant B.
  */
 
 /** More wrong attempts than any limit lets pass. */
@@ -73,6 +73,25 @@ const sendKept = (world: World, side: Side, endpoint: Endpoint) =>
 
 function ignoreInput(error: unknown): undefined {
   if (!(error instanceof InputError)) throw error;
+}
+
+/** What is ordered at A and done during the next request, at B, must not be done inside of B. */
+export async function nextRequest(world: World): Promise<Leak[]> {
+  const { a, b } = world.sides;
+  const own = world.endpoints.filter(({ isOwn }) => isOwn);
+  const leaks: Leak[] = [];
+  for (const endpoint of own.filter((one) => one.method !== "GET" && !takesAway(one))) {
+    await trySend(world, a, endpoint);
+    await b.main.browser.get("/get-session");
+    for (const read of own.filter(({ method }) => method === "GET")) {
+      const sent = await trySend(world, a, read);
+      const [told] = sent ? leaksIn(sent, world.watch.secrets.b) : [];
+      if (!sent || !told) continue;
+      const found = `returned data of tenant B at tenant A: ${told}, after ${endpoint.method} ${endpoint.path} at tenant A and another request at tenant B`;
+      leaks.push(leakOf(read, found, sent));
+    }
+  }
+  return leaks;
 }
 
 /** Wrong attempts at A, such as wrong passwords, must not lock out the user with that email at B. */

@@ -22,6 +22,8 @@ export interface OwnTables {
   read(): Promise<Record<string, Values[]>>;
   /** Deletes a row; false where there is no way to. */
   remove(table: string, row: Values): Promise<boolean>;
+  /** Puts a deleted row back, where there is a way to. */
+  putBack(table: string, row: Values): Promise<void>;
   untried: Untried[];
   close(): Promise<void>;
 }
@@ -72,6 +74,16 @@ export async function openOwnTables(
       await opened.query(`${from} where ${where.join(" and ")}${returning}`);
       return true;
     },
+    async putBack(table, row) {
+      if (!opened || !names.has(table)) return;
+      const columns = Object.entries(row).filter(([, value]) => value !== null);
+      const fields = columns.map(([name]) => quoted(opened, name)).join(", ");
+      const values = columns.map(([, value]) => literal(value)).join(", ");
+      const [column = ""] = Object.keys(row);
+      const returning = opened.dialect === "mysql" ? "" : ` returning ${quoted(opened, column)}`;
+      const into = `insert into ${quoted(opened, table)} (${fields})`;
+      await opened.query(`${into} values (${values})${returning}`);
+    },
     close: async () => opened?.close(),
   };
 }
@@ -91,9 +103,14 @@ async function problemOf(opened: Opened, name: string): Promise<string | undefin
   }
 }
 
-function equals(value: unknown): string {
-  if (value === null) return "is null";
-  return typeof value === "number" ? `= ${value}` : `= '${String(value).replaceAll("'", "''")}'`;
+const equals = (value: unknown) => (value === null ? "is null" : `= ${literal(value)}`);
+
+function literal(value: unknown): string {
+  if (typeof value === "number" || typeof value === "bigint") return String(value);
+  if (typeof value === "boolean") return value ? "true" : "false";
+  const text = value instanceof Date ? value.toISOString() : value;
+  const written = typeof text === "object" ? JSON.stringify(text) : String(text);
+  return `'${written.replaceAll("'", "''")}'`;
 }
 
 function quoted({ dialect }: Opened, name: string): string {

@@ -91,12 +91,28 @@ export class Watch {
     }
   }
 
-  /** Remembers what an endpoint has done since `attribute` was last called. */
+  /**
+   * Remembers what an endpoint has done since `attribute` was last called. One that takes something
+   * away is undone at once: others need it.
+   */
   async noteEffects(endpoint: string): Promise<void> {
+    const now = await this.tables.readAll();
     const own = differences(this.own, await this.readOwn());
-    const rows = differences(this.before, await this.tables.readAll());
-    const noted = this.effects.get(endpoint) ?? [];
-    this.effects.set(endpoint, [...noted, { own, rows }]);
+    const rows = differences(this.before, now);
+    if (![...own, ...rows].some((one) => !one.now)) {
+      const noted = this.effects.get(endpoint) ?? [];
+      this.effects.set(endpoint, [...noted, { own, rows }]);
+      return;
+    }
+    await this.tables.restore(this.before, now, this.isOurs);
+    await this.putBackOwn(own);
+  }
+
+  private async putBackOwn(differences: Difference[]): Promise<void> {
+    for (const { table, was, now } of differences) {
+      if (now) await this.watching.own.remove(table, now.row).catch(() => false);
+      if (was) await this.watching.own.putBack(table, was.row).catch(() => undefined);
+    }
   }
 
   /**
@@ -109,9 +125,7 @@ export class Watch {
     this.effects.delete(endpoint);
     const goal = new Map([...this.before].map(([model, table]) => [model, new Map(table)]));
     for (const { own, rows } of effects.toReversed()) {
-      for (const { table, now } of own) {
-        if (now) await this.watching.own.remove(table, now.row).catch(() => false);
-      }
+      await this.putBackOwn(own);
       for (const { table, id, was } of rows) {
         if (was) goal.get(table)?.set(id, was);
         else goal.get(table)?.delete(id);
