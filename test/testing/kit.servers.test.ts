@@ -1,6 +1,6 @@
 import { bearer, magicLink, organization } from "better-auth/plugins";
 import { describe, expect, it, vi } from "vitest";
-import { checkIsolation, type IsolationOptions } from "../../src/testing/index";
+import { checkIsolation, cleanUp, type IsolationOptions } from "../../src/testing/index";
 import { createInstance, createPlainInstance, PASSWORD } from "../support/instance";
 import { oneOf } from "./configurations";
 
@@ -101,5 +101,67 @@ describe("checkIsolation", () => {
     expect(report.toMarkdown()).toContain("| POST /organization/update |");
     expect(await rows("tenant")).toBe(2);
     expect(await rows("user")).toBeGreaterThan(6);
+  });
+
+  it("accepts what is allowed, and says when it does not happen any more", async () => {
+    const everybody = async () => Response.json(await context.adapter.findMany({ model: "user" }));
+    const { auth, context } = await ordinary();
+    const reason = "public by design";
+    const options = { ...few, routes: [everybody] };
+    const open = await checkIsolation(auth, options);
+    expect(() => open.assert()).toThrow("signed in at tenant A, everybody returned a user of");
+    const allow = { everybody: reason, "GET /gone": "it was public once" };
+    const report = await checkIsolation(auth, { ...options, allow });
+    expect(report.leaks).toEqual([]);
+    expect(report.accepted).toMatchObject([{ endpoint: "everybody", reason }]);
+    expect(report.stale).toEqual(["GET /gone"]);
+    expect(() => report.assert()).toThrow('allow: "GET /gone" does not happen any more');
+    expect(String(report)).toContain(`everybody: ${reason}`);
+  });
+
+  it("leaves people alone who sign up or change something during a run", async () => {
+    const { auth, createTenant, signUp, database, context } = await ordinary();
+    await createTenant("there-already");
+    const { user } = await signUp(null, "before@example.com");
+    // As another process would do it, past this instance.
+    const columns =
+      '("id", "name", "email", "emailVerified", "createdAt", "updatedAt", "tenantId")';
+    let isDone = false;
+    const meanwhile = async () => {
+      if (!isDone) {
+        const values = ["stranger-1", "Stranger", "meanwhile@example.com", 0, "2026", "2026", ""];
+        const marks = values.map(() => "?").join(", ");
+        await database.query(`insert into "user" ${columns} values (${marks})`, values);
+        await database.query('update "user" set "name" = ? where "id" = ?', ["Changed", user.id]);
+      }
+      isDone = true;
+      return Response.json(await context.adapter.findMany({ model: "tenant", limit: 1 }));
+    };
+    const options = { routes: [meanwhile], allowExistingTenants: true, ...few };
+    const report = await checkIsolation(auth, options);
+    expect([isDone, report.left]).toEqual([true, []]);
+    const left = await database.query('select "name" from "user" order by "name"');
+    expect(left).toEqual([{ name: "Changed" }, { name: "Stranger" }]);
+  });
+
+  it("says what an interrupted run has left, and removes it and nothing else", async () => {
+    const { auth, signUp, rows } = await ordinary();
+    await signUp(null, "before@example.com");
+    await checkIsolation(auth, { ...few, keep: true });
+    expect(await rows("user")).toBeGreaterThan(6);
+    await expect(checkIsolation(auth)).rejects.toThrow(
+      /interrupted left 2 tenants .*cleanUp\(auth\)/,
+    );
+    expect((await cleanUp(auth)).tenants).toBe(2);
+    expect([await rows("tenant"), await rows("user"), await rows("session")]).toEqual([0, 1, 1]);
+  });
+
+  it("says that tables are missing, or that the instance cannot start", async () => {
+    const { auth, database } = await ordinary();
+    await database.query('drop table "tenantOauthConfig"');
+    await database.query('drop table "tenant"');
+    await expect(checkIsolation(auth)).rejects.toThrow("Has this database been migrated?");
+    const broken = { ...auth, $context: Promise.reject(new Error("no DATABASE_URL")) };
+    await expect(checkIsolation(broken)).rejects.toThrow(/no DATABASE_URL.*environment variables/);
   });
 });

@@ -109,9 +109,13 @@ export class Watch {
   }
 
   private async putBackOwn(differences: Difference[]): Promise<void> {
-    for (const { table, was, now } of differences) {
-      if (now) await this.watching.own.remove(table, now.row).catch(() => false);
-      if (was) await this.watching.own.putBack(table, was.row).catch(() => undefined);
+    const { own } = this.watching;
+    // First what is there now: the row that comes back may have the same key.
+    for (const { table, now } of differences) {
+      if (now) await own.remove(table, now.row).catch(() => false);
+    }
+    for (const { table, was } of differences) {
+      if (was) await own.putBack(table, was.row).catch(() => undefined);
     }
   }
 

@@ -6,9 +6,14 @@ import {
 } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
 import { getTenantId, runInTenant, type TenantAuthOptions, tenantAuth } from "../../../src/index";
-import type { AuthInstance, IsolationOptions } from "../../../src/testing/index";
+import {
+  type AuthInstance,
+  checkIsolation,
+  type IsolationOptions,
+} from "../../../src/testing/index";
 import { type Answer, Browser } from "../../support/browser";
 import { createDatabase, type TestDatabase } from "../../support/database";
+import { everyCase, partOfToday, sample } from "../../support/matrix";
 
 /** A small application as somebody would write it, with one hole or none. */
 export interface Application {
@@ -26,6 +31,25 @@ export interface Built {
   options: IsolationOptions;
   /** Whether somebody of one tenant reaches what belongs to another, over HTTP. */
   exploit(): Promise<boolean>;
+}
+
+/** better-auth's endpoints that hooks of these applications wait for; the others have other tests. */
+const PATHS = ["/sign-in/email", "/sign-up/email", "/sign-out", "/get-session", "/update-user"];
+const OF_PLUGINS = ["/two-factor", "/api-key", "/organization", "/tenant/"];
+
+export async function check({ build }: Application) {
+  const { auth, options } = await build();
+  const { plugins = [] } = auth.options as BetterAuthOptions;
+  const own = plugins.flatMap(({ endpoints }) => Object.values(endpoints ?? {}));
+  const ofOwn = own.map(({ path }) => String(path)).filter((path) => !path.startsWith("/tenant/"));
+  const paths = [...PATHS, ...ofOwn, ...OF_PLUGINS];
+  return checkIsolation(auth, { ...options, extent: { paths }, progress: false });
+}
+
+/** With the servers, another third of the applications every day; otherwise a few. */
+export function share(list: Application[]): Application[] {
+  const { oneOf, offset } = partOfToday(3);
+  return everyCase ? list.filter((_, index) => index % oneOf === offset) : sample(list, 4);
 }
 
 /** A hole, and the same application without it. */
