@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { EdgeVM } from "@edge-runtime/vm";
 import { build } from "tsup";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { checkIsolation } from "../src/testing/index";
 import { Browser } from "./support/browser";
 import { PASSWORD } from "./support/instance";
 
@@ -93,7 +94,7 @@ async function expectTwoTenants(acme: Place, globex: Place) {
   expect(seen.size).toBe(4);
 }
 
-test("Hono: each subdomain is a tenant", async () => {
+test("Hono: each subdomain is a tenant, and the isolation test of the docs passes", async () => {
   const port = await start(() => import("../examples/hono/server"));
   const at = (host: string) => {
     const origin = `http://${host}:${port}`;
@@ -102,7 +103,9 @@ test("Hono: each subdomain is a tenant", async () => {
   await expectTwoTenants(at("acme.localhost"), at("globex.localhost"));
   const unknown = await at("nobody.localhost").visit().get("/get-session");
   expect([unknown.status, unknown.code]).toEqual([404, "TENANT_NOT_FOUND"]);
-});
+  const { auth } = await import("../examples/hono/server");
+  (await checkIsolation(auth, { allowExistingTenants: true, progress: false })).assert();
+}, 120_000);
 
 test("Express: each path is a tenant, and one browser has a session at several", async () => {
   const port = await start(() => import("../examples/express/server"));

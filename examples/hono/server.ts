@@ -6,7 +6,7 @@ import { memoryAdapter } from "better-auth/adapters/memory";
 import { bySubdomain, tenantAuth } from "better-auth-tenant";
 import { Hono } from "hono";
 
-const auth = betterAuth({
+export const auth = betterAuth({
   baseURL: {
     allowedHosts: ["localhost:*", "*.localhost:*"],
     protocol: "http",

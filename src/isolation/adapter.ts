@@ -93,7 +93,7 @@ function guarded(
 }
 
 function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Methods {
-  const { isolatedModel } = isolation;
+  const isolatedModel = (name: string) => isolation.isolatedModel(name);
 
   /** Runs a call about rows of the scope only. Every call comes through here. */
   function narrow<Call extends TableCall, T>(

@@ -209,7 +209,8 @@ export function guardUsers(isolation: Isolation): Guard {
 
 /**
  * R13 holds for changed emails: a user keeps to `emailDomains`, and proves the new email first. A link
- * in a mail to that email proves it, which better-auth itself stores until 1.7.7, but not by 1.7.24.
+ * mailed to that email proves it. better-auth 1.7.7 stores that itself; 1.7.24 leaves an unverified
+ * user unverified, who could then not sign in.
  */
 async function admitEmail(
   { emailDomains }: TenantPolicy,

@@ -6,7 +6,7 @@ export interface Repeatable {
   body?: string;
 }
 
-/** Something that crossed the border, and the request that shows it. */
+/** Something that crossed from one tenant to another, and the request that shows it. */
 export interface Leak {
   /** What was tried: the endpoint, the credential, whose it is, and where it was shown. */
   attempt: string;

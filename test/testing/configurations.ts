@@ -47,7 +47,7 @@ export const oneOf = (fast: number, full: number, offset = 0): Extent => ({
 
 type Auth = Parameters<typeof checkIsolation>[0];
 
-/** Nothing crosses the border, and all is tried but what is known not to be. */
+/** Nothing leaks, and all is tried but what is known not to be. */
 export async function holds(
   auth: Auth,
   options: IsolationOptions,
@@ -63,7 +63,7 @@ export async function holds(
 
 const CACHES = ["compact", "jwt", "jwe"] as const;
 
-/** What an application may have that the border has to hold with: one value of each axis. */
+/** What an application may have that isolation has to hold with: one value of each axis. */
 export const AXES = {
   plugins: ["none", "groups", "codes", "keys", "others"],
   order: ["first", "last", "in between", "shuffled, seed 1"],

@@ -11,7 +11,7 @@ const LONG = { timeout: 120_000 };
 const check = ({ auth }: Pick<Instance, "auth">, paths: string[]) =>
   checkIsolation(auth, { extent: { paths }, progress: false });
 
-/** Nothing crosses the border, and everything is tried. */
+/** Nothing leaks, and everything is tried. */
 async function holds(options: InstanceOptions, ...paths: string[]) {
   const { leaks, failures, untried } = await check(await createInstance(options), paths);
   expect({ leaks, failures, untried }).toEqual({ leaks: [], failures: [], untried: [] });

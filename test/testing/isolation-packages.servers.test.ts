@@ -130,7 +130,7 @@ const PACKAGE_RUNS = PACKAGES.flatMap(([name, set]) =>
 );
 
 it.runIf(everyCase).each(PACKAGE_RUNS)(
-  "nothing crosses the border with $name, $variant",
+  "nothing leaks with $name, $variant",
   LONG,
   async ({ set, options, offset }) => {
     const { plugins, scopedModels = [], endpoints, untried } = set;
@@ -166,7 +166,7 @@ const ENTERPRISE: [name: string, instance: () => InstanceOptions, oneOf: number]
 ];
 
 it.runIf(everyCase).each(ENTERPRISE)(
-  "nothing crosses the border with sso() and scim(), %s",
+  "nothing leaks with sso() and scim(), %s",
   LONG,
   async (_, instance, oneOf) => {
     const { tenant, ...rest } = instance();
@@ -181,7 +181,7 @@ it.runIf(everyCase).each(ENTERPRISE)(
 );
 
 it.runIf(everyCase).each([true, false])(
-  "invitations: nothing crosses the border (passwords: %s)",
+  "invitations: nothing leaks (passwords: %s)",
   LONG,
   async (enabled) => {
     const { auth, rows } = await createInstance({

@@ -38,7 +38,7 @@ describe("a covering set of configurations", () => {
   const today = everyCase ? HERE.filter((_, index) => index % days === offset) : sample(HERE, 2);
 
   it.each(today.map((one, index) => [Object.values(one).join(", "), one, index] as const))(
-    "nothing crosses the border: %s",
+    "nothing leaks: %s",
     { timeout: 600_000 },
     async (_, configuration, index) => {
       const { auth, options } = await createConfigured(configuration);
@@ -72,7 +72,7 @@ const ALL_PLUGINS: [name: string, changes: Partial<Configuration>, oneOf: number
 
 // Furnishing a world with all of them takes longer than all other tests of a room.
 it.runIf(everyCase).each(ALL_PLUGINS)(
-  "R3, R4, R5, R6, R8: nothing crosses the border (all plugins, %s)",
+  "R3, R4, R5, R6, R8: nothing leaks (all plugins, %s)",
   { timeout: 900_000 },
   async (_, changes, of) => {
     const { auth, options, entries } = await createConfigured({ ...PLAIN, ...changes });

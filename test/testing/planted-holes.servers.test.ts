@@ -47,7 +47,7 @@ const only = (found: Found) => ({
 });
 
 it.each(sample(["by its name", "by a function"], 1))(
-  "finds endpoints and routes of an application that go past the border; a table of its own, read %s",
+  "finds endpoints and routes of an application that go past the isolation; a table of its own, read %s",
   LONG,
   async (how) => {
     const database = await createDatabase("sqlite");
@@ -95,7 +95,7 @@ const HOLES: Found = [
 const emailAndPassword = { enabled: true, sendResetPassword: async () => {} };
 const organizations = ["organization", "member", "invitation"];
 
-/** What better-auth would do in a tenant if a part of the border were missing. */
+/** What better-auth would do in a tenant if a part of the isolation were missing. */
 it("finds that users, passkeys, organizations and keys are not confined", LONG, async () => {
   const missing: Found = [
     ["/admin/get-user", /tells of a/],
@@ -128,7 +128,7 @@ const enterprise = (): InstanceOptions => ({
 });
 const COUNTS = /the session counts|tells of/;
 
-/** Of the border, of the options of an application, of single sign-on and directories. */
+/** Of the isolation, of the options of an application, of single sign-on and directories. */
 const MORE: [what: string, make: () => InstanceOptions, Found, plant?: Plant][] = [
   [
     "reset tokens that are good everywhere",
@@ -262,7 +262,7 @@ const pastTheAdapter = (database: TestDatabase) => ({
   }),
 });
 
-/** With the adapter below the border, or what they remember. */
+/** With the adapter below the isolation, or what they remember. */
 const belowTheBorder = {
   newest: createAuthEndpoint("/notes/newest", { method: "GET" }, async (ctx) => ctx.json(newest)),
   bySlug: createAuthEndpoint("/notes/by-slug", queryWith("slug"), async (ctx) => {
@@ -292,7 +292,7 @@ const belowTheBorder = {
   }),
 };
 
-/** Takes models out of the border again: what it was before there was one. */
+/** Takes models out of the isolation again: what it was before there was one. */
 function unconfine(ctx: AuthContext, ...models: string[]): void {
   const raw = rawOf(ctx);
   const adapter = ctx.adapter as unknown as Record<string, (call: { model: string }) => unknown>;
@@ -308,10 +308,10 @@ function unconfine(ctx: AuthContext, ...models: string[]): void {
 
 /** The same for all that is done to a model: its rows belong to nobody any more. */
 function takeOutOfBorder({ adapter }: AuthContext, model: string): void {
-  const border = isolationOf(adapter);
-  if (!border) throw new Error("there is no border");
-  const { isolatedModel } = border;
-  border.isolatedModel = (name) => (name === model ? undefined : isolatedModel(name));
+  const isolation = isolationOf(adapter);
+  if (!isolation) throw new Error("there is no isolation");
+  const { isolatedModel } = isolation;
+  isolation.isolatedModel = (name) => (name === model ? undefined : isolatedModel(name));
 }
 
 /** Sessions of other tenants reach better-auth, though the request names a tenant. */
@@ -345,7 +345,7 @@ function shareStoredSessions(ctx: AuthContext): void {
   };
 }
 
-/** Takes directories out of the border, and away the hook that looks at their tokens. */
+/** Takes directories out of the isolation, and away the hook that looks at their tokens. */
 function freeDirectories(ctx: AuthContext): void {
   for (const model of SCIM_MODELS) takeOutOfBorder(ctx, model);
   for (const hook of hooksIn(ctx.options).flat()) {

@@ -64,6 +64,7 @@ const NO_BASE_URL = "no base URL";
 /** Refusals that say that there is nothing of a tenant's to see, with what the kit has set up. */
 const NOT_APPLICABLE: [code: string, reason: string][] = [
   [" PLATFORM_ONLY", "it works on the platform only"],
+  ["has a callback of its own", "with tenants, each identity provider has its own"],
   ["MISSING_FIELD", "who comes this way cannot say what users have to say"],
   [NO_BASE_URL, "the server's own code cannot call it without `fallback` in `baseURL`"],
 ];

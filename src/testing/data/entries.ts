@@ -19,7 +19,7 @@ interface Storage {
 const RAW = Symbol.for("better-auth-tenant:raw-storage");
 
 /**
- * What has been put into secondary storage during the run, below the border. A storage cannot be
+ * What has been put into secondary storage during the run, below the isolation. A storage cannot be
  * listed, but everything that belongs to the people of the kit was put there under its eyes.
  */
 export function openEntries({ ctx }: Subject, note: (key: string, value: string) => void) {

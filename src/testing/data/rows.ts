@@ -10,7 +10,7 @@ export type Tables = Map<string, Table>;
 /** More than a test database has. */
 const MOST = 5_000;
 
-/** What is in the tables of better-auth and its plugins, below the border. */
+/** What is in the tables of better-auth and its plugins, below the isolation. */
 export function openTables(subject: Subject) {
   const { raw } = subject;
   const parents = parentsIn(subject);

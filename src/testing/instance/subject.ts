@@ -21,7 +21,7 @@ export interface Subject {
   options: object;
   tenantOptions: ResolvedOptions;
   plugins: BetterAuthPlugin[];
-  /** The database adapter below the border. */
+  /** The database adapter below the isolation. */
   raw: DBAdapter;
   /** Models whose rows belong to a tenant, and models whose rows anybody may see. */
   confined: string[];
@@ -34,8 +34,8 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
   const ctx = await contextOf(auth, caller);
   const plugins = ctx.options.plugins ?? [];
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
-  const border = isolationOf(ctx);
-  if (!ours || !border) {
+  const isolation = isolationOf(ctx);
+  if (!ours || !isolation) {
     throw new Error(`${caller}: tenantAuth() is not among the plugins of this instance`);
   }
   const tenantOptions = resolveOptions(ours.options as ResolvedOptions | undefined);
@@ -46,7 +46,7 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
     options: auth.options,
     tenantOptions,
     plugins,
-    raw: border.raw as DBAdapter,
+    raw: isolation.raw as DBAdapter,
     confined: isolatedModels(tenantOptions).filter((model) => ctx.tables[model]),
     // Keys that sign for everybody, and counters of requests, belong to nobody.
     shared: [...tenantOptions.sharedModels, "jwks", "rateLimit", "oauthClientAssertion"],

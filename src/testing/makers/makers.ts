@@ -8,8 +8,6 @@ import { tenantInvitation } from "./invitation";
 import { deviceCodes, newPasskey, passkey, wallet } from "./keys";
 import type { Maker } from "./maker";
 import { idToken, oauthState, oneTap } from "./oauth";
-import { directory } from "./scim";
-import { oidcProvider, samlProvider, unverifiedProvider } from "./sso";
 import { account, anonymous, apiKey, impersonation, organization } from "./things";
 
 const OUTBOX =
@@ -113,17 +111,24 @@ const MAILS: Maker[] = [
   ),
 ];
 
+/** Single sign-on and directories, if they are installed: most applications have neither. */
+async function enterpriseMakers(paths: Set<string>): Promise<Maker[]> {
+  const sso = paths.has("/sso/register") ? await import("./sso") : undefined;
+  const scim = paths.has("/scim/v2/Users") ? await import("./scim") : undefined;
+  return [
+    ...(sso ? [sso.oidcProvider, sso.unverifiedProvider, sso.samlProvider] : []),
+    ...(scim ? [scim.directory] : []),
+  ];
+}
+
 /** Things first: the credentials of a second factor keep the second person from signing in. */
-export const MAKERS: Maker[] = [
+export const makersFor = async (paths: Set<string>): Promise<Maker[]> => [
   account,
   organization,
   impersonation,
   anonymous,
   apiKey,
-  oidcProvider,
-  unverifiedProvider,
-  samlProvider,
-  directory,
+  ...(await enterpriseMakers(paths)),
   passkey,
   newPasskey,
   deviceCodes,

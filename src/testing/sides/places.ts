@@ -6,11 +6,11 @@ import type { Endpoint } from "../instance/endpoints";
 import { NO_TENANT, type Subject, withoutStars } from "../instance/subject";
 import type { Address } from "../options";
 
-/** The three sides of the border: two tenants, and the platform. */
+/** The three sides: two tenants, and the platform. */
 export const SIDES = ["a", "b", "platform"] as const;
 export type SideName = (typeof SIDES)[number];
 
-/** One side of the border, as requests see it. */
+/** One side, as requests see it. */
 export interface Place {
   name: SideName;
   tenantId: string | null;

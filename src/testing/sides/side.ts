@@ -45,7 +45,7 @@ export interface Workshop {
   noteChanges(side: Side, endpoint: { method: string; path: string }): Promise<void>;
 }
 
-/** A side of the border while it is furnished: a person that has everything one can have there. */
+/** A side while its test data is created: a user that has everything one can have there. */
 export class Side {
   readonly things: Values = {};
   /** What endpoints of the application returned, by the first part of their path. */

@@ -7,7 +7,7 @@ import type { Leak, NotApplicable, Untried } from "../findings";
 import { calm } from "../instance/calm";
 import { type Endpoint, endpointsOf } from "../instance/endpoints";
 import type { Subject } from "../instance/subject";
-import { MAKERS } from "../makers/makers";
+import { makersFor } from "../makers/makers";
 import { registerProvider } from "../makers/oauth";
 import type { IsolationOptions } from "../options";
 import { callOwnEndpoints } from "./own-endpoints";
@@ -169,8 +169,8 @@ async function settleSides(
 /** What the installed plugins can make; what they cannot is said. */
 async function furnishSide(side: Side, untried: Untried[], notApplicable: NotApplicable[]) {
   await registerProvider(side);
-  for (const maker of MAKERS) {
-    const { paths, subject } = side.workshop;
+  const { paths, subject } = side.workshop;
+  for (const maker of await makersFor(paths)) {
     if (!maker.paths.every((path) => paths.has(path))) continue;
     if (maker.isOn && !maker.isOn(subject.ctx.options)) continue;
     try {
