@@ -42,7 +42,8 @@ const resolve = { dedupe: ["better-auth", "@better-auth/core", "@better-auth/sso
 /** What depends on better-auth, and not on documentation, the package or sizes. */
 const NEWEST = [
   "test/{client,framework-contract.servers,promise-counts,query-counts,schema.servers}.test.ts",
-  "test/{databases,enterprise,flows,guides,integrations,invitations,isolation,newest,oauth,plugins,policy,request,setup,tenants,testing}/**/*.test.ts",
+  "test/{enterprise,flows,integrations,isolation,newest,oauth,plugins,policy,request}/**/*.test.ts",
+  "test/testing/*.test.ts",
 ];
 
 /** What is installed in `test/newest` comes from there. It resolves its own imports as usual. */

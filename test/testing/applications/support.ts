@@ -46,9 +46,9 @@ export async function check({ build }: Application) {
   return checkIsolation(auth, { ...options, extent: { paths }, progress: false });
 }
 
-/** With the servers, another third of the applications every day; otherwise a few. */
+/** With the servers, another sixth of the applications every day; otherwise a few. */
 export function share(list: Application[]): Application[] {
-  const { oneOf, offset } = partOfToday(3);
+  const { oneOf, offset } = partOfToday(6);
   return everyCase ? list.filter((_, index) => index % oneOf === offset) : sample(list, 4);
 }
 
