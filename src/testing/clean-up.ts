@@ -1,5 +1,6 @@
 import { deleteTenant } from "../tenants/delete";
-import { openTables, type Tables } from "./data/rows";
+import { openTables } from "./data/rows";
+import { messageOf } from "./data/texts";
 import { type AuthInstance, openSubject, type Subject } from "./instance/subject";
 import type { Row } from "./options";
 
@@ -9,27 +10,25 @@ const EMAIL_OF_KIT = /-kit[a-z0-9]{8}(-platform)?@example\.com$/;
 
 /** Refuses a database with tenants, and says so where an interrupted run has left some. */
 export async function assertClean(subject: Subject, allowsTenants: boolean): Promise<void> {
-  const tenants = await tenantsIn(subject);
-  const left = tenants.filter(({ slug }) => OF_KIT.test(slug));
+  const { all, left } = await tenantsIn(subject);
   if (left.length) {
     throw new Error(
       `checkIsolation(): a run that was interrupted left ${left.length} tenants (${left.map(({ slug }) => slug).join(", ")}) and their users. Remove them: await cleanUp(auth)`,
     );
   }
-  if (allowsTenants || !tenants.length) return;
+  if (allowsTenants || !all.length) return;
   throw new Error(
-    "checkIsolation(): this database has tenants. Use a test database, or set `allowExistingTenants: true` if nobody else uses this one",
+    "checkIsolation(): this database has tenants. Use a test database, or set `allowExistingTenants: true` if nothing else is using this one",
   );
 }
 
-type TenantRow = Row & { slug: string };
-
-async function tenantsIn({ raw }: Subject): Promise<TenantRow[]> {
+async function tenantsIn({ raw }: Subject) {
   try {
-    return await raw.findMany<TenantRow>({ model: "tenant", limit: 10_000 });
+    const all = await raw.findMany<Row & { slug: string }>({ model: "tenant", limit: 10_000 });
+    return { all, left: all.filter(({ slug }) => OF_KIT.test(slug)) };
   } catch (error) {
     throw new Error(
-      `checkIsolation(): the table of tenants cannot be read: ${error instanceof Error ? error.message : error}. Has this database been migrated? Run \`npx auth migrate\`, or what your ORM has for it`,
+      `checkIsolation(): the table of tenants cannot be read: ${messageOf(error)}. Has this database been migrated? Run \`npx auth migrate\`, or the migration tool of your ORM`,
     );
   }
 }
@@ -37,20 +36,18 @@ async function tenantsIn({ raw }: Subject): Promise<TenantRow[]> {
 /** Removes what an interrupted run of \`checkIsolation\` has left behind, and nothing else. */
 export async function cleanUp(auth: AuthInstance): Promise<{ tenants: number; users: number }> {
   const subject = await openSubject(auth, "cleanUp()");
-  const tenants = (await tenantsIn(subject)).filter(({ slug }) => OF_KIT.test(slug));
+  const { left } = await tenantsIn(subject);
   const tables = openTables(subject);
-  const people = await tables.readAll(["user"]);
+  const users = [...((await tables.readAll(new Set(["user"]))).get("user")?.values() ?? [])];
   const isOfKit = ({ email, tenantId }: Row) => !tenantId && EMAIL_OF_KIT.test(String(email));
-  const users = [...(people.get("user")?.values() ?? [])].filter(({ row }) => isOfKit(row));
-  for (const { id } of tenants) {
-    await deleteTenant(subject.ctx, "server", id);
+  const ids = new Set(users.flatMap(({ row }) => (isOfKit(row) ? [row.id] : [])).map(String));
+  for (const { id } of left) await deleteTenant(subject.ctx, "server", id);
+  const refersToThem = (row: Row) =>
+    Object.entries(row).some(([name, value]) => /user/i.test(name) && ids.has(String(value)));
+  if (ids.size) {
+    await tables.restore(new Map(), await tables.readAll(), ({ table, id, row }) =>
+      table === "user" ? ids.has(id) : refersToThem(row),
+    );
   }
-  const ids = new Set(users.map(({ row }) => String(row.id)));
-  const isTheirs = (model: string, id: string, row: Row) =>
-    model === "user"
-      ? ids.has(id)
-      : Object.entries(row).some(([name, value]) => /user/i.test(name) && ids.has(String(value)));
-  const nothing: Tables = new Map();
-  if (ids.size) await tables.restore(nothing, await tables.readAll(), isTheirs);
-  return { tenants: tenants.length, users: ids.size };
+  return { tenants: left.length, users: ids.size };
 }

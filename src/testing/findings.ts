@@ -8,10 +8,10 @@ export interface Repeatable {
 
 /** Something that crossed from one tenant to another, and the request that shows it. */
 export interface Leak {
-  /** What was tried: the endpoint, the credential, whose it is, and where it was shown. */
+  /** What was tried: the endpoint, the credential, its side, and the side it was sent to. */
   attempt: string;
   endpoint: string;
-  /** What crossed: a row that was changed, a text that was told, a session that was good. */
+  /** What crossed: a row that was changed, a text that was returned, a session that was valid. */
   found: string;
   /** The same in a sentence: "signed in at tenant A, GET /notes/get returned a note of tenant B". */
   summary: string;
@@ -26,13 +26,13 @@ export interface Accepted {
   untried: Untried[];
 }
 
-/** Something that there is nothing to prove about. */
+/** Something that the kit need not try, and why. */
 export interface NotApplicable {
   what: string;
   reason: string;
 }
 
-/** Something that nothing is proved about, why, and what to give so that it can be tried. */
+/** Something that could not be tried, why, and what to pass so that it can be. */
 export interface Untried {
   what: string;
   reason: string;

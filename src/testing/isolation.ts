@@ -2,8 +2,7 @@ import { attemptsIn } from "./attempts/attempts";
 import { idleCredentials, idleEndpoints } from "./attempts/controls";
 import { judge } from "./attempts/judge";
 import { influence, lockOut, nextRequest } from "./attempts/probes";
-import { createProgress } from "./attempts/progress";
-import { InputError, isJSON, type Try } from "./attempts/requests";
+import { ignoreInputError, isJSON, type Try } from "./attempts/requests";
 import { tryRoutes } from "./attempts/routes";
 import { assertClean } from "./clean-up";
 import type { Leak, Untried } from "./findings";
@@ -11,13 +10,13 @@ import { type AuthInstance, openSubject } from "./instance/subject";
 import type { IsolationOptions } from "./options";
 import { createReport, type IsolationReport } from "./report";
 import { callOwnEndpoints } from "./sides/own-endpoints";
-import { isPlatformReached } from "./sides/places";
+import { isPlatformReached, SIDES } from "./sides/places";
 import { inWorld, type World } from "./sides/world";
 
 /**
  * Calls every endpoint of an instance with every credential of the wrong tenant. It creates two
- * tenants, with users in them and on the platform, and deletes them again: run it on a test database
- * that nobody else is using.
+ * tenants, with users in them and on the platform, and deletes them again. Use a test database with
+ * all tables, and nothing else running on it.
  */
 export async function checkIsolation(
   auth: AuthInstance,
@@ -27,41 +26,35 @@ export async function checkIsolation(
   const subject = await openSubject(auth, "checkIsolation()");
   await assertClean(subject, options.allowExistingTenants ?? false);
   return inWorld(subject, options, async (world) => {
-    const found = await tryAll(world);
+    const { leaks, ...found } = await tryAll(world);
     const routes = await tryRoutes(world);
-    const probed = [...(await nextRequest(world)), ...(await influence(world))];
-    // Only now: no credential has expired meanwhile, or was used up.
+    leaks.push(...routes.leaks, ...(await nextRequest(world)), ...(await influence(world)));
+    // Only now, because these use credentials up.
     const idle = await idleEndpoints(world);
     const { a, platform } = world.sides;
-    const reached = isPlatformReached(subject) ? [a, platform] : [a];
     const credentials: Untried[] = [];
-    for (const side of reached) credentials.push(...(await idleCredentials(world, side)));
+    for (const side of isPlatformReached(subject) ? [a, platform] : [a]) {
+      credentials.push(...(await idleCredentials(world, side)));
+    }
     if (found.counts.attempts > 0) await assertReached(world);
-    return createReport(
-      {
-        ...found,
-        leaks: [
-          ...world.setupLeaks,
-          ...found.leaks,
-          ...routes.leaks,
-          ...probed,
-          ...(await lockOut(world)),
-        ],
-        untried: [...world.untried, ...idle.untried, ...credentials, ...routes.untried],
-        notApplicable: [...world.notApplicable, ...idle.notApplicable],
-        left: world.left,
-        milliseconds: Date.now() - start,
-      },
-      options.allow ?? {},
-    );
+    leaks.push(...(await lockOut(world)));
+    const all = {
+      ...found,
+      leaks: [...world.setupLeaks, ...leaks],
+      untried: [...world.untried, ...idle.untried, ...credentials, ...routes.untried],
+      notApplicable: [...world.notApplicable, ...idle.notApplicable],
+      left: world.left,
+      milliseconds: Date.now() - start,
+    };
+    return createReport(all, options.allow ?? {});
   });
 }
 
-/** Where nothing answers, nothing leaks, and nothing is proved. */
+/** If nothing answers, nothing leaks, and nothing is proved. */
 async function assertReached({ isReached, subject }: World): Promise<void> {
   if (isReached) return;
   const { origin, basePath, handler } = subject;
-  // Who tries few endpoints may have tried none that answers without a redirect.
+  // The endpoints that were tried may all respond with redirects.
   for (const path of ["/ok", "/get-session"]) {
     const { ok, headers } = await handler(new Request(`${origin}${basePath}${path}`));
     if (ok && isJSON(headers)) return;
@@ -72,23 +65,24 @@ async function assertReached({ isReached, subject }: World): Promise<void> {
 }
 
 async function tryAll(world: World) {
-  const progress = createProgress(world.options.progress ?? true, world.endpoints.length);
+  const { endpoints, sides, options, watch } = world;
+  const stream = options.progress === false ? undefined : globalThis.process?.stderr;
+  const show = (text: string) => stream?.isTTY && stream.write(`\r\u001b[K${text}`);
+  let done = 0;
   const leaks: Leak[] = [];
   const failures: string[] = [];
   const credentials = new Set<string>();
   let attempts = 0;
-  for (const [endpoint, tries] of attemptsIn(world, world.options.extent ?? {})) {
-    const name = `${endpoint.method} ${endpoint.path}`;
-    progress.step(name);
-    await world.watch.undoEffects(name);
+  for (const [endpoint, tries] of attemptsIn(world, options.extent ?? {})) {
+    show(`checkIsolation: ${++done} of ${endpoints.length} endpoints, ${endpoint.name}`);
+    await watch.undoEffects(endpoint.name);
     const found = await tryEndpoint(world, tries, failures);
     for (const { oneTime, carrier } of tries) credentials.add(oneTime?.name ?? carrier.name);
     leaks.push(...found);
     attempts += tries.length;
     if (endpoint.isOwn && (found.length || endpoint.method !== "GET")) await restock(world);
   }
-  progress.end();
-  const { endpoints, sides } = world;
+  show("");
   const controls = endpoints.length + sides.a.oneTimes.length + sides.platform.oneTimes.length;
   const counts = { endpoints: endpoints.length, credentials: credentials.size, attempts, controls };
   return { leaks, failures, counts };
@@ -102,24 +96,19 @@ async function tryEndpoint(world: World, tries: Try[], failures: string[]): Prom
       leaks.push(...verdict.leaks);
       if (verdict.failure) failures.push(verdict.failure);
     }
-    if (await isWrittenPastTheAdapter(world)) {
+    // What was written past the adapter shows when everything is read, which takes too long for each
+    // request: it is put back, and they are tried once more, one by one.
+    if ((await world.watch.changesOf([...SIDES], true)).length) {
       for (const attempt of tries) leaks.push(...(await judge(world, attempt, true)).leaks);
     }
   } catch (error) {
     // Its control says so.
-    if (!(error instanceof InputError)) throw error;
+    ignoreInputError(error);
   }
   return leaks;
 }
 
-/**
- * What was written past the adapter shows when everything is read, which takes too long for each
- * request: it is put back, and they are tried once more, one by one.
- */
-const isWrittenPastTheAdapter = async ({ watch }: World) =>
-  (await watch.changesOf(["a", "b", "platform"], true)).length > 0;
-
-/** What was undone, or taken from the application's own tables, is created again. */
+/** Creates again what was undone, or deleted from the application's own tables. */
 async function restock({ sides, endpoints, options, watch }: World): Promise<void> {
   for (const side of Object.values(sides)) {
     await callOwnEndpoints(side, endpoints, options);

@@ -1,4 +1,3 @@
-/** Values by the names of fields. */
 export type Values = Record<string, unknown>;
 
 export type Row = Record<string, unknown> & { id: string };
@@ -13,15 +12,9 @@ export interface GivenInput {
 
 /** How much is tried. */
 export interface Extent {
-  /**
-   * Every way to name the tenant with everything; without it they take turns.
-   * @default false
-   */
+  /** Every way to name the tenant with everything; without it they take turns. @default false */
   everyNaming?: boolean;
-  /**
-   * Only one attempt out of so many; the endpoints take turns in what they leave out.
-   * @default 1
-   */
+  /** Only one attempt out of so many; the endpoints take turns in what they leave out. @default 1 */
   oneOf?: number;
   /** Which of them. */
   offset?: number;
@@ -29,7 +22,7 @@ export interface Extent {
   paths?: string[];
 }
 
-/** Something that was on its way to a person. */
+/** A mail or message that the application would have sent. */
 export interface Mail {
   /** The name of the option that would have sent it: `sendResetPassword`. */
   sender: string;
@@ -40,7 +33,7 @@ export interface Mail {
 /** Gives the mails that were sent since it was last asked. */
 export type Outbox = () => Mail[] | Promise<Mail[]>;
 
-/** Where people of a tenant go: an address, and headers that name the tenant there. */
+/** The address of a tenant, and headers that name the tenant there. */
 export type Address = (
   tenant: { id: string; slug: string } | null,
 ) => string | { url?: string; headers?: Record<string, string> };
@@ -48,7 +41,7 @@ export type Address = (
 /** Tables of the application's own, read by the application: by table, all rows. */
 export type ReadTables = () => Promise<Record<string, Record<string, unknown>[]>>;
 
-/** Whose things a request is about. */
+/** The tenant and user that a request is about. */
 export interface About {
   tenantId: string | null;
   slug: string | null;
@@ -56,17 +49,17 @@ export interface About {
   email: string;
   /** A text that no other tenant has: what you store with it is recognized in responses. */
   mark: string;
-  /** Rows of theirs in a table of a plugin, or in one of `tables`. */
+  /** Their rows in a table of a plugin, or in one of `tables`. */
   rows(table: string): Row[];
 }
 
-/** Somebody who is signed in: send these headers. */
+/** A user who is signed in: send these headers. */
 export interface Caller extends About {
   headers: Record<string, string>;
   origin: string;
 }
 
-/** Calls a route of the application as one person, about the things of another. */
+/** Calls a route of the application as one user, about the data of another. */
 export type Route = (as: Caller, about: About) => Promise<Response>;
 
 /** What `checkIsolation` can be told about an application. */
@@ -84,36 +77,22 @@ export interface IsolationOptions {
   tables?: string[] | ReadTables;
   /** Your own tables whose rows belong to no tenant, such as a global counter. */
   sharedTables?: string[];
-  /**
-   * Crossings that you know and accept, with the reason: `{ "GET /workspaces": "public by design" }`.
-   */
+  /** Crossings that you accept, with the reason: `{ "GET /workspaces": "public by design" }`. */
   allow?: Record<string, string>;
-  /** HTTP routes of your own, called as one person about the things of another. */
+  /** HTTP routes of your own, called as one user about the data of another. */
   routes?: Route[];
-  /**
-   * Where people of a tenant go, if a resolver of your own goes by more than a subdomain: an
-   * address, perhaps with headers. With null it is asked for the platform's.
-   */
+  /** The address of a tenant, or of the platform (null), if your resolver uses more than a subdomain. */
   address?: Address;
   /** Values for fields that your users must have. */
   person?: Values;
-  /** Mails that senders of your own have kept, where the kit cannot stand in for them. */
+  /** Mails that your own senders have stored, if the kit cannot replace them. */
   outbox?: Outbox;
   /** How much is tried. */
   extent?: Extent;
-  /**
-   * Runs on a database that has tenants already.
-   * @default false
-   */
+  /** Runs on a database that has tenants already. @default false */
   allowExistingTenants?: boolean;
-  /**
-   * Leaves tenants and people in place, to repeat requests by hand.
-   * @default false
-   */
+  /** Leaves tenants and users in place, to repeat requests by hand. @default false */
   keep?: boolean;
-  /**
-   * A line on a terminal that says how far it is.
-   * @default true
-   */
+  /** A line on a terminal that shows the progress. @default true */
   progress?: boolean;
 }

@@ -25,14 +25,12 @@ export interface IsolationReport {
   toMarkdown(): string;
 }
 
-type Methods = "assert" | "toString" | "toMarkdown";
-type Found = Omit<IsolationReport, Methods>;
+type Found = Omit<IsolationReport, "assert" | "toString" | "toMarkdown">;
 
 export function createReport(
   all: Omit<Found, "accepted" | "stale">,
   allow: Record<string, string>,
 ): IsolationReport {
-  const isAllowed = (endpoint: string) => endpoint in allow;
   const accepted = Object.entries(allow).map(([endpoint, reason]) => ({
     endpoint,
     reason,
@@ -42,8 +40,8 @@ export function createReport(
   const isUsed = ({ leaks, untried }: Accepted) => leaks.length > 0 || untried.length > 0;
   const found: Found = {
     ...all,
-    leaks: all.leaks.filter(({ endpoint }) => !isAllowed(endpoint)),
-    untried: all.untried.filter(({ what }) => !isAllowed(what)),
+    leaks: all.leaks.filter(({ endpoint }) => !(endpoint in allow)),
+    untried: all.untried.filter(({ what }) => !(what in allow)),
     accepted: accepted.filter(isUsed),
     stale: accepted.filter((one) => !isUsed(one)).map(({ endpoint }) => endpoint),
   };
@@ -58,20 +56,17 @@ export function createReport(
   };
 }
 
-function summary(found: Found): [string, string][] {
-  const { counts, leaks, untried, failures, accepted, notApplicable } = found;
-  return [
-    ["endpoints", String(counts.endpoints)],
-    ["credentials", String(counts.credentials)],
-    ["attempts", String(counts.attempts)],
-    ["controls", String(counts.controls)],
-    ["time", `${(found.milliseconds / 1000).toFixed(1)} s`],
-    ["leaks", String(leaks.length)],
-    ["failures", String(failures.length)],
-    ["untried", String(untried.length)],
-    ["not applicable", String(notApplicable.length)],
-    ["accepted", String(accepted.length)],
-  ];
+function summary({ counts, ...found }: Found): [name: string, value: string][] {
+  const values = {
+    ...counts,
+    time: `${(found.milliseconds / 1000).toFixed(1)} s`,
+    leaks: found.leaks.length,
+    failures: found.failures.length,
+    untried: found.untried.length,
+    "not applicable": found.notApplicable.length,
+    accepted: found.accepted.length,
+  };
+  return Object.entries(values).map(([name, value]) => [name, String(value)]);
 }
 
 /** The same hole shows in many requests: one of each kind is enough to read, by endpoint. */
@@ -101,82 +96,73 @@ function shortText(found: Found): string[] {
   ];
 }
 
-const section = (title: string, lines: string[]) =>
-  lines.length ? ["", `${title}:`, ...lines] : [];
+const indented = (spaces: number, lines: string[]) =>
+  lines.map((line) => " ".repeat(spaces) + line);
 
 function asText(found: Found): string {
   const leaks = byEndpoint(found.leaks).flatMap(([endpoint, kinds]) => [
-    `  ${endpoint}`,
-    ...kinds.flatMap(({ summary: what, request }) => [
-      `    ${what}`,
-      ...curl(request).map((line) => `      ${line}`),
+    endpoint,
+    ...kinds.flatMap((leak) => [`  ${leak.summary}`, ...indented(4, curl(leak.request))]),
+  ]);
+  const sections = {
+    [`Leaks (${found.leaks.length} requests)`]: leaks,
+    Failures: found.failures,
+    Untried: found.untried.flatMap(({ what, reason, give }) => [
+      what,
+      `  ${reason}`,
+      `  pass: ${give}`,
     ]),
-  ]);
-  const untried = found.untried.flatMap(({ what, reason, give }) => [
-    `  ${what}`,
-    `    ${reason}`,
-    `    pass: ${give}`,
-  ]);
+    Accepted: found.accepted.map(({ endpoint, reason }) => `${endpoint}: ${reason}`),
+    "Allowed, but it does not happen any more": found.stale,
+    "Left in the database": found.left,
+  };
   return [
     headline(found),
     ...summary(found).map(([name, value]) => `  ${name.padEnd(15)}${value.padStart(8)}`),
-    ...section(`Leaks (${found.leaks.length} requests)`, leaks),
-    ...section(
-      "Failures",
-      found.failures.map((one) => `  ${one}`),
-    ),
-    ...section("Untried", untried),
-    ...section(
-      "Accepted",
-      found.accepted.map((one) => `  ${one.endpoint}: ${one.reason}`),
-    ),
-    ...section(
-      "Allowed, but it does not happen any more",
-      found.stale.map((one) => `  ${one}`),
-    ),
-    ...section(
-      "Left in the database",
-      found.left.map((one) => `  ${one}`),
+    ...Object.entries(sections).flatMap(([title, lines]) =>
+      lines.length ? ["", `${title}:`, ...indented(2, lines)] : [],
     ),
   ].join("\n");
 }
 
 function asMarkdown(found: Found): string {
-  const [names, values] = [0, 1].map((part) => summary(found).map((row) => row[part]));
-  const cell = (text: string) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+  const row = (cells: string[]) =>
+    `| ${cells.map((cell) => cell.replaceAll("|", "\\|").replaceAll("\n", " ")).join(" | ")} |`;
+  const table = (head: string[], rows: string[][]) =>
+    rows.length ? [head, head.map(() => "---"), ...rows].map(row) : [];
   const leaks = byEndpoint(found.leaks).flatMap(([endpoint, kinds]) => [
     `**${endpoint}**`,
     "",
-    ...kinds.flatMap(({ summary: what, request }) => [
-      `- ${what}`,
+    ...kinds.flatMap((leak) => [
+      `- ${leak.summary}`,
       "",
-      "  ```sh",
-      ...curl(request).map((line) => `  ${line}`),
-      "  ```",
+      ...indented(2, ["```sh", ...curl(leak.request), "```"]),
     ]),
   ]);
-  const untried = found.untried.map(
-    ({ what, reason, give }) => `| ${cell(what)} | ${cell(reason)} | ${cell(give)} |`,
-  );
-  const accepted = found.accepted.map(({ endpoint, reason }) => `- ${endpoint}: ${reason}`);
+  const untried = found.untried.map(({ what, reason, give }) => [what, reason, give]);
+  const sections = {
+    Leaks: leaks,
+    Untried: table(["what", "reason", "pass"], untried),
+    Accepted: found.accepted.map(({ endpoint, reason }) => `- ${endpoint}: ${reason}`),
+  };
+  const counted = summary(found);
   return [
     `### ${headline(found)}`,
     "",
-    `| ${names?.join(" | ")} |`,
-    `|${names?.map(() => " --- |").join("")}`,
-    `| ${values?.join(" | ")} |`,
-    ...(leaks.length ? ["", "#### Leaks", "", ...leaks] : []),
-    ...(untried.length
-      ? ["", "#### Untried", "", "| what | reason | pass |", "| --- | --- | --- |", ...untried]
-      : []),
-    ...(accepted.length ? ["", "#### Accepted", "", ...accepted] : []),
+    ...table(
+      counted.map(([name]) => name),
+      [counted.map(([, value]) => value)],
+    ),
+    ...Object.entries(sections).flatMap(([title, lines]) =>
+      lines.length ? ["", `#### ${title}`, "", ...lines] : [],
+    ),
     "",
   ].join("\n");
 }
 
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** The request as a command; the people in it are gone unless the run was told to keep them. */
+/** The request as a command. Without the option `keep`, the users in it are deleted. */
 function curl({ method, url, headers, body }: Repeatable): string[] {
   const lines = Object.entries(headers).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`);
   const data = body === undefined ? [] : [`-d ${quoted(body)}`];

@@ -27,6 +27,7 @@ import {
   username,
 } from "better-auth/plugins";
 import { expect } from "vitest";
+import { tenantDomains } from "../../src/domains/index";
 import { byDomain, bySlug, bySubdomain, type TenantAuthOptions } from "../../src/index";
 import { tenantInvitations } from "../../src/invitations/index";
 import {
@@ -256,12 +257,13 @@ const never = async () => {
   throw new Error("the kit was to stand in for this sender");
 };
 
-/** Organizations and teams, and our own invitations beside theirs. */
+/** Organizations and teams, our own invitations beside theirs, and domains. */
 const groups = (): PluginSet => ({
   plugins: [
     organization({ teams: { enabled: true } }),
     bearer(),
     tenantInvitations({ sendInvitationEmail: never }),
+    tenantDomains(),
   ],
   scopedModels: ["organization", "member", "team", "teamMember", "invitation"],
 });

@@ -1,6 +1,6 @@
 import type { AuthContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
-import { bearer } from "better-auth/plugins";
+import { bearer, magicLink } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { checkIsolation } from "../../src/testing/index";
 import { createInstance, type Instance, type InstanceOptions } from "../support/instance";
@@ -94,4 +94,23 @@ it("says what to do about a hook that refuses sessions", LONG, async () => {
   const report = check(instance, ["/get-session"]);
   await expect(report).rejects.toThrow("`databaseHooks.session.create.before` returned false");
   expect(await instance.rows("tenant")).toBe(0);
+});
+
+describe("a platform with a policy", () => {
+  it("that lets nobody sign up is tried all the same", LONG, () =>
+    holds(
+      { tenant: { platformPolicy: { signUp: "closed" } } },
+      "/sign-up/",
+      "/sign-in/email",
+      "/get-session",
+    ),
+  );
+
+  it("without passwords needs a word", LONG, async () => {
+    const closed = await createInstance({
+      plugins: [magicLink({ sendMagicLink: async () => {} })],
+      tenant: { platformPolicy: { methods: ["magic-link"] } },
+    });
+    await expect(check(closed, ["/get-session"])).rejects.toThrow(/platformPolicy/);
+  });
 });

@@ -12,10 +12,14 @@ import type { BetterAuthPlugin } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
 import { bearer, jwt, oAuthProxy, oauthPopup } from "better-auth/plugins";
 import { expect, it, onTestFinished, vi } from "vitest";
+import { tenantDomains } from "../../src/domains/index";
+import type { TenantEvent } from "../../src/index";
 import { tenantInvitations } from "../../src/invitations/index";
 import type { IsolationOptions } from "../../src/testing/index";
 import { SCIM_MODELS } from "../enterprise/world";
 import { createStripe, PRICE, WEBHOOK_SECRET } from "../integrations/fake-stripe";
+import { databases } from "../support/database";
+import { APP, OWN_HOSTS, SUBDOMAINS_AND_DOMAINS } from "../support/domains";
 import { createInstance, type InstanceOptions } from "../support/instance";
 import { everyCase } from "../support/matrix";
 import { createStorage } from "../support/stores";
@@ -54,7 +58,7 @@ const apps: PackageSet = {
   ],
   endpoints: {
     "/expo-authorization-proxy": {
-      query: { authorizationURL: "https://provider.example/authorize?state=a-state" },
+      query: { authorizationURL: `https://provider.example/authorize?state=${"s".repeat(32)}` },
     },
     "/electron/transfer-user": {
       query: { client_id: "electron", state: "a-state", code_challenge: "a-challenge" },
@@ -86,7 +90,8 @@ const payments: PackageSet = {
   },
   untried: {
     "POST /stripe/webhook": "STRIPE_SIGNATURE_NOT_FOUND",
-    // Nobody has paid at the checkout.
+    // Nobody has paid at the checkout, or is a customer there.
+    "POST /subscription/billing-portal": "CUSTOMER_NOT_FOUND",
     "POST /subscription/cancel": "SUBSCRIPTION_NOT_FOUND",
     "POST /subscription/restore": "SUBSCRIPTION_NOT_FOUND",
   },
@@ -196,6 +201,45 @@ it.runIf(everyCase).each([true, false])(
     expect(await rows("tenantInvitation")).toBe(0);
   },
 );
+
+it.each([...databases])("domains on %s: nothing leaks", LONG, async (database) => {
+  const { auth, rows } = await createInstance({
+    database,
+    tenant: { tenantRoles: { admin: ["domain:*"] } },
+    plugins: [tenantDomains({ signInURL: ({ slug }) => `https://example.com/t/${slug}` })],
+  });
+  const paths = everyCase ? ["/tenant/", "/sign-in/", "/get-session"] : ["/tenant/d"];
+  await holds(auth, { extent: { paths } });
+  expect(await rows("tenantDomain")).toBe(0);
+});
+
+it("domains as hosts: nothing leaks", LONG, async () => {
+  const records = new Map<string, string>();
+  const plugin = tenantDomains({ resolveTxt: async (name) => [records.get(name) ?? ""] });
+  // Every tenant verifies a domain as soon as it is there.
+  const verify = async ({ type, tenantId }: TenantEvent) => {
+    if (type !== "tenant:created") return;
+    const api = auth.api as unknown as (typeof plugin)["endpoints"];
+    const { slug } = await auth.api.getTenant({ query: { id: tenantId } });
+    const body = { tenantId, domain: `${slug}.verified.org` };
+    const { record } = await api.addTenantDomain({ body });
+    records.set(record.name, record.value);
+    expect((await api.verifyTenantDomain({ body })).verified).toBe(true);
+  };
+  const { auth } = await createInstance({
+    auth: { baseURL: OWN_HOSTS },
+    tenant: {
+      resolveTenantId: SUBDOMAINS_AND_DOMAINS,
+      tenantRoles: { admin: ["domain:*"] },
+      onTenantEvent: verify,
+    },
+    plugins: [plugin],
+  });
+  const address: IsolationOptions["address"] = (tenant) =>
+    `http://${tenant ? `${tenant.slug}.verified.org` : APP}`;
+  const paths = everyCase ? ["/"] : ["/tenant/d", "/get-session"];
+  await holds(auth, { address, extent: { paths } });
+});
 
 it.runIf(everyCase)("the Next.js example keeps its tenants apart", LONG, async () => {
   const dir = mkdtempSync(join(tmpdir(), "isolation-"));

@@ -77,7 +77,7 @@ it.runIf(everyCase).each(ALL_PLUGINS)(
   async (_, changes, of) => {
     const { auth, options, entries } = await createConfigured({ ...PLAIN, ...changes });
     const { endpoints } = await holds(auth, { ...options, extent: partOfToday(of) });
-    expect(endpoints).toBe(157);
+    expect(endpoints).toBe(164);
     // Everything was taken away again.
     expect([...entries.keys()]).toEqual([]);
   },

@@ -1,81 +1,68 @@
+import { decodeComponent } from "../../framework";
 import { isolationOf } from "../../isolation/isolation";
-import { safeDecode } from "../data/texts";
 import type { Side } from "../sides/side";
 import type { World } from "../sides/world";
 import type { Carrier } from "./requests";
 
 type Cookie = [name: string, value: string];
 
-/** The cookies of a signed-in browser, by what they are for. */
-function cookiesOf({ main: { browser, token } }: Side) {
-  const all: Cookie[] = [...browser.cookies];
-  const isToken = ([, value]: Cookie) => safeDecode(value).startsWith(`${token}.`);
-  const session = all.filter(isToken);
-  // What is too long for one cookie is in several: "name.0", "name.1".
-  const cached = all.filter(([name]) => name.includes("session_data"));
-  return { all, session, cached };
-}
-
-/** Everything that stands for somebody who is signed in at home. */
-export function carriersOf(world: World, side: Side): Carrier[] {
-  const { name, apiKey, oneTimes, sessions } = side;
-  const { all, session, cached } = cookiesOf(side);
-  const everyCookie: Cookie[] = [...oneTimes.flatMap(({ cookies = [] }) => [...cookies]), ...all];
-  return [
-    { name: SESSION, side: name, cookies: session },
-    ...(cached.length
-      ? [
-          { name: "cached session cookie", side: name, cookies: [...session, ...cached] },
-          // Without its token better-auth does not look at the cache; nobody must start to.
-          { name: "cached session alone", side: undefined, cookies: cached },
-        ]
-      : []),
-    { name: "every cookie", side: name, cookies: everyCookie },
-    ...sessions.map((session) => ({ ...session, side: name })),
-    ...(world.has("bearer")
-      ? [
-          {
-            name: "bearer token",
-            side: name,
-            headers: { authorization: `Bearer ${bearerToken(world, side)}` },
-            namesTenant: true,
-          },
-        ]
-      : []),
-    ...(apiKey ? [keyCarrier(world, side, apiKey)] : []),
-  ];
-}
-
-/** The row of an API key leads into its tenant. A shared key has none, and needs a named tenant. */
-function keyCarrier({ subject }: World, { name }: Side, apiKey: string): Carrier {
-  const isScoped = isolationOf(subject.ctx)?.isolatedModel("apikey") !== undefined;
-  const headers = { "x-api-key": apiKey };
-  const leads = isScoped ? name : undefined;
-  return { name: API_KEY, side: undefined, leads, headers, namesTenant: true };
-}
-
-/** Where the plugin requires a signature, the token as it is in the cookie: without one it is none. */
-function bearerToken({ subject }: World, side: Side): string {
-  const { options } = subject.plugins.find(({ id }) => id === "bearer") ?? {};
-  const [cookie] = cookiesOf(side).session;
-  return options?.requireSignature && cookie ? safeDecode(cookie[1]) : side.main.token;
-}
-
 export const API_KEY = "API key";
+export const CACHED = "cached session cookie";
+export const CACHE_ALONE = "cached session alone";
+export const HOST = "a user of the other side";
 export const SESSION = "session cookie";
-export const HOST = "somebody of the other side";
+export const SIGNED_OUT: Carrier = { name: "no credential", side: undefined };
 
-/** Somebody who is signed in where the request goes. */
-export const hostCarrier = (side: Side): Carrier => ({
-  name: HOST,
+const sessionCookiesOf = ({ main: { browser, token } }: Side): Cookie[] =>
+  [...browser.cookies].filter(([, value]) => decodeComponent(value).startsWith(`${token}.`));
+
+/** The session of the main user. As `HOST`, of the side that the request goes to. */
+export const sessionOf = (side: Side, name = SESSION): Carrier => ({
+  name,
   side: side.name,
-  cookies: cookiesOf(side).session,
+  cookies: sessionCookiesOf(side),
 });
+
+/** Everything that proves who a user is who is signed in at home. */
+export function carriersOf({ subject }: World, home: Side): Carrier[] {
+  const { name: side, apiKey, oneTimes, sessions, main } = home;
+  const session = sessionCookiesOf(home);
+  const all: Cookie[] = [...main.browser.cookies];
+  // A value that is too long for one cookie is in several: "name.0", "name.1".
+  const cached = all.filter(([name]) => name.includes("session_data"));
+  const carriers: Carrier[] = [sessionOf(home)];
+  if (cached.length) {
+    carriers.push(
+      { name: CACHED, side, cookies: [...session, ...cached] },
+      // Without its token better-auth does not look at the cache, and must not start to.
+      { name: CACHE_ALONE, side: undefined, cookies: cached },
+    );
+  }
+  const everyCookie = [...oneTimes.flatMap(({ cookies = [] }) => [...cookies]), ...all];
+  carriers.push({ name: "every cookie", side, cookies: everyCookie });
+  carriers.push(...sessions.map((one) => ({ ...one, side })));
+  const bearer = subject.plugins.find(({ id }) => id === "bearer");
+  if (bearer) {
+    // If the plugin requires a signature, the token as it is in the cookie.
+    const [cookie] = bearer.options?.requireSignature ? session : [];
+    const token = cookie ? decodeComponent(cookie[1]) : main.token;
+    const headers = { authorization: `Bearer ${token}` };
+    carriers.push({ name: "bearer token", side, headers, namesTenant: true });
+  }
+  if (apiKey) {
+    // The row of an API key leads into its tenant. A shared key has none, and needs a named tenant.
+    const isScoped = isolationOf(subject.ctx)?.isolatedModel("apikey") !== undefined;
+    const leads = isScoped ? side : undefined;
+    const headers = { "x-api-key": apiKey };
+    carriers.push({ name: API_KEY, side: undefined, leads, headers, namesTenant: true });
+  }
+  return carriers;
+}
 
 /** The session of one side under the name that the cookie has on another. */
 export function renamedCarrier(home: Side, place: Side): Carrier[] {
-  const [own] = cookiesOf(home).session;
-  const [other] = cookiesOf(place).session;
+  const [own] = sessionCookiesOf(home);
+  const [other] = sessionCookiesOf(place);
   if (!own || !other || own[0] === other[0]) return [];
   const cookies: Cookie[] = [[other[0], own[1]]];
   const name = "session cookie under the other side's name";

@@ -7,53 +7,47 @@ import { isManagement, namingAtHome } from "../sides/places";
 import type { OneTime, Side } from "../sides/side";
 import { newTenant, type World } from "../sides/world";
 import { takes } from "./attempts";
-import { API_KEY, carriersOf, SESSION } from "./carriers";
+import { API_KEY, CACHE_ALONE, CACHED, carriersOf, SIGNED_OUT, sessionOf } from "./carriers";
 import { inputFor } from "./inputs";
-import {
-  type Carrier,
-  InputError,
-  leaksIn,
-  NOBODY,
-  type Sent,
-  send,
-  type Try,
-  works,
-} from "./requests";
+import { type Carrier, InputError, leaksIn, type Sent, send, type Try, works } from "./requests";
 
-function atHome(home: Side, endpoint: Endpoint, carrier: Carrier, rest: Partial<Try> = {}): Try {
-  return { endpoint, home, place: home, naming: namingAtHome(home.place), carrier, ...rest };
+export function atHome(home: Side, endpoint: Endpoint, carrier: Carrier, oneTime?: OneTime): Try {
+  return { endpoint, home, place: home, naming: namingAtHome(home.place), carrier, oneTime };
 }
 
-const session = (world: World, home: Side): Carrier =>
-  carriersOf(world, home).find(({ name }) => name === SESSION) ?? NOBODY;
+const oneTimeAtHome = (home: Side, endpoint: Endpoint, oneTime: OneTime) =>
+  atHome(home, endpoint, oneTime.homeNeedsSession ? sessionOf(home) : SIGNED_OUT, oneTime);
 
-/**
- * The endpoints that do nothing when they are called correctly, with all that the kit has: what was
- * refused from the other side would have been refused anyway.
- */
+async function sendAndUndo(world: World, attempt: Try): Promise<Sent> {
+  const sent = await send(world, attempt);
+  await world.watch.changesOf([]);
+  return sent;
+}
+
+const refusalIn = ({ status, code, location, text }: Sent) =>
+  `${status} ${code ?? location ?? text.slice(0, 100)}`;
+
+/** Endpoints that do nothing if called correctly: their refusals elsewhere prove nothing. */
 export async function idleEndpoints(world: World) {
   const untried: Untried[] = [];
   const notApplicable: NotApplicable[] = [];
+  const { ctx } = world.subject;
   const { oneOf = 1, offset = 0 } = world.options.extent ?? {};
   const taken = world.endpoints.filter((_, position) => (position + offset) % oneOf === 0);
   for (const endpoint of inOrder(taken)) {
-    const { method, path } = endpoint;
-    const what = `${method} ${path}`;
-    const { ctx } = world.subject;
-    if (isSwitchedOff(path, ctx.options, method) || hasNoCallback(path, ctx)) {
-      notApplicable.push({ what, reason: "the application has not switched it on" });
-      continue;
-    }
-    const idle = await idleAt(world, endpoint);
-    if (!idle) continue;
-    const reason = NOT_APPLICABLE.find(([code]) => idle.reason.includes(code))?.[1];
+    const { name: what, method, path } = endpoint;
+    const isOff = isSwitchedOff(path, ctx.options, method) || hasNoCallback(path, ctx);
+    const idle = isOff ? undefined : await idleAt(world, endpoint);
+    const reason = isOff
+      ? "the application has not switched it on"
+      : NOT_APPLICABLE.find(([code]) => idle?.reason.includes(code))?.[1];
     if (reason) notApplicable.push({ what, reason });
-    else untried.push({ what, ...idle });
+    else if (idle) untried.push({ what, ...idle });
   }
   return { untried, notApplicable };
 }
 
-/** What writes comes last, because what it wrote as test data is undone before. */
+/** Endpoints that write come last, because what they wrote as test data is undone before. */
 const inOrder = (endpoints: Endpoint[]) => {
   const rank = (one: Endpoint) => (!one.isOwn || one.method === "GET" ? 0 : takesAway(one) ? 1 : 2);
   return endpoints.toSorted((one, other) => rank(one) - rank(other));
@@ -65,71 +59,59 @@ const NO_BASE_URL = "no base URL";
 const NOT_APPLICABLE: [code: string, reason: string][] = [
   [" PLATFORM_ONLY", "it works on the platform only"],
   ["has a callback of its own", "with tenants, each identity provider has its own"],
-  ["MISSING_FIELD", "who comes this way cannot say what users have to say"],
+  ["MISSING_FIELD", "with this sign-in method, users cannot provide the required fields"],
   [NO_BASE_URL, "the server's own code cannot call it without `fallback` in `baseURL`"],
 ];
 
+type Idle = Omit<Untried, "what">;
+
+const AT_HOME = "it does nothing at home either";
+
 async function idleAt(world: World, endpoint: Endpoint): Promise<Idle | undefined> {
   const { path, isOwn } = endpoint;
+  const { a, platform } = world.sides;
   try {
     if (isOwn) return await unprovenOwn(world, endpoint);
+    // better-auth's own callback is the platform's.
     const refusal =
       isManagement(path) && !path.includes("/callback/")
         ? await refusedManagement(world, endpoint)
-        : await refusalOf(world, endpoint, homeOf(world, path));
-    if (refusal === undefined) return undefined;
-    return {
-      reason: `it does nothing at home either: ${refusal}`,
-      give: `endpoints: { "${path}": { … } } with an input that it accepts`,
-    };
+        : await refusalOf(world, endpoint, path === "/callback/:id" ? platform : a);
+    const give = `endpoints: { "${path}": { … } } with an input that it accepts`;
+    return refusal === undefined ? undefined : { reason: `${AT_HOME}: ${refusal}`, give };
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
     return { reason: error.message, give: `a function for "${path}" that returns an input` };
   }
 }
 
-type Idle = Omit<Untried, "what">;
-
-/**
- * An endpoint of the application proves something if it returns or changes what belongs to the person
- * who calls it. A response that says nothing, to a made-up id, proves nothing.
- */
+/** Why an endpoint proves nothing: it has to return or change something of its caller. */
 async function unprovenOwn(world: World, endpoint: Endpoint): Promise<Idle | undefined> {
-  const home = world.sides.a;
-  await world.watch.undoEffects(`${endpoint.method} ${endpoint.path}`);
+  const { watch, sides } = world;
+  await watch.undoEffects(endpoint.name);
   let idle: Idle | undefined;
-  for (const attempt of rightCalls(world, endpoint, home)) {
+  for (const attempt of rightCalls(world, endpoint, sides.a)) {
     const sent = await send(world, attempt);
-    const changes = await world.watch.changesOf(["a"], true);
-    await world.watch.changesOfOwn("a");
-    const isProven =
-      changes.length > 0 ||
-      world.watch.isOwnChanged ||
-      leaksIn(sent, world.watch.secrets.a).length > 0;
+    const changes = await watch.changesOf(["a"], true);
+    await watch.changesOfOwn("a");
+    const isProven = changes.length || watch.isOwnChanged || leaksIn(sent, watch.secrets.a).length;
+    const { invented, text } = sent;
+    const give = inputTo(endpoint, sent);
     if (!works(sent)) {
-      const refusal = `${sent.status} ${sent.code ?? sent.location ?? sent.body.slice(0, 100)}`;
-      idle ??= {
-        reason: `it does nothing at home either: ${refusal}`,
-        give: inputTo(endpoint, sent),
-      };
-    } else if (isProven) {
+      idle ??= { reason: `${AT_HOME}: ${refusalIn(sent)}`, give };
+    } else if (isProven || !(invented.length || tellsNothing(endpoint, sent))) {
       return undefined;
-    } else if (sent.invented.length) {
-      idle = {
-        reason: `it was called with made-up values (${sent.invented.join(", ")}), and returned or changed nothing of the person who called it`,
-        give: inputTo(endpoint, sent),
-      };
-    } else if (tellsNothing(endpoint, sent)) {
-      idle = {
-        reason: `it returned nothing: ${sent.body.slice(0, 100)}`,
-        give: `${inputTo(endpoint, sent)}, or an input for the endpoint that creates what it returns`,
-      };
-    } else return undefined;
+    } else {
+      const reason = invented.length
+        ? `it was called with made-up values (${invented.join(", ")}), and returned or changed nothing of the user who called it`
+        : `it returned nothing: ${text.slice(0, 100)}`;
+      const orElse = ", or an input for the endpoint that creates what it returns";
+      idle = { reason, give: invented.length ? give : give + orElse };
+    }
   }
   return idle;
 }
 
-/** The line to add. */
 function inputTo({ path, method, query }: Endpoint, { invented }: Sent): string {
   const where = (name: string) =>
     path.includes(`:${name}`) ? "params" : query && name in fieldsOf(query) ? "query" : "body";
@@ -140,9 +122,9 @@ function inputTo({ path, method, query }: Endpoint, { invented }: Sent): string 
   return `endpoints: { "${path}": ({ rows, mark }) => ({ ${place}: { ${values} } }) }`;
 }
 
-/** Who reads or deletes expects something. Who writes a text of their own may be told nothing. */
-const tellsNothing = (endpoint: Endpoint, { data, body, location }: Sent) =>
-  (endpoint.method === "GET" || takesAway(endpoint)) && isEmpty(data ?? body) && !location;
+/** Reads and deletions should return something. An endpoint that stores a text may return nothing. */
+const tellsNothing = (endpoint: Endpoint, { data, text, location }: Sent) =>
+  (endpoint.method === "GET" || takesAway(endpoint)) && isEmpty(data ?? text) && !location;
 
 /** Whether a response says nothing: no text, and no number but zero. */
 function isEmpty(data: unknown): boolean {
@@ -150,101 +132,95 @@ function isEmpty(data: unknown): boolean {
   return typeof data === "boolean" || !data;
 }
 
-/** better-auth's own callback is the platform's. */
-const homeOf = ({ sides }: World, path: string) =>
-  path === "/callback/:id" ? sides.platform : sides.a;
-
-/** Management is for operators, whoever they are: calls of the server's own code are trusted. */
+/** Management is for operators, but calls of the server's own code are trusted. */
 async function refusedManagement(world: World, endpoint: Endpoint): Promise<string | undefined> {
-  const { api } = world.subject;
-  const call = Object.values(api).find((entry) => "path" in entry && entry.path === endpoint.path);
-  const things = { ...world.sides.a.things };
-  if (endpoint.path === "/tenant/delete") things.tenantId = await tenantToDelete(world);
+  const { subject, sides, watch } = world;
+  const call = Object.values(subject.api).find(
+    (one) => "path" in one && one.path === endpoint.path,
+  );
+  const things = { ...sides.a.things };
+  if (endpoint.path === "/tenant/delete") {
+    // The plugin remembers for a while that a tenant is gone, so it is not one of the two.
+    things.tenantId = (await newTenant(subject, `${sides.a.workshop.mark}-c`)).id;
+  }
   const { body, query } = inputFor(endpoint, things);
   try {
     await call?.(endpoint.method === "GET" ? { query } : { body });
     return undefined;
   } catch (error) {
     const { status, body } = error as { status?: string; body?: { code?: string } };
-    if (world.sides.a.serverCall().headers) return NO_BASE_URL;
+    if (sides.a.serverCall().headers) return NO_BASE_URL;
     return `${status ?? error} ${body?.code ?? ""}`;
   } finally {
-    await world.watch.changesOf([]);
+    await watch.changesOf([]);
   }
 }
 
-/** The plugin remembers for a while that a tenant is gone, so it is not one of the two. */
-async function tenantToDelete({ subject, sides }: World): Promise<string> {
-  return (await newTenant(subject, `${sides.a.workshop.mark}-c`)).id;
-}
-
-async function refusalOf(
-  world: World,
-  endpoint: Endpoint,
-  home: Side,
-): Promise<string | undefined> {
+async function refusalOf(world: World, endpoint: Endpoint, home: Side) {
   let refusal: string | undefined;
   for (const attempt of rightCalls(world, endpoint, home)) {
-    const sent = await send(world, attempt);
-    await world.watch.changesOf([]);
-    // An application may send people from better-auth's error page to its own, with the error.
+    const sent = await sendAndUndo(world, attempt);
+    // An application may redirect from better-auth's error page to its own, with the error.
     if (works(sent) || (endpoint.path === "/error" && sent.status < 400)) return undefined;
-    const told = `${sent.status} ${sent.code ?? sent.location ?? sent.body.slice(0, 100)}`;
+    const told = refusalIn(sent);
     if (refusal === undefined || told.includes("MISSING_FIELD")) refusal = told;
   }
   return refusal;
 }
 
 function* rightCalls(world: World, endpoint: Endpoint, home: Side): Generator<Try> {
-  const signedIn = session(world, home);
-  yield atHome(home, endpoint, signedIn);
-  yield atHome(home, endpoint, NOBODY);
+  const signedIn = atHome(home, endpoint, sessionOf(home));
+  yield signedIn;
+  yield atHome(home, endpoint, SIGNED_OUT);
   for (const oneTime of home.oneTimes.filter((one) => takes(endpoint, one))) {
-    yield atHome(home, endpoint, oneTime.homeNeedsSession ? signedIn : NOBODY, { oneTime });
+    yield oneTimeAtHome(home, endpoint, oneTime);
   }
-  yield atHome(home, endpoint, signedIn, { bare: true });
+  yield { ...signedIn, bare: true };
   for (const carrier of carriersOf(world, home)) yield atHome(home, endpoint, carrier);
-  const second: Carrier = {
-    name: "the second person",
-    side: home.name,
-    cookies: home.second.browser.cookies,
-  };
-  yield atHome(home, endpoint, second);
+  const { cookies } = home.second.browser;
+  yield atHome(home, endpoint, { name: "the second user", side: home.name, cookies });
 }
 
 /** The credentials that do not work at home, where every one of them should. */
 export async function idleCredentials(world: World, home: Side): Promise<Untried[]> {
   const refused = [
     ...(await refusedSessions(world, home)),
-    ...(await refusedCaches(world, home)),
     ...(await refusedOneTimes(world, home)),
   ];
-  const told = refused.filter(([, reason]) => !reason.includes("MISSING_FIELD"));
-  return told.map(([credential, reason]) => ({
-    what: `${credential} of ${home.name}`,
-    reason: `it is no good at home either: ${reason}`,
-    give: "an instance in which it works, or nothing: the other credentials are tried",
-  }));
+  return refused
+    .filter(([, reason]) => !/MISSING_FIELD|SIGN_UP_CLOSED/.test(reason))
+    .map(([credential, reason]) => ({
+      what: `${credential} of ${home.name}`,
+      reason: `it is not valid at home either: ${reason}`,
+      give: "an instance in which it works, or nothing: the other credentials are tried",
+    }));
 }
 
 type Refused = [credential: string, reason: string];
 
 async function refusedSessions(world: World, home: Side): Promise<Refused[]> {
-  const endpoint = endpointAt(world, "/get-session");
+  const endpoint = world.endpoints.find(({ path }) => path === "/get-session");
+  if (!endpoint) return [];
   const refused: Refused[] = [];
-  const isSession = ({ name }: Carrier) => name !== API_KEY || keysAreSessions(world);
-  for (const carrier of endpoint ? carriersOf(world, home).filter(isSession) : []) {
-    const sent = await send(world, atHome(home, endpoint as Endpoint, carrier));
-    await world.watch.changesOf([]);
-    const isGood = tellsOf(carrier.userId ?? home.main.userId, sent.body);
-    // The cache is nothing without the token.
-    const isRight = isGood !== (carrier.name === "cached session alone");
-    if (!isRight) refused.push([carrier.name, `${sent.status} ${sent.body.slice(0, 100)}`]);
+  const ask = (carrier: Carrier) => sendAndUndo(world, atHome(home, endpoint, carrier));
+  const carriers = carriersOf(world, home);
+  for (const carrier of carriers) {
+    if (carrier.name === API_KEY && !keysAreSessions(world)) continue;
+    const sent = await ask(carrier);
+    const isValid = tellsOf(carrier.userId ?? home.main.userId, sent.text);
+    // The cache is not valid without the token.
+    const isRight = isValid !== (carrier.name === CACHE_ALONE);
+    if (!isRight) refused.push([carrier.name, refusalIn(sent)]);
   }
-  return refused;
+  const cached = carriers.find(({ name }) => name === CACHED);
+  if (!cached) return refused;
+  // A cached session is valid without the one that it was made from.
+  await world.watch.forgetSessions(home.main.token);
+  const isValid = tellsOf(home.main.userId, (await ask(cached)).text);
+  return isValid ? refused : [...refused, [CACHED, "the cache is not looked at"]];
 }
 
-/** By default, an API key is for the server's own code alone: the plugin's hook leaves it alone. */
+/** By default, an API key is for the server's own code alone: the plugin's hook ignores it. */
 function keysAreSessions({ subject, sides }: World): boolean {
   const { hooks } = subject.plugins.find(({ id }) => id === "api-key") ?? {};
   const headers = new Headers({ "x-api-key": sides.a.apiKey ?? "" });
@@ -252,42 +228,18 @@ function keysAreSessions({ subject, sides }: World): boolean {
   return hooks?.before?.some(({ matcher }) => matcher(ctx as never)) ?? false;
 }
 
-/** A cached session speaks for itself: it is good without the one that it was made from. */
-async function refusedCaches(world: World, home: Side): Promise<Refused[]> {
-  const endpoint = endpointAt(world, "/get-session");
-  const carrier = carriersOf(world, home).find(({ name }) => name === "cached session cookie");
-  if (!endpoint || !carrier) return [];
-  await world.watch.forgetSessions([home.main.token]);
-  const sent = await send(world, atHome(home, endpoint, carrier));
-  await world.watch.changesOf([]);
-  if (tellsOf(home.main.userId, sent.body)) return [];
-  return [[carrier.name, "the cache is not looked at"]];
-}
-
 async function refusedOneTimes(world: World, home: Side): Promise<Refused[]> {
   const refused: Refused[] = [];
   for (const oneTime of home.oneTimes) {
-    const endpoint = endpointAt(world, oneTime.home, oneTime.method);
+    const { name, values, needsSeal = false } = oneTime;
+    const endpoint = world.endpoints.find(
+      ({ path, method }) => path === oneTime.home && method === (oneTime.method ?? method),
+    );
     if (!endpoint) continue;
-    const sent = await send(world, homeCall(world, home, endpoint, oneTime));
-    await world.watch.changesOf([]);
-    const isGood = works(sent) && !isNoSession(oneTime, sent);
-    if (isGood !== Boolean(oneTime.needsSeal)) continue;
-    refused.push([oneTime.name, `${sent.status} ${sent.location ?? sent.body.slice(0, 100)}`]);
+    const sent = await sendAndUndo(world, oneTimeAtHome(home, endpoint, oneTime));
+    // An id token has to sign the user in, not just to start another flow.
+    const isValid = works(sent) && (!("idToken" in values) || sent.text.includes('"token"'));
+    if (isValid === needsSeal) refused.push([name, refusalIn(sent)]);
   }
   return refused;
 }
-
-function homeCall(world: World, home: Side, endpoint: Endpoint, oneTime: OneTime): Try {
-  const carrier = oneTime.homeNeedsSession ? session(world, home) : NOBODY;
-  return atHome(home, endpoint, carrier, { oneTime });
-}
-
-/** An id token has to sign somebody in, not just to start another flow. */
-const isNoSession = ({ values }: OneTime, { body }: Sent) =>
-  "idToken" in values && !body.includes('"token"');
-
-const endpointAt = ({ endpoints }: World, path: string, method?: string) =>
-  endpoints.find(
-    (endpoint) => endpoint.path === path && (method === undefined || endpoint.method === method),
-  );

@@ -5,7 +5,6 @@ export const GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group";
 const USER = "urn:ietf:params:scim:schemas:core:2.0:User";
 const PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
 
-/** Somebody, as a directory describes people. */
 export const directoryPerson = (name: string) => ({
   schemas: [USER],
   userName: `${name}@example.com`,
@@ -14,7 +13,7 @@ export const directoryPerson = (name: string) => ({
   emails: [{ value: `${name}@example.com`, primary: true }],
 });
 
-/** What an endpoint for directories is sent: about somebody, or a group, of a side. */
+/** The input of an endpoint for directories: about a user, or a group, of a side. */
 export function directoryInput(method: string, path: string, things: Values): Values {
   const { scimUserId, scimGroupId, freshName } = things;
   const ids = { userId: scimUserId, groupId: scimGroupId, schemaId: USER, resourceTypeId: "User" };

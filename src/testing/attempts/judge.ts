@@ -1,59 +1,44 @@
-import { inWords, nameOf } from "../data/words";
-import type { Leak, Repeatable } from "../findings";
+import { createLeak, nameOf } from "../data/words";
+import type { Repeatable } from "../findings";
 import { tokensOf } from "../sides/own-endpoints";
 import { tellsOf } from "../sides/people";
 import { SIDES, type SideName } from "../sides/places";
 import type { World } from "../sides/world";
 import { titleOf } from "./attempts";
-import { HOST } from "./carriers";
-import { idsIn, otherId, withOtherIds } from "./other-ids";
-import { leaksIn, NOBODY, type Sent, send, sendAgain, sideOf, type Try, works } from "./requests";
-
-export interface Verdict {
-  leaks: Leak[];
-  /** Set where the instance failed, which proves nothing. */
-  failure?: string;
-}
+import { HOST, SIGNED_OUT } from "./carriers";
+import { type Sent, send, sendAgain, sideOf, type Try, toldOf, works } from "./requests";
 
 /** What a request did or told outside of the side that it runs on, and whether it failed. */
-export async function judge(world: World, attempt: Try, everywhere = false): Promise<Verdict> {
+export async function judge(world: World, attempt: Try, everywhere = false) {
   const { watch } = world;
-  const { endpoint } = attempt;
+  const { isOwn, name } = attempt.endpoint;
   const here = sideOf(world, attempt);
   const outside = SIDES.filter((side) => side !== here);
   const sent = await send(world, attempt);
-  // The application's endpoints may write past the adapter.
-  const isThorough = everywhere || endpoint.isOwn;
   const found = [
-    ...(await watch.changesOf(outside, isThorough, sent.known)),
-    ...(await watch.changesOfOwn(here, sent.known, endpoint.isOwn)),
+    // The application's endpoints may write past the adapter.
+    ...(await watch.changesOf(outside, everywhere || isOwn, sent.known)),
+    ...(await watch.changesOfOwn(here, sent.known, isOwn)),
+    ...toldOf(world, sent, outside),
   ];
-  for (const side of outside) {
-    const told = leaksIn(sent, watch.secrets[side]);
-    if (told.length) found.push(`tells of ${side}: ${told.slice(0, 5).join(", ")}`);
-  }
   if (attempt.oneTime?.isForeign && works(sent))
-    found.push("it is good: it was made for another side");
-  if (isElsewhere(world, attempt)) found.push(...(await otherThanNobody(world, attempt, sent)));
+    found.push("it is valid, although it was made for another side");
+  if (isElsewhere(world, attempt)) found.push(...(await otherThanSignedOut(world, attempt, sent)));
   if (!found.length) found.push(...(await otherThanMissing(world, attempt, sent, outside)));
-  const leaks = found.map((what) => leakOf(world, attempt, what, sent));
-  // An endpoint that names its failure has not failed: it is better-auth's way to refuse some.
+  const title = titleOf(attempt);
+  const rest = { attempt: title, who: whoSends(attempt), endpoint: name, request: sent.request };
+  const leaks = found.map((what) => createLeak(watch, { ...rest, found: what }));
+  // A failure with a code of its own is better-auth's way to refuse some requests.
   const isNamed = sent.code !== undefined && sent.code !== "INTERNAL_SERVER_ERROR";
   if (sent.status < 500 || isNamed) return { leaks };
-  return { leaks, failure: `${titleOf(attempt)}: ${sent.status} ${sent.body.slice(0, 300)}` };
+  return { leaks, failure: `${title}: ${sent.status} ${sent.text.slice(0, 300)}` };
 }
 
-function leakOf(world: World, attempt: Try, found: string, { request }: Sent): Leak {
-  const endpoint = `${attempt.endpoint.method} ${attempt.endpoint.path}`;
-  const summary = `${whoSends(attempt)}, ${endpoint} ${inWords(world.watch, found)}`;
-  return { attempt: titleOf(attempt), endpoint, found, summary, request };
-}
-
-/** Who sent a request, in words: "signed in at tenant A". */
+/** The sender of a request, in words: "signed in at tenant A". */
 function whoSends({ carrier, oneTime, home, place, naming }: Try): string {
   const who = carrier.side
     ? `signed in at ${nameOf(carrier.side)}`
-    : carrier === NOBODY
+    : carrier === SIGNED_OUT
       ? "not signed in"
       : `with ${carrier.name} of ${nameOf(home.name)}`;
   const what = oneTime ? ` with a ${oneTime.name} of ${nameOf(home.name)}` : "";
@@ -61,36 +46,29 @@ function whoSends({ carrier, oneTime, home, place, naming }: Try): string {
   return who + what + where;
 }
 
-/**
- * Whether a session, or the token of a directory, is sent to where it is none (R5): the response has
- * to be as it is for nobody.
- */
+/** Whether a credential is sent where it is not valid (R5): it must not change the response. */
 const isElsewhere = (world: World, attempt: Try) =>
   (attempt.oneTime ? attempt.oneTime.namesNothing : attempt.carrier.side === attempt.home.name) &&
   sideOf(world, attempt) !== attempt.home.name;
 
-/** A cached session brings along all that its response could tell: what counts is that it does. */
-const outcome = ({ status, body }: Sent, { home }: Try) =>
-  `${status}${tellsOf(home.main.userId, body) ? ` with ${home.main.userId}` : ""}`;
+/** A cached session contains all that its response could tell: what counts is that it does. */
+const outcome = ({ status, text }: Sent, { home }: Try) =>
+  `${status}${tellsOf(home.main.userId, text) ? ` with ${home.main.userId}` : ""}`;
 
-async function otherThanNobody(world: World, attempt: Try, sent: Sent): Promise<string[]> {
-  const nobody = { ...attempt, carrier: NOBODY, oneTime: undefined };
-  // Hardly ever does the response depend on how the tenant is named, so most have been asked for.
-  const key = titleOf({ ...nobody, naming: "nothing" });
+async function otherThanSignedOut(world: World, attempt: Try, sent: Sent): Promise<string[]> {
+  const signedOut = { ...attempt, carrier: SIGNED_OUT, oneTime: undefined };
+  // The response hardly ever depends on how the tenant is named, so most are known.
+  const key = titleOf({ ...signedOut, naming: "nothing" });
   const is = outcome(sent, attempt);
   if (is === world.outcomes.get(key)) return [];
-  const should = outcome(await send(world, nobody), nobody);
-  await world.watch.changesOf([]);
-  await world.watch.changesOfOwn(sideOf(world, nobody));
+  const should = outcome(await send(world, signedOut), signedOut);
+  await world.watch.ignoreChanges(sideOf(world, signedOut), false);
   world.outcomes.set(key, should);
   const what = attempt.oneTime ? "credential" : "session";
   return is === should ? [] : [`the ${what} counts: ${is}, but for nobody ${should}`];
 }
 
-/**
- * The application's endpoints must respond to the id of something in another tenant as they do to an
- * id that does not exist.
- */
+/** An id of another tenant must get the same response as an id that does not exist. */
 async function otherThanMissing(
   world: World,
   attempt: Try,
@@ -98,24 +76,53 @@ async function otherThanMissing(
   outside: SideName[],
 ): Promise<string[]> {
   const { endpoint, carrier, oneTime } = attempt;
-  if (!endpoint.isOwn || !(carrier.name === HOST || carrier === NOBODY) || oneTime) return [];
+  if (!endpoint.isOwn || !(carrier.name === HOST || carrier === SIGNED_OUT) || oneTime) return [];
   const { watch, sides } = world;
   const ofOthers = outside.flatMap((side) => [...watch.secrets[side], ...tokensOf(sides[side])]);
   const ids = [...new Set(idsIn(sent.request, ofOthers))];
   if (!ids.length) return [];
   const again = async (request: Repeatable) => {
     const answer = await sendAgain(world, request);
-    await world.watch.changesOf([], true);
-    await world.watch.changesOfOwn(sideOf(world, attempt));
+    await watch.ignoreChanges(sideOf(world, attempt));
     return answer;
   };
-  const blurred = ({ status, body }: Sent) => {
-    const texts = [...ids, ...ids.map(otherId)];
-    return `${status} ${texts.reduce((text, id) => text.replaceAll(id, "…"), body)}`;
+  const blurred = ({ status, text }: Sent) => {
+    const hidden = [...ids, ...ids.map(otherId)];
+    return `${status} ${hidden.reduce((rest, id) => rest.replaceAll(id, "…"), text)}`;
   };
   const is = blurred(await again(sent.request));
   // A response that is another one each time, with an id or a time in it, says nothing.
   if (is !== blurred(sent)) return [];
   const should = blurred(await again(withOtherIds(sent.request, ids)));
   return is === should ? [] : [`says whether it exists: ${is}, but for an unknown id ${should}`];
+}
+
+/** A text of the same form that stands for nothing: letters and digits one further. */
+function otherId(id: string): string {
+  // The beginning of a UUID says which kind it is.
+  const kept = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-/i.exec(id)?.[0] ?? "";
+  const rest = id.slice(kept.length);
+  return kept + rest.replaceAll(/[a-zA-Z0-9]/g, (character) => NEXT[character] ?? character);
+}
+
+const circle = (characters: string) =>
+  [...characters].map((one, index) => [one, characters[(index + 1) % characters.length]]);
+
+// In a UUID, letters stay below "g".
+const NEXT: Record<string, string> = Object.fromEntries(
+  ["0123456789", "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ"].flatMap(
+    circle,
+  ),
+);
+
+/** The ids that a request says, of those given: texts without spaces, and no emails. */
+const idsIn = ({ url, body = "" }: Repeatable, texts: string[]) => {
+  const said = `${decodeURIComponent(url)} ${body}`;
+  return texts.filter((text) => /^[\w.-]+$/.test(text) && said.includes(text));
+};
+
+function withOtherIds({ url, body, ...rest }: Repeatable, ids: string[]): Repeatable {
+  const replace = (text: string) =>
+    ids.reduce((changed, id) => changed.replaceAll(id, otherId(id)), text);
+  return { ...rest, url: replace(url), ...(body !== undefined && { body: replace(body) }) };
 }

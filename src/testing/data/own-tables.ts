@@ -1,119 +1,105 @@
 import type { Untried } from "../findings";
 import { modelFinder, type Subject } from "../instance/subject";
 import type { IsolationOptions, Values } from "../options";
-import { findQuery, type Opened } from "./query";
-
-/** More than a table of a test database has. */
-const MOST = 5_000;
+import { findQuery, type Opened, quoterFor } from "./query";
+import { MOST } from "./rows";
+import { messageOf } from "./texts";
 
 /** Tables of migrations and of databases themselves. */
 const FOREIGN = /^(sqlite_|kysely_|_prisma|__drizzle|_litestream|d1_|pg_|sql_)/;
 
+const listIn = (schema: string) =>
+  `select table_name as name from information_schema.tables where table_schema = ${schema} and table_type = 'BASE TABLE'`;
+
 const LIST: Record<string, string> = {
   sqlite: "select name from sqlite_master where type = 'table'",
-  postgres:
-    "select table_name as name from information_schema.tables where table_schema = current_schema() and table_type = 'BASE TABLE'",
-  mysql:
-    "select table_name as name from information_schema.tables where table_schema = database() and table_type = 'BASE TABLE'",
+  postgres: listIn("current_schema()"),
+  mysql: listIn("database()"),
 };
 
-/** The application's own tables: what is in better-auth's database besides its own, and what is given. */
-export interface OwnTables {
-  read(): Promise<Record<string, Values[]>>;
-  /** Deletes a row; false where there is no way to. */
-  remove(table: string, row: Values): Promise<boolean>;
-  /** Puts a deleted row back, where there is a way to. */
-  putBack(table: string, row: Values): Promise<void>;
-  untried: Untried[];
-  close(): Promise<void>;
-}
+export type OwnTables = Awaited<ReturnType<typeof openOwnTables>>;
 
-export async function openOwnTables(
-  subject: Subject,
-  { tables }: IsolationOptions,
-): Promise<OwnTables> {
+/** The application's own tables: what is in better-auth's database besides its own, and what is given. */
+export async function openOwnTables(subject: Subject, { tables }: IsolationOptions) {
   const given = typeof tables === "function" ? tables : undefined;
-  const named = Array.isArray(tables) ? tables : [];
   const find = modelFinder(subject);
   const opened = await findQuery(subject, {});
-  const wanted = named.filter((name) => !find(name));
+  const wanted = (Array.isArray(tables) ? tables : []).filter((name) => !find(name));
   if (wanted.length && !opened) {
     throw new Error(
       `checkIsolation(): there is no way to read "${wanted.join('", "')}" by name. Pass a function: tables: async () => ({ ${wanted[0]}: rows })`,
     );
   }
-  const found = opened ? await tablesIn(opened) : [];
-  const names = new Set([...wanted, ...found.filter((name) => !find(name) && !FOREIGN.test(name))]);
   const untried: Untried[] = [];
-  for (const name of opened ? names : []) {
-    const problem = await problemOf(opened as Opened, name);
+  const names = opened ? await readableIn(opened, wanted, find, untried) : new Set<string>();
+  const quoted = quoterFor(opened?.dialect === "mysql");
+
+  /** Returns false where there is no way to. */
+  async function write(sql: string, table: string, row: Values): Promise<boolean> {
+    if (!opened || !names.has(table)) return false;
+    // Some drivers run only statements that return something.
+    const returning = ` returning ${quoted(Object.keys(row)[0] ?? "")}`;
+    await opened.query(opened.dialect === "mysql" ? sql : sql + returning);
+    return true;
+  }
+
+  return {
+    untried,
+    async read(): Promise<Record<string, Values[]>> {
+      const rows: Record<string, Values[]> = {};
+      for (const name of names) {
+        rows[name] = (await opened?.query(`select * from ${quoted(name)}`)) ?? [];
+      }
+      return { ...rows, ...(await given?.()) };
+    },
+    remove(table: string, row: Values) {
+      const isPlain = (value: unknown) =>
+        value === null || typeof value === "string" || typeof value === "number";
+      const known = Object.entries("id" in row ? { id: row.id } : row);
+      const where = known.flatMap(([name, value]) =>
+        isPlain(value) || name === "id" ? [`${quoted(name)} ${equals(value)}`] : [],
+      );
+      return write(`delete from ${quoted(table)} where ${where.join(" and ")}`, table, row);
+    },
+    putBack(table: string, row: Values) {
+      const columns = Object.entries(row).filter(([, value]) => value !== null);
+      const fields = columns.map(([name]) => quoted(name)).join(", ");
+      const values = columns.map(([, value]) => literal(value)).join(", ");
+      return write(`insert into ${quoted(table)} (${fields}) values (${values})`, table, row);
+    },
+    close: async () => opened?.close?.(),
+  };
+}
+
+/** The tables that better-auth does not know. One that cannot be read is an error if it is wanted. */
+async function readableIn(
+  { query, dialect }: Opened,
+  wanted: string[],
+  find: (name: string) => string | undefined,
+  untried: Untried[],
+): Promise<Set<string>> {
+  const list = LIST[dialect];
+  const found = (list ? await query(list) : []).map((row) => String(row.name ?? row.NAME));
+  const quoted = quoterFor(dialect === "mysql");
+  const names = new Set([...wanted, ...found.filter((name) => !find(name) && !FOREIGN.test(name))]);
+  for (const name of names) {
+    const problem = await query(`select count(*) as many from ${quoted(name)}`).then(
+      ([row]) => (Number(row?.many) > MOST ? `has more than ${MOST} rows` : undefined),
+      (error) => `cannot be read: ${messageOf(error)}`,
+    );
     if (!problem) continue;
     if (wanted.includes(name)) throw new Error(`checkIsolation(): "${name}" ${problem}`);
     names.delete(name);
     untried.push({ what: `table ${name}`, reason: `it ${problem}`, give: "a test database" });
   }
-
-  return {
-    untried,
-    async read() {
-      const rows: Record<string, Values[]> = {};
-      for (const name of opened ? names : []) {
-        rows[name] = (await opened?.query(`select * from ${quoted(opened, name)}`)) ?? [];
-      }
-      return { ...rows, ...(await given?.()) };
-    },
-    async remove(table, row) {
-      if (!opened || !names.has(table)) return false;
-      const isPlain = ([, value]: [string, unknown]) =>
-        value === null || typeof value === "string" || typeof value === "number";
-      const columns = "id" in row ? [["id", row.id] as const] : Object.entries(row).filter(isPlain);
-      const where = columns.map(([name, value]) => `${quoted(opened, name)} ${equals(value)}`);
-      const [column = ""] = Object.keys(row);
-      const returning = opened.dialect === "mysql" ? "" : ` returning ${quoted(opened, column)}`;
-      const from = `delete from ${quoted(opened, table)}`;
-      await opened.query(`${from} where ${where.join(" and ")}${returning}`);
-      return true;
-    },
-    async putBack(table, row) {
-      if (!opened || !names.has(table)) return;
-      const columns = Object.entries(row).filter(([, value]) => value !== null);
-      const fields = columns.map(([name]) => quoted(opened, name)).join(", ");
-      const values = columns.map(([, value]) => literal(value)).join(", ");
-      const [column = ""] = Object.keys(row);
-      const returning = opened.dialect === "mysql" ? "" : ` returning ${quoted(opened, column)}`;
-      const into = `insert into ${quoted(opened, table)} (${fields})`;
-      await opened.query(`${into} values (${values})${returning}`);
-    },
-    close: async () => opened?.close(),
-  };
-}
-
-async function tablesIn({ query, dialect }: Opened): Promise<string[]> {
-  const list = LIST[dialect];
-  const rows = list ? await query(list) : [];
-  return rows.map((row) => String(row.name ?? row.NAME));
-}
-
-async function problemOf(opened: Opened, name: string): Promise<string | undefined> {
-  try {
-    const [row] = await opened.query(`select count(*) as many from ${quoted(opened, name)}`);
-    return Number(row?.many) > MOST ? `has more than ${MOST} rows` : undefined;
-  } catch (error) {
-    return `cannot be read: ${error instanceof Error ? error.message : error}`;
-  }
+  return names;
 }
 
 const equals = (value: unknown) => (value === null ? "is null" : `= ${literal(value)}`);
 
 function literal(value: unknown): string {
-  if (typeof value === "number" || typeof value === "bigint") return String(value);
-  if (typeof value === "boolean") return value ? "true" : "false";
+  if (["number", "bigint", "boolean"].includes(typeof value)) return String(value);
   const text = value instanceof Date ? value.toISOString() : value;
   const written = typeof text === "object" ? JSON.stringify(text) : String(text);
   return `'${written.replaceAll("'", "''")}'`;
-}
-
-function quoted({ dialect }: Opened, name: string): string {
-  const mark = dialect === "mysql" ? "`" : '"';
-  return mark + name.replaceAll(mark, mark + mark) + mark;
 }

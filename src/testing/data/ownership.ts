@@ -1,10 +1,10 @@
+import { parseJSON } from "../../framework";
 import { modelFinder, type Subject } from "../instance/subject";
 import type { Row } from "../options";
-import { parse } from "../sides/browser";
 import { type Place, SIDES, type SideName } from "../sides/places";
 import type { Tables } from "./rows";
 
-/** Tells whose a row is: by its tenant, by who made it, or by what it refers to. */
+/** Finds the owner of a row: by its tenant, by the side that made it, or by what it refers to. */
 export function createOwnership(subject: Subject, places: Place[], made: Map<string, SideName>) {
   const sideOfTenant = new Map(places.map(({ name, tenantId }) => [tenantId ?? "", name]));
   const find = modelFinder(subject);
@@ -29,7 +29,7 @@ export function createOwnership(subject: Subject, places: Place[], made: Map<str
 
   return {
     ownerOf,
-    /** Remembers whose the rows of a snapshot are. */
+    /** Remembers the owners of the rows of a snapshot. */
     learn(tables: Tables) {
       for (const [model, table] of tables) {
         for (const [id, { row }] of table) {
@@ -38,10 +38,10 @@ export function createOwnership(subject: Subject, places: Place[], made: Map<str
         }
       }
     },
-    /** Whose a row of the application's own is, by the tenants and users that it names. */
+    /** The owner of a row of the application's own, by the tenants and users that it names. */
     namedIn(row: object): SideName | undefined {
       for (const [name, value] of Object.entries(row)) {
-        // A short number may be anything, unless the column says that it is a person.
+        // A short number may be anything, unless the column says that it is a user.
         const isId = String(value).length >= 8 || /user|owner|author|member/i.test(name);
         if (!value || !isId) continue;
         const owner = sideOfTenant.get(String(value)) ?? owners.get(keyOf("user", value));
@@ -49,36 +49,27 @@ export function createOwnership(subject: Subject, places: Place[], made: Map<str
       }
       return undefined;
     },
-    /** Whose an entry of secondary storage is, by its key, its label, and the people in it. */
+    /** The owners of an entry of secondary storage, by its key, its label, and the users in it. */
     ownersOfEntry(key: string, value: string | undefined): Set<SideName> {
       if (value === undefined) return new Set();
-      const ids = [tenantInKey(key), tenantInLabel(value)].filter((id) => id !== undefined);
-      const named = (ids.length ? ids : [""]).map((id) => sideOfTenant.get(id));
+      const inKey = /^tenant:([^:]+):/.exec(key)?.[1];
+      const { tenantAuth } = Object(parseJSON(value)) as { tenantAuth?: { tenantId?: string } };
+      const ids = [inKey && decodeURIComponent(inKey), tenantAuth?.tenantId].filter(Boolean);
+      const named = (ids.length ? ids : [""]).map((id) => sideOfTenant.get(id ?? ""));
       const text = `${key} ${value}`;
       const met = SIDES.filter((side) => userIdsOf(side).some((id) => text.includes(id)));
       return new Set([...named, ...met].filter((side) => side !== undefined));
     },
   };
 
-  /** Numbers are found in any text. */
   function userIdsOf(side: SideName): string[] {
-    return [...owners]
-      .filter(([key, owner]) => owner === side && key.startsWith("user "))
-      .map(([key]) => key.slice("user ".length))
-      .filter((id) => id.length >= 8);
+    // Not short ones: numbers are found in any text.
+    return [...owners].flatMap(([key, owner]) =>
+      owner === side && /^user .{8}/.test(key) ? [key.slice("user ".length)] : [],
+    );
   }
 }
 
 export type Ownership = ReturnType<typeof createOwnership>;
 
 export const keyOf = (model: string, id: unknown) => `${model} ${id}`;
-
-function tenantInKey(key: string): string | undefined {
-  const tenantId = /^tenant:([^:]+):/.exec(key)?.[1];
-  return tenantId && decodeURIComponent(tenantId);
-}
-
-function tenantInLabel(value: string): string | undefined {
-  const parsed = parse(value) as { tenantAuth?: { tenantId?: string } } | null | undefined;
-  return parsed?.tenantAuth?.tenantId || undefined;
-}

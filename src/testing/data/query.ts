@@ -1,5 +1,7 @@
 import type { Subject } from "../instance/subject";
 
+type Rows = Record<string, unknown>[];
+
 /** Runs a statement that reads, and returns its rows. */
 export type Query = (sql: string) => Promise<Record<string, unknown>[]>;
 
@@ -12,6 +14,9 @@ export interface DeploymentOptions {
   /** The SQL that `query` understands, if the adapter does not say so. */
   dialect?: "sqlite" | "postgres" | "mysql";
 }
+
+/** pg answers an object, mysql2 a list with the rows first, others the rows. */
+type Answer = { rows: Rows } | [Rows, ...unknown[]] | Rows;
 
 /** As much of Drizzle's `db` and the Prisma client as is used, to read and to map names. */
 interface Client {
@@ -26,33 +31,27 @@ export interface Opened {
   query: Query;
   dialect: string;
   client?: Client | undefined;
-  close(): Promise<void>;
+  close?(): Promise<void>;
 }
 
-type Rows = Record<string, unknown>[];
-/** pg answers an object, mysql2 a list with the rows first, others the rows. */
-type Answer = { rows: Rows } | [Rows, ...unknown[]] | Rows;
-type Dialect = { createDriver(): Driver };
+interface Connection {
+  executeQuery(query: object): Promise<{ rows: Rows }>;
+}
 interface Driver {
   init(): Promise<void>;
   acquireConnection(): Promise<Connection>;
   releaseConnection(connection: Connection): Promise<void>;
 }
-interface Connection {
-  executeQuery(query: object): Promise<{ rows: Rows }>;
-}
+type Dialect = { createDriver(): Driver };
 
 /** All that better-auth's `database` option may be, as far as it can be read from. */
-type Database = {
-  db?: { executeQuery(query: object): Promise<{ rows: Rows }> };
+interface Database extends Partial<Dialect> {
+  db?: Connection;
   dialect?: Dialect;
-  createDriver?: Dialect["createDriver"];
   prepare?(sql: string): { all(): Rows };
-  connect?: unknown;
-  getConnection?: unknown;
-  promise?(): { query(sql: string): Promise<[Rows]> };
+  promise?(): { query(sql: string): Promise<Answer> };
   query?(sql: string): Promise<Answer>;
-};
+}
 
 /** How the adapters of Drizzle and Prisma call their databases. */
 const PROVIDERS: Record<string, string> = { pg: "postgres", postgresql: "postgres" };
@@ -65,55 +64,46 @@ export async function findQuery(
   const { type, provider = "" } = (ctx.adapter.options ?? {}) as Record<string, string>;
   const dialect = given.dialect ?? type ?? PROVIDERS[provider] ?? provider;
   const client = given.database as Client | undefined;
-  const query = given.query ?? (client && clientQuery(client));
-  if (query && dialect) return { query, dialect, client, close: async () => {} };
+  const run = client && (client.$queryRawUnsafe ?? client.execute ?? client.all);
+  const query = given.query ?? (run && (async (sql) => rowsOf(await run.call(client, sql))));
+  if (query && dialect) return { query, dialect, client };
   const database = ctx.options.database as Database | undefined;
   if (ctx.adapter.id !== "kysely" || !database || !dialect) return undefined;
   const opened = await openDatabase(database);
   return opened && { ...opened, dialect };
 }
 
-const compiled = (sql: string) => ({
-  sql,
-  parameters: [],
-  query: { kind: "RawNode", sqlFragments: [sql], parameters: [] },
-  queryId: { queryId: "better-auth-tenant" },
-});
-
-async function openDatabase(database: Database) {
-  const close = async () => {};
-  const { db, prepare, promise, query } = database;
-  if (db)
-    return { query: async (sql: string) => (await db.executeQuery(compiled(sql))).rows, close };
-  const dialect = database.dialect ?? (database.createDriver && (database as Dialect));
-  if (dialect) return openDialect(dialect);
-  if (prepare) return { query: async (sql: string) => prepare.call(database, sql).all(), close };
-  const pool = promise ? promise.call(database) : { query: query?.bind(database) };
+async function openDatabase(database: Database): Promise<Omit<Opened, "dialect"> | undefined> {
+  const { db, createDriver } = database;
+  if (db) return { query: queryOn(db) };
+  const dialect = database.dialect ?? (createDriver && (database as Dialect));
+  if (dialect) {
+    const driver = dialect.createDriver();
+    await driver.init();
+    const connection = await driver.acquireConnection();
+    // The connection goes back; the database behind it is the application's.
+    return { query: queryOn(connection), close: () => driver.releaseConnection(connection) };
+  }
+  if (database.prepare) return { query: async (sql) => database.prepare?.(sql).all() ?? [] };
+  const pool = database.promise?.() ?? database;
   if (!pool.query) return undefined;
-  const ask = pool.query.bind(pool) as NonNullable<Database["query"]>;
-  return {
-    query: async (sql: string) => rowsOf(await ask(sql)),
-    close,
-  };
+  return { query: async (sql) => rowsOf((await pool.query?.(sql)) ?? []) };
 }
+
+const queryOn =
+  (connection: Connection): Query =>
+  async (sql) => {
+    const query = { kind: "RawNode", sqlFragments: [sql], parameters: [] };
+    const queryId = { queryId: "better-auth-tenant" };
+    return (await connection.executeQuery({ sql, parameters: [], query, queryId })).rows;
+  };
 
 function rowsOf(answer: Answer): Rows {
   if (!Array.isArray(answer)) return answer.rows;
   return Array.isArray(answer[0]) ? answer[0] : (answer as Rows);
 }
 
-function clientQuery(client: Client): Query | undefined {
-  const run = client.$queryRawUnsafe ?? client.execute ?? client.all;
-  return run && (async (sql) => rowsOf(await run.call(client, sql)));
-}
-
-async function openDialect(dialect: Dialect) {
-  const driver = dialect.createDriver();
-  await driver.init();
-  const connection = await driver.acquireConnection();
-  return {
-    query: async (sql: string) => (await connection.executeQuery(compiled(sql))).rows,
-    // The connection goes back; the database behind it is the application's.
-    close: () => driver.releaseConnection(connection),
-  };
+export function quoterFor(isMySQL: boolean) {
+  const mark = isMySQL ? "`" : '"';
+  return (name: string) => mark + name.replaceAll(mark, mark + mark) + mark;
 }

@@ -2,13 +2,15 @@ import type { DBTransactionAdapter } from "better-auth/types";
 import { PLATFORM } from "../../schema";
 import { modelFinder, type Subject } from "../instance/subject";
 import type { Row } from "../options";
+import { BOOKKEEPING, messageOf } from "./texts";
 
-/** The rows of a table, by their id, each with its text for comparison. */
-export type Table = Map<string, { row: Row; text: string }>;
-export type Tables = Map<string, Table>;
+type Stored = { row: Row; text: string };
 
-/** More than a test database has. */
-const MOST = 5_000;
+/** By table and id, each row with its text for comparison. */
+export type Tables = Map<string, Map<string, Stored>>;
+
+/** More rows than a table of a test database has. */
+export const MOST = 5_000;
 
 /** What is in the tables of better-auth and its plugins, below the isolation. */
 export function openTables(subject: Subject) {
@@ -16,61 +18,55 @@ export function openTables(subject: Subject) {
   const parents = parentsIn(subject);
   const models = parentsFirst(parents);
 
-  async function read(model: string): Promise<Table> {
-    const rows = await raw.findMany<Row>({ model, limit: MOST });
-    if (rows.length === MOST) {
-      throw new Error(`checkIsolation(): "${model}" has ${MOST} rows or more. Use a test database`);
-    }
-    return new Map(rows.map((row) => [String(row.id), { row, text: textOf(model, row) }]));
-  }
-
-  async function readAll(only: Iterable<string> = models): Promise<Tables> {
+  /** Parents come before the tables that refer to them. */
+  async function readAll(only: Set<string> = new Set(models)): Promise<Tables> {
     const tables: Tables = new Map();
-    for (const model of only) tables.set(model, await read(model));
+    for (const model of models.filter((name) => only.has(name))) {
+      const rows = await raw.findMany<Row>({ model, limit: MOST });
+      if (rows.length === MOST) {
+        throw new Error(
+          `checkIsolation(): "${model}" has ${MOST} rows or more. Use a test database`,
+        );
+      }
+      const byId = rows.map((row) => [String(row.id), { row, text: textOf(model, row) }] as const);
+      tables.set(model, new Map(byId));
+    }
     return tables;
   }
 
-  /** Makes the tables what they were. Children go first, parents come first. */
+  /** Makes the tables what they were. */
   async function restore(
     before: Tables,
     now: Tables,
-    isOurs: (model: string, id: string, row: Row) => boolean = () => true,
+    isOurs: (change: Change) => boolean,
   ): Promise<void> {
-    const changed = models.filter((model) => now.has(model));
-    for (const model of changed.toReversed()) {
-      for (const [id, { row }] of now.get(model) ?? []) {
-        if (!before.get(model)?.has(id) && isOurs(model, id, row)) await remove(model, id);
-      }
-    }
-    for (const model of changed) {
-      for (const [id, { row, text }] of before.get(model) ?? []) {
-        if (!isOurs(model, id, row)) continue;
-        const is = now.get(model)?.get(id);
-        if (!is) await putBack(model, row);
-        else if (is.text !== text) {
-          // What was not there at all is put back as null: nobody can write "not there".
-          const nothing = Object.fromEntries(Object.keys(is.row).map((name) => [name, null]));
-          const there = Object.entries(stored(model, row)).filter(
-            ([, value]) => value !== undefined,
-          );
-          const { id: _, ...update } = { ...nothing, ...Object.fromEntries(there) };
-          await raw.update({ model, where: byId(id), update });
-        }
-      }
+    const changes = changesBetween(before, now).filter(isOurs);
+    for (const change of changes.toReversed()) if (!change.was) await remove(change);
+    for (const change of changes) {
+      if (change.was && change.now) await changeBack(change);
+      else if (change.was) await putBack(change);
     }
   }
 
-  async function remove(model: string, id: string): Promise<void> {
+  async function changeBack({ table: model, id, row, now }: Change): Promise<void> {
+    // A field that was missing is restored as null, because "missing" cannot be written.
+    const nothing = Object.fromEntries(Object.keys(now?.row ?? {}).map((name) => [name, null]));
+    const there = Object.entries(stored(model, row)).filter(([, value]) => value !== undefined);
+    const { id: _, ...update } = { ...nothing, ...Object.fromEntries(there) };
+    await raw.update({ model, where: byId(id), update });
+  }
+
+  async function remove({ table: model, id }: Change): Promise<void> {
     try {
       await raw.delete({ model, where: byId(id) });
     } catch (error) {
       throw new Error(
-        `checkIsolation(): a row of "${model}" that the run created cannot be deleted: ${error instanceof Error ? error.message : error}. If another table refers to it, let that table delete with it (\`on delete cascade\`), or delete its rows in your test. Then call cleanUp(auth)`,
+        `checkIsolation(): a row of "${model}" that the run created cannot be deleted: ${messageOf(error)}. If another table refers to it, let that table delete with it (\`on delete cascade\`), or delete its rows in your test. Then call cleanUp(auth)`,
       );
     }
   }
 
-  async function putBack(model: string, row: Row): Promise<void> {
+  async function putBack({ table: model, row }: Change): Promise<void> {
     const data = stored(model, row);
     const { id } = await raw.create<Row, Row>({ model, data, forceAllowId: true });
     if (String(id) === String(row.id)) return;
@@ -83,15 +79,19 @@ export function openTables(subject: Subject) {
   const stored = (model: string, row: Row): Row =>
     subject.confined.includes(model) ? { ...row, tenantId: row.tenantId ?? PLATFORM } : row;
 
-  return { models, dependents: dependentsIn(parents), read, readAll, restore };
+  /** A deletion takes rows of other tables along: those that refer to it, and those to them. */
+  function withDependents(written: Iterable<string>): Set<string> {
+    const all = new Set(written);
+    for (const model of models) {
+      if (parents.get(model)?.some((parent) => all.has(parent))) all.add(model);
+    }
+    return all;
+  }
+
+  return { readAll, restore, withDependents };
 }
 
-export type OpenTables = ReturnType<typeof openTables>;
-
 const byId = (id: string) => [{ field: "id", value: id }];
-
-/** When a key was last used is bookkeeping, wherever it is kept. */
-const BOOKKEEPING = ["lastRequest", "updatedAt", "requestCount", "remaining", "lastRefillAt"];
 
 function textOf(model: string, row: Row): string {
   const entries = Object.entries(row)
@@ -101,16 +101,35 @@ function textOf(model: string, row: Row): string {
   return JSON.stringify(entries);
 }
 
+/** A row that is new, gone or changed. */
+export interface Change {
+  table: string;
+  id: string;
+  /** The row as it was, or else as it came. */
+  row: Row;
+  was: Stored | undefined;
+  now: Stored | undefined;
+}
+
+export function changesBetween(before: Tables, after: Tables): Change[] {
+  return [...after].flatMap(([table, rows]) => {
+    const known = before.get(table) ?? new Map<string, Stored>();
+    return [...new Set([...known.keys(), ...rows.keys()])].flatMap((id) => {
+      const [was, now] = [known.get(id), rows.get(id)];
+      const row = (was ?? now)?.row;
+      return row && was?.text !== now?.text ? [{ table, id, row, was, now }] : [];
+    });
+  });
+}
+
 /** What each table refers to. */
 function parentsIn(subject: Subject): Map<string, string[]> {
   const find = modelFinder(subject);
   return new Map(
     Object.entries(subject.ctx.tables).map(([model, { fields }]) => {
-      const parents = Object.values(fields).flatMap(({ references }) => {
-        const parent = references && find(references.model);
-        return parent && parent !== model ? [parent] : [];
-      });
-      return [model, parents];
+      const referred = Object.values(fields).flatMap(({ references }) => references?.model ?? []);
+      const parents = referred.flatMap((name) => find(name) ?? []);
+      return [model, parents.filter((parent) => parent !== model)];
     }),
   );
 }
@@ -126,58 +145,35 @@ function parentsFirst(parents: Map<string, string[]>): string[] {
   return [...sorted];
 }
 
-/** A deletion takes rows of other tables along: those that refer to it, and those to them. */
-function dependentsIn(parents: Map<string, string[]>): Map<string, string[]> {
-  const below = (model: string, known = new Set<string>()): Set<string> => {
-    for (const [child, its] of parents) {
-      if (!its.includes(model) || known.has(child)) continue;
-      known.add(child);
-      below(child, known);
-    }
-    return known;
-  };
-  return new Map([...parents.keys()].map((model) => [model, [...below(model)]]));
-}
-
 const WRITES = [
-  "create",
-  "update",
-  "updateMany",
-  "delete",
-  "deleteMany",
-  "consumeOne",
-  "incrementOne",
-] as const;
+  ...(["create", "update", "updateMany", "delete", "deleteMany"] as const),
+  ...(["consumeOne", "incrementOne"] as const),
+];
 
 /** Notes which tables are written to through the adapter: reading all of them takes long. */
 export function noteWrites(subject: Subject, note: Note) {
   const { raw, ctx } = subject;
   const find = modelFinder(subject);
-  const original = Object.fromEntries(
-    [...WRITES, "transaction" as const].map((name) => [name, raw[name]]),
-  );
   const noting = (adapter: DBTransactionAdapter) =>
     Object.fromEntries(
       WRITES.map((name) => {
         const write = adapter[name].bind(adapter) as (call: Call) => Promise<unknown>;
-        return [
-          name,
-          async (call: Call) => {
-            const model = find(call.model);
-            if (model) note(model, call.data);
-            const answer = await write(call);
-            if (model && name === "create") note(model, undefined, (answer as Row | null)?.id);
-            return answer;
-          },
-        ];
+        const noted = async (call: Call) => {
+          const model = find(call.model);
+          if (model) note(model, call.data);
+          const answer = await write(call);
+          if (model && name === "create") note(model, undefined, (answer as Row | null)?.id);
+          return answer;
+        };
+        return [name, noted];
       }),
     );
-  const { transaction } = raw;
+  const original = { ...raw, transaction: raw.transaction };
   Object.assign(raw, noting(raw), {
     transaction: (run: (inner: DBTransactionAdapter) => Promise<unknown>) =>
-      transaction((inner) => {
-        // Adapters without transactions hand themselves in.
-        const isItself = (inner as unknown) === ctx.adapter || (inner as unknown) === raw;
+      original.transaction((inner) => {
+        // Adapters without transactions pass themselves.
+        const isItself = [ctx.adapter, raw].includes(inner as typeof raw);
         return run(isItself ? inner : Object.assign(Object.create(inner), noting(inner)));
       }),
   });

@@ -1,48 +1,31 @@
-import { fromBase64Url } from "../makers/authenticator";
-import { parse } from "../sides/browser";
+import { decodeBase64url, parseJSON } from "../../framework";
 
 /** Every text in a value, also in JSON that is inside of JSON. */
 export function textsIn(value: unknown): string[] {
-  const parsed = typeof value === "string" ? (parse(value) ?? value) : value;
+  const parsed = parseJSON(value) ?? value;
   if (typeof parsed === "string") return [parsed];
-  if (parsed instanceof Date) return [];
-  if (typeof parsed !== "object" || parsed === null) return [];
+  if (typeof parsed !== "object" || parsed === null || parsed instanceof Date) return [];
   return Object.values(parsed).flatMap(textsIn);
 }
 
 /** Dates and short words are on every side, or say nothing. */
 export const isSecret = (text: string) => text.length >= 8 && !/^\d{4}-\d\d-\d\dT/.test(text);
 
-/** What is inside tokens and cookies that are only encoded, not encrypted. */
-export function decoded(text: string): string {
-  const encoded = text.match(/[\w-]{24,}/g) ?? [];
-  return encoded
-    .map((part) => {
-      try {
-        return new TextDecoder().decode(fromBase64Url(part));
-      } catch {
-        return "";
-      }
-    })
-    .join("\n");
-}
+/** A text together with what is inside its tokens and cookies that are only encoded. */
+export const withDecoded = (text: string) =>
+  [text, ...(text.match(/[\w-]{24,}/g) ?? []).map(decodeBase64url)].join("\n");
 
-export function safeDecode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
+export const messageOf = (error: unknown) => (error instanceof Error ? error.message : error);
 
-/** Good enough for what comes out of JSON. */
-export function isDeepStrictEqual(one: unknown, other: unknown): boolean {
-  return JSON.stringify(sorted(one)) === JSON.stringify(sorted(other));
-}
+/** When an API key was last used is bookkeeping, in a table and in secondary storage. */
+export const BOOKKEEPING = "lastRequest updatedAt requestCount remaining lastRefillAt".split(" ");
 
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== "object" || value === null || value instanceof Date) return value;
-  const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
+/** A value without bookkeeping, for comparison: storages may reorder JSON, also inside of JSON. */
+export function withoutBookkeeping(value: unknown): unknown {
+  const parsed = parseJSON(value) ?? value;
+  if (typeof parsed !== "object" || parsed === null) return value;
+  return Object.entries(parsed)
+    .filter(([name]) => !BOOKKEEPING.includes(name))
+    .map(([name, field]) => JSON.stringify([name, withoutBookkeeping(field)]))
+    .sort();
 }

@@ -1,40 +1,34 @@
 import { tenantInPrefix } from "../../request/prefix";
 import type { Subject } from "../instance/subject";
-import type { Row, Values } from "../options";
+import type { IsolationOptions, Row, Values } from "../options";
 import { type Place, SIDES, type SideName } from "../sides/places";
-import { type Entries, openEntries } from "./entries";
+import { openEntries } from "./entries";
 import type { OwnTables } from "./own-tables";
 import { createOwnership, keyOf, type Ownership } from "./ownership";
-import { noteWrites, type OpenTables, openTables, type Table, type Tables } from "./rows";
+import { type Change, changesBetween, noteWrites, openTables, type Tables } from "./rows";
 import { isSecret, textsIn } from "./texts";
 
 /** What a row is known by; one without an id is another row when it changes. */
 const idOf = (row: Values) => String(row.id ?? JSON.stringify(row));
 
-interface Watching {
-  own: OwnTables;
-  /** The application's own tables whose rows belong to no tenant. */
-  sharedTables: string[];
-  /** Nobody else uses the database: whatever changes during the run is of the run. */
-  isAlone: boolean;
-}
+type Texts = Record<SideName, string[]>;
 
-/** All that is kept, in the database and in secondary storage, who owns it, and the way back to it. */
+/** All that is stored, in the database and in secondary storage, who owns it, and the way back to it. */
 export class Watch {
-  /** What was put into the verification table or its stand-in last. */
-  lastVerification: { identifier?: string; value?: string } = {};
-  secrets: Record<SideName, string[]> = { a: [], b: [], platform: [] };
-
-  private readonly tables: OpenTables;
-  private readonly entries: Entries;
-  private readonly written = new Set<string>();
-  private readonly made = new Map<string, SideName>();
+  /** What was put into the verification table or its replacement last. */
+  lastVerification = "";
+  secrets: Texts = { a: [], b: [], platform: [] };
   /** Whether the application's own tables were changed by the last request. */
   isOwnChanged = false;
   guardAgain: () => Promise<void> = async () => {};
-  private readonly effects = new Map<string, { own: Difference[]; rows: Difference[] }[]>();
-  private readonly created = new Set<string>();
+
+  private readonly tables;
+  private readonly entries;
   private readonly stopNoting: () => void;
+  private readonly written = new Set<string>();
+  private readonly created = new Set<string>();
+  private readonly made = new Map<string, SideName>();
+  private readonly effects = new Map<string, Change[][]>();
   private ownership: Ownership | undefined;
   private initial: Tables = new Map();
   private before: Tables = new Map();
@@ -43,29 +37,34 @@ export class Watch {
 
   constructor(
     subject: Subject,
-    private readonly watching: Watching,
+    private readonly ownTables: OwnTables,
+    private readonly options: IsolationOptions,
   ) {
     this.tables = openTables(subject);
     this.stopNoting = noteWrites(subject, (model, data, createdId) => {
       this.written.add(model);
       if (createdId !== undefined) this.created.add(keyOf(model, createdId));
-      if (model === "verification" && data) this.lastVerification = data;
+      if (model === "verification" && data) this.lastVerification = String(Object(data).value);
     });
     this.entries = openEntries(subject, (key, value) => {
-      const parsed = key.includes("verification:") ? textsIn(value) : [];
-      if (parsed.length) this.lastVerification = { identifier: key, value: parsed.join("\n") };
+      if (key.includes("verification:")) this.lastVerification = textsIn(value).join("\n");
     });
   }
 
   async begin(): Promise<void> {
-    this.initial = await this.tables.readAll();
-    this.before = this.initial;
-    this.ownInitial = await this.readOwn();
-    this.own = this.ownInitial;
+    await this.readEverything();
+    this.initial = this.before;
+    this.ownInitial = this.own;
+  }
+
+  private async readEverything(): Promise<void> {
+    this.before = await this.tables.readAll();
+    this.own = await this.readOwn();
+    this.written.clear();
   }
 
   private async readOwn(): Promise<Tables> {
-    const tables = Object.entries(await this.watching.own.read());
+    const tables = Object.entries(await this.ownTables.read());
     return new Map(
       tables.map(([name, rows]) => [
         name,
@@ -76,97 +75,78 @@ export class Watch {
 
   /** What has come since it was last asked belongs to the side that it was made on. */
   async attribute(side: SideName): Promise<void> {
-    this.before = await this.tables.readAll();
-    this.own = await this.readOwn();
-    for (const [tables, known] of [
-      [this.before, this.initial],
-      [this.own, this.ownInitial],
-    ] as const) {
-      for (const [model, table] of tables) {
-        for (const id of table.keys()) {
-          const key = keyOf(model, id);
-          if (!known.get(model)?.has(id) && !this.made.has(key)) this.made.set(key, side);
-        }
-      }
+    await this.readEverything();
+    for (const { table, id, was } of [
+      ...changesBetween(this.initial, this.before),
+      ...changesBetween(this.ownInitial, this.own),
+    ]) {
+      const key = keyOf(table, id);
+      if (!was && !this.made.has(key)) this.made.set(key, side);
     }
   }
 
-  /**
-   * Remembers what an endpoint has done since `attribute` was last called. One that takes something
-   * away is undone at once: others need it.
-   */
+  /** Remembers what an endpoint has done since `attribute`. A deletion is undone at once. */
   async noteEffects(endpoint: string): Promise<void> {
     const now = await this.tables.readAll();
-    const own = differences(this.own, await this.readOwn());
-    const rows = differences(this.before, now);
-    if (![...own, ...rows].some((one) => !one.now)) {
-      const noted = this.effects.get(endpoint) ?? [];
-      this.effects.set(endpoint, [...noted, { own, rows }]);
+    const own = changesBetween(this.own, await this.readOwn());
+    const changes = [...own, ...changesBetween(this.before, now)];
+    if (changes.every((change) => change.now)) {
+      this.effects.set(endpoint, [...(this.effects.get(endpoint) ?? []), changes]);
       return;
     }
     await this.tables.restore(this.before, now, this.isOurs);
     await this.putBackOwn(own);
   }
 
-  private async putBackOwn(differences: Difference[]): Promise<void> {
-    const { own } = this.watching;
+  private async putBackOwn(changes: Change[]): Promise<void> {
+    const own = this.ownTables;
     // First what is there now: the row that comes back may have the same key.
-    for (const { table, now } of differences) {
+    for (const { table, now } of changes) {
       if (now) await own.remove(table, now.row).catch(() => false);
     }
-    for (const { table, was } of differences) {
-      if (was) await own.putBack(table, was.row).catch(() => undefined);
+    for (const { table, was } of changes) {
+      if (was) await own.putBack(table, was.row).catch(() => false);
     }
   }
 
-  /**
-   * Undoes what an endpoint did when test data was created: an input that is sent again would change
-   * nothing, and nobody would see that it can.
-   */
+  /** Undoes what an endpoint did as test data: sent again, its input would change nothing. */
   async undoEffects(endpoint: string): Promise<void> {
     const effects = this.effects.get(endpoint) ?? [];
     if (!effects.length) return;
     this.effects.delete(endpoint);
     const goal = new Map([...this.before].map(([model, table]) => [model, new Map(table)]));
-    for (const { own, rows } of effects.toReversed()) {
-      await this.putBackOwn(own);
-      for (const { table, id, was } of rows) {
+    for (const changes of effects.toReversed()) {
+      await this.putBackOwn(changes);
+      for (const { table, id, was } of changes) {
         if (was) goal.get(table)?.set(id, was);
         else goal.get(table)?.delete(id);
       }
     }
     await this.tables.restore(goal, await this.tables.readAll(), this.isOurs);
-    this.before = await this.tables.readAll();
-    this.own = await this.readOwn();
-    this.written.clear();
+    await this.readEverything();
   }
 
   /** From here on nothing may change. */
-  async guard(subject: Subject, places: Place[], extra: Record<SideName, string[]>) {
-    const ownership = createOwnership(subject, places, this.made);
+  async guard(subject: Subject, places: Place[], extra: Texts): Promise<void> {
     // After a leak, test data is created again, and all of it is guarded from then on.
     this.guardAgain = () => this.guard(subject, places, extra);
-    const now = await this.tables.readAll();
+    await this.readEverything();
+    this.ownership = createOwnership(subject, places, this.made);
     // Twice: the owner of a row may be known by the row that it refers to.
-    ownership.learn(now);
-    ownership.learn(now);
-    this.ownership = ownership;
-    this.before = now;
-    this.own = await this.readOwn();
-    this.written.clear();
+    this.ownership.learn(this.before);
+    this.ownership.learn(this.before);
     this.entries.remember();
-    this.secrets = this.findSecrets(ownership, extra);
+    this.secrets = this.findSecrets(this.ownership, extra);
   }
 
-  private findSecrets(ownership: Ownership, extra: Record<SideName, string[]>) {
-    const texts = Object.fromEntries(
-      SIDES.map((side) => {
-        const models = [...this.before.keys(), ...this.own.keys()];
-        const ofRows = models.flatMap((model) => this.rowsOf(side, model).flatMap(textsIn));
-        const all = [...ofRows, ...this.entries.textsOf(side, ownership), ...extra[side]];
-        return [side, new Set(all.filter(isSecret))];
-      }),
-    ) as Record<SideName, Set<string>>;
+  private findSecrets(ownership: Ownership, extra: Texts): Texts {
+    const models = [...this.before.keys(), ...this.own.keys()];
+    const textsOf = (side: SideName) => {
+      const ofRows = models.flatMap((model) => this.rowsOf(side, model).flatMap(textsIn));
+      const all = [...ofRows, ...this.entries.textsOf(side, ownership), ...extra[side]];
+      return new Set(all.filter(isSecret));
+    };
+    const texts = { a: textsOf("a"), b: textsOf("b"), platform: textsOf("platform") };
     const onlyAt = (side: SideName) =>
       [...texts[side]].filter((text) =>
         SIDES.every((other) => other === side || !texts[other].has(text)),
@@ -176,11 +156,12 @@ export class Watch {
 
   /** The rows of a side in a table of better-auth, or of the application's own. */
   rowsOf(side: SideName, model: string): Row[] {
-    const isMade = (row: Row) => this.made.get(keyOf(model, idOf(row)));
     const own = this.own.get(model);
-    if (own) return rowsIn(own).filter((row) => isMade(row) === side);
-    const ownerOf = this.ownership?.ownerOf ?? ((_: string, row: Row) => isMade(row));
-    return rowsIn(this.before.get(model)).filter((row) => ownerOf(model, row) === side);
+    const ownerOf = own ? undefined : this.ownership?.ownerOf;
+    const isTheirs = (row: Row) =>
+      (ownerOf ? ownerOf(model, row) : this.made.get(keyOf(model, idOf(row)))) === side;
+    const rows = [...(own ?? this.before.get(model) ?? new Map<string, never>()).values()];
+    return rows.map(({ row }) => row).filter(isTheirs);
   }
 
   /** The table that a text is from: "note". */
@@ -192,135 +173,88 @@ export class Watch {
   }
 
   /** Whether a row is of this run: only such rows are compared, put back or deleted. */
-  private readonly isOurs = (model: string, id: string, row: Row): boolean => {
-    if (this.watching.isAlone) return true;
-    if (this.initial.get(model)?.has(id)) return false;
-    if (this.created.has(keyOf(model, id))) return true;
-    // New rows of the platform may be of people who signed up meanwhile.
-    const owner = this.ownership?.ownerOf(model, row) ?? this.made.get(keyOf(model, id));
+  private readonly isOurs = ({ table, id, row }: Change): boolean => {
+    // Without other tenants, all changes during the run are its own.
+    if (!this.options.allowExistingTenants) return true;
+    if (this.initial.get(table)?.has(id)) return false;
+    if (this.created.has(keyOf(table, id))) return true;
+    // New rows of the platform may be of users who signed up meanwhile.
+    const owner = this.ownership?.ownerOf(table, row) ?? this.made.get(keyOf(table, id));
     return owner === "a" || owner === "b";
   };
 
-  /**
-   * What of the sides has changed since it was last asked; undoes whatever was done. `known` is what
-   * the request said: who brings a text along may have it stored.
-   */
+  /** Changes of the sides; undoes all changes. What the request said, `known`, may be stored. */
   async changesOf(sides: SideName[], everywhere = false, known?: string): Promise<string[]> {
-    const { ownership } = this;
+    const { ownership, tables } = this;
     if (!ownership) throw new Error("nothing is guarded yet");
-    const written = [...this.written].flatMap((model) => [
-      model,
-      ...(this.tables.dependents.get(model) ?? []),
-    ]);
-    const now = await this.tables.readAll(everywhere ? this.tables.models : new Set(written));
-    const found: string[] = [];
-    for (const [model, table] of now) {
-      for (const side of sides) {
-        const change = this.difference(model, table, side, ownership);
-        if (change) found.push(`${model} of ${side}: ${change}`);
-      }
-      if (known === undefined) continue;
-      for (const [id, { row, text }] of table) {
-        if (this.before.get(model)?.get(id)?.text === text) continue;
-        found.push(...this.foreignTexts(model, row, ownership.ownerOf(model, row), known));
-      }
+    const now = await tables.readAll(everywhere ? undefined : tables.withDependents(this.written));
+    const changes = changesBetween(this.before, now);
+    const owned = changes.flatMap((change) => {
+      const owner = ownership.ownerOf(change.table, change.row);
+      return owner && sides.includes(owner) && this.isOurs(change) ? [{ ...change, owner }] : [];
+    });
+    const found = summariesOf(owned);
+    for (const { table, now: is } of known === undefined ? [] : changes) {
+      if (is)
+        found.push(...this.foreignTexts(table, is.row, ownership.ownerOf(table, is.row), known));
     }
-    if (now.size) await this.tables.restore(this.before, now, this.isOurs);
+    await tables.restore(this.before, now, this.isOurs);
     this.written.clear();
-    found.push(...(await this.entries.changesOf(sides, ownership)));
-    return found;
+    return [...found, ...(await this.entries.changesOf(sides, ownership))];
   }
 
   /** What one side now stores that belongs to another: a job that ran in the wrong tenant. */
-  private foreignTexts(model: string, row: Row, owner: SideName | undefined, known: string) {
-    // What is to be verified may be written together with what for.
+  private foreignTexts(model: string, row: Row, owner: SideName | undefined, known = "") {
+    // A row of this table may hold the address that is to be verified and what it is for.
     if (!owner || model === "verification") return [];
     const texts = textsIn(row).filter((text) => isSecret(text) && !known.includes(text));
     return SIDES.filter((side) => side !== owner).flatMap((side) => {
-      const foreign = texts.filter((text) => this.secrets[side].includes(text));
-      return foreign.length
-        ? [`${model} of ${owner}: it now holds what belongs to ${side}: ${foreign[0]}`]
+      const foreign = texts.find((text) => this.secrets[side].includes(text));
+      return foreign
+        ? [`${model} of ${owner}: it now holds what belongs to ${side}: ${foreign}`]
         : [];
     });
   }
 
-  private difference(
-    model: string,
-    now: Table,
-    side: SideName,
-    { ownerOf }: Ownership,
-  ): string | undefined {
-    const isOf = ([id, { row }]: [string, { row: Row }]) =>
-      ownerOf(model, row) === side && this.isOurs(model, id, row);
-    const was = [...(this.before.get(model) ?? [])].filter(isOf);
-    const come = [...now].filter((entry) => !this.before.get(model)?.has(entry[0]) && isOf(entry));
-    const gone = was.filter(([id]) => !now.has(id));
-    const changed = was.filter(([id, { text }]) => (now.get(id)?.text ?? text) !== text);
-    const columns = changed.flatMap(([id, { row }]) =>
-      Object.keys(row).filter(
-        (name) => JSON.stringify(row[name]) !== JSON.stringify(now.get(id)?.row[name]),
-      ),
-    );
-    const parts = [
-      ...(come.length ? [`${come.length} new`] : []),
-      ...(gone.length ? [`${gone.length} gone`] : []),
-      ...(changed.length
-        ? [`${changed.length} changed (${[...new Set(columns)].join(", ")})`]
-        : []),
-    ];
-    return parts.join(", ") || undefined;
-  }
-
   /**
    * What a request on one side has changed in the application's own tables, of others. These rows
-   * are not put back. A row that nobody owned belongs to the first side that writes it.
+   * are not put back. A row without an owner belongs to the first side that writes it.
    */
   async changesOfOwn(side: SideName, known = "", countsNew = false): Promise<string[]> {
     const before = this.own;
     this.own = await this.readOwn();
-    this.isOwnChanged = false;
-    const found: string[] = [];
-    for (const [table, now] of this.own) {
-      if (this.watching.sharedTables.includes(table)) continue;
-      const was = before.get(table) ?? new Map<string, { row: Row; text: string }>();
-      const owners = new Map<string, string[]>();
-      const note = (id: string, row: Row, what: string) => {
-        this.isOwnChanged = true;
-        const key = keyOf(table, id);
-        const owner = this.made.get(key) ?? this.ownership?.namedIn(row) ?? side;
-        this.made.set(key, owner);
-        const counts = owner !== side && (what !== "new" || countsNew);
-        if (counts) owners.set(owner, [...(owners.get(owner) ?? []), what]);
-        // While test data is created, what a side has overwritten is its own from then on.
-        if (!this.ownership) this.made.set(key, side);
-        return owner;
-      };
-      for (const [id, { row, text }] of was) {
-        const is = now.get(id);
-        if (is?.text !== text) note(id, row, is ? "changed" : "gone");
-      }
-      for (const [id, { row, text }] of now) {
-        if (was.get(id)?.text === text) continue;
-        const owner = was.has(id) ? this.made.get(keyOf(table, id)) : note(id, row, "new");
-        found.push(...this.foreignTexts(table, row, owner, known));
-      }
-      for (const [owner, what] of owners) {
-        found.push(`${table} of ${owner}: ${what.length} ${[...new Set(what)].join(" or ")}`);
-      }
-    }
-    return found;
+    const { sharedTables = [] } = this.options;
+    const changes = changesBetween(before, this.own).filter(
+      ({ table }) => !sharedTables.includes(table),
+    );
+    this.isOwnChanged = changes.length > 0;
+    const owned = changes.map((change) => {
+      const key = keyOf(change.table, change.id);
+      const owner = this.made.get(key) ?? this.ownership?.namedIn(change.row) ?? side;
+      // While test data is created, what a side has overwritten is its own from then on.
+      this.made.set(key, this.ownership ? owner : side);
+      return { ...change, owner };
+    });
+    return [
+      ...summariesOf(owned.filter(({ owner, was }) => owner !== side && (was || countsNew))),
+      ...owned.flatMap(({ table, now, owner }) =>
+        now ? this.foreignTexts(table, now.row, owner, known) : [],
+      ),
+    ];
   }
 
-  /** Takes every session out of where they are kept: with secondary storage there may be no table. */
-  async forgetSessions(tokens: string[]): Promise<void> {
-    const now = await this.tables.readAll(
-      this.tables.models.filter((model) => model === "session"),
-    );
+  /** Undoes what a request on a side has changed, if its changes do not count. */
+  async ignoreChanges(side: SideName, everywhere = true): Promise<void> {
+    await this.changesOf([], everywhere);
+    await this.changesOfOwn(side);
+  }
+
+  /** Deletes all sessions in the table, and one in secondary storage: there may be no table. */
+  async forgetSessions(token: string): Promise<void> {
+    const now = await this.tables.readAll(new Set(["session"]));
     await this.tables.restore(new Map(), now, this.isOurs);
-    for (const token of tokens) {
-      const tenantId = tenantInPrefix(token);
-      await this.entries.forget(tenantId === null ? token : `tenant:${tenantId}:${token}`);
-    }
+    const tenantId = tenantInPrefix(token);
+    await this.entries.forget([tenantId === null ? token : `tenant:${tenantId}:${token}`]);
   }
 
   /** Deletes all that the run has made, and stops watching. */
@@ -328,58 +262,53 @@ export class Watch {
     this.stopNoting();
     try {
       if (keep) return;
-      await this.entries.empty();
+      await this.entries.forget();
       await this.tables.restore(this.initial, await this.tables.readAll(), this.isOurs);
     } finally {
-      this.entries.restore();
+      this.entries.stop();
     }
   }
 
-  /**
-   * Deletes rows of the application's own tables that the run has caused, and returns what it could
-   * not delete. Rows may refer to each other.
-   */
+  /** Deletes rows of the application's tables that the run has caused. Returns what is left. */
   async removeOwn(): Promise<string[]> {
-    let caused: [string, Row][] = [];
-    for (const [table, rows] of await this.readOwn()) {
-      for (const [id, { row }] of rows) {
-        const isNew = !this.ownInitial.get(table)?.has(id);
-        const isOurs = this.watching.isAlone || this.made.has(keyOf(table, id));
-        if (isNew && isOurs) caused.push([table, row]);
+    const isCaused = ({ was, table, id }: Change) =>
+      !was && (!this.options.allowExistingTenants || this.made.has(keyOf(table, id)));
+    let left = changesBetween(this.ownInitial, await this.readOwn()).filter(isCaused);
+    for (let many = Number.POSITIVE_INFINITY; left.length && left.length < many; ) {
+      many = left.length;
+      const stay: Change[] = [];
+      for (const change of left) {
+        const isGone = this.ownTables.remove(change.table, change.row).catch(() => false);
+        if (!(await isGone)) stay.push(change);
       }
+      left = stay;
     }
-    for (let isDone = false; !isDone; ) {
-      const stay: [string, Row][] = [];
-      for (const [table, row] of caused) {
-        const remove = this.watching.own.remove(table, row).catch(() => false);
-        if (!(await remove)) stay.push([table, row]);
-      }
-      isDone = stay.length === caused.length || stay.length === 0;
-      caused = stay;
-    }
-    const tables = new Set(caused.map(([table]) => table));
-    return [...tables].map((name) => {
-      const rows = caused.filter(([table]) => table === name).length;
-      return `${rows} rows of "${name}"`;
-    });
+    const counts = new Map<string, number>();
+    for (const { table } of left) counts.set(table, (counts.get(table) ?? 0) + 1);
+    return [...counts].map(([table, many]) => `${many} rows of "${table}"`);
   }
 }
 
-type Stored = { row: Row; text: string };
-interface Difference {
-  table: string;
-  id: string;
-  was: Stored | undefined;
-  now: Stored | undefined;
-}
-
-function differences(before: Tables, after: Tables): Difference[] {
-  return [...after].flatMap(([table, rows]) => {
-    const known: Table = before.get(table) ?? new Map();
-    return [...new Set([...known.keys(), ...rows.keys()])]
-      .map((id) => ({ table, id, was: known.get(id), now: rows.get(id) }))
-      .filter(({ was, now }) => was?.text !== now?.text);
+/** By table and owner: "user of a: 1 new, 2 changed (name)". */
+function summariesOf(changes: (Change & { owner: SideName })[]): string[] {
+  const groups = new Map<string, Change[]>();
+  for (const change of changes) {
+    const name = `${change.table} of ${change.owner}`;
+    groups.set(name, [...(groups.get(name) ?? []), change]);
+  }
+  return [...groups].map(([name, its]) => {
+    const changed = its.filter(({ was, now }) => was && now);
+    const columns = changed.flatMap(({ row, now }) =>
+      Object.keys(row).filter(
+        (column) => JSON.stringify(row[column]) !== JSON.stringify(now?.row[column]),
+      ),
+    );
+    const counts: [number, string][] = [
+      [its.filter(({ was }) => !was).length, "new"],
+      [its.filter(({ now }) => !now).length, "gone"],
+      [changed.length, `changed (${[...new Set(columns)].join(", ")})`],
+    ];
+    const kinds = counts.flatMap(([many, kind]) => (many ? [`${many} ${kind}`] : []));
+    return `${name}: ${kinds.join(", ")}`;
   });
 }
-
-const rowsIn = (table: Table | undefined) => [...(table?.values() ?? [])].map(({ row }) => row);

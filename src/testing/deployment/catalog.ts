@@ -1,4 +1,4 @@
-import type { Opened } from "../data/query";
+import { type Opened, quoterFor } from "../data/query";
 import type { Subject } from "../instance/subject";
 
 type Row = Record<string, unknown>;
@@ -76,8 +76,7 @@ export async function readCatalog(subject: Subject, opened: Opened | undefined) 
   const column = (model: string, field: string) =>
     findByName(table(model)?.columns ?? [], nameOf(model, field));
   const { type, provider } = (subject.ctx.adapter.options ?? {}) as Record<string, unknown>;
-  const mark = [dialect, type, provider].includes("mysql") ? "`" : '"';
-  const quote = (name: string) => mark + name.replaceAll(mark, mark + mark) + mark;
+  const quote = quoterFor([dialect, type, provider].includes("mysql"));
   return {
     dialect,
     /** Whether the tables are where they were looked for: the schema of the connection. */
@@ -101,19 +100,15 @@ const lowerCased = (row: Row | null): Row =>
 function toTables(columns: Row[], keys: Row[]): Table[] {
   const text = (value: unknown) => String(value ?? "");
   const isTrue = (value: unknown) => value === true || Number(value) === 1;
-  return [...groupBy(columns, "table")].map(([name, own]) => ({
+  const keysOf = new Map(groupBy(keys, "table"));
+  return groupBy(columns, "table").map(([name, own]) => ({
     name,
     columns: own.map((row) => ({
       name: text(row.name),
       nullable: isTrue(row.nullable),
       generated: text(row.generated),
     })),
-    indexes: [
-      ...groupBy(
-        keys.filter((row) => row.table === name),
-        "name",
-      ),
-    ].map(([name, own]) => ({
+    indexes: groupBy(keysOf.get(name) ?? [], "name").map(([name, own]) => ({
       name,
       unique: isTrue(own[0]?.unique),
       constraint: isTrue(own[0]?.constraint),
@@ -124,13 +119,9 @@ function toTables(columns: Row[], keys: Row[]): Table[] {
   }));
 }
 
-function groupBy(rows: Row[], key: string): Map<string, Row[]> {
-  const groups = new Map<string, Row[]>();
-  for (const row of rows) {
-    const name = String(row[key]);
-    groups.set(name, [...(groups.get(name) ?? []), row]);
-  }
-  return groups;
+function groupBy(rows: Row[], key: string): [name: string, rows: Row[]][] {
+  const names = new Set(rows.map((row) => String(row[key])));
+  return [...names].map((name) => [name, rows.filter((row) => String(row[key]) === name)]);
 }
 
 /** By its name, or as Drizzle and Prisma mostly write it: `tenant_id` for `tenantId`. */

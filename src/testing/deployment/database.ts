@@ -1,11 +1,13 @@
 import type { BetterAuthOptions } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
 import { type DeploymentOptions, findQuery, type Query } from "../data/query";
+import { messageOf } from "../data/texts";
 import type { Subject } from "../instance/subject";
 import { type Catalog, readCatalog } from "./catalog";
 import type { Checked, Finding } from "./findings";
 import {
   emailIndexFindings,
+  missingColumn,
   missingColumnFindings,
   missingIndexFindings,
   nullFindings,
@@ -37,7 +39,7 @@ export async function databaseFindings(
     if (catalog.dialect === "sqlite") findings.push(...(await statisticsFinding(query)));
     return { findings, catalog };
   } finally {
-    await opened?.close();
+    await opened?.close?.();
   }
 }
 
@@ -48,24 +50,17 @@ const UNREAD =
   "columns, indexes, NULL in `tenantId`, statistics: pass `database` (Drizzle's db or the Prisma client), or `query` and `dialect`, with the schema of the tables as the connection's own";
 
 /** What better-auth's own migrations would still do, or refuse to do. */
-async function migrationFindings(
-  { ctx, options }: Subject,
-  { isReadable }: Catalog,
-): Promise<Finding[]> {
-  if (ctx.adapter.id !== "kysely") return [];
-  try {
-    return await plannedFindings(options as BetterAuthOptions, isReadable);
-  } catch (error) {
-    return [
-      {
-        id: "migrations-refused",
-        found: error instanceof Error ? error.message : String(error),
-        meaning: "better-auth cannot tell what is missing, and its migrations would not run.",
-        mend: "Do as the message says, and run this check again.",
-      },
-    ];
-  }
-}
+const migrationFindings = ({ ctx, options }: Subject, { isReadable }: Catalog) =>
+  ctx.adapter.id === "kysely"
+    ? plannedFindings(options as BetterAuthOptions, isReadable).catch((error) => [
+        {
+          id: "migrations-refused",
+          found: String(messageOf(error)),
+          meaning: "better-auth cannot tell what is missing, and its migrations would not run.",
+          mend: "Do as the message says, and run this check again.",
+        },
+      ])
+    : [];
 
 async function plannedFindings(
   options: BetterAuthOptions,
@@ -81,31 +76,20 @@ async function plannedFindings(
   );
   // Better-auth looks for indexes by their names. With a catalog they are found under any name.
   if (!columns.length && (isReadable || !indexes.length)) return [];
+  const found = `migrations have not run: ${[...columns, ...indexes].join("; ")}`;
   const mend = await compileMigrations();
-  const isColumn = columns.length > 0;
-  return [
-    {
-      id: isColumn ? "missing-column" : "missing-index",
-      found: `migrations have not run: ${[...columns, ...indexes].join("; ")}`,
-      meaning: isColumn
-        ? "Requests fail, because a table or a column is not there."
-        : "Look-ups go through whole tables, and a unique index that is missing lets the same email into a tenant twice.",
-      mend,
-    },
-  ];
+  if (columns.length) return [missingColumn(found, mend)];
+  const meaning =
+    "Look-ups go through whole tables, and a unique index that is missing lets the same email into a tenant twice.";
+  return [{ id: "missing-index", found, meaning, mend }];
 }
 
 /** Without them SQLite guesses, and guesses that few rows have the same email. */
 async function statisticsFinding(query: Query): Promise<Finding[]> {
   const [row] = await query("select count(*) as n from sqlite_master where name = 'sqlite_stat1'");
   if (Number(row?.n) > 0) return [];
-  return [
-    {
-      id: "no-statistics",
-      found: "SQLite has no statistics of this database",
-      meaning:
-        "With many tenants, look-ups may take an index that leads through all of a tenant's rows.",
-      mend: "analyze;",
-    },
-  ];
+  const found = "SQLite has no statistics of this database";
+  const meaning =
+    "With many tenants, look-ups may take an index that leads through all of a tenant's rows.";
+  return [{ id: "no-statistics", found, meaning, mend: "analyze;" }];
 }

@@ -1,4 +1,5 @@
 import type { DeploymentOptions } from "../data/query";
+import { messageOf } from "../data/texts";
 import { type AuthInstance, openSubject, type Subject } from "../instance/subject";
 import { databaseFindings, isBehind } from "./database";
 import type { Checked, DeploymentReport, Finding } from "./findings";
@@ -24,32 +25,23 @@ export async function checkDeployment(
 }
 
 /** Behind Drizzle and Prisma, a column may be missing without anything else to show it. */
-const unreadable = (error: unknown): Checked => ({
-  findings: [
-    {
-      id: "unreadable-rows",
-      found: error instanceof Error ? error.message : String(error),
-      meaning: "A table could not be read, so rows were not looked at. Requests fail likewise.",
-      mend: "Run the migrations. Pass `database` (Drizzle's db or the Prisma client) to learn what is missing.",
-    },
-  ],
-});
+function unreadable(error: unknown): Checked {
+  const found = String(messageOf(error));
+  const meaning = "A table could not be read, so rows were not looked at. Requests fail likewise.";
+  const mend =
+    "Run the migrations. Pass `database` (Drizzle's db or the Prisma client) to learn what is missing.";
+  return { findings: [{ id: "unreadable-rows", found, meaning, mend }] };
+}
 
 /** Drizzle and Prisma have transactions, and use them when they are told to. */
 function transactionFinding({ ctx }: Subject): Checked {
   const { id, options } = ctx.adapter;
   const { adapterConfig } = (options ?? {}) as { adapterConfig?: { transaction?: unknown } };
   if (!["drizzle", "prisma"].includes(id) || adapterConfig?.transaction) return { findings: [] };
-  return {
-    findings: [
-      {
-        id: "no-transactions",
-        found: `the ${id} adapter runs without transactions`,
-        meaning: "A deletion of a tenant that is interrupted leaves a part of its rows behind.",
-        mend: `${id}Adapter(…, { …, transaction: true })`,
-      },
-    ],
-  };
+  const found = `the ${id} adapter runs without transactions`;
+  const meaning = "A deletion of a tenant that is interrupted leaves a part of its rows behind.";
+  const mend = `${id}Adapter(…, { …, transaction: true })`;
+  return { findings: [{ id: "no-transactions", found, meaning, mend }] };
 }
 
 function asText(findings: Finding[], skipped: string[]): string {

@@ -1,3 +1,13 @@
+import { pagesOf } from "../../framework";
+import type { Subject } from "../instance/subject";
+
+/** All rows of a table, read a page at a time. */
+export async function* rowsOf<T extends { id: string }>({ raw }: Subject, model: string) {
+  for await (const page of pagesOf<T>(raw, model, PAGE)) yield* page;
+}
+
+export const PAGE = 500;
+
 /** Something about a database that is in use, what it means, and what mends it. */
 export interface Finding {
   /** A short name: `email-index`. */

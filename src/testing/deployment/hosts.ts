@@ -2,48 +2,42 @@ import type { StoredOAuthConfig } from "../../oauth/config-store";
 import type { Tenant } from "../../tenants/cache";
 import { isReservedSlug } from "../../tenants/store";
 import type { Subject } from "../instance/subject";
-import { pagesOf } from "../sides/pages";
-import { askResolver } from "../sides/places";
-import type { Finding } from "./findings";
+import { askResolver, isTenant } from "../sides/places";
+import { type Finding, rowsOf } from "./findings";
 
-/**
- * Hosts that two tenants claim, in their metadata or in a redirect URI at the host of another; hosts
- * that no request matches; and slugs that are reserved.
- */
+/** Hosts that two tenants claim, hosts that no request matches, and reserved slugs. */
 export async function hostFindings(subject: Subject): Promise<Finding[]> {
   const findings: Finding[] = [];
   const claims = new Map<string, Set<string>>();
   const claim = (host: string, tenantId: string) =>
     claims.set(host, (claims.get(host) ?? new Set()).add(tenantId));
   const idOf = new Map<string, string>();
-  for await (const tenants of pagesOf<Tenant>(subject, "tenant")) {
-    for (const { id, slug, metadata } of tenants) {
-      idOf.set(slug, id).set(id, id);
-      if (isReservedSlug(subject.tenantOptions, slug)) findings.push(reservedFinding(id, slug));
-      for (const written of hostsIn(metadata)) {
-        const { host, name } = normalHost(written);
-        if (host) claim(host, id);
-        if (name === written || (await resolves(subject, host, { id, slug }))) continue;
-        findings.push(hostFinding(id, written, name));
-      }
+  for await (const { id, slug, metadata } of rowsOf<Tenant>(subject, "tenant")) {
+    idOf.set(slug, id).set(id, id);
+    if (isReservedSlug(subject.tenantOptions, slug)) findings.push(reservedFinding(id, slug));
+    for (const written of hostsIn(metadata)) {
+      const { host, name } = normalHost(written);
+      if (host) claim(host, id);
+      if (name === written) continue;
+      // The application's resolver may find the tenant all the same.
+      const answer = host && (await askResolver(subject, `https://${host}`, { host }));
+      if (!host || !isTenant(answer, { id, slug })) findings.push(hostFinding(id, written, name));
     }
   }
-  for await (const configs of pagesOf<StoredOAuthConfig>(subject, "tenantOauthConfig")) {
-    for (const { tenantId, redirectURI } of configs) {
-      if (!redirectURI || !URL.canParse(redirectURI)) continue;
-      const { host, origin } = new URL(redirectURI);
-      const answer = await askResolver(subject, origin, { host });
-      const owner = idOf.get(typeof answer === "object" ? (answer?.slug ?? "") : String(answer));
-      if (owner) claim(host, owner);
-      if (owner) claim(host, tenantId);
-    }
+  for await (const config of rowsOf<StoredOAuthConfig>(subject, "tenantOauthConfig")) {
+    const { tenantId, redirectURI } = config;
+    if (!redirectURI || !URL.canParse(redirectURI)) continue;
+    const { host, origin } = new URL(redirectURI);
+    const answer = await askResolver(subject, origin, { host });
+    const owner = idOf.get(typeof answer === "object" ? (answer?.slug ?? "") : String(answer));
+    if (owner) claim(host, owner).get(host)?.add(tenantId);
   }
   const shared = [...claims].filter(([, tenants]) => tenants.size > 1);
   const sharedFindings = shared.map(([host, tenants]) => ({
     id: "shared-host",
     found: `${host} is claimed by the tenants ${[...tenants].join(" and ")}`,
-    meaning: "Requests to it run in one of them, and the people of the other end up there.",
-    mend: "Decide whose it is, and change the metadata or the redirect URI of the other: auth.api.updateTenant, auth.api.updateTenantOAuthConfig.",
+    meaning: "Requests to it run in one of them, and the users of the other end up there.",
+    mend: "Decide which tenant it belongs to, and change the metadata or the redirect URI of the other: auth.api.updateTenant, auth.api.updateTenantOAuthConfig.",
   }));
   return [...findings, ...sharedFindings];
 }
@@ -81,26 +75,11 @@ function normalHost(written: string) {
   return { host: port ? `${name}:${port}` : name, name };
 }
 
-/** Whether the application's resolver finds the tenant all the same. */
-async function resolves(
-  subject: Subject,
-  host: string,
-  { id, slug }: { id: string; slug: string },
-) {
-  if (!host) return false;
-  const answer = await askResolver(subject, `https://${host}`, { host });
-  return typeof answer === "object" ? answer?.slug === slug : answer === id;
-}
-
-const KEYS = ["host", "domain", "hostname", "customdomain", "customhost", "customhostname"];
-
 /** The hosts that applications keep in the metadata, under the names that they mostly have. */
 function hostsIn(metadata: unknown): string[] {
   const entries = typeof metadata === "object" && metadata ? Object.entries(metadata) : [];
   return entries
-    .filter(([key]) => isHostKey(key.replaceAll("_", "").toLowerCase()))
+    .filter(([key]) => /^(custom)?(host|domain|hostname)s?$/i.test(key.replaceAll("_", "")))
     .flatMap(([, value]) => [value].flat())
     .filter((value) => typeof value === "string" && value !== "");
 }
-
-const isHostKey = (key: string) => KEYS.some((name) => key === name || key === `${name}s`);

@@ -15,14 +15,13 @@ export function missingColumnFindings(subject: Subject, catalog: Catalog): Findi
     return lacking.length ? [`${name} (${lacking.join(", ")})`] : [];
   });
   if (!missing.length) return [];
-  return [
-    {
-      id: "missing-column",
-      found: `migrations have not run: ${missing.join("; ")}`,
-      meaning: "Requests fail, because a table or a column is not there.",
-      mend: `Run "npx auth@latest generate" and your own migration tool. If the columns are there under other names, pass \`database\`: Drizzle's db or the Prisma client.`,
-    },
-  ];
+  const mend = `Run "npx auth@latest generate" and your own migration tool. If the columns are there under other names, pass \`database\`: Drizzle's db or the Prisma client.`;
+  return [missingColumn(`migrations have not run: ${missing.join("; ")}`, mend)];
+}
+
+export function missingColumn(found: string, mend: string): Finding {
+  const meaning = "Requests fail, because a table or a column is not there.";
+  return { id: "missing-column", found, meaning, mend };
 }
 
 /** Indexes that look-ups and the uniqueness within a tenant depend on, under any name. */

@@ -1,23 +1,26 @@
+import { pagesOf } from "../../framework";
+import { type Isolation, isolationOf } from "../../isolation/isolation";
+import { unprefixedValues } from "../../isolation/unprefixed-values";
 import { type StoredOAuthConfig, tryDecrypt } from "../../oauth/config-store";
 import { replace } from "../instance/outbox";
 import { modelFinder, type Subject } from "../instance/subject";
-import { pagesOf } from "../sides/pages";
 import type { Catalog } from "./catalog";
-import type { Checked, Finding } from "./findings";
+import { type Checked, type Finding, PAGE, rowsOf } from "./findings";
 import { hostFindings } from "./hosts";
 
-type StoredRow = Record<string, unknown> & { id: string; tenantId?: string | null };
+type Row = Record<string, unknown> & { id: string; tenantId?: string | null };
 type Names = Catalog["namesOf"];
 
 /** What is wrong with rows. */
 export async function rowFindings(subject: Subject, names: Names): Promise<Checked> {
   const tenants = new Set<string>();
-  for await (const rows of pagesOf(subject, "tenant")) for (const { id } of rows) tenants.add(id);
+  for await (const { id } of rowsOf<Row>(subject, "tenant")) tenants.add(id);
   const findings: Finding[] = [];
   for (const model of [...subject.confined, "tenantOauthConfig"]) {
     findings.push(...(await modelFindings(subject, names, model, tenants)));
   }
-  findings.push(...(await configFindings(subject)), ...(await hostFindings(subject)));
+  findings.push(...(await prefixFindings(subject, names)), ...(await configFindings(subject)));
+  findings.push(...(await hostFindings(subject)));
   return { findings };
 }
 
@@ -28,11 +31,14 @@ async function modelFindings(
   model: string,
   tenants: Set<string>,
 ): Promise<Finding[]> {
-  const field = userField(subject, model) ?? "";
+  const find = modelFinder(subject);
+  const fields = Object.entries(subject.ctx.tables[model]?.fields ?? {});
+  const isUser = (name = "") => find(name) === "user";
+  const [field = ""] = fields.find(([, { references }]) => isUser(references?.model)) ?? [];
   let orphans = 0;
   let strays = 0;
   let ownerless = 0;
-  for await (const rows of pagesOf<StoredRow>(subject, model)) {
+  for await (const rows of pagesOf<Row>(subject.raw, model, PAGE)) {
     orphans += rows.filter(({ tenantId }) => tenantId && !tenants.has(String(tenantId))).length;
     if (!field) continue;
     const counts = await compareWithUsers(subject, rows, field);
@@ -46,19 +52,12 @@ async function modelFindings(
   ];
 }
 
-/** The field that refers to a user, if there is one. */
-function userField(subject: Subject, model: string): string | undefined {
-  const find = modelFinder(subject);
-  const fields = Object.entries(subject.ctx.tables[model]?.fields ?? {});
-  return fields.find(([, { references }]) => references && find(references.model) === "user")?.[0];
-}
-
 /** Rows in another tenant than their user, and rows whose user is gone. */
-async function compareWithUsers({ raw }: Subject, rows: StoredRow[], field: string) {
+async function compareWithUsers({ raw }: Subject, rows: Row[], field: string) {
   const owned = rows.filter((row) => row[field]);
   const ids = [...new Set(owned.map((row) => String(row[field])))];
   if (!ids.length) return { strays: 0, ownerless: 0 };
-  const users = await raw.findMany<StoredRow>({
+  const users = await raw.findMany<Row>({
     model: "user",
     where: [{ field: "id", operator: "in", value: ids }],
     limit: ids.length,
@@ -108,7 +107,7 @@ function strayFinding(names: Names, model: string, field: string, count: number)
     id: isSession ? "stray-sessions" : "stray-rows",
     found: `${count} rows of ${own.table} are in another tenant than their user`,
     meaning: isSession
-      ? "They were made past the plugin. Whoever has one is signed in where they do not belong."
+      ? "They were made past the plugin. A user who has one is signed in at the wrong tenant."
       : "Their user cannot see them: they were there before the model was scoped, or were made past the plugin.",
     mend: isSession
       ? `delete from ${own.table} where ${own.column} <> ${theirs};`
@@ -116,28 +115,40 @@ function strayFinding(names: Names, model: string, field: string, count: number)
   };
 }
 
+/** Unique values of tenants from before they were unique per tenant, or written with SQL. */
+async function prefixFindings({ ctx }: Subject, names: Names): Promise<Finding[]> {
+  const counts = new Map<string, number>();
+  for await (const { model, name } of unprefixedValues(isolationOf(ctx) as Isolation)) {
+    const { table, column } = names(model, name);
+    const place = `${table} (${column})`;
+    counts.set(place, (counts.get(place) ?? 0) + 1);
+  }
+  return [...counts].map(([place, count]) => ({
+    id: "unprefixed-values",
+    found: `${count} values of tenants in ${place} have no tenant prefix`,
+    meaning:
+      "Nobody can sign in with them, and another user of the tenant can take the same value.",
+    mend: "Run prefixUniqueValues(auth), which better-auth-tenant exports.",
+  }));
+}
+
 /** Configs that no secret of the application opens any more. */
 async function configFindings(subject: Subject): Promise<Finding[]> {
   const { ctx } = subject;
   const unreadable: string[] = [];
   // What cannot be opened is reported here, once.
-  const restore = replace(ctx.logger as unknown as Record<string, unknown>, "error", () => {});
+  const restore = replace(ctx.logger, "error", () => {});
   try {
-    for await (const rows of pagesOf<StoredOAuthConfig>(subject, "tenantOauthConfig")) {
-      for (const row of rows) {
-        if (!(await tryDecrypt(ctx, row))) unreadable.push(`${row.providerId} of ${row.tenantId}`);
-      }
+    for await (const row of rowsOf<StoredOAuthConfig>(subject, "tenantOauthConfig")) {
+      if (!(await tryDecrypt(ctx, row))) unreadable.push(`${row.providerId} of ${row.tenantId}`);
     }
   } finally {
     restore();
   }
   if (!unreadable.length) return [];
-  return [
-    {
-      id: "unreadable-configs",
-      found: `OAuth configs that cannot be decrypted: ${unreadable.join(", ")}`,
-      meaning: "Sign-in with these providers fails with OAUTH_CREDENTIAL_DECRYPT_FAILED.",
-      mend: "Put the old secret back into `secrets`, run auth.api.rotateTenantOAuthSecrets(), and only then take it out; or register the configs again.",
-    },
-  ];
+  const found = `OAuth configs that cannot be decrypted: ${unreadable.join(", ")}`;
+  const meaning = "Sign-in with these providers fails with OAUTH_CREDENTIAL_DECRYPT_FAILED.";
+  const mend =
+    "Put the old secret back into `secrets`, run auth.api.rotateTenantOAuthSecrets(), and only then take it out; or register the configs again.";
+  return [{ id: "unreadable-configs", found, meaning, mend }];
 }

@@ -1,59 +1,42 @@
-import type { AuthContext } from "better-auth";
-import { waitForBackground } from "./background";
 import { standInForDomains } from "./domains";
 import { standInForProviders } from "./network";
-import { catchMails, replace } from "./outbox";
+import { catchMails, replace, undoing } from "./outbox";
 import type { Subject } from "./subject";
 
-/**
- * What is different about the instance during a run: mails are caught, providers have a stand-in,
- * nothing is limited by rate, passwords are hashed cheaply, and answers wait for what is done in the
- * background. All of it is undone at the end.
- */
+/** What is different about the instance during a run. All of it is undone at the end. */
 export async function calm(subject: Subject) {
-  const { ctx, plugins } = subject;
   const mails = catchMails(subject);
   const providers = await standInForProviders();
-  const restoreDomains = standInForDomains();
   const undo = [
     mails.restore,
     providers.restore,
-    restoreDomains,
-    replace(ctx.rateLimit as unknown as Holder, "enabled", false),
-    ...hashCheaply(ctx),
-    ...plugins.filter(({ id }) => id === "siwe").map(acceptWallets),
+    standInForDomains(),
+    replace(subject.ctx.rateLimit, "enabled", false),
+    ...hashCheaply(subject),
+    acceptWallets(subject),
     hurry(subject),
     ...waitForBackground(subject),
     ...hush(subject),
   ];
-  return {
-    mails,
-    providers,
-    restore: () => {
-      for (const step of undo.reverse()) step();
-    },
-  };
+  return { mails, providers, restore: undoing(undo) };
 }
-
-type Holder = Record<string, unknown>;
 
 /** Thousands of refused requests are nothing to log. */
 function hush({ ctx, options }: Subject) {
   const logger = { ...ctx.options.logger, disabled: true };
-  const methods = ["error", "warn", "info", "debug", "success"] as const;
+  const methods = ["error", "warn", "info", "debug", "success"];
   return [
-    ...[ctx.options, options].map((holder) => replace(holder as Holder, "logger", logger)),
-    ...methods.map((name) => replace(ctx.logger as unknown as Holder, name, () => {})),
+    ...[ctx.options, options].map((holder) => replace(holder, "logger", logger)),
+    ...methods.map((name) => replace(ctx.logger, name, () => {})),
   ];
 }
 
 /** A real hash costs a tenth of a second, and says nothing about tenants. */
-function hashCheaply({ password }: AuthContext) {
-  const holder = password as unknown as Holder;
-  const verify = password.verify;
+function hashCheaply({ ctx: { password } }: Subject) {
+  const { verify } = password;
   return [
-    replace(holder, "hash", async (text: string) => MARK + text),
-    replace(holder, "verify", async (given: { hash: string; password: string }) =>
+    replace(password, "hash", async (text: string) => MARK + text),
+    replace(password, "verify", async (given: { hash: string; password: string }) =>
       given.hash.startsWith(MARK) ? given.hash === MARK + given.password : verify(given),
     ),
   ];
@@ -63,27 +46,60 @@ const MARK = "isolation-kit:";
 
 export const WALLET_SIGNATURE = `0x${"ab".repeat(65)}`;
 
-/** Signing for a wallet takes a curve that WebCrypto has not. */
-function acceptWallets({ options = {} }: { options?: Holder | undefined }) {
-  const verify = options.verifyMessage as (given: { signature: string }) => unknown;
+/** Signing for a wallet takes a curve that WebCrypto does not have. */
+function acceptWallets({ plugins }: Subject) {
+  const { options = {} } = plugins.find(({ id }) => id === "siwe") ?? {};
+  const { verifyMessage } = options as Record<string, (given: object) => unknown>;
   return replace(options, "verifyMessage", async (given: { signature: string }) =>
-    given.signature === WALLET_SIGNATURE ? true : verify(given),
+    given.signature === WALLET_SIGNATURE ? true : verifyMessage?.(given),
   );
 }
 
-/**
- * better-auth takes half a second to send a verification mail, so that the time tells nothing. It
- * need not, while the kit waits for that.
- */
+/** Skips the half second by which better-auth hides how long sending a verification mail takes. */
 function hurry(subject: Subject) {
   const { handler } = subject;
-  return replace(subject as unknown as Holder, "handler", async (request: Request) => {
+  return replace(subject, "handler", async (request: Request) => {
     if (!new URL(request.url).pathname.endsWith("/send-verification-email"))
       return handler(request);
     const patient = globalThis.setTimeout;
     const hasty = (run: () => void, delay = 0, ...rest: []) =>
       patient(run, delay > 300 && delay <= 500 ? 0 : delay, ...rest);
-    const restore = replace(globalThis as unknown as Holder, "setTimeout", hasty);
-    return handler(request).finally(restore);
+    return handler(request).finally(replace(globalThis, "setTimeout", hasty));
   });
+}
+
+/** Responses wait for tasks behind them: the next request would be blamed for a late row. */
+function waitForBackground(subject: Subject) {
+  const { ctx, handler } = subject;
+  const tasks: unknown[] = [];
+  let patience = 1_000;
+
+  const noting = (name: "runInBackground" | "runInBackgroundOrAwait") => {
+    const run = ctx[name];
+    return replace(ctx, name, (task: Promise<unknown>) => {
+      tasks.push(task);
+      return run(task);
+    });
+  };
+
+  async function settle(): Promise<boolean> {
+    // A task may start others.
+    while (tasks.length) await Promise.allSettled(tasks.splice(0));
+    return true;
+  }
+
+  const patiently = async (request: Request) => {
+    const response = await handler(request);
+    if (!tasks.length) return response;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(resolve, patience, false);
+    });
+    // A task that never ends holds up a few requests, not all of them.
+    if (!(await Promise.race([settle(), late]))) patience /= 2;
+    clearTimeout(timer);
+    return response;
+  };
+  const names = ["runInBackground", "runInBackgroundOrAwait"] as const;
+  return [...names.map(noting), replace(subject, "handler", patiently)];
 }

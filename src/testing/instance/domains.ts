@@ -1,15 +1,12 @@
-/** Names that are nobody's: the kit answers for them, and no name server is asked. */
+/** Names that do not exist: the kit answers for them, and no name server is asked. */
 export const KIT_DOMAIN = "isolation-kit.example";
 
-/** What the domain of a provider says to prove whose it is. */
+/** What the domain of a provider says to prove its owner. */
 export const proofOf = (domain: string) => `proof-of-${domain}`;
 
 type Ask = (name: string, ...rest: unknown[]) => Promise<unknown>;
 
-/**
- * better-auth's sso() asks name servers where a provider lives and whose a domain is. Modules of the
- * runtime are asked for and not imported: on the edge there are none, and then nobody is asked.
- */
+/** sso() asks name servers. Modules are looked up, not imported: on the edge there are none. */
 export function standInForDomains(): () => void {
   const dns = globalThis.process?.getBuiltinModule?.("node:dns/promises");
   const modules = globalThis.process?.getBuiltinModule?.("node:module");

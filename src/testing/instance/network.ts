@@ -1,34 +1,28 @@
 import { createSigningKey } from "../makers/authenticator";
+import { replace } from "./outbox";
 
-/** A person as an identity provider describes it. */
-export interface Claims {
-  aud: string;
-  sub: string;
-  email: string;
-}
+/** A user as an identity provider describes it. */
+type Claims = Record<"aud" | "sub" | "email", string>;
 
-/** One for all runs of a process: to make it takes longer than all else that is prepared. */
+/** One for all runs of a process: making it takes longer than everything else in the setup. */
 let signingKey: ReturnType<typeof createSigningKey> | undefined;
 
 export type StandIn = Awaited<ReturnType<typeof standInForProviders>>;
 
-/**
- * Identity providers, captchas and lists of leaked passwords, inside this process until the end of
- * the run. Requests to any other host go where they were meant to: a database may be behind one.
- */
+/** Answers for providers and captchas. Other hosts are reached: a database may be behind one. */
 export async function standInForProviders() {
   signingKey ??= createSigningKey();
   const key = await signingKey;
   const original = globalThis.fetch;
-  const hosts = new Set(KNOWN_HOSTS);
-  /** Who comes back with a code. */
+  const hosts = new Set(KNOWN_HOSTS.split(/\s+/));
+  /** Users, by the code that they come back with. */
   const people = new Map<string, Claims>();
   const verified = { email_verified: true, verified: true, verified_email: true };
 
   async function answer(url: URL, sent: string): Promise<Response> {
     const { pathname, hostname } = url;
     const code = [...people.keys()].find((known) => sent.includes(known)) ?? "";
-    const { aud, sub, email } = people.get(code) ?? NOBODY;
+    const { aud, sub, email } = people.get(code) ?? UNKNOWN;
     if (hostname === "api.pwnedpasswords.com") return new Response("");
     if (/siteverify/.test(pathname)) return Response.json({ success: true, score: 1 });
     if (/certs|jwks|keys$/.test(pathname)) return Response.json({ keys: key.keys });
@@ -42,7 +36,7 @@ export async function standInForProviders() {
     return Response.json({ id: sub, sub, login: sub, name: sub, email, ...verified, ...ACTIVE });
   }
 
-  globalThis.fetch = async (input, init) => {
+  const instead: typeof fetch = async (input, init) => {
     const url = new URL(input instanceof Request ? input.url : String(input));
     if (!hosts.has(url.host) && !hosts.has(domainOf(url))) return original(input, init);
     const request = new Request(input, init);
@@ -51,33 +45,23 @@ export async function standInForProviders() {
   return {
     googleIdToken: (person: Claims) =>
       key.sign({ iss: "https://accounts.google.com", email_verified: true, ...person }),
-    /** Answers for the provider behind an address from now on: who has the code is this person. */
+    /** Answers for the provider behind an address from now on: the code stands for this user. */
     answerFor(address: string, code: string, person: Claims) {
-      const url = new URL(address);
-      hosts.add(isName(url) ? domainOf(url) : url.host);
+      hosts.add(domainOf(new URL(address)));
       people.set(code, person);
     },
-    restore: () => {
-      globalThis.fetch = original;
-    },
+    restore: replace(globalThis, "fetch", instead),
   };
 }
 
-const KNOWN_HOSTS = [
-  "googleapis.com",
-  "api.pwnedpasswords.com",
-  "challenges.cloudflare.com",
-  "www.google.com",
-  "api.hcaptcha.com",
-  "api.captchafox.com",
-];
+const KNOWN_HOSTS = `googleapis.com api.pwnedpasswords.com challenges.cloudflare.com www.google.com
+  api.hcaptcha.com api.captchafox.com`;
 
-const NOBODY: Claims = { aud: "", sub: "nobody", email: "nobody@example.com" };
+const UNKNOWN: Claims = { aud: "", sub: "unknown", email: "unknown@example.com" };
 
 /** A GitLab account has to be active. */
 const ACTIVE = { state: "active", locked: false };
 
-const isName = ({ hostname }: URL) => /\.[a-z]+$/.test(hostname);
-
-const domainOf = (url: URL) =>
-  isName(url) ? url.hostname.split(".").slice(-2).join(".") : url.host;
+/** An address in numbers has none. */
+const domainOf = ({ hostname, host }: URL) =>
+  /\.[a-z]+$/.test(hostname) ? hostname.split(".").slice(-2).join(".") : host;

@@ -4,6 +4,7 @@ import { PLUGIN_ID } from "../../constants";
 import { isolationOf } from "../../isolation/isolation";
 import { type ResolvedOptions, resolveOptions } from "../../options";
 import { isolatedModels } from "../../schema";
+import { messageOf } from "../data/texts";
 
 /** What `betterAuth()` returns, as far as the kit needs it. */
 export interface AuthInstance {
@@ -23,7 +24,7 @@ export interface Subject {
   plugins: BetterAuthPlugin[];
   /** The database adapter below the isolation. */
   raw: DBAdapter;
-  /** Models whose rows belong to a tenant, and models whose rows anybody may see. */
+  /** Models whose rows belong to a tenant, and models whose rows every tenant may see. */
   confined: string[];
   shared: string[];
   basePath: string;
@@ -31,7 +32,12 @@ export interface Subject {
 }
 
 export async function openSubject(auth: AuthInstance, caller: string): Promise<Subject> {
-  const ctx = await contextOf(auth, caller);
+  const ctx = await (auth.$context as Promise<AuthContext>).catch((error) => {
+    throw new Error(
+      `${caller}: the instance could not be started: ${messageOf(error)}. Does the test have the environment variables of the application?`,
+      { cause: error },
+    );
+  });
   const plugins = ctx.options.plugins ?? [];
   const ours = plugins.find(({ id }) => id === PLUGIN_ID);
   const isolation = isolationOf(ctx);
@@ -48,21 +54,10 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
     plugins,
     raw: isolation.raw as DBAdapter,
     confined: isolatedModels(tenantOptions).filter((model) => ctx.tables[model]),
-    // Keys that sign for everybody, and counters of requests, belong to nobody.
+    // Signing keys of the application, and counters of requests, have no owner.
     shared: [...tenantOptions.sharedModels, "jwks", "rateLimit", "oauthClientAssertion"],
     ...addressOf(ctx),
   };
-}
-
-async function contextOf(auth: AuthInstance, caller: string): Promise<AuthContext> {
-  try {
-    return (await auth.$context) as AuthContext;
-  } catch (error) {
-    throw new Error(
-      `${caller}: the instance could not be started: ${error instanceof Error ? error.message : error}. Does the test have the environment variables of the application?`,
-      { cause: error },
-    );
-  }
 }
 
 /** Where the instance answers; an address that goes by the request may be any that it allows. */
@@ -77,20 +72,19 @@ function addressOf({ baseURL, options }: AuthContext) {
 function fallbackOf({ baseURL }: AuthContext["options"]): string {
   if (typeof baseURL !== "object") return "http://localhost:3000";
   if (baseURL.fallback) return baseURL.fallback;
-  const [first = ""] = baseURL.allowedHosts;
-  const host = baseURL.allowedHosts.find((pattern) => !pattern.includes("*"));
-  return `${protocolOf(baseURL, first)}://${host ?? withoutStars(first, NO_TENANT)}`;
+  const { allowedHosts, protocol } = baseURL;
+  const [first = ""] = allowedHosts;
+  const host = allowedHosts.find((pattern) => !pattern.includes("*"));
+  const isPlain = protocol === "http" || /\blocalhost\b/.test(first);
+  return `${isPlain ? "http" : "https"}://${host ?? withoutStars(first)}`;
 }
 
-/** Where every address is a tenant's, the platform has none: nobody is behind this one. */
+/** Where every address is a tenant's, the platform has none: this one stands for it. */
 export const NO_TENANT = "kit-no-tenant";
 
 /** A host that a pattern allows: "acme.localhost:3000" for "*.localhost:*". */
-export const withoutStars = (pattern: string, name: string) =>
-  pattern.replace(/:\*$/, ":3000").replaceAll("*", name) || "localhost:3000";
-
-const protocolOf = ({ protocol }: { protocol?: string | undefined }, host: string) =>
-  protocol === "http" || /\blocalhost\b/.test(host) ? "http" : "https";
+export const withoutStars = (pattern: string) =>
+  pattern.replace(/:\*$/, ":3000").replaceAll("*", NO_TENANT) || "localhost:3000";
 
 /** The model behind the name of a model or of its table. */
 export function modelFinder({ ctx }: Pick<Subject, "ctx">) {

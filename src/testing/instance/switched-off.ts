@@ -2,74 +2,64 @@ import type { AuthContext, BetterAuthOptions } from "better-auth";
 
 type IsOn = (options: BetterAuthOptions) => unknown;
 
-const resets: IsOn = ({ emailAndPassword }) => emailAndPassword?.sendResetPassword;
-const verifies: IsOn = ({ emailVerification }) => emailVerification?.sendVerificationEmail;
-const deletes: IsOn = ({ user }) => user?.deleteUser?.enabled;
-const confirmsDeletion: IsOn = ({ user }) => user?.deleteUser?.sendDeleteAccountVerification;
-const passwords: IsOn = ({ emailAndPassword }) => emailAndPassword?.enabled;
 const signsUp: IsOn = ({ emailAndPassword }) =>
   emailAndPassword?.enabled && !emailAndPassword.disableSignUp;
 
-/** An option of a plugin. */
+/** An option of a plugin, perhaps a nested one. */
 const pluginOption =
-  (id: string, option: string): IsOn =>
+  (id: string, ...path: string[]): IsOn =>
   ({ plugins = [] }) => {
-    const options = plugins.find((plugin) => plugin.id === id)?.options as
-      | Record<string, unknown>
-      | undefined;
-    return options?.[option];
+    const options: unknown = plugins.find((plugin) => plugin.id === id)?.options;
+    return path.reduce((value, name) => Object(value)[name], options);
   };
 
-const changesByOtp = pluginOption("email-otp", "changeEmail");
-const resetsByPhone = pluginOption("phone-number", "sendPasswordResetOTP");
-const logsOutBySaml: IsOn = (options) => {
-  const saml = pluginOption("sso", "saml")(options) as { enableSingleLogout?: boolean } | undefined;
-  return saml?.enableSingleLogout;
-};
-
-const sendsSecondFactor: IsOn = (options) => {
-  const otp = pluginOption("two-factor", "otpOptions")(options) as
-    | { sendOTP?: unknown }
-    | undefined;
-  return otp?.sendOTP;
-};
-
-/** Endpoints of better-auth that are there in any case, and refuse everybody until an option is set. */
-const NEEDS: Record<string, IsOn> = {
-  "/sign-up/email": signsUp,
-  "/tenant/sign-up/email": signsUp,
-  "/tenant/invitation/accept": (options) =>
-    signsUp(options) && !options.disabledPaths?.includes("/sign-up/email"),
-  "/sign-in/email": passwords,
-  "/tenant/sign-in/email": passwords,
-  "/change-password": passwords,
-  "/verify-password": passwords,
-  "/request-password-reset": resets,
-  "/reset-password": resets,
-  "/reset-password/:token": resets,
-  "/send-verification-email": verifies,
-  "/verify-email": verifies,
-  "/change-email": ({ user }) => user?.changeEmail?.enabled,
-  "/update-session": ({ session }) => session?.additionalFields,
-  "/email-otp/request-email-change": changesByOtp,
-  "/email-otp/change-email": changesByOtp,
-  "/phone-number/request-password-reset": resetsByPhone,
-  "/phone-number/reset-password": resetsByPhone,
-  "/two-factor/send-otp": sendsSecondFactor,
-  "/two-factor/verify-otp": sendsSecondFactor,
-  "/sso/saml2/sp/slo/:providerId": logsOutBySaml,
-  "/sso/saml2/logout/:providerId": logsOutBySaml,
-  "/delete-user": deletes,
-  "/delete-user/callback": (options) => deletes(options) && confirmsDeletion(options),
-};
+/** Endpoints of better-auth that always exist, and refuse every caller until an option is set. */
+const NEEDS: [isOn: IsOn, paths: string[]][] = [
+  [signsUp, ["/sign-up/email", "/tenant/sign-up/email"]],
+  [
+    (options) => signsUp(options) && !options.disabledPaths?.includes("/sign-up/email"),
+    ["/tenant/invitation/accept"],
+  ],
+  [
+    ({ emailAndPassword }) => emailAndPassword?.enabled,
+    ["/sign-in/email", "/tenant/sign-in/email", "/change-password", "/verify-password"],
+  ],
+  [
+    ({ emailAndPassword }) => emailAndPassword?.sendResetPassword,
+    ["/request-password-reset", "/reset-password", "/reset-password/:token"],
+  ],
+  [
+    ({ emailVerification }) => emailVerification?.sendVerificationEmail,
+    ["/send-verification-email", "/verify-email"],
+  ],
+  [({ user }) => user?.changeEmail?.enabled, ["/change-email"]],
+  [({ user }) => user?.deleteUser?.enabled, ["/delete-user", "/delete-user/callback"]],
+  [({ user }) => user?.deleteUser?.sendDeleteAccountVerification, ["/delete-user/callback"]],
+  [({ session }) => session?.additionalFields, ["/update-session"]],
+  [
+    pluginOption("email-otp", "changeEmail"),
+    ["/email-otp/request-email-change", "/email-otp/change-email"],
+  ],
+  [
+    pluginOption("phone-number", "sendPasswordResetOTP"),
+    ["/phone-number/request-password-reset", "/phone-number/reset-password"],
+  ],
+  [
+    pluginOption("two-factor", "otpOptions", "sendOTP"),
+    ["/two-factor/send-otp", "/two-factor/verify-otp"],
+  ],
+  [
+    pluginOption("sso", "saml", "enableSingleLogout"),
+    ["/sso/saml2/sp/slo/:providerId", "/sso/saml2/logout/:providerId"],
+  ],
+];
 
 export function isSwitchedOff(path: string, options: BetterAuthOptions, method = ""): boolean {
-  // A session is asked for by POST only where reading and prolonging it are two things.
+  // Sessions are read with POST only if reading and refreshing them are two calls.
   if (path === "/get-session" && method === "POST") return !options.session?.deferSessionRefresh;
-  const isOn = NEEDS[path];
-  return isOn !== undefined && !isOn(options);
+  return NEEDS.some(([isOn, paths]) => paths.includes(path) && !isOn(options));
 }
 
-/** better-auth's own callback is good for nothing without a provider on the platform. */
+/** better-auth's own callback does nothing without a provider on the platform. */
 export const hasNoCallback = (path: string, { socialProviders }: AuthContext) =>
   path === "/callback/:id" && socialProviders.length === 0;

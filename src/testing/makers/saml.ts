@@ -1,17 +1,10 @@
-/*
- * A stand-in identity provider that speaks SAML, with nothing but WebCrypto. Its responses are
- * written in canonical form, so what is signed is the text itself.
- */
+/* A SAML provider with WebCrypto alone. Its XML is canonical, so the text itself is signed. */
 
-type Bytes = Uint8Array<ArrayBuffer>;
+import * as z from "zod";
+import { type Bytes, bytesOf, concat, createRsaKey, sha256 } from "./authenticator";
 
 /** What a response is made of. */
-export interface SamlAnswer {
-  acs: string;
-  audience: string;
-  inResponseTo: string;
-  email: string;
-}
+export type SamlAnswer = Record<"acs" | "audience" | "inResponseTo" | "email", string>;
 
 export type SamlProvider = Awaited<ReturnType<typeof createSamlProvider>>;
 
@@ -24,22 +17,13 @@ const BEARER = "urn:oasis:names:tc:SAML:2.0:cm:bearer";
 const SUCCESS = "urn:oasis:names:tc:SAML:2.0:status:Success";
 const HOUR_MS = 3_600_000;
 
-const RSA = {
-  name: "RSASSA-PKCS1-v1_5",
-  modulusLength: 2048,
-  publicExponent: Uint8Array.of(1, 0, 1),
-  hash: "SHA-256",
-};
-
 export async function createSamlProvider(entityID: string) {
-  const pair = await crypto.subtle.generateKey(RSA, true, ["sign", "verify"]);
-  const sign = async (data: Bytes) =>
-    new Uint8Array(await crypto.subtle.sign(RSA.name, pair.privateKey, data));
-  const publicKey = new Uint8Array(await crypto.subtle.exportKey("spki", pair.publicKey));
+  const { publicKey, sign } = await createRsaKey();
+  const exported = new Uint8Array(await crypto.subtle.exportKey("spki", publicKey));
   const issuer = `<saml:Issuer>${entityID}</saml:Issuer>`;
   return {
     entityID,
-    certificate: await certificateOf(publicKey, sign),
+    certificate: await certificateOf(exported, sign),
 
     /** With an assertion that may be edited before it is signed. */
     async respond(
@@ -83,7 +67,7 @@ export async function createSamlProvider(entityID: string) {
 type Sign = (data: Bytes) => Promise<Bytes>;
 
 async function signatureOf(id: string, signed: string, sign: Sign): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytesOf(signed)));
+  const digest = await sha256(bytesOf(signed));
   const info = [
     `<ds:SignedInfo xmlns:ds="${SIGNATURE}">`,
     `<ds:CanonicalizationMethod Algorithm="${CANONICAL}"></ds:CanonicalizationMethod>`,
@@ -101,7 +85,7 @@ async function signatureOf(id: string, signed: string, sign: Sign): Promise<stri
 /** The id of the request that a sign-in has started with, and what to send back beside. */
 export async function requestIn(address: string) {
   const { searchParams } = new URL(address);
-  const deflated = fromBase64(searchParams.get("SAMLRequest") ?? "");
+  const deflated = z.util.base64ToUint8Array(searchParams.get("SAMLRequest") ?? "") as Bytes;
   const inflated = new Blob([deflated])
     .stream()
     .pipeThrough(new DecompressionStream("deflate-raw" as CompressionFormat));
@@ -114,12 +98,7 @@ export async function requestIn(address: string) {
 
 const newId = () => `_${crypto.randomUUID()}`;
 
-const bytesOf = (text: string): Bytes => new TextEncoder().encode(text);
-
-const toBase64 = (bytes: Bytes) => btoa(String.fromCharCode(...bytes));
-
-const fromBase64 = (text: string): Bytes =>
-  Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+const toBase64 = (bytes: Bytes) => z.util.uint8ArrayToBase64(bytes);
 
 /** Deflated without being compressed: one block, with its length and the complement of that. */
 function stored(bytes: Bytes): Bytes {
@@ -130,37 +109,23 @@ function stored(bytes: Bytes): Bytes {
 /** A certificate that a key has signed for itself, in ASN.1. */
 async function certificateOf(publicKey: Bytes, sign: Sign): Promise<string> {
   // sha256WithRSAEncryption, without parameters.
-  const algorithm = der(
-    0x30,
-    Uint8Array.of(6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 0x0b, 5, 0),
-  );
-  const commonName = der(
-    0x30,
-    Uint8Array.of(6, 3, 0x55, 4, 3),
-    der(0x0c, bytesOf("isolation kit")),
-  );
+  const algorithm = der(0x30, [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 0x0b, 5, 0]);
+  const commonName = der(0x30, [6, 3, 0x55, 4, 3], der(0x0c, bytesOf("isolation kit")));
   const name = der(0x30, der(0x31, commonName));
   const times = [-24, 24].map((hours) => {
     const [date = ""] = new Date(Date.now() + hours * HOUR_MS).toISOString().split(".");
     return der(0x17, bytesOf(`${date.slice(2).replaceAll(/\D/g, "")}Z`));
   });
-  const content = der(
-    0x30,
-    // The third version; number one.
-    Uint8Array.of(0xa0, 3, 2, 1, 2, 2, 1, 1),
-    algorithm,
-    name,
-    der(0x30, ...times),
-    name,
-    publicKey,
-  );
-  const signature = der(3, Uint8Array.of(0), await sign(content));
+  const thirdVersion = [0xa0, 3, 2, 1, 2, 2, 1, 1];
+  const validity = der(0x30, ...times);
+  const content = der(0x30, thirdVersion, algorithm, name, validity, name, publicKey);
+  const signature = der(3, [0], await sign(content));
   const lines = toBase64(der(0x30, content, algorithm, signature)).replaceAll(/.{64}/g, "$&\n");
   return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----`;
 }
 
-function der(tag: number, ...parts: Bytes[]): Bytes {
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  const size = length < 0x80 ? [length] : [0x82, length >> 8, length & 0xff];
-  return Uint8Array.from([tag, ...size, ...parts.flatMap((part) => [...part])]);
+function der(tag: number, ...parts: Iterable<number>[]): Bytes {
+  const content = concat(...parts);
+  const { length } = content;
+  return concat([tag], length < 0x80 ? [length] : [0x82, length >> 8, length & 0xff], content);
 }

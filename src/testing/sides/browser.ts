@@ -1,7 +1,9 @@
+import { parseJSON } from "../../framework";
+import type { Repeatable } from "../findings";
 import type { Subject } from "../instance/subject";
-import type { Place } from "./places";
+import type { GivenInput } from "../options";
+import { namedAtHome, type Place } from "./places";
 
-/** The answer to a request, read. */
 export interface Answer {
   status: number;
   headers: Headers;
@@ -10,10 +12,24 @@ export interface Answer {
   location: string | null;
 }
 
-interface Sending {
-  query?: Record<string, string>;
-  body?: object | undefined;
-  headers?: Record<string, string>;
+type Sending = Pick<GivenInput, "query" | "headers"> & { body?: object | undefined };
+
+/** A request in plain values, as reports show it. */
+export function buildRequest(
+  url: URL,
+  method: string,
+  { query = {}, body, headers = {} }: Sending,
+  cookies: Map<string, string>,
+): Repeatable {
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
+  // Captchas are solved: the stand-in for the network says so.
+  const all = { origin: url.origin, "x-captcha-response": "solved", ...headers };
+  const sent = new Headers();
+  for (const [name, value] of Object.entries(all)) sent.set(name, value);
+  if (cookies.size) sent.set("cookie", cookieHeader(cookies));
+  if (body) sent.set("content-type", "application/json");
+  const data = body && { body: JSON.stringify(body) };
+  return { method, url: url.href, headers: Object.fromEntries(sent), ...data };
 }
 
 /** Sends requests to the instance from one place, and keeps cookies as a browser does. */
@@ -21,49 +37,34 @@ export class Browser {
   readonly cookies = new Map<string, string>();
 
   constructor(
-    private readonly subject: Subject,
+    readonly subject: Subject,
     readonly place: Place,
-    private readonly named: Record<string, string>,
   ) {}
 
   get(path: string, query: Record<string, string> = {}): Promise<Answer> {
     return this.send("GET", path, { query });
   }
 
-  post(path: string, body: object = {}): Promise<Answer> {
-    return this.send("POST", path, { body });
+  post(path: string, body: object = {}, headers = {}): Promise<Answer> {
+    return this.send("POST", path, { body, headers });
   }
 
-  async send(
-    method: string,
-    path: string,
-    { query = {}, body, headers: more = {} }: Sending,
-  ): Promise<Answer> {
-    const { origin } = this.place;
-    const url = new URL(path.startsWith("http") ? path : origin + this.subject.basePath + path);
-    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
-    const headers = new Headers({
-      origin,
-      ...ALWAYS_SENT,
-      ...this.place.headers,
-      ...this.named,
-      ...more,
-    });
-    if (this.cookies.size) headers.set("cookie", cookieHeader(this.cookies));
-    if (body) headers.set("content-type", "application/json");
-    const request = new Request(url, {
+  async send(method: string, path: string, sending: Sending): Promise<Answer> {
+    const { place, subject } = this;
+    const address = path.startsWith("http") ? path : place.origin + subject.basePath + path;
+    const named = namedAtHome(place, subject.tenantOptions);
+    const headers = { ...place.headers, ...named, ...sending.headers };
+    const { url, ...init } = buildRequest(
+      new URL(address),
       method,
-      headers,
-      ...(body && { body: JSON.stringify(body) }),
-    });
-    const answer = await read(await this.subject.handler(request));
+      { ...sending, headers },
+      this.cookies,
+    );
+    const answer = await read(await subject.handler(new Request(url, init)));
     keepCookies(this.cookies, answer.headers);
     return answer;
   }
 }
-
-/** Captchas are solved: the stand-in for the network says so. */
-export const ALWAYS_SENT = { "x-captcha-response": "solved" };
 
 export const cookieHeader = (cookies: Iterable<[string, string]>) =>
   [...cookies].map((pair) => pair.join("=")).join("; ");
@@ -71,15 +72,7 @@ export const cookieHeader = (cookies: Iterable<[string, string]>) =>
 export async function read(response: Response): Promise<Answer> {
   const text = await response.text();
   const { status, headers } = response;
-  return { status, headers, text, data: parse(text), location: headers.get("location") };
-}
-
-export function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return { status, headers, text, data: parseJSON(text), location: headers.get("location") };
 }
 
 function keepCookies(cookies: Map<string, string>, headers: Headers): void {
@@ -93,7 +86,7 @@ function keepCookies(cookies: Map<string, string>, headers: Headers): void {
   }
 }
 
-/** What went well, or an error that says what did not. */
+/** The data of a successful response, or an error that says what failed. */
 export async function ok<T>(sent: Promise<Answer>): Promise<T> {
   const { status, data, text, location } = await sent;
   if (status === 200 || (status < 400 && !location?.includes("error="))) return data as T;

@@ -8,13 +8,13 @@ const SEARCHES = ["q", "query", "search", "term", "keyword"];
 /** What one endpoint returns and another takes may have two names. */
 const TOKENS = ["token", "jwt", "accessToken", "code", "key", "ticket", "secret"];
 
-/** Tokens that a side was given. Two sides may have the same: it says an email, and no tenant. */
+/** Tokens that a side was given. Two sides may have the same one: it names an email, and no tenant. */
 export const tokensOf = ({ returned }: Side) =>
   [...returned.values()].flatMap((values) =>
     TOKENS.map((name) => String(values[name] ?? "")).filter((text) => text.length >= 20),
   );
 
-/** Endpoints that take away what others have made: not called while test data is created. */
+/** Endpoints that delete what others have created: not called while test data is created. */
 const TAKES_AWAY =
   /archive|cancel|clear|close|deactivate|delete|destroy|disable|end|leave|logout|purge|remove|reset|revoke|sign-out|wipe/;
 
@@ -31,32 +31,30 @@ export function valuesFor({ path, isOwn }: Endpoint, { things, returned, worksho
 /** Endpoints with the same beginning are about the same things: "notes" of "/notes/get". */
 const groupOf = (path: string) => path.split("/")[1] ?? "";
 
-/**
- * Calls the application's endpoints once on a side, those that write first: then there is something
- * that other sides must not see, and whatever is cached was cached for this side.
- */
+/** Calls the application's endpoints once on a side, those that write first, to fill it. */
 export async function callOwnEndpoints(
   side: Side,
   endpoints: Endpoint[],
   { endpoints: given = {} }: IsolationOptions,
 ): Promise<void> {
-  const own = endpoints.filter(({ path, isOwn }) => isOwn || path in given);
-  const called = own.filter((endpoint) => !takesAway(endpoint));
+  const { watch, noteChanges } = side.workshop;
   const isRead = ({ method }: Endpoint) => method === "GET";
-  for (const endpoint of [...called.filter((one) => !isRead(one)), ...called.filter(isRead)]) {
-    await side.workshop.watch.attribute(side.name);
+  const called = endpoints
+    .filter((one) => (one.isOwn || one.path in given) && !takesAway(one))
+    .toSorted((one, other) => Number(isRead(one)) - Number(isRead(other)));
+  for (const endpoint of called) {
+    await watch.attribute(side.name);
     const input = given[endpoint.path];
     try {
       const ofSide = typeof input === "function" ? input(side.about()) : input;
       const call = inputFor(endpoint, valuesFor(endpoint, side), ofSide);
-      // In a window of its own: it may sign somebody else in.
+      // In a window of its own: it may sign another user in.
       const window = side.fresh();
       for (const [name, value] of side.main.browser.cookies) window.cookies.set(name, value);
       const { status, data } = await window.send(endpoint.method, call.path, call);
       if (status < 300) remember(side, endpoint.path, data);
-      const { method, path } = endpoint;
-      if (!isRead(endpoint)) await side.workshop.watch.noteEffects(`${method} ${path}`);
-      await side.workshop.noteChanges(side, endpoint);
+      if (!isRead(endpoint)) await watch.noteEffects(endpoint.name);
+      await noteChanges(side, endpoint);
     } catch {
       // An input made of rows that are not there yet. It is asked for again with all of them.
     }
@@ -68,14 +66,12 @@ function remember({ returned, secrets }: Side, path: string, data: unknown): voi
   const group = groupOf(path);
   const [first] = [data].flat();
   const objects = [first, ...Object.values(Object(first)).flatMap((value) => [value].flat()[0])];
-  const values: Values = {};
-  for (const object of objects.reverse()) {
-    if (typeof object !== "object" || object === null) continue;
-    for (const [name, value] of Object.entries(object)) {
-      if (["string", "number"].includes(typeof value)) values[name] = value;
-    }
-  }
-  const [token] = TOKENS.filter((name) => values[name] !== undefined);
+  const fields = objects
+    .reverse()
+    .flatMap((object) => (typeof object === "object" ? Object.entries(object ?? {}) : []));
+  const simple = fields.filter(([, value]) => ["string", "number"].includes(typeof value));
+  const values: Values = Object.fromEntries(simple);
+  const token = TOKENS.find((name) => values[name] !== undefined);
   for (const name of token ? TOKENS : []) values[name] ??= values[token as string];
   if (values.id !== undefined) values[`${group.replace(/s$/, "")}Id`] = values.id;
   secrets.push(...Object.values(values).map(String));

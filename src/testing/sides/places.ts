@@ -6,7 +6,6 @@ import type { Endpoint } from "../instance/endpoints";
 import { NO_TENANT, type Subject, withoutStars } from "../instance/subject";
 import type { Address } from "../options";
 
-/** The three sides: two tenants, and the platform. */
 export const SIDES = ["a", "b", "platform"] as const;
 export type SideName = (typeof SIDES)[number];
 
@@ -18,7 +17,7 @@ export interface Place {
   origin: string;
   /** What the resolver goes by: a host, or a header of the application's own. */
   headers: Record<string, string>;
-  /** Whether the address names the side, whatever else the request says. */
+  /** Whether the address names the side, and overrules what else the request says. */
   addressed: boolean;
   /** Whether a request to the platform's address can name it by query, body or header. */
   claimable: boolean;
@@ -34,34 +33,36 @@ export async function findPlaces(
   tenants: Tenants,
   address: Address | undefined,
 ): Promise<Place[]> {
+  const { bySlug } = subject.tenantOptions;
   const found = address ?? (await addressesByHost(subject, tenants));
-  const claimable = !found || (await fallsThrough(subject, found));
-  return SIDES.map((name) => {
-    const tenant = name === "platform" ? null : tenants[name];
-    const named = { tenantId: tenant?.id ?? null, tenantSlug: tenant?.slug ?? null };
-    const place = { name, ...named, claimable, ...slugOf(subject, tenant) };
-    if (!found) {
-      return { ...place, origin: subject.origin, headers: {}, addressed: false };
-    }
-    const given = found(tenant);
+  const addressOf = (tenant: Tenant | null) => {
+    const given = found?.(tenant) ?? {};
     const { url = subject.origin, headers = {} } =
       typeof given === "string" ? { url: given } : given;
     const { origin, host } = new URL(url);
-    const addressed = name !== "platform" || !claimable;
-    return { ...place, origin, headers: { host, ...headers }, addressed };
+    return { origin, headers: found ? { host, ...headers } : {} };
+  };
+  const platform = addressOf(null);
+  // Whether the resolver leaves it to the request to name a tenant, at the platform's address.
+  const claimable =
+    !found || (await askResolver(subject, platform.origin, platform.headers)) !== false;
+  return SIDES.map((name) => {
+    const tenant = name === "platform" ? null : tenants[name];
+    return {
+      name,
+      tenantId: tenant?.id ?? null,
+      tenantSlug: tenant?.slug ?? null,
+      claimable,
+      addressed: found !== undefined && (tenant !== null || !claimable),
+      ...addressOf(tenant),
+      ...(bySlug && tenant && { slug: { [bySlug.slugHeader]: tenant.slug } }),
+    };
   });
-}
-
-function slugOf(
-  { tenantOptions: { bySlug } }: Subject,
-  tenant: Tenant | null,
-): Pick<Place, "slug"> {
-  return bySlug && tenant ? { slug: { [bySlug.slugHeader]: tenant.slug } } : {};
 }
 
 export const isPlatformReached = ({ origin }: Subject) => !origin.includes(NO_TENANT);
 
-/** Asks the resolver which hosts it takes for the tenants': nobody has to tell the kit. */
+/** Asks the resolver which hosts are the tenants'. */
 async function addressesByHost(subject: Subject, tenants: Tenants): Promise<Address | undefined> {
   if (!subject.tenantOptions.resolveTenantId) return undefined;
   const ask = (host: string) => askResolver(subject, `http://${host}`, { host });
@@ -88,18 +89,9 @@ export async function askResolver(
   }
 }
 
-/** Whether the resolver leaves it to the request to name a tenant, at the platform's address. */
-async function fallsThrough(subject: Subject, address: Address): Promise<boolean> {
-  const given = address(null);
-  const { url = subject.origin, headers = {} } = typeof given === "string" ? { url: given } : given;
-  const { origin, host } = new URL(url);
-  return (await askResolver(subject, origin, { host, ...headers })) !== false;
-}
-
-const isTenant = (answer: ResolvedTenant, { id, slug }: { id: string; slug: string }) =>
+export const isTenant = (answer: ResolvedTenant, { id, slug }: { id: string; slug: string }) =>
   typeof answer === "object" ? answer?.slug === slug : answer === id;
 
-/** Domains that tenants may be found below. */
 function basesOf({ ctx, origin }: Subject) {
   const { baseURL, trustedOrigins } = ctx.options;
   const own = new URL(origin);
@@ -109,12 +101,11 @@ function basesOf({ ctx, origin }: Subject) {
   const below = wild.map((pattern) => {
     const [, protocol = own.protocol, base = ""] =
       /^(https?:)?(?:\/\/)?\*\.(.+)$/.exec(pattern) ?? [];
-    return { protocol, base: withoutStars(base, NO_TENANT) };
+    return { protocol, base: withoutStars(base) };
   });
   return [...below, { protocol: own.protocol, base: own.host }].filter(({ base }) => base);
 }
 
-/** Runs server code inside a side. */
 export const inside = <T>({ tenantId }: Pick<Place, "tenantId">, run: () => Promise<T>) =>
   tenantId === null ? run() : runInTenant(tenantId, run);
 
@@ -126,31 +117,27 @@ export type Naming = "nothing" | Claim | ByAddress;
 
 /** Sign-in and sign-up under a tenant, by invitation too, and what a page asks before. */
 export const isOwnSignIn = (path: string) =>
-  /^\/tenant\/(sign-(in|up)\b|invitation\/(get|accept)$)/.test(path);
+  /^\/tenant\/(sign-(in|up)\b|invitation\/(get|accept)$|discover$)/.test(path);
 export const isManagement = (path: string) => isOwnPath(path) && !isOwnSignIn(path);
 
 /** The ways to name the side that a request goes to. Without an address, the platform has no name. */
 export function namingsFor(home: Place, place: Place, { path, method }: Endpoint): Naming[] {
-  const claims: Claim[] = [
-    ...(isOwnSignIn(path) && method === "POST" ? (["body"] as const) : []),
-    "query",
-    "header",
-    ...(place.slug ? (["slug"] as const) : []),
-  ];
+  const claims: Claim[] = ["query", "header"];
+  if (isOwnSignIn(path) && method === "POST") claims.unshift("body");
+  if (place.slug) claims.push("slug");
   const named = place.tenantId !== null && place.claimable ? claims : [];
   if (!place.addressed) return place.tenantId === null ? ["nothing"] : named;
   const against = claims.map((claim): ByAddress => `address over ${claim}`);
   return ["address", ...(home.tenantId === null ? [] : against), ...named];
 }
 
-/** How a side is named by its own people. */
+/** How a side is named by its own users. */
 export function namingAtHome({ tenantId, addressed, slug }: Place): Naming {
   if (addressed) return "address";
   if (tenantId === null) return "nothing";
   return slug ? "slug" : "header";
 }
 
-/** The headers that people of a side send. */
 export function namedAtHome(place: Place, { tenantHeader }: { tenantHeader: string }) {
   if (namingAtHome(place) === "header") return { [tenantHeader]: place.tenantId ?? "" };
   return place.slug ?? {};

@@ -1,38 +1,37 @@
 import type { Watch } from "../data/watch";
+import type { Endpoint } from "../instance/endpoints";
 import type { StandIn } from "../instance/network";
 import type { Subject } from "../instance/subject";
 import type { About, Mail, Values } from "../options";
-import type { Browser } from "./browser";
-import { browserAt, createPerson, PASSWORD, type Person, requiredFields, signIn } from "./people";
+import { Browser } from "./browser";
+import { createPerson, PASSWORD, type Person, requiredFields, signIn } from "./people";
 import { inside, type Place, SIDES } from "./places";
 
 /** Something that is shown once, together with what better-auth expects beside it. */
 export interface OneTime {
   name: string;
-  /** Input fields that it goes into. */
   values: Values;
   cookies?: Map<string, string>;
-  /** It goes along in a header, with whichever endpoint may make a user. */
+  /** It goes along in a header, with every endpoint that may create a user. */
   headers?: Record<string, string>;
-  /** Where it is good, by which method, and whether somebody has to be signed in there. */
+  /** The endpoint that takes it, by which method, and whether the caller has to be signed in. */
   home: string;
   method?: string;
   homeNeedsSession?: boolean;
   /** Carries its tenant in a seal, and leads there where no tenant is named. */
   sealed?: boolean;
-  /** What it is sealed for, if that is more than where it is good. */
+  /** What it is sealed for, if that is more than the endpoint that takes it. */
   sealedFor?: string;
-  /** Taken out of its seal it is good for nothing, at home neither. */
+  /** Taken out of its seal it is not valid, not even at home. */
   needsSeal?: boolean;
-  /** Says nothing about what is done with it: at home, things of elsewhere are tried with it. */
+  /** Does not say what is done with it: at home, it is tried on things of other sides. */
   namesNothing?: boolean;
-  /** Made for one side, and shown as if it were made for the other: it must be good for nothing. */
+  /** Made for one side, and shown as if it were made for the other: it must not be valid. */
   isForeign?: boolean;
-  /** Makes it anew where it is good for a moment only. */
+  /** Makes it anew if it is valid for a moment only. */
   refresh?: () => Promise<void>;
 }
 
-/** What makers need to furnish a side. */
 export interface Workshop {
   subject: Subject;
   watch: Watch;
@@ -42,7 +41,7 @@ export interface Workshop {
   mark: string;
   takeMails(): Promise<Mail[]>;
   /** What an endpoint of the application has changed of others while test data is created. */
-  noteChanges(side: Side, endpoint: { method: string; path: string }): Promise<void>;
+  noteChanges(side: Side, endpoint: Endpoint): Promise<void>;
 }
 
 /** A side while its test data is created: a user that has everything one can have there. */
@@ -54,15 +53,11 @@ export class Side {
   /** What only this side may know, besides what is in its rows. */
   readonly secrets: string[] = [];
   apiKey: string | undefined;
-  /** Sessions of another kind: an admin who acts as somebody else, somebody without a name. */
+  /** Sessions of another kind: of an admin who impersonates a user, or of an anonymous user. */
   readonly sessions: { name: string; userId: string; cookies: Map<string, string> }[] = [];
   /** Credentials of this side, made for what another side asks for. */
   readonly abroad: ((at: Side) => Promise<OneTime>)[] = [];
-  passkeyChallenge?: () => Promise<{
-    challenge: string;
-    rpId: string;
-    cookies: Map<string, string>;
-  }>;
+  passkeyChallenge?: () => Promise<Pick<Browser, "cookies"> & Record<"challenge" | "rpId", string>>;
 
   constructor(
     readonly place: Place,
@@ -78,7 +73,7 @@ export class Side {
 
   /** A text that no other side has. */
   get mark() {
-    return markOf(this.place, this.workshop.mark);
+    return `text-${this.name}-${this.workshop.mark}`;
   }
 
   /** What inputs and routes of the application are told about this side. */
@@ -89,16 +84,11 @@ export class Side {
     return { tenantId, slug, userId, email, mark: this.mark, rows };
   }
 
-  get number() {
-    return SIDES.indexOf(this.place.name) + 1;
-  }
-
-  /** A browser in which nobody is signed in. */
   fresh(): Browser {
-    return browserAt(this.workshop.subject, this.place);
+    return new Browser(this.workshop.subject, this.place);
   }
 
-  /** Where the base URL goes by the request, calls of the server's own code take its headers. */
+  /** If the base URL depends on the request, calls of the server's own code need its headers. */
   serverCall(): { headers?: Headers } {
     const { baseURL } = this.workshop.subject.ctx.options;
     if (typeof baseURL !== "object" || baseURL.fallback) return {};
@@ -110,64 +100,59 @@ export class Side {
   }
 }
 
-const markOf = ({ name }: Place, mark: string) => `text-${name}-${mark}`;
+/** 1, 2 or 3. */
+export const numberOf = ({ name }: Place) => SIDES.indexOf(name) + 1;
 
-/** The first and the third person have the same email on every side, the second one does not. */
-const emails = (word: string, own: string) => ({
-  main: `everywhere-${word}@example.com`,
-  second: `second-${own}@example.com`,
-  newcomer: `newcomer-${word}@example.com`,
-});
-
-/** A side with two people who are signed in, and one who has not verified the email yet. */
+/** A side with two users who are signed in, and one who has not verified the email yet. */
 export async function settle(workshop: Workshop, place: Place, person: Values): Promise<Side> {
   const { subject, mark } = workshop;
-  const { keepEmailGloballyUnique } = subject.tenantOptions;
   const own = `${place.name}-${mark}`;
-  const address = emails(keepEmailGloballyUnique ? own : mark, own);
-  const number = SIDES.indexOf(place.name) + 1;
-  const create = (role: string, email: string, values: Values) =>
-    createPerson(subject, place, { email, name: `${role} ${markOf(place, mark)}`, values });
+  // The first and the third user have the same email on every side, the second one does not.
+  const word = subject.tenantOptions.keepEmailGloballyUnique ? own : mark;
+  const email = `everywhere-${word}@example.com`;
+  const secondEmail = `second-${own}@example.com`;
+  const newcomerEmail = `newcomer-${word}@example.com`;
   const username = `${mark}_${place.name}`;
-  const mainId = await create("main-person", address.main, {
+  const phoneNumber = `+1555000${String(numberOf(place)).repeat(3)}`;
+  const text = `text-${own}`;
+  const create = (role: string, email: string, values: Values) =>
+    createPerson(subject, place, { email, name: `${role} ${text}`, values });
+  const mainId = await create("main-person", email, {
     username,
     displayUsername: username,
-    phoneNumber: `+1555000${number}${number}${number}`,
+    phoneNumber,
     phoneNumberVerified: true,
-    // The operators of the platform may see all. Ordinary people of the platform may not.
+    // The operators of the platform may see all. Ordinary users of the platform may not.
     role: place.tenantId === null ? "user" : "admin",
     ...person,
   });
-  const secondId = await create("second-person", address.second, { role: "user", ...person });
-  await create("newcomer", address.newcomer, { role: "user", ...person, emailVerified: false });
-  const main = await signIn(subject, place, mainId, address.main);
-  const second = await signIn(subject, place, secondId, address.second);
-  const side = new Side(place, workshop, main, second, address.newcomer);
-  side.secrets.push(side.mark);
-  const newPerson = requiredFields(subject, own, true);
-  const given = Object.entries(person).filter(([name]) => name in newPerson);
+  const secondId = await create("second-person", secondEmail, { role: "user", ...person });
+  await create("newcomer", newcomerEmail, { role: "user", ...person, emailVerified: false });
+  const main = await signIn(new Browser(subject, place), mainId, email);
+  const second = await signIn(new Browser(subject, place), secondId, secondEmail);
+  const side = new Side(place, workshop, main, second, newcomerEmail);
+  side.secrets.push(text);
+  const required = requiredFields(subject, own, true);
+  const given = Object.entries(person).filter(([name]) => name in required);
+  const newPerson = { ...required, ...Object.fromEntries(given) };
   Object.assign(side.things, {
     userId: mainId,
     user_id: mainId,
     secondUserId: secondId,
     freshEmail: `fresh-${mark}-${place.name}@example.com`,
     freshName: `fresh_${mark}_${place.name}`,
-    freeText: side.mark,
-    newPerson: { ...newPerson, ...Object.fromEntries(given) },
-    email: address.main,
+    freeText: text,
+    newPerson,
+    email,
     username,
-    phoneNumber: `+1555000${number}${number}${number}`,
+    phoneNumber,
     sessionToken: main.token,
     token: main.token,
     tenantId: place.tenantId ?? undefined,
   });
-  // Hooks of the application may do something when people sign up, or change something.
-  await main.browser.post("/update-user", { name: `main-person ${side.mark}` });
-  const email = `signed-up-${own}@example.com`;
-  const name = `signed-up ${side.mark}`;
-  const { newPerson: fields } = side.things;
-  await side
-    .fresh()
-    .post("/sign-up/email", { ...(fields as Values), name, email, password: PASSWORD });
+  // Hooks of the application may do something when users sign up, or change something.
+  await main.browser.post("/update-user", { name: `main-person ${text}` });
+  const signedUp = { name: `signed-up ${text}`, email: `signed-up-${own}@example.com` };
+  await side.fresh().post("/sign-up/email", { ...newPerson, ...signedUp, password: PASSWORD });
   return side;
 }

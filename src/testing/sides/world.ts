@@ -1,8 +1,9 @@
 import { deleteTenant } from "../../tenants/delete";
 import { createTenant } from "../../tenants/store";
 import { openOwnTables } from "../data/own-tables";
+import { messageOf } from "../data/texts";
 import { Watch } from "../data/watch";
-import { inWords, nameOf } from "../data/words";
+import { createLeak, nameOf } from "../data/words";
 import type { Leak, NotApplicable, Untried } from "../findings";
 import { calm } from "../instance/calm";
 import { type Endpoint, endpointsOf } from "../instance/endpoints";
@@ -11,19 +12,21 @@ import { makersFor } from "../makers/makers";
 import { registerProvider } from "../makers/oauth";
 import type { IsolationOptions } from "../options";
 import { callOwnEndpoints } from "./own-endpoints";
-import { findPlaces, type Place, type SideName, type Tenants } from "./places";
+import { findPlaces, type SideName, type Tenants } from "./places";
 import { type OneTime, type Side, settle, type Workshop } from "./side";
 
-/** Two tenants and the platform, with everything in them, and somebody who watches their state. */
+/** Keys and responses of one side, made for what another side asks for, go along. */
+export type Direction = [home: Side, place: Side, keysHere: OneTime[]];
+
+/** Two tenants and the platform, with everything in them, and a watch over their state. */
 export interface World {
   subject: Subject;
   options: IsolationOptions;
   endpoints: Endpoint[];
   sides: Record<SideName, Side>;
-  /** Keys and responses of one side, for what another side asks for. */
-  keys: { atB: OneTime[]; atPlatform: OneTime[]; atA: OneTime[] };
+  directions: Direction[];
   watch: Watch;
-  /** What nobody was answered when it was last asked. */
+  /** The last responses to requests without a credential. */
   outcomes: Map<string, string>;
   untried: Untried[];
   notApplicable: NotApplicable[];
@@ -33,20 +36,17 @@ export interface World {
   left: string[];
   /** Whether some request has come to an endpoint. */
   isReached: boolean;
-  perTenantCookies: boolean;
-  /** Whether a plugin is installed. */
-  has(pluginId: string): boolean;
 }
 
-/** Makes a world for one use, and takes it away again, whatever happens. */
+/** Makes a world for one use, and always deletes it again. */
 export async function inWorld<T>(
   subject: Subject,
   options: IsolationOptions,
   use: (world: World) => Promise<T>,
 ): Promise<T> {
   const own = await openOwnTables(subject, options);
-  const { sharedTables = [], allowExistingTenants: isShared = false, keep = false } = options;
-  const watch = new Watch(subject, { own, sharedTables, isAlone: !isShared });
+  const { keep = false } = options;
+  const watch = new Watch(subject, own, options);
   const calmed = await calm(subject);
   const tenants: Partial<Tenants> = {};
   const left: string[] = [];
@@ -57,9 +57,12 @@ export async function inWorld<T>(
     return await use({ ...world, left });
   } finally {
     try {
-      // Rows of the application may refer to people, so they go first.
+      // Rows of the application may refer to users, so they go first.
       if (!keep) left.push(...(await watch.removeOwn()));
-      if (!keep) await removeTenants(subject, tenants);
+      // Through the plugin, which keeps tenants in a cache; their rows may be gone already.
+      for (const { id } of keep ? [] : Object.values(tenants)) {
+        await deleteTenant(subject.ctx, "server", id).catch(() => undefined);
+      }
       await watch.end(keep);
     } finally {
       calmed.restore();
@@ -68,22 +71,9 @@ export async function inWorld<T>(
   }
 }
 
-/** Through the plugin, which forgets what it remembers of them; their rows may be gone already. */
-async function removeTenants(subject: Subject, tenants: Partial<Tenants>): Promise<void> {
-  const { ctx } = subject;
-  for (const tenant of Object.values(tenants)) {
-    await deleteTenant(ctx, "server", tenant.id).catch(() => undefined);
-  }
-}
-
-/** Not through `auth.api`: where the base URL goes by the request, that takes one. */
+/** Not through `auth.api`, which needs a request if the base URL depends on it. */
 export const newTenant = ({ ctx }: Subject, slug: string) =>
-  createTenant(ctx, "server", {
-    name: `Tenant ${slug}`,
-    slug,
-    metadata: null,
-    policy: null,
-  });
+  createTenant(ctx, "server", { name: `Tenant ${slug}`, slug, metadata: null, policy: null });
 
 async function furnish(
   subject: Subject,
@@ -103,70 +93,41 @@ async function furnish(
   const takeMails = async () => [...mails.take(), ...((await options.outbox?.()) ?? [])];
   const paths = new Set(everywhere.map(({ path }) => path));
   const setupLeaks: Leak[] = [];
-  const noteChanges: Workshop["noteChanges"] = async (side, { method, path }) => {
-    for (const found of await watch.changesOfOwn(side.name)) {
-      const endpoint = `${method} ${path}`;
-      const summary = `signed in at ${nameOf(side.name)}, ${endpoint} ${inWords(watch, found)}`;
-      const attempt = `${endpoint}, while test data of ${side.name} is created`;
-      const request = { method, url: side.place.origin + subject.basePath + path, headers: {} };
-      setupLeaks.push({ attempt, endpoint, found, summary, request });
+  const noteChanges: Workshop["noteChanges"] = async ({ name: side, place }, endpoint) => {
+    const { name, method, path } = endpoint;
+    const request = { method, url: place.origin + subject.basePath + path, headers: {} };
+    const attempt = `${name}, while test data of ${side} is created`;
+    for (const found of await watch.changesOfOwn(side)) {
+      const who = `signed in at ${nameOf(side)}`;
+      setupLeaks.push(createLeak(watch, { attempt, who, endpoint: name, found, request }));
     }
   };
   const workshop: Workshop = { subject, watch, providers, paths, mark, takeMails, noteChanges };
   const places = await findPlaces(subject, tenants as Tenants, options.address);
-  const { sides, untried, notApplicable } = await settleSides(
-    workshop,
-    places,
-    everywhere,
-    options,
-  );
-  const [a, b, platform] = sides as [Side, Side, Side];
-  const abroad = (of: Side, at: Side) => Promise.all(of.abroad.map((make) => make(at)));
-  const keys = {
-    atB: await abroad(a, b),
-    atPlatform: await abroad(a, platform),
-    atA: await abroad(platform, a),
-  };
-  await watch.guard(subject, places, { a: a.secrets, b: b.secrets, platform: platform.secrets });
-  return {
-    subject,
-    options,
-    endpoints,
-    sides: { a, b, platform },
-    keys,
-    watch,
-    outcomes: new Map(),
-    untried,
-    notApplicable,
-    setupLeaks,
-    left: [],
-    isReached: false,
-    perTenantCookies: subject.tenantOptions.sessionCookies === "per-tenant",
-    has: (pluginId) => subject.plugins.some(({ id }) => id === pluginId),
-  };
-}
-
-/** The three sides, one after the other: what comes meanwhile belongs to the one. */
-async function settleSides(
-  workshop: Workshop,
-  places: Place[],
-  endpoints: Endpoint[],
-  options: IsolationOptions,
-) {
   const untried: Untried[] = [];
   const notApplicable: NotApplicable[] = [];
-  const sides: Side[] = [];
+  const settled: Side[] = [];
+  // One after the other: what comes meanwhile belongs to the one.
   for (const place of places) {
     const side = await settle(workshop, place, options.person ?? {});
     await furnishSide(side, untried, notApplicable);
-    await callOwnEndpoints(side, endpoints, options);
-    await workshop.watch.attribute(place.name);
-    sides.push(side);
+    await callOwnEndpoints(side, everywhere, options);
+    await watch.attribute(place.name);
+    settled.push(side);
   }
-  return { sides, untried, notApplicable };
+  const [a, b, platform] = settled as [Side, Side, Side];
+  const sides = { a, b, platform };
+  const between = async (home: Side, place: Side): Promise<Direction> => {
+    return [home, place, await Promise.all(home.abroad.map((make) => make(place)))];
+  };
+  const directions = [await between(a, b), await between(a, platform), await between(platform, a)];
+  await watch.guard(subject, places, { a: a.secrets, b: b.secrets, platform: platform.secrets });
+  const found = { untried, notApplicable, setupLeaks, left: [], isReached: false };
+  const outcomes = new Map<string, string>();
+  return { subject, options, endpoints, sides, directions, watch, outcomes, ...found };
 }
 
-/** What the installed plugins can make; what they cannot is said. */
+/** Makes what the installed plugins can make, and lists what could not be made. */
 async function furnishSide(side: Side, untried: Untried[], notApplicable: NotApplicable[]) {
   await registerProvider(side);
   const { paths, subject } = side.workshop;
@@ -174,14 +135,17 @@ async function furnishSide(side: Side, untried: Untried[], notApplicable: NotApp
     if (!maker.paths.every((path) => paths.has(path))) continue;
     if (maker.isOn && !maker.isOn(subject.ctx.options)) continue;
     try {
-      await maker.make(side);
+      const made = [await maker.make(side)].flat();
+      const rest = { name: maker.name, home: maker.paths.at(-1) ?? "" };
+      for (const one of made) if (one) side.oneTimes.push({ ...rest, ...one });
     } catch (error) {
       const what = `${maker.name} of ${side.name}`;
-      const reason = `it could not be made: ${error instanceof Error ? error.message : error}`;
-      // People who come this way cannot say what users have to say: nobody comes.
-      if (reason.includes("MISSING_FIELD")) notApplicable.push({ what, reason });
-      else
-        untried.push({ what, reason, give: maker.give ?? "an instance in which it can be made" });
+      const reason = `it could not be made: ${messageOf(error)}`;
+      const { give = "an instance in which it can be made" } = maker;
+      // There are no users of this sign-in method: they cannot provide the required fields, or
+      // `platformPolicy` lets none join.
+      if (/MISSING_FIELD|SIGN_UP_CLOSED/.test(reason)) notApplicable.push({ what, reason });
+      else untried.push({ what, reason, give });
     }
   }
 }

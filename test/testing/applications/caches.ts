@@ -162,7 +162,7 @@ function lockout(db: TestDatabase, sound: boolean): BetterAuthPlugin {
     if (!(ctx.context.returned instanceof APIError)) return;
     await db.query(
       `insert into failed_login (address, failed) values (?, 1)
-       on conflict (address) do update set failed = failed + 1`,
+       on conflict (address) do update set failed = failed_login.failed + 1`,
       [keyOf(ctx.body)],
     );
   });

@@ -118,7 +118,7 @@ const newsletter = (db: TestDatabase, sound: boolean): BetterAuthPlugin => ({
       async (ctx) => {
         const own = sound ? `and "tenantId" = ?` : "";
         await db.query(
-          `update "user" set newsletter = 0 where email = ? ${own}`,
+          `update "user" set newsletter = false where email = ? ${own}`,
           sound ? [ctx.body.email, here()] : [ctx.body.email],
         );
         return ctx.json({ unsubscribed: true });
@@ -266,11 +266,11 @@ const webhooks = (db: TestDatabase, sound: boolean): BetterAuthPlugin => ({
       "/webhooks/save",
       { method: "POST", body: z.object({ url: z.url() }), use: signedIn },
       async (ctx) => {
-        await db.query("insert or replace into webhook values (?, ?, ?)", [
-          here(),
-          ctx.body.url,
-          `whsec_${newId()}`,
-        ]);
+        await db.query(
+          `insert into webhook values (?, ?, ?) on conflict (workspace_id)
+           do update set url = excluded.url, secret = excluded.secret`,
+          [here(), ctx.body.url, `whsec_${newId()}`],
+        );
         return ctx.json({ saved: true });
       },
     ),

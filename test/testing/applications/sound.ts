@@ -342,7 +342,7 @@ const logging: Application = {
     const { auth, attack } = await assemble({
       plugins: (db) => [accessLog(db)],
       sql: [
-        "create table access_log (id integer primary key, tenant_id text, path text, at integer)",
+        "create table access_log (id integer primary key autoincrement, tenant_id text, path text, at bigint)",
       ],
     });
     return {

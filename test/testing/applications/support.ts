@@ -5,6 +5,7 @@ import {
   betterAuth,
 } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
+import { onTestFinished } from "vitest";
 import { getTenantId, runInTenant, type TenantAuthOptions, tenantAuth } from "../../../src/index";
 import {
   type AuthInstance,
@@ -46,8 +47,9 @@ export async function check({ build }: Application) {
   return checkIsolation(auth, { ...options, extent: { paths }, progress: false });
 }
 
-/** With the servers, another sixth of the applications every day; otherwise a few. */
+/** On PostgreSQL another sixth of the applications every day, on SQLite a few; APPLICATIONS=all: all. */
 export function share(list: Application[]): Application[] {
+  if (process.env.APPLICATIONS === "all") return list;
   const { oneOf, offset } = partOfToday(6);
   return everyCase ? list.filter((_, index) => index % oneOf === offset) : sample(list, 4);
 }
@@ -102,7 +104,8 @@ export interface Two {
 }
 
 export async function assemble({ plugins = () => [], sql = [], ...parts }: Parts) {
-  const db = await createDatabase("sqlite");
+  const db = await createDatabase(process.env.TEST_SERVERS ? "postgres" : "sqlite");
+  onTestFinished(() => db.close());
   const options = parts.auth?.(db);
   const auth = betterAuth({
     baseURL: ORIGIN,
@@ -116,7 +119,10 @@ export async function assemble({ plugins = () => [], sql = [], ...parts }: Parts
     plugins: [tenantAuth(parts.tenant), ...plugins(db)] as BetterAuthPlugin[],
   });
   await (await getMigrations(auth.options)).runMigrations();
-  for (const statement of sql) await db.query(statement);
+  for (const statement of sql) {
+    if (db.kind === "sqlite") await db.query(statement);
+    else if (!statement.startsWith("pragma")) await db.query(statement.replace(...COUNTING));
+  }
   /** Two tenants with somebody in each, for an exploit. */
   const attack = (run: (two: Two) => Promise<boolean>) => async () => {
     const join = (tenant: Tenant, email: string, name: string) =>
@@ -131,6 +137,9 @@ export async function assemble({ plugins = () => [], sql = [], ...parts }: Parts
   };
   return { auth: auth as unknown as AuthInstance, api: auth.api, db, attack };
 }
+
+/** How SQLite and PostgreSQL count rows. */
+const COUNTING = ["integer primary key autoincrement", "serial primary key"] as const;
 
 /** A real hash costs a tenth of a second, and says nothing about tenants. */
 const CHEAP = {
@@ -166,7 +175,7 @@ async function signUp(
   const signedUp = await browser.post("/tenant/sign-up/email", body);
   if (signedUp.status !== 200) await putThere(api, body);
   if (!browser.cookies.size) {
-    await db.query(`update "user" set "emailVerified" = 1 where email = ?`, [email]);
+    await db.query(`update "user" set "emailVerified" = true where email = ?`, [email]);
     await must(browser.post("/sign-in/email", { email, password: PASSWORD }));
   }
   const { data } = await must(browser.get<{ user: { id: string } }>("/get-session"));
