@@ -41,6 +41,7 @@ export default defineConfig([
     input: {
       index: entry,
       invitations: "src/invitations/index.ts",
+      domains: "src/domains/index.ts",
       testing: "src/testing/index.ts",
     },
     output: {
@@ -58,4 +59,5 @@ export default defineConfig([
   },
   { ...common, input: { client: "src/client.ts" }, output },
   { ...common, input: { "invitations-client": "src/invitations/client.ts" }, output },
+  { ...common, input: { "domains-client": "src/domains/client.ts" }, output },
 ]);

@@ -7,6 +7,8 @@ export default defineConfig({
     client: "src/client.ts",
     invitations: "src/invitations/index.ts",
     "invitations-client": "src/invitations/client.ts",
+    domains: "src/domains/index.ts",
+    "domains-client": "src/domains/client.ts",
     testing: "src/testing/index.ts",
   },
   format: "esm",

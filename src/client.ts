@@ -123,6 +123,11 @@ interface Actions<App extends Application> {
       /** Deletes the config for a provider: from then on, the global one applies, if there is one. */
       delete: unknown;
     };
+    /** The users of a tenant. For managers. */
+    user: {
+      /** Removes a user's second factors, passkeys and trusted devices, and ends their sessions. */
+      resetTwoFactor: unknown;
+    };
     /** Sign-up in a tenant. */
     signUp: {
       /** Signs up with email and password, and the application's own fields. */

@@ -32,9 +32,11 @@ export const isTenantRoute = (path = "") => Object.hasOwn(TENANT_ROUTES, path);
  * Guarded by "every endpoint of ours is known as one".
  */
 const MANAGEMENT = [
-  ...["create", "get", "list", "update", "delete", "sign-in-methods"],
+  ...["create", "get", "list", "update", "delete", "sign-in-methods", "discover"],
+  "user/reset-two-factor",
   ...["register", "list", "update", "check", "delete"].map((name) => `oauth-config/${name}`),
   ...["create", "list", "resend", "revoke", "get", "accept"].map((name) => `invitation/${name}`),
+  ...["add", "verify", "list", "update", "remove"].map((name) => `domain/${name}`),
 ].map((path) => `/tenant/${path}`);
 
 export const isManagement = (path = "") => MANAGEMENT.includes(path);

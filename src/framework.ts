@@ -7,6 +7,7 @@ import type {
   HookEndpointContext,
 } from "better-auth";
 import { APIError } from "better-auth/api";
+import type { DBFieldAttribute } from "better-auth/db";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import type { EndpointOptions, StrictEndpoint } from "better-call";
 import * as z from "zod";
@@ -148,7 +149,7 @@ export function decodeBase64url(text: string): string | undefined {
   }
 }
 
-/** What a JWT says, unchecked: whoever uses it has had the signature verified. */
+/** The claims of a JWT. Does not verify the signature: callers have done that. */
 export const claimsIn = (token: unknown): Record<string, unknown> =>
   Object(parseJSON(decodeBase64url(textOf(token).split(".")[1] ?? "")));
 
@@ -160,6 +161,36 @@ export function rootCause(error: unknown): DatabaseError {
 
 type DatabaseError = Partial<Record<"name" | "message" | "constraint" | "code", string>> &
   Partial<Record<"errcode" | "errno" | "number", number>>;
+
+/** The value of a field that is to be stored as it is. There may be several copies of this package. */
+const TRANSFORMED = Symbol.for("better-auth-tenant:transformed");
+
+export const asTransformed = (value: string): object => ({ [TRANSFORMED]: value });
+
+/**
+ * Has the adapter store a transformed value without the field's `transform`, which would change the
+ * tenant prefix. The adapter looks at the object that the plugin, or the application, has given.
+ *
+ * Guarded by "the adapter transforms a value with the function that the schema has".
+ */
+export function withoutTransform({ transform }: DBFieldAttribute): void {
+  const input = transform?.input;
+  if (!input || passing.has(input)) return;
+  transform.input = (value: unknown) =>
+    (value as { [TRANSFORMED]?: string } | undefined)?.[TRANSFORMED] ?? input(value as string);
+  passing.add(transform.input);
+}
+
+const passing = new WeakSet<object>();
+
+/** Rejects if there is no result in time. */
+export async function within<T>(ms: number, running: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer in ${ms} ms`)), ms);
+  });
+  return Promise.race([running, late]).finally(() => clearTimeout(timer));
+}
 
 /** Writes into a map, and removes the oldest entry if there are too many. */
 export const boundedMap =

@@ -1,4 +1,5 @@
 export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+export { prefixUniqueValues } from "./isolation/unique-values";
 export type { OAuthConfigCheck, OAuthConfigFinding } from "./oauth/check";
 export type { TenantOAuthConfig } from "./oauth/routes";
 export {
@@ -15,7 +16,7 @@ export {
 export { tenantAuth } from "./plugin";
 export type { SignInMethod, TenantPolicy } from "./policy/schema";
 export type { SignInMethods } from "./policy/sign-in-methods";
-export { byDomain, bySlug, bySubdomain } from "./request/resolvers";
+export { byDomain, bySlug, bySubdomain, firstOf } from "./request/resolvers";
 export { getTenantId, runInTenant } from "./request/scope";
 export type { TenantAuthSchema } from "./schema";
 export type { Tenant, TenantStatus } from "./tenants/cache";

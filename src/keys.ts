@@ -5,7 +5,7 @@ import { toHex } from "./framework";
 type Secret = AuthContext["secretConfig"];
 
 /** What our own keys are for. No two purposes share a key. */
-type Purpose = "link" | "state" | "oauth-credentials";
+type Purpose = "link" | "state" | "code" | "oauth-credentials";
 
 const encoder = new TextEncoder();
 const derivedKeys = new Map<string, Promise<string>>();

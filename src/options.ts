@@ -1,8 +1,9 @@
-import type { GenericEndpointContext } from "better-auth";
+import type { AuthContext, GenericEndpointContext } from "better-auth";
 import { BetterAuthError } from "better-auth";
 import type { Session, User } from "better-auth/types";
 import * as z from "zod";
-import { DEFAULT_TENANT_HEADER } from "./constants";
+import { DEFAULT_TENANT_HEADER, PLUGIN_ID } from "./constants";
+import { policySchema, type TenantPolicy } from "./policy/schema";
 import type { TenantAuthSchema } from "./schema";
 import type { TenantEventHandler } from "./tenants/events";
 
@@ -22,14 +23,26 @@ const TENANT_ACTIONS = [
   "invitation:list",
   "invitation:resend",
   "invitation:revoke",
+  "domain:add",
+  "domain:verify",
+  "domain:list",
+  "domain:update",
+  "domain:remove",
   "sso:register",
   "sso:list",
   "sso:update",
   "sso:verify",
   "sso:delete",
+  "user:reset-two-factor",
 ] as const;
 
-const ROLE_ACTIONS = [...TENANT_ACTIONS, "oauth-config:*", "invitation:*", "sso:*"] as const;
+const ROLE_ACTIONS = [
+  ...TENANT_ACTIONS,
+  "oauth-config:*",
+  "invitation:*",
+  "domain:*",
+  "sso:*",
+] as const;
 
 /** Every action that `canManageTenants` can be asked about. */
 export const MANAGEMENT_ACTIONS = [...OPERATOR_ACTIONS, ...TENANT_ACTIONS];
@@ -42,7 +55,12 @@ export type TenantRoleAction = (typeof ROLE_ACTIONS)[number];
 
 /** The caller's session and user, with their tenant. */
 export interface TenantSession {
-  session: Session & { tenantId?: string | null; impersonatedBy?: string | null };
+  session: Session & {
+    tenantId?: string | null;
+    impersonatedBy?: string | null;
+    signInMethod?: string | null;
+    secondFactorAt?: Date | null;
+  };
   user: User & { tenantId?: string | null; role?: string | null };
 }
 
@@ -120,6 +138,12 @@ export interface TenantAuthOptions {
    */
   tenantRoles?: Record<string, TenantRoleAction[]>;
   /**
+   * Who may become a user of the platform, and how its users sign in: the same as a tenant's policy.
+   * With `{ signUp: "closed" }`, a request that names no tenant creates no user. The platform has no
+   * invitations, so `signUp` is `"open"` or `"closed"`.
+   */
+  platformPolicy?: TenantPolicy;
+  /**
    * Slugs that no tenant may have. Replaces the default list.
    * @default DEFAULT_RESERVED_SLUGS
    */
@@ -133,6 +157,13 @@ export interface TenantAuthOptions {
    * @default []
    */
   trustedProviderHosts?: string[];
+  /**
+   * One redirect URI for the hosts of all tenants: `"https://example.com"` makes every tenant's flow
+   * send `https://example.com/api/auth/tenant/callback/<provider>`. A callback that arrives there is
+   * redirected to the host where the flow was started, which has to be the tenant's. The
+   * `redirectURI` of a tenant's own config comes first.
+   */
+  redirectBaseURL?: string;
   /**
    * Keeps better-auth's unique index on the email: an email belongs to one user in one tenant.
    * @default false
@@ -158,6 +189,13 @@ export interface TenantAuthOptions {
    * @default []
    */
   sharedModels?: string[];
+  /**
+   * Unique texts of users and scoped models that stay unique across all tenants, by model:
+   * `{ user: ["employeeNumber"] }`. All others that people choose (`username`, `phoneNumber`, the slug
+   * of an organization, your own) are unique in their tenant.
+   * @default {}
+   */
+  globallyUnique?: Record<string, string[]>;
   /**
    * Called after the commit when a tenant was created, changed, suspended or deleted, or its policy or
    * an OAuth config changed. The call waits for it. Errors are logged, and have no other effect.
@@ -187,6 +225,7 @@ const DEFAULTS = {
   sessionCookies: "shared",
   scopedModels: [],
   sharedModels: [],
+  globallyUnique: {},
 } satisfies TenantAuthOptions;
 
 /** The options with their defaults. */
@@ -207,6 +246,9 @@ function isHostPattern(pattern: string): boolean {
   return new URL(address).origin === address;
 }
 
+const isOrigin = (text: string) =>
+  /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+
 const fn = z.custom((value) => typeof value === "function", "expected a function");
 const headerName = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "expected a header name");
 const texts = z.array(z.string().min(1));
@@ -224,12 +266,23 @@ const optionsSchema = z
     adminRoles: texts,
     tenantRoles: z.record(z.string().min(1), z.array(z.enum(ROLE_ACTIONS))),
     canManageTenants: fn.optional(),
+    platformPolicy: policySchema
+      .refine(({ signUp }) => signUp !== "invited", {
+        path: ["signUp"],
+        error: 'expected "open" or "closed", not "invited": the platform has no invitations',
+      })
+      .optional(),
     reservedSlugs: z.array(z.string()),
     trustedProviderHosts: z.array(z.string().refine(isHostPattern, "expected a host")),
+    redirectBaseURL: z
+      .string()
+      .refine(isOrigin, 'expected an origin without a path: "https://example.com"')
+      .optional(),
     keepEmailGloballyUnique: z.boolean(),
     sessionCookies: z.enum(["shared", "per-tenant"]),
     scopedModels: texts,
     sharedModels: texts,
+    globallyUnique: z.record(z.string(), texts),
     onTenantEvent: fn.optional(),
     schema: z.record(z.string(), names).optional(),
   })
@@ -251,9 +304,24 @@ export function resolveOptions(options: TenantAuthOptions = {}): ResolvedOptions
   const resolved: ResolvedOptions = { ...DEFAULTS, ...Object.fromEntries(given) };
   const { resolveTenantId } = resolved;
   const bySlug = isSlugResolver(resolveTenantId) ? resolveTenantId : undefined;
-  const { error } = optionsSchema.safeParse({ ...resolved, slugHeader: bySlug?.slugHeader });
-  if (error) throw new BetterAuthError(`tenantAuth(): ${z.prettifyError(error)}`);
+  const checked = { ...resolved, slugHeader: bySlug?.slugHeader };
+  const data = assertOptions("tenantAuth", optionsSchema, checked);
+  if (data.platformPolicy) resolved.platformPolicy = data.platformPolicy;
   if (!bySlug) return resolved;
   delete resolved.resolveTenantId;
   return { ...resolved, bySlug };
+}
+
+/** Throws if an option of a plugin is invalid. */
+export function assertOptions<T>(name: string, schema: z.ZodType<T>, options: object): T {
+  const { error, data } = schema.safeParse(options);
+  if (error) throw new BetterAuthError(`${name}(): ${z.prettifyError(error)}`);
+  return data;
+}
+
+/** The `tenantAuth()` beside another plugin of ours. */
+export function coreBeside(name: string, { options }: AuthContext) {
+  const core = options.plugins?.find(({ id }) => id === PLUGIN_ID);
+  if (core) return core;
+  throw new BetterAuthError(`${name}(): put tenantAuth() before it in the plugins`);
 }

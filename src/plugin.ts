@@ -18,9 +18,16 @@ import {
 import { withholdTokens } from "./oauth/tokens";
 import { type ResolvedOptions, resolveOptions, type TenantAuthOptions } from "./options";
 import { askPolicy } from "./policy/admission";
+import {
+  answerWithSetup,
+  closeEnrollment,
+  completeFactors,
+  openEnrollment,
+} from "./policy/second-factor";
 import { refuseAddresses } from "./request/addresses";
 import { withDebugLog } from "./request/debug";
 import { enterByPrefix, enterNamedTenant } from "./request/enter";
+import { warnOfUnreadHeaders } from "./request/resolve";
 import {
   answerWithSession,
   callbackTenantOAuth,
@@ -38,6 +45,7 @@ import {
   getTenantEndpoint,
   listTenantsEndpoint,
   purgeTenantsEndpoint,
+  resetTwoFactorEndpoint,
   updateTenantEndpoint,
 } from "./tenants/routes";
 
@@ -56,21 +64,25 @@ function hooksOf(ctx: AuthContext, options: ResolvedOptions, parts: Part[]): Hoo
   const hooks: Hooks = {
     resolve: [enterNamedTenant(options), openSealedToken, ...ofParts("resolve"), enterByPrefix],
     entered: [
+      warnOfUnreadHeaders(options),
       applyOverrides,
       refuseAddresses(options),
       askPolicy,
       ...ofParts("entered"),
       giveTenantProviders(ctx),
     ],
-    beforeEndpoint: [openAdminEndpoint],
+    beforeEndpoint: [openAdminEndpoint, openEnrollment],
     // First what better-auth did to the cookies, then, after their hooks, what other plugins did.
     afterEndpoint: [
       closeAdminEndpoint,
+      closeEnrollment,
+      answerWithSetup,
       keepForeignCookies,
       withholdTokens,
       ...ofParts("afterEndpoint"),
     ],
     afterPlugins: [
+      completeFactors,
       answerWithSession,
       keepForeignCookies,
       sealRedirectedToken,
@@ -113,6 +125,8 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       deleteTenant: deleteTenantEndpoint,
       /** Deletes tenants past their deletion date. For server code only. */
       purgeTenants: purgeTenantsEndpoint,
+      /** Removes the second factors of a tenant's user. For managers. */
+      resetTenantUserTwoFactor: resetTwoFactorEndpoint,
       /** Signs a user up at a tenant, with email and password. */
       signUpEmailTenant,
       /** Signs a user in at a tenant, with email and password. */

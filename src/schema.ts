@@ -9,6 +9,10 @@ import type { ResolvedOptions } from "./options";
  */
 export const PLATFORM = "";
 
+export const text = { type: "string", required: true } as const;
+export const date = { type: "date", required: true } as const;
+export const optionalDate = { type: "date", required: false } as const;
+
 export const tenantColumn = {
   type: "string",
   required: true,
@@ -97,7 +101,14 @@ const tables = () =>
       },
       indexes: [{ fields: ["tenantId", "email"], unique: true }],
     },
-    session: { fields: { tenantId: indexedTenantColumn() } },
+    session: {
+      fields: {
+        tenantId: indexedTenantColumn(),
+        // How the user signed in, and when with a second factor: see `policy/second-factor.ts`.
+        signInMethod: { type: "string", required: false, input: false },
+        secondFactorAt: { type: "date", required: false, input: false },
+      },
+    },
     account: {
       fields: {
         tenantId: indexedTenantColumn(),
@@ -133,7 +144,7 @@ type OwnNames = {
 type ScopedNames = { [scopedModel: string]: { fields?: { tenantId?: string } } };
 
 /** Isolated models of our other plugins. */
-export const PLUGIN_MODELS = ["tenantInvitation"];
+export const PLUGIN_MODELS = ["tenantInvitation", "tenantDomain"];
 
 /** The models whose rows belong to a tenant or to the platform. Users first: others refer to them. */
 export const isolatedModels = ({ scopedModels }: Pick<ResolvedOptions, "scopedModels">) => [
@@ -218,10 +229,19 @@ export function runtimeSchema(
   return runtime;
 }
 
-type InferredColumn = { fields: { tenantId: { type: "string"; required: false; input: false } } };
+type Inferred<Type> = { type: Type; required: false; input: false };
 
 /** The part of the schema that types are inferred from. */
-export type InferredSchema = { user: InferredColumn; session: InferredColumn };
+export type InferredSchema = {
+  user: { fields: { tenantId: Inferred<"string"> } };
+  session: {
+    fields: {
+      tenantId: Inferred<"string">;
+      signInMethod: Inferred<"string">;
+      secondFactorAt: Inferred<"date">;
+    };
+  };
+};
 
 /** The `schema` option, with any model. */
 export type Names = Record<

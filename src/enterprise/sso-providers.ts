@@ -18,6 +18,7 @@ import { DOMAIN } from "../policy/schema";
 import { getTenantId, requestSlot } from "../request/scope";
 import { PLATFORM } from "../schema";
 import { isText } from "../tenants/cache";
+import { domainsIn } from "../tenants/domains";
 import {
   CONFIG_COLUMNS,
   decryptConfigs,
@@ -44,6 +45,7 @@ export function identityProvidersOf(isolation: Isolation): Part["identityProvide
     offered,
     usable: async (tenantId) =>
       new Set([...(await offered(tenantId)).map(({ id }) => id), ...sharedProviderIds(ctx)]),
+    areShared: () => sharedProviderIds(ctx).length > 0,
     // better-auth marks a SAML assertion as used with such a value.
     isSharedMark(value) {
       const { assertionId, providerId } = Object(parseJSON(value));
@@ -60,11 +62,27 @@ async function offeredProviders(isolation: Isolation, tenantId: string) {
     where: clauses({ tenantId }),
     sortBy: { field: "providerId", direction: "asc" },
   });
-  // The column exists if better-auth requires verified domains.
-  const mustVerify = isolation.ctx.tables[SSO_PROVIDER]?.fields.domainVerified !== undefined;
-  return rows
-    .filter(({ domainVerified }) => !mustVerify || domainVerified)
+  if (!mustVerify(isolation.ctx)) return rows.map(({ providerId }) => ({ id: String(providerId) }));
+  const read = await Promise.all(
+    rows.map((row) => withTenantDomains(isolation.ctx, row, tenantId)),
+  );
+  return read
+    .filter(({ domainVerified }) => domainVerified)
     .map(({ providerId }) => ({ id: String(providerId) }));
+}
+
+/** The column exists if better-auth requires verified domains. */
+const mustVerify = ({ tables }: AuthContext) =>
+  tables[SSO_PROVIDER]?.fields.domainVerified !== undefined;
+
+/** A provider is verified as well while its tenant has verified all its domains itself. */
+async function withTenantDomains(ctx: AuthContext, row: Row, tenantId = getTenantId()) {
+  const domains = domainsIn(ctx);
+  if (!domains || !tenantId || row.domainVerified || !row.domain || !mustVerify(ctx)) return row;
+  const names = splitDomains(row.domain);
+  const verified = await domains.verifiedBy(ctx, tenantId);
+  const isVerified = names.every((name) => verified.includes(name.toLowerCase()));
+  return names.length > 0 && isVerified ? { ...row, domainVerified: true } : row;
 }
 
 /** The application's own providers, which all tenants share. */
@@ -141,7 +159,8 @@ export const guardProviders =
 async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
   if (typeof found !== "object" || found === null) return found;
   const manager = ssoManager.get();
-  const row = await decryptConfigs(ctx, found as Row, manager !== undefined);
+  const stored = await decryptConfigs(ctx, found as Row, manager !== undefined);
+  const row = await withTenantDomains(ctx, stored);
   vouchedDomains.set(row.domainVerified ? plainDomains(row.domain) : undefined);
   // better-auth shows a provider only to the user who registered it. Here all managers share it.
   return manager ? { ...row, userId: manager.userId } : row;
@@ -205,19 +224,19 @@ function assertPlainId(ctx: AuthContext, { providerId }: Row): void {
  * so only plain names are stored, and only they prove an email.
  */
 
-const domainsIn = (domain: unknown) =>
+const splitDomains = (domain: unknown) =>
   String(domain)
     .split(",")
     .map((part) => part.trim())
     .filter(Boolean);
 
 const plainDomains = (domain: unknown): string[] =>
-  domainsIn(domain)
+  splitDomains(domain)
     .filter((part) => DOMAIN.test(part))
     .map((name) => name.toLowerCase());
 
 function assertStorable({ domain, organizationId }: Row): void {
-  const domains = domain === undefined ? undefined : domainsIn(domain);
+  const domains = domain === undefined ? undefined : splitDomains(domain);
   if (domains && !(domains.length > 0 && domains.every((part) => DOMAIN.test(part)))) {
     // better-auth's code for a domain that cannot be verified.
     throw badRequest(

@@ -106,9 +106,9 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
         if (!found?.session || !found.user) continue;
         const tenantId = found.user.tenantId ?? null;
         const session: SessionRow = Object.assign(found.session, { tenantId, [OF_KEY]: true });
-        if (!tenantId) continue;
         const isolation = isolationOf(ctx.context);
-        if (!isolation || !(await isAccepted(isolation, session))) {
+        if (!tenantId && !isolation?.options.platformPolicy) continue;
+        if (!isolation || (tenantId && !(await isAccepted(isolation, session)))) {
           // `get-session` comes here before its tenant was checked.
           ctx.context.session = null;
           return {};

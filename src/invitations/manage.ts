@@ -7,6 +7,7 @@ import { whyNotAdmitted } from "../policy/email-domains";
 import { leadsElsewhere } from "../request/addresses";
 import { requireTenant } from "../request/resolve";
 import { runInScope, scopeOf } from "../request/scope";
+import { withVerifiedDomains } from "../tenants/cache";
 import { emit, type TenantActor, type TenantInvitation } from "../tenants/events";
 import { limit, limited, offset, tenantId, text } from "../tenants/input";
 import { assertTarget, requireManager, requireTarget } from "../tenants/management";
@@ -184,7 +185,8 @@ async function requireSender(
   email: string,
 ) {
   const tenant = await requireTenant(ctx, tenantId);
-  const refusal = whyNotAdmitted(tenant.policy, email);
+  const policy = await withVerifiedDomains(ctx.context, tenant.id, tenant.policy ?? {});
+  const refusal = whyNotAdmitted(policy, email);
   if (refusal) throw tenantError(refusal);
   return { tenant, actor, inviter: await findInviter(ctx, actor) };
 }

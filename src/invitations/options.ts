@@ -1,10 +1,15 @@
-import { type AuthContext, BetterAuthError } from "better-auth";
+import type { AuthContext } from "better-auth";
 import { type BetterAuthPluginDBSchema, mergeSchema } from "better-auth/db";
 import * as z from "zod";
-import { PLUGIN_ID } from "../constants";
 import { oncePerObject } from "../framework";
-import { type ResolvedOptions, resolveOptions, type TenantAuthOptions } from "../options";
-import { tenantColumn } from "../schema";
+import {
+  assertOptions,
+  coreBeside,
+  type ResolvedOptions,
+  resolveOptions,
+  type TenantAuthOptions,
+} from "../options";
+import { date, optionalDate, tenantColumn, text } from "../schema";
 import type { Tenant } from "../tenants/cache";
 import type { TenantInvitation } from "../tenants/events";
 
@@ -55,6 +60,7 @@ export interface TenantInvitationsOptions {
 
 export type ResolvedInvitationOptions = ReturnType<typeof resolveInvitationOptions>;
 
+const NAME = "tenantInvitations";
 const DAY = 24 * 60 * 60;
 const positive = z.int().positive();
 const optionsSchema = z
@@ -78,8 +84,7 @@ export function resolveInvitationOptions(options: TenantInvitationsOptions) {
     maxPendingInvitations = 100,
   } = options ?? {};
   const resolved = { ...options, expiresIn, maxExpiresIn, maxPendingInvitations };
-  const { error } = optionsSchema.safeParse(resolved);
-  if (error) throw new BetterAuthError(`tenantInvitations(): ${z.prettifyError(error)}`);
+  assertOptions(NAME, optionsSchema, resolved);
   return resolved;
 }
 
@@ -88,13 +93,8 @@ const resolveOnce = oncePerObject(({ options }: { options?: object | undefined }
 );
 
 /** The options of the `tenantAuth()` beside this plugin. */
-export function tenantOptions({ options: { plugins = [] } }: AuthContext): ResolvedOptions {
-  const core = plugins.find(({ id }) => id === PLUGIN_ID);
-  if (core) return resolveOnce(core);
-  throw new BetterAuthError(
-    "tenantInvitations() invites to tenants: put tenantAuth() before it in the plugins",
-  );
-}
+export const tenantOptions = (ctx: AuthContext): ResolvedOptions =>
+  resolveOnce(coreBeside(NAME, ctx));
 
 /** Renames the table and its columns, as in better-auth's own plugins. */
 export type TenantInvitationsSchema = {
@@ -114,10 +114,7 @@ export interface StoredInvitation extends Omit<TenantInvitation, "status"> {
   mailedAt?: Date | null;
 }
 
-const text = { type: "string", required: true } as const;
 const optionalText = { type: "string", required: false } as const;
-const date = { type: "date", required: true } as const;
-const optionalDate = { type: "date", required: false } as const;
 
 const fields = () => ({
   tenantId: { ...tenantColumn },

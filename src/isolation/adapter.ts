@@ -12,6 +12,7 @@ import {
   isMySQL,
   isolateTransaction,
   isolationOf,
+  METHODS,
   needsListHint,
   type Row,
   setIsolation,
@@ -20,6 +21,7 @@ import {
 import { pinpoint } from "./mysql";
 import { isImpersonator, isSessionValidHere, scopeOfSession } from "./sessions";
 import { heldState, isState } from "./single-use";
+import { withUniqueValues } from "./unique-values";
 import { isHiddenUser, knownTenantOf, rememberUser, requireUserInScope } from "./users";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
@@ -27,15 +29,11 @@ type Narrowed<Call> = { call: Call; scope?: Scope; model?: string | undefined };
 type FindOne = Parameters<DBAdapter["findOne"]>[0];
 type Methods = Omit<DBTransactionAdapter, "id" | "options">;
 
-const METHODS =
-  "create findOne findMany count update updateMany delete deleteMany consumeOne incrementOne transaction".split(
-    " ",
-  ) as (keyof DBAdapter & string)[];
-
 /** The adapter as it is now, whatever replaces its methods later. */
 export function rawAdapter(adapter: DBAdapter): DBAdapter {
   type Method = ((...call: never[]) => unknown) | undefined;
-  const methods = METHODS.map((name) => [name, (adapter[name] as Method)?.bind(adapter)]);
+  const names = [...METHODS, "transaction"] as const;
+  const methods = names.map((name) => [name, (adapter[name] as Method)?.bind(adapter)]);
   return { __proto__: adapter, ...Object.fromEntries(methods) };
 }
 
@@ -52,9 +50,10 @@ export function isolateAdapter(adapter: DBAdapter, isolation: Isolation): void {
     );
   }
   const transaction = <R>(run: (inner: DBTransactionAdapter) => Promise<R>) =>
-    raw.transaction((inner) => {
+    raw.transaction((given) => {
       // Adapters without transactions pass themselves.
-      if (inner === adapter || inner === raw) return run(adapter);
+      if (given === adapter || given === raw) return run(adapter);
+      const inner = withUniqueValues(isolation, given);
       const isolated = isolateTransaction(inner, isolation);
       // A nested one is part of it: better-auth's own would bypass isolation.
       const nested = (runNested: typeof run) => runNested(isolated);
@@ -93,6 +92,7 @@ function guarded(
 }
 
 function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Methods {
+  const { options } = isolation;
   const isolatedModel = (name: string) => isolation.isolatedModel(name);
 
   /** Runs a call about rows of the scope only. Every call comes through here. */
@@ -137,6 +137,21 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
     return checkJoined(session, scopeOf(session.tenantId ?? null), "session", input.join);
   }
 
+  /** Sessions by their tokens, as a browser with several has them, count like one by its token. */
+  async function validSessions<T>(
+    rows: T[],
+    { where, join }: Parameters<DBAdapter["findMany"]>[0],
+  ) {
+    const scope = effectiveScope();
+    const isByToken = where?.some(({ field }) => field === "token");
+    const valid: T[] = [];
+    for (const row of rows) {
+      const isValid = !isByToken || (await isSessionValidHere(isolation, row as Row, raw));
+      if (isValid) valid.push(checkJoined(row, scope, "session", join));
+    }
+    return valid;
+  }
+
   /** R6: see `heldState`. */
   async function consumeState<T>(model: string, rows: T[]): Promise<T[]> {
     const [row] = rows as Row[];
@@ -147,7 +162,7 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
 
   /** Values that are unique in the whole table may be taken where this scope cannot see it. */
   async function write<T>(model: string, scope: Scope, data: Row, run: () => Promise<T>) {
-    if (isolation.options.keepEmailGloballyUnique && model === "user" && data.email) {
+    if (options.keepEmailGloballyUnique && model === "user" && data.email) {
       await refuseEmailTakenElsewhere(isolation, raw, scope, String(data.email));
     }
     try {
@@ -175,8 +190,8 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
         const tenantId =
           known === undefined ? await requireUserInScope(isolation, raw, scope, userId) : known;
         const data: Row = { ...input.data, tenantId: tenantId ?? PLATFORM };
-        const isTenantsUser = tenantId && model === "user";
-        const admission = isTenantsUser && (await admitUser(isolation, tenantId, data, raw));
+        const isAdmitted = model !== "user" || (tenantId === null && !options.platformPolicy);
+        const admission = !isAdmitted && (await admitUser(isolation, tenantId, data, raw));
         const create = () => raw.create<T, R>({ ...input, data: data as T });
         if (!admission) return checkJoined(await write(model, scope, data, create), scope, model);
         const kept = await admission.makeRoom?.(raw);
@@ -205,6 +220,7 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
         const rows = await raw.findMany<T>(call);
         if (!scope) return rows;
         if (model === "verification" && heldState.get()) return consumeState(input.model, rows);
+        if (model === "session") return validSessions(rows, input);
         return rows.map((row) => checkJoined(row, scope, model, input.join));
       }),
 

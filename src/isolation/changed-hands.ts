@@ -1,10 +1,17 @@
-import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
+import {
+  getCurrentAdapter,
+  queueAfterTransactionHook,
+  runWithTransaction,
+} from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { expiringMap, oncePerObject } from "../framework";
+import { effectiveScope } from "../request/endpoint";
 import { ALL } from "../tenants/cache";
 import { deleteByIds, forgetSomeKeys } from "../tenants/delete";
-import { type Isolation, instanceKey, type Row, unscopedAdapter } from "./isolation";
+import { type Isolation, instanceKey, isolationOf, type Row, unscopedAdapter } from "./isolation";
+import { requireRank } from "./roles";
+import { requireUserInScope } from "./users";
 
 /*
  * Users that change hands: an invitation or an identity provider proves that the address of a user
@@ -23,6 +30,33 @@ const CREDENTIALS = [
   // Links that reset a password or delete an account.
   ["verification", "value"],
 ] as const;
+
+/**
+ * Removes what a user of the scope could show as a second factor, and ends the user's sessions. A
+ * trusted device is a verification with the user's id; one in a secondary storage cannot be found,
+ * and expires.
+ */
+export async function resetSecondFactor(
+  ctx: AuthContext,
+  userId: string,
+  callerId: string | undefined,
+): Promise<void> {
+  const { internalAdapter, tables } = ctx;
+  const isolation = isolationOf(ctx) as Isolation;
+  await runWithTransaction(ctx.adapter, async () => {
+    const adapter = await getCurrentAdapter(ctx.adapter);
+    await requireUserInScope(isolation, adapter, effectiveScope(), userId);
+    if (callerId) await requireRank(isolation, callerId, userId);
+    for (const [model, field] of CREDENTIALS) {
+      if (!["passkey", "twoFactor", "verification"].includes(model) || !tables[model]) continue;
+      await adapter.deleteMany({ model, where: [{ field, value: userId }] });
+    }
+    if (tables.user?.fields.twoFactorEnabled) {
+      await internalAdapter.updateUser(userId, { twoFactorEnabled: false });
+    }
+    await internalAdapter.deleteUserSessions(userId);
+  });
+}
 
 /** Removes every way to sign in as a user. `raw` is the adapter below the isolation. */
 export async function removeCredentials(

@@ -44,6 +44,9 @@ const IDENTIFIERS = ["code", "errcode", "errno", "number"] as const;
 /** What they say about a value that is taken. */
 const UNIQUE = ["23505", "ER_DUP_ENTRY", "1062", "2067", "2601", "2627", "11000", "P2002"];
 
+/** And about a value that the column, or its index, cannot hold: a unique one is longer in a tenant. */
+const TOO_LONG = ["ER_DATA_TOO_LONG", "1406", "22001", "54000", "2628", "8152", "P2000"];
+
 /**
  * Turns a refusal of the database into an error of ours if the caller caused it. A unique value may
  * be taken where the scope cannot see it. For emails there is a second reason: an application that
@@ -58,7 +61,9 @@ export function explainDatabaseError(ctx: AuthContext, error: unknown): unknown 
     return tenantError("USER_NOT_IN_TENANT");
   }
   const ids = Object.fromEntries(IDENTIFIERS.map((name) => [name, refusal[name]]));
-  const isTaken = Object.values(ids).some((id) => UNIQUE.includes(String(id)));
+  const isOneOf = (codes: string[]) => Object.values(ids).some((id) => codes.includes(String(id)));
+  if (isOneOf(TOO_LONG)) return tenantError("INVALID_VALUE", "A value is too long");
+  const isTaken = isOneOf(UNIQUE);
   if (!isTaken && !/unique|duplicate/i.test(`${message} ${code}`)) return error;
   // PostgreSQL names the index, MySQL ends its message with the name, SQLite with the columns.
   const [, index] = /(?:for key|constraint failed:)(.*)$/i.exec(message) ?? [];

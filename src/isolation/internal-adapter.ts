@@ -3,6 +3,7 @@ import { type AuthContext, generateId } from "better-auth";
 import { tenantError } from "../errors";
 import { admitSession, capExpiry } from "../policy/admission";
 import { requireAnotherAdmin } from "../policy/last-admin";
+import { currentFactors } from "../policy/second-factor";
 import { currentEndpoint, effectiveScope, isServerCall } from "../request/endpoint";
 import { tenantInPrefix, withPrefix } from "../request/prefix";
 import { cachedTenant, lookUpTenant } from "../tenants/cache";
@@ -38,9 +39,12 @@ function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
   const { internalAdapter } = ctx;
   const { createSession, updateSession } = internalAdapter;
   type Call = Parameters<typeof createSession>;
-  const createInTenant = async (tenantId: string, ...call: Call) => {
+  const createIn = async (tenantId: string | null, ...call: Call) => {
     const [userId, dontRememberMe, given, overrideAll, storage] = call;
-    const tenant = cachedTenant(ctx, tenantId) ?? (await lookUpTenant(ctx, tenantId));
+    const tenant =
+      tenantId === null
+        ? { status: "active", policy: isolation.options.platformPolicy }
+        : (cachedTenant(ctx, tenantId) ?? (await lookUpTenant(ctx, tenantId)));
     if (!tenant) throw tenantError("TENANT_NOT_FOUND");
     if (tenant.status !== "active") throw tenantError("TENANT_SUSPENDED");
     // better-auth ignores these, unless it is told to take everything that it is given.
@@ -50,14 +54,16 @@ function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
     const session = {
       expiresAt: new Date(Date.now() + seconds * 1000),
       ...(overrideAll ? given : rest),
+      ...currentFactors(tenantId),
       userId,
-      tenantId,
-      token: tenantInPrefix(own) === tenantId ? own : withPrefix(tenantId, own),
+      ...(tenantId !== null && { tenantId }),
+      token:
+        tenantId === null || tenantInPrefix(own) === tenantId ? own : withPrefix(tenantId, own),
     };
     const { policy } = tenant;
     if (policy || isolation.directory) {
       const adapter = await getCurrentAdapter(ctx.adapter);
-      await isolation.directory?.admitSession(tenantId, session, adapter);
+      if (tenantId) await isolation.directory?.admitSession(tenantId, session, adapter);
       if (policy) Object.assign(session, await admitSession(policy, adapter, tenantId, session));
     }
     return createSession(userId, dontRememberMe, session, true, storage);
@@ -70,7 +76,8 @@ function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
       known === undefined
         ? await requireUserInScope(isolation, await getCurrentAdapter(ctx.adapter), scope, userId)
         : known;
-    return tenantId === null ? createSession(...call) : createInTenant(tenantId, ...call);
+    const isPlain = tenantId === null && !isolation.options.platformPolicy;
+    return isPlain ? createSession(...call) : createIn(tenantId, ...call);
   };
   internalAdapter.updateSession = async (token, change) =>
     updateSession(token, { ...change, ...(await capExpiry(ctx, effectiveScope(), change)) });

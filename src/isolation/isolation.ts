@@ -5,6 +5,21 @@ import type { Hooks } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { currentTransaction, type Scope, type SessionRow } from "../request/scope";
 import { PLATFORM } from "../schema";
+import type { UniqueFields } from "./unique-values";
+
+/** Of a database adapter, besides `transaction`. */
+export const METHODS = [
+  "create",
+  "findOne",
+  "findMany",
+  "count",
+  "update",
+  "updateMany",
+  "delete",
+  "deleteMany",
+  "consumeOne",
+  "incrementOne",
+] as const;
 
 /** A row of an isolated model. */
 export type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
@@ -16,6 +31,10 @@ export interface Isolation {
   options: ResolvedOptions;
   /** The database adapter without isolation, outside of every transaction: see `unscopedAdapter`. */
   raw: DBAdapter;
+  /** Below that: the values as they are in the database. */
+  stored: DBAdapter;
+  /** Fields whose values are unique per tenant (R15), by model. */
+  uniqueFields: UniqueFields;
   /** The isolated model behind a model or table name; undefined for every other table. */
   isolatedModel(name: string): string | undefined;
   /** Every adapter call passes these, first to last, before it is run. */
@@ -63,6 +82,8 @@ interface IdentityProviders {
   offered(tenantId: string): Promise<{ id: string }[]>;
   /** The ids of these, and of the providers that the application configures for all tenants. */
   usable(tenantId: string): Promise<Set<string>>;
+  /** Whether the application configures providers for all tenants. */
+  areShared(): boolean;
   /** Whether a single-use mark with this value is about a provider of the application. */
   isSharedMark(value: unknown): boolean;
   /** Encrypts their secrets with the newest of the framework's secrets. */

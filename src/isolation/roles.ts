@@ -139,10 +139,21 @@ export async function refuseEscalation(isolation: Isolation, { userId, data }: A
       ? await operatorGuard(isolation, endpoint, session)
       : rankGuard(isolation, await find(String(session.userId)));
   if (target && (await isRefused(target))) {
-    throw tenantError("ROLE_NOT_ALLOWED", "This user has a role that you may not give");
+    throw tenantError("ROLE_NOT_ALLOWED", RANK);
   }
   if (changed && (await isRefused(changed))) throw tenantError("ROLE_NOT_ALLOWED");
 }
+
+/** Refuses a tenant's administrator who acts on a user of the scope that can do more. */
+export async function requireRank(isolation: Isolation, callerId: string, userId: string) {
+  const find = (id: string): Promise<Person | null> =>
+    isolation.ctx.internalAdapter.findUserById(id);
+  const isRefused = rankGuard(isolation, await find(callerId));
+  const target = await find(userId);
+  if (target && (await isRefused(target))) throw tenantError("ROLE_NOT_ALLOWED", RANK);
+}
+
+const RANK = "This user has a role that you may not give";
 
 /** The session that an endpoint acts for. Hooks around it, and server calls, are trusted. */
 function callerIn(endpoint: Endpoint): SessionRow | undefined {

@@ -1,10 +1,12 @@
 import type { BetterAuthOptions } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { invitingOf } from "../policy/inviting";
+import type { TenantPolicy } from "../policy/schema";
+import { countsUnder } from "../policy/second-factor";
 import { adminTarget, currentEndpoint, effectiveScope, visitor } from "../request/endpoint";
 import { tenantInPrefix } from "../request/prefix";
 import { type Scope, type SessionRow, scopeOf } from "../request/scope";
-import { acceptsSession } from "../tenants/cache";
+import { acceptsSession, cachedPolicy, policyOf } from "../tenants/cache";
 import { hasChangedHands } from "./changed-hands";
 import { scopeOfAdmin } from "./cross-tenant";
 import { type Isolation, type Row, unscopedAdapter } from "./isolation";
@@ -32,16 +34,24 @@ export function isAccepted(
     .then((isActive) => isActive && acceptsSession(ctx, session, adapter));
 }
 
-/** Whether a session that was found where it belongs is valid in the running request (R5, R10). */
+/** Whether a session that was found where it belongs is valid in the running request (R5, R10, R14). */
 export function isSessionValidHere(
   isolation: Isolation,
   session: SessionRow,
   adapter?: DBTransactionAdapter,
 ): boolean | Promise<boolean> {
-  if (adminTarget(currentEndpoint())) return isValidForAdmin(isolation, session, adapter);
+  const isAdmin = adminTarget(currentEndpoint()) !== undefined;
   const tenantId = session.tenantId ?? null;
-  if (tenantId !== effectiveScope().tenantId) return false;
-  return tenantId === null || isAccepted(isolation, session, adapter);
+  if (!isAdmin && tenantId !== effectiveScope().tenantId) return false;
+  const check = (policy: TenantPolicy | null | undefined) => {
+    if (!countsUnder(policy, session)) return false;
+    if (isAdmin) return isValidForAdmin(isolation, session, adapter);
+    return tenantId === null || isAccepted(isolation, session, adapter);
+  };
+  const policy = cachedPolicy(isolation.ctx, tenantId);
+  return policy === undefined
+    ? policyOf(isolation.ctx, tenantId, adapter).then(check)
+    : check(policy);
 }
 
 async function isValidForAdmin(

@@ -2,7 +2,10 @@ import type { AuthContext } from "better-auth";
 import { isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { type ErrorCode, tenantError } from "../errors";
-import { tenantAuthOptions } from "../isolation/isolation";
+import { within } from "../framework";
+import { isolationOf, tenantAuthOptions } from "../isolation/isolation";
+import { hostsOf } from "../request/resolvers";
+import { lookUpTenant } from "../tenants/cache";
 import {
   findOAuthConfig,
   type OAuthConfigInput,
@@ -20,6 +23,7 @@ import {
   type OwnOptions,
   parseOwnOptions,
 } from "./provider-options";
+import { callbackBase } from "./return-host";
 import { assertNamesTenant, assertRedirectURI } from "./trusted-addresses";
 
 /** One part of a config that was checked. */
@@ -65,7 +69,7 @@ export async function checkConfig(
   const clear = row && (await tryDecrypt(ctx, row));
   const input = row ? clear && { ...row, ...clear } : given;
   const overridden = (row ?? given).redirectURI;
-  const redirectURI = redirectURIOf(ctx, key, overridden, input?.options ?? {});
+  const redirectURI = await redirectURIOf(ctx, key, overridden, input?.options ?? {});
   const findings = await findOut(ctx, key, redirectURI, input).catch(asFinding);
   const ok = findings.every((finding) => finding.ok !== false);
   return { providerId, ok, redirectURI, findings };
@@ -112,12 +116,9 @@ async function find(
   ask: () => Promise<Verdict>,
   failed = bad,
 ): Promise<OAuthConfigFinding> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<Verdict>((resolve) => {
-    timer = setTimeout(resolve, TIMEOUT, failed("The provider does not answer in time"));
-  });
   const verdict = ask().catch(() => failed("The provider cannot be reached"));
-  return { subject, ...(await Promise.race([verdict, late]).finally(() => clearTimeout(timer))) };
+  const late = () => failed("The provider does not answer in time");
+  return { subject, ...(await within(TIMEOUT, verdict).catch(late)) };
 }
 
 /** Follows no redirect, which might lead into the network. */
@@ -192,7 +193,7 @@ export async function readClient(ctx: AuthContext, key: OAuthConfigKey, input: C
   const own = readOptions(ctx, key.providerId, input);
   const client = { clientId, clientSecret, scopes, redirectURI, options: options && own };
   const { provider } = fromClient(ctx, key, client, own);
-  const callback = redirectURIOf(ctx, key, redirectURI, own);
+  const callback = await redirectURIOf(ctx, key, redirectURI, own);
   const authorization = await authorizationURL(provider, callback);
   return { client, provider, authorization };
 }
@@ -233,14 +234,27 @@ function assertStays(id: string, before: OwnOptions | null, after: OwnOptions): 
 }
 
 /** What to register at the provider. */
-export function redirectURIOf(
+export async function redirectURIOf(
   ctx: AuthContext,
   { tenantId, providerId }: OAuthConfigKey,
   overridden: string | null | undefined,
   options: OwnOptions,
-): string {
+): Promise<string> {
   const owner = isAtForeignHost(providerId, options) ? tenantId : undefined;
-  return overridden ?? ctx.baseURL + callbackPath(providerId, owner);
+  return overridden ?? (await baseAt(ctx, tenantId)) + callbackPath(providerId, owner);
+}
+
+/** A flow is started at the tenant's host, where this call may not have been made. */
+async function baseAt(ctx: AuthContext, tenantId: string): Promise<string> {
+  const { redirectBaseURL, resolveTenantId } = tenantAuthOptions(ctx);
+  const base = callbackBase(ctx);
+  const isFixed = redirectBaseURL || isolationOf(ctx)?.ctx.baseURL;
+  if (isFixed || !URL.canParse(base)) return base;
+  const tenant = await lookUpTenant(ctx, tenantId);
+  const hosts = tenant ? hostsOf(resolveTenantId, tenant) : [];
+  const url = new URL(base);
+  if (!hosts.includes(url.hostname)) url.hostname = hosts[0] ?? url.hostname;
+  return url.href.replace(/\/$/, "");
 }
 
 /** Where users would be sent. Some providers report missing options only here. */

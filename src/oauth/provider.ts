@@ -36,6 +36,7 @@ import {
   type OwnOptions,
   parseOwnOptions,
 } from "./provider-options";
+import { withRedirectURI } from "./return-host";
 import {
   assertBound,
   isTenantsState,
@@ -206,7 +207,8 @@ async function providerForFlow(endpoint: Endpoint, id: string) {
   await assertBound(binding);
   if (!arrivedAt(provider, id, callback.tenant, row?.redirectURI)) throw stateMismatch();
   await askPolicyOfCallback(endpoint);
-  return explainingRefusals(context, provider, binding, row !== undefined);
+  const own = withRedirectURI(context, provider);
+  return explainingRefusals(context, own, binding, row !== undefined);
 }
 
 /**
@@ -322,16 +324,21 @@ function tenantEntry(id: string, application: OAuthProvider | undefined): OAuthP
   return callable(call, {
     id,
     name: application?.name ?? id,
-    // better-auth reads from here whether a new user has to verify the email of a provider.
     get options() {
-      const policy = appliedPolicy.get();
-      const isRequired = policy && requiresVerification(policy);
-      return { ...application?.options, ...(isRequired && { requireEmailVerification: true }) };
+      return optionsShown(application);
     },
     // The address is part of a response, which has no id tokens inside a tenant.
     createEndSessionURL: async ({ idToken: _, ...data }) =>
       (await application?.createEndSessionURL?.(data)) ?? null,
   });
+}
+
+/** better-auth reads from here whether a new user has to verify the email of a provider. */
+function optionsShown(application: OAuthProvider | undefined): ProviderOptions {
+  const policy = appliedPolicy.get();
+  const isRequired = policy && requiresVerification(policy);
+  const options = application?.options ?? {};
+  return isRequired ? { ...options, requireEmailVerification: true } : options;
 }
 
 /** The id of the provider that an endpoint looks for, if its request says so. */
@@ -342,11 +349,17 @@ const wantedId = (endpoint: Endpoint): string | undefined =>
  * better-auth's own callback is the platform's. It refuses a state that a tenant started: such a
  * state may be in a cookie, and not in the tenant's rows.
  */
-const callbackEntry = (application: OAuthProvider): OAuthProvider =>
-  callable(
-    async () => ((await isTenantsState()) ? redirectFromCallback(stateMismatch()) : application),
-    application,
-  );
+function callbackEntry(application: OAuthProvider): OAuthProvider {
+  const call = async () => {
+    if (await isTenantsState()) return redirectFromCallback(stateMismatch());
+    const endpoint = currentEndpoint();
+    const isWanted = endpoint?.params?.id === application.id;
+    if (isWanted && appliedPolicy.get()) await askPolicyOfCallback(endpoint);
+    return application;
+  };
+  const entry = callable(call, application);
+  return Object.defineProperty(entry, "options", { get: () => optionsShown(application) });
+}
 
 /**
  * One Tap reads the options of Google instead of its provider. better-auth allows these to be a

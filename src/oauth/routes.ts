@@ -49,7 +49,7 @@ async function toOutput(ctx: AuthContext, row: StoredOAuthConfig): Promise<Tenan
     clientId: clear?.clientId ?? null,
     scopes: row.scopes ?? null,
     redirectURI: row.redirectURI ?? null,
-    callbackURL: redirectURIOf(ctx, row, row.redirectURI, clear?.options ?? {}),
+    callbackURL: await redirectURIOf(ctx, row, row.redirectURI, clear?.options ?? {}),
     enabled: row.enabled,
     options: clear?.options ?? null,
     readable: clear !== null,

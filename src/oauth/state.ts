@@ -12,6 +12,7 @@ import { currentEndpoint, type ReturnedState, type TenantRoute } from "../reques
 import { requestedTenantId, statusOf } from "../request/resolve";
 import { enter, getTenantId, requestSlot, scopeOf } from "../request/scope";
 import type { OAuthConfigKey } from "./config-store";
+import { callbackBase, openSealedCode, sendToStartHost, startedState } from "./return-host";
 
 /*
  * A provider sends users back with the state that it was given, and nothing else. A tenant's flow
@@ -28,8 +29,9 @@ export const returned = requestSlot<Callback>();
 /** What a state is bound to, with the credentials that its flow was started with. */
 export type Binding = OAuthConfigKey & { credentials: string };
 
-export function prefixState(state: string, tenantId: string, signature?: string): string {
-  const tenant = z.util.uint8ArrayToBase64url(new TextEncoder().encode(tenantId));
+export function prefixState(state: string, tenantId: string, signature?: string, host?: string) {
+  const text = host ? `${tenantId}@${host}` : tenantId;
+  const tenant = z.util.uint8ArrayToBase64url(new TextEncoder().encode(text));
   const length = String(tenant.length).padStart(LENGTH, "0");
   return (signature ? `s${signature}` : "") + length + tenant + state;
 }
@@ -41,9 +43,9 @@ const LENGTH = 3;
 /** Undefined for a state that no tenant started. */
 export function readState(returned: unknown): ReturnedState | undefined {
   const [, signature, length, rest = ""] = PREFIXED.exec(String(returned)) ?? [];
-  const tenantId = decodeBase64url(rest.slice(0, Number(length)));
+  const [tenantId, host] = decodeBase64url(rest.slice(0, Number(length)))?.split("@") ?? [];
   const state = rest.slice(Number(length));
-  return tenantId && state ? { state, tenantId, signature } : undefined;
+  return tenantId && state ? { state, tenantId, host, signature } : undefined;
 }
 
 export async function sign(ctx: AuthContext, state: string, binding: Binding): Promise<string> {
@@ -86,8 +88,12 @@ export async function enterByState(
   // A suspended tenant is entered: the flow then fails with a redirect to its error page.
   if (!tenantId || !(await statusOf(ctx, tenantId))) return refuseState(ctx);
   enter(scopeOf(tenantId));
+  if (state) {
+    const isRight = await sendToStartHost(ctx, options, state, callback);
+    if (!isRight || !(await openSealedCode(ctx, state))) return refuseState(ctx);
+    holdState(ctx, state.state);
+  }
   returned.set(callback);
-  if (state) holdState(ctx, state.state);
 }
 
 /** Lets better-auth refuse the state, as one that it has not made. */
@@ -148,8 +154,8 @@ export async function startingFlows(
     createAuthorizationURL: async (flow) => {
       // A plugin that makes states itself, as oauthPopup() does, cannot bind them to a tenant.
       await assertBound(binding);
-      const state = prefixState(flow.state, binding.tenantId);
-      const redirectURI = `${context.baseURL}${provider.callbackPath}`;
+      const state = await startedState(context, flow.state, binding.tenantId);
+      const redirectURI = callbackBase(context) + provider.callbackPath;
       return provider.createAuthorizationURL({ ...flow, state, redirectURI });
     },
   };

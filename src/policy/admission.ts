@@ -14,9 +14,9 @@ import {
   effectiveScope,
   isServerCall,
 } from "../request/endpoint";
-import { requestSlot, type Scope, scopeOf } from "../request/scope";
-import { cachedTenant, lookUpTenant } from "../tenants/cache";
-import { isInDomains, whyNotAdmitted } from "./email-domains";
+import { requestSlot, type Scope, type SessionRow, scopeOf } from "../request/scope";
+import { cachedPolicy, policyOf } from "../tenants/cache";
+import { isInDomains, needsProof, whyNotAdmitted } from "./email-domains";
 import { type Admission, invitingOf } from "./inviting";
 import { changeOf, mayRemoveAdmin, requireAnotherAdmin } from "./last-admin";
 import {
@@ -28,11 +28,12 @@ import {
   methodsOf,
   startedMethod,
 } from "./methods";
-import type { TenantPolicy } from "./schema";
+import type { SignInMethod, TenantPolicy } from "./schema";
+import { admitFactors, cannotSatisfy } from "./second-factor";
 
 /*
- * What a tenant's policy says about who becomes a user (R13) and who gets a session (R14), checked
- * where the row is created, for every endpoint.
+ * What the policy of a tenant, or of the platform, says about who becomes a user (R13) and who gets a
+ * session (R14), checked where the row is created, for every endpoint.
  */
 
 /** True if the tenant's directory makes the request: it creates users that the tenant wants. */
@@ -58,22 +59,20 @@ export function asErrorRedirect(endpoint: Endpoint | undefined, error: APIError)
   return errorRedirect(context, String(error.body?.code), page);
 }
 
-const policyOf = async (ctx: AuthContext, tenantId: string, adapter?: DBTransactionAdapter) =>
-  (await lookUpTenant(ctx, tenantId, adapter))?.policy;
-
-/** R13: refuses a new user that the tenant's policy does not admit. May change the row. */
+/** R13: refuses a new user that the policy does not admit. May change the row. */
 export async function admitUser(
   { ctx }: Isolation,
-  tenantId: string,
+  tenantId: string | null,
   row: Row,
   adapter: DBTransactionAdapter,
 ): Promise<Admission | undefined> {
-  const tenant = await lookUpTenant(ctx, tenantId, adapter);
+  const policy = await policyOf(ctx, tenantId, adapter);
   // Deleted in the meantime, or a wrong id in `runInTenant`.
-  if (!tenant) throw tenantError("TENANT_NOT_FOUND");
+  if (policy === undefined) throw tenantError("TENANT_NOT_FOUND");
   // Where everyone is admitted, an invitation still says in which role.
-  if (!tenant.policy && !invitingOf(currentEndpoint()?.context ?? ctx)) return undefined;
-  const admission = await admit(tenant.policy ?? {}, row);
+  const isInviting = tenantId !== null && invitingOf(currentEndpoint()?.context ?? ctx);
+  if (!policy && !isInviting) return undefined;
+  const admission = await admit(policy ?? {}, row);
   Object.assign(row, admission?.data);
   return admission;
 }
@@ -88,7 +87,8 @@ async function admit(
   if (length > 0 && length < (policy.password?.minLength ?? 0)) {
     throw APIError.from("BAD_REQUEST", BASE_ERROR_CODES.PASSWORD_TOO_SHORT);
   }
-  const ctx = endpoint?.context;
+  // The platform has no invitations.
+  const ctx = effectiveScope().tenantId === null ? undefined : endpoint?.context;
   const openingFor = ctx && invitingOf(ctx)?.openingFor.bind(null, ctx);
   // Server code, admin endpoints and the tenant's directory create users in any case.
   if (isServerCall() || adminTarget(endpoint) || isDirectoryRequest.get()) {
@@ -98,10 +98,9 @@ async function admit(
   // A caller who could not get a session must not leave a user behind. An unknown endpoint creates
   // users without sessions, unless it is called a sign-in.
   const isMethod = method !== undefined || isSignIn(endpoint?.path);
-  if (isMethod && method !== CONTINUES && !allows(policy, method)) {
-    throw tenantError("SIGN_IN_METHOD_NOT_ALLOWED");
-  }
-  const refusal = whyNotAdmitted(policy, user.email);
+  const refusal =
+    (isMethod && method !== CONTINUES && whyNotBy(policy, endpoint, method)) ||
+    whyNotAdmitted(policy, user.email);
   if (refusal) throw tenantError(refusal);
   const emailVerified = user.emailVerified === true || isVouchedFor(user.email, method);
   const admission = await openingFor?.({ ...user, emailVerified }, "any invitation");
@@ -117,20 +116,30 @@ async function admit(
   return admission;
 }
 
+/** Why a policy does not let users sign in by a method; undefined if it does. */
+function whyNotBy(
+  policy: TenantPolicy,
+  endpoint: Endpoint | undefined,
+  method: SignInMethod | undefined,
+) {
+  if (!allows(policy, method)) return "SIGN_IN_METHOD_NOT_ALLOWED";
+  return cannotSatisfy(policy, endpoint, method) ? "TWO_FACTOR_REQUIRED" : undefined;
+}
+
 /** An identity provider of the tenant proves the emails of its verified domains. */
 const isVouchedFor = (email: unknown, method: string | undefined) =>
   method === "sso" && isInDomains(vouchedDomains.get() ?? [], email);
 
 /**
- * R14: refuses a session by a method that the policy does not allow, or for an email that has to be
- * verified first. Returns when the session has to end.
+ * R14: refuses a session by a method that the policy does not allow, for an email that has to be
+ * verified first, or without a second factor. Returns what the policy changes in the session.
  */
 export async function admitSession(
   policy: TenantPolicy,
   adapter: DBTransactionAdapter,
-  tenantId: string,
+  tenantId: string | null,
   session: Row,
-): Promise<{ expiresAt?: Date }> {
+): Promise<Row> {
   const endpoint = currentEndpoint();
   const methods = methodsOf(endpoint);
   if (!methods.includes(CONTINUES)) {
@@ -139,14 +148,20 @@ export async function admitSession(
     const isVerified = await hasVerifiedEmail(policy, adapter, tenantId, session, methods[0]);
     if (!isVerified) throw asErrorRedirect(endpoint, notVerified());
   }
-  return cappedExpiry(policy, session);
+  if (!policy.twoFactor?.required) return cappedExpiry(policy, session);
+  const changes = await admitFactors(policy, adapter, session as SessionRow).catch(
+    (error: APIError) => {
+      throw asErrorRedirect(endpoint, error);
+    },
+  );
+  return { ...changes, ...cappedExpiry(policy, { ...session, ...changes }) };
 }
 
 /** An email of `emailDomains` says who a user is, so it has to be verified. */
 async function hasVerifiedEmail(
   { emailDomains }: TenantPolicy,
   adapter: DBTransactionAdapter,
-  tenantId: string,
+  tenantId: string | null,
   session: Row,
   method: string | undefined,
 ): Promise<boolean> {
@@ -157,7 +172,7 @@ async function hasVerifiedEmail(
   // A code or link may have verified the email since it was read.
   const where = [{ field: "id", value: userId }, ...tenantClause(scopeOf(tenantId))];
   const user = await adapter.findOne<Row>({ model: "user", where });
-  if (!user || user.emailVerified || !isInDomains(emailDomains, user.email)) return true;
+  if (!user || user.emailVerified || !needsProof(emailDomains, user.email)) return true;
   return isVouchedFor(user.email, method);
 }
 
@@ -168,7 +183,7 @@ export async function capExpiry(
   session: Row,
   adapter?: DBTransactionAdapter,
 ): Promise<{ expiresAt?: Date }> {
-  if (!tenantId || !("expiresAt" in session)) return {};
+  if (!("expiresAt" in session) || cachedPolicy(ctx, tenantId) === null) return {};
   return cappedExpiry((await policyOf(ctx, tenantId, adapter)) ?? {}, session);
 }
 
@@ -193,7 +208,7 @@ export function guardUsers(isolation: Isolation): Guard {
     const check = async () => {
       const { tenantId } = effectiveScope();
       let admitted = call;
-      if (change?.email !== undefined && tenantId) {
+      if (change?.email !== undefined && cachedPolicy(ctx, tenantId) !== null) {
         const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
         const policy = await policyOf(ctx, tenantId, adapter);
         const proof = policy && (await admitEmail(policy, adapter, where, change));
@@ -251,9 +266,8 @@ export const askPolicy: BeforeHook = {
 export function refuseEarly(endpoint: Endpoint): Promise<void> | undefined {
   const { context } = endpoint;
   const { tenantId } = effectiveScope();
-  if (!tenantId) return undefined;
-  const cached = cachedTenant(context, tenantId);
-  if (cached) return cached.policy ? refuseByPolicy(cached.policy, endpoint) : undefined;
+  const cached = cachedPolicy(context, tenantId);
+  if (cached !== undefined) return cached ? refuseByPolicy(cached, endpoint) : undefined;
   return policyOf(context, tenantId).then((policy) => refuseByPolicy(policy ?? {}, endpoint));
 }
 
@@ -262,9 +276,8 @@ async function refuseByPolicy(policy: TenantPolicy, endpoint: Endpoint): Promise
   const isServer = isServerCall();
   const createsUser = isServer && endpoint.path === SIGN_UP_PATH;
   const isMethod = method !== undefined || changesSecondFactorByKey(endpoint);
-  if (isMethod && !createsUser && !allows(policy, method)) {
-    throw asErrorRedirect(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
-  }
+  const refusal = isMethod && !createsUser && whyNotBy(policy, endpoint, method);
+  if (refusal) throw asErrorRedirect(endpoint, tenantError(refusal));
   if (isServer || !namesAddress(endpoint.path)) return;
   const { email, newEmail } = endpoint.body ?? {};
   if (endpoint.path !== SIGN_UP_PATH) {

@@ -6,11 +6,15 @@ import { isolationOf } from "../isolation/isolation";
 import { applicationProviders } from "../oauth/application-providers";
 import { listOAuthConfigs } from "../oauth/config-store";
 import { offeredProviders } from "../oauth/provider";
-import { runInScope, scopeOf } from "../request/scope";
+import { runInScope, type SessionRow, scopeOf } from "../request/scope";
+import { refuse } from "../schema";
+import { withVerifiedDomains } from "../tenants/cache";
+import { domainsIn } from "../tenants/domains";
 import type { TenantActor } from "../tenants/events";
-import { isInDomains } from "./email-domains";
-import { allows } from "./methods";
-import type { SignInMethod, TenantPolicy } from "./schema";
+import { needsProof } from "./email-domains";
+import { allows, availableMethods } from "./methods";
+import { type SignInMethod, type TenantPolicy, VERIFIED } from "./schema";
+import { canHaveSecondFactor, satisfies } from "./second-factor";
 
 /** The policy to store, or null if it decides nothing. A 400 if this application cannot enforce it. */
 export async function parsePolicy(
@@ -18,32 +22,75 @@ export async function parsePolicy(
   tenantId: string | undefined,
   input: TenantPolicy,
 ): Promise<TenantPolicy | null> {
-  // The context of the call may have the limits of the tenant's present policy.
-  const { password, sessionConfig } = isolationOf(ctx)?.ctx ?? ctx;
-  const { minPasswordLength, maxPasswordLength } = password.config;
-  assertWithin(
-    "password.minLength",
-    [minPasswordLength, maxPasswordLength],
-    input.password?.minLength,
-  );
-  assertWithin("session.expiresIn", [60, sessionConfig.expiresIn], input.session?.expiresIn);
-  const missing = await missingMethod(ctx, tenantId, input.methods ?? []);
-  if (missing) throw invalid("methods", `${missing} is not set up in this application`);
-  if (input.emailDomains && allows(input, "password")) warnUnlessVerifiable(ctx);
+  const named = [...(input.methods ?? []), ...(input.twoFactor?.exemptMethods ?? [])];
+  const isSocial = named.some((method) => method.startsWith("social"));
+  const configs = isSocial && tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
+  const own = configs.filter(({ enabled }) => enabled).map(({ providerId }) => providerId);
+  const { path, problem } = problemIn(ctx, tenantId ?? "", input, own) ?? {};
+  if (problem) {
+    const message = `[body.policy.${path}] ${problem}`;
+    throw new APIError("BAD_REQUEST", { code: "VALIDATION_ERROR", message });
+  }
   // Without undefined, which not every database stores.
   const policy: TenantPolicy = JSON.parse(JSON.stringify(input));
   return Object.keys(policy).length ? policy : null;
 }
 
-function assertWithin(path: string, [min, max]: [number, number], given = min): void {
-  if (given < min || given > max) throw invalid(path, `must be ${min} to ${max}`);
+/** At startup, once all plugins have brought their providers. */
+export function assertPlatformPolicy(ctx: AuthContext, policy: TenantPolicy | undefined): void {
+  const { path, problem } = (policy && problemIn(ctx, null, policy)) ?? {};
+  if (problem) refuse(`platformPolicy.${path}: ${problem}`);
 }
 
-const invalid = (path: string, problem: string) =>
-  new APIError("BAD_REQUEST", {
-    code: "VALIDATION_ERROR",
-    message: `[body.policy.${path}] ${problem}`,
-  });
+/** Something that this application cannot enforce. */
+function problemIn(
+  ctx: AuthContext,
+  tenantId: string | null,
+  policy: TenantPolicy,
+  ownProviders: string[] = [],
+): { path: string; problem: string } | undefined {
+  // The context of the call may have the limits of the tenant's present policy.
+  const { password, sessionConfig } = isolationOf(ctx)?.ctx ?? ctx;
+  const { minPasswordLength, maxPasswordLength } = password.config;
+  const limits = {
+    "password.minLength": [policy.password?.minLength, minPasswordLength, maxPasswordLength],
+    "session.expiresIn": [policy.session?.expiresIn, 60, sessionConfig.expiresIn],
+  } as const;
+  for (const [path, [given, min, max]] of Object.entries(limits)) {
+    if (given === undefined || (given >= min && given <= max)) continue;
+    return { path, problem: `${given} is not ${min} to ${max}` };
+  }
+  const providers = [...applicationProviders(ctx).byId.keys(), ...ownProviders, ...byOneTap(ctx)];
+  const available = availableMethods(ctx, tenantId, providers);
+  const { methods, twoFactor } = policy;
+  const lists = { methods, "twoFactor.exemptMethods": twoFactor?.exemptMethods };
+  for (const [path, named = []] of Object.entries(lists)) {
+    const missing = named.find(
+      (method) => !available.some((one) => allows({ methods: [method] }, one)),
+    );
+    if (!missing) continue;
+    const has = `It has: ${available.join(", ")}`;
+    return { path, problem: `${missing} is not set up in this application. ${has}` };
+  }
+  if (twoFactor?.exemptMethods?.includes("password")) {
+    return { path: "twoFactor.exemptMethods", problem: "a password is one factor" };
+  }
+  if (!available.some((one) => allows(policy, one) && canHaveSecondFactor(policy, one))) {
+    return { path: "twoFactor", problem: "none of the methods can have a second factor" };
+  }
+  if (twoFactor?.required && !ctx.options.plugins?.some(({ id }) => id === "two-factor")) {
+    return { path: "twoFactor", problem: "this application has no twoFactor() plugin" };
+  }
+  if (policy.emailDomains === VERIFIED && (tenantId === null || !domainsIn(ctx))) {
+    const problem =
+      tenantId === null
+        ? "the platform has no verified domains: list them"
+        : "tenantDomains() is not set up in this application";
+    return { path: "emailDomains", problem };
+  }
+  if (policy.emailDomains && allows(policy, "password")) warnUnlessVerifiable(ctx);
+  return undefined;
+}
 
 /** A warning only: users may sign in by a provider, a magic link or SSO. */
 function warnUnlessVerifiable({ options, logger }: AuthContext): void {
@@ -55,35 +102,8 @@ function warnUnlessVerifiable({ options, logger }: AuthContext): void {
   );
 }
 
-/** The plugins of sign-in methods that have another name. */
-const PLUGIN_IDS: Partial<Record<SignInMethod, string>> = {
-  phone: "phone-number",
-  device: "device-authorization",
-};
-
-/** The first sign-in method that the application does not have. */
-async function missingMethod(
-  ctx: AuthContext,
-  tenantId: string | undefined,
-  methods: SignInMethod[],
-): Promise<SignInMethod | undefined> {
-  const isSocial = methods.some((method) => method.startsWith("social"));
-  const configs = isSocial && tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
-  const providers = new Set([
-    ...applicationProviders(ctx).byId.keys(),
-    ...configs.filter(({ enabled }) => enabled).map(({ providerId }) => providerId),
-    ...byOneTap(ctx),
-  ]);
-  return methods.find((method) => {
-    if (method === "password") return !ctx.options.emailAndPassword?.enabled;
-    if (method === "social") return providers.size === 0;
-    if (method.startsWith("social:")) return !providers.has(method.slice("social:".length));
-    return !ctx.options.plugins?.some(({ id }) => id === (PLUGIN_IDS[method] ?? method));
-  });
-}
-
 /** One Tap is Google, and may have a client of its own. */
-const byOneTap = ({ options: { plugins } }: AuthContext) =>
+export const byOneTap = ({ options: { plugins } }: AuthContext) =>
   plugins?.some(({ id, options }) => id === "one-tap" && options?.clientId) ? ["google"] : [];
 
 interface Person {
@@ -99,15 +119,18 @@ export async function assertNotLockedOut(
   ctx: AuthContext,
   actor: TenantActor,
   tenantId: string,
-  policy: TenantPolicy,
+  given: TenantPolicy,
+  session: SessionRow | undefined,
 ): Promise<void> {
   if (actor === "server" || !actor.userId || actor.tenantId !== tenantId) return;
+  if (!satisfies(given, session ?? {})) throw tenantError("POLICY_LOCKS_OUT");
   const where = [{ field: "id", value: actor.userId }];
+  const policy = await withVerifiedDomains(ctx, tenantId, given);
   const canSignIn = await runInScope(scopeOf(tenantId), async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
     const user = await adapter.findOne<Person>({ model: "user", where });
     if (!user) return false;
-    if (!user.emailVerified && isInDomains(policy.emailDomains ?? [], user.email)) return false;
+    if (!user.emailVerified && needsProof(policy.emailDomains ?? [], user.email)) return false;
     return !policy.methods || hasMethod(ctx, tenantId, user, policy);
   });
   if (!canSignIn) throw tenantError("POLICY_LOCKS_OUT");
@@ -120,7 +143,8 @@ async function hasMethod(
   user: Person,
   policy: TenantPolicy,
 ): Promise<boolean> {
-  const has = (method: SignInMethod | undefined) => allows(policy, method);
+  const has = (method: SignInMethod | undefined) =>
+    allows(policy, method) && (method === undefined || canHaveSecondFactor(policy, method));
   // An unverified address may be made up: users of a phone or a wallet have one.
   if (user.emailVerified && (has("magic-link") || has("email-otp"))) return true;
   if (user.phoneNumber && user.phoneNumberVerified && has("phone")) return true;

@@ -1,3 +1,4 @@
+import type { AuthContext } from "better-auth";
 import { OF_KEY } from "../isolation/isolation";
 import { adminPlugin, type Endpoint } from "../request/endpoint";
 import type { SignInMethod, TenantPolicy } from "./schema";
@@ -49,6 +50,27 @@ export const SIGN_IN_METHODS: Readonly<Record<string, Method>> = {
   "/change-password": CONTINUES,
   "/admin/impersonate-user": CONTINUES,
 };
+
+/** The sign-in methods that the application has at a tenant, or on the platform (null). */
+export function availableMethods(
+  { options }: AuthContext,
+  tenantId: string | null,
+  providers: Iterable<string>,
+): SignInMethod[] {
+  const { emailAndPassword, plugins = [], disabledPaths = [] } = options;
+  const endpoints = plugins.flatMap((plugin) => Object.values(plugin.endpoints ?? {}));
+  const paths = new Set(["/sign-in/email", ...endpoints.map(({ path }) => path)]);
+  // electron() works on the platform only.
+  if (tenantId !== null) paths.delete("/electron/token");
+  const methods = Object.entries(SIGN_IN_METHODS).map(([path, method]) =>
+    paths.has(path) && !disabledPaths.includes(path) ? method : CONTINUES,
+  );
+  const isMethod = (method: Method): method is SignInMethod =>
+    typeof method === "string" && method !== CONTINUES && !method.startsWith("social:");
+  const isSetUp = (method: SignInMethod) => method !== "password" || emailAndPassword?.enabled;
+  const social = [...providers].map((id): SignInMethod => `social:${id}`);
+  return [...new Set([...methods.filter(isMethod).filter(isSetUp), ...social])];
+}
 
 /** The method by which a new user comes. An application may create users when a passkey is registered. */
 export const methodOfNewUser = (endpoint: Endpoint | undefined) =>

@@ -28,29 +28,50 @@ const domain = z
   .toLowerCase()
   .regex(DOMAIN, "expected a domain: example.com");
 
+/** The value that is wrong, cut off: callers send it as well. */
+const shown = (input: unknown) =>
+  typeof input === "string"
+    ? JSON.stringify(input.slice(0, 64))
+    : `a value of type ${typeof input}`;
+/** Instead of a list: the domains that the tenant has verified with `tenantDomains()`. */
+export const VERIFIED = "verified";
+
 const method = z.custom<SignInMethod>(
   (name) => METHODS.includes(name as never) || (typeof name === "string" && SOCIAL.test(name)),
-  "unknown method",
+  {
+    error: ({ input }) =>
+      `unknown method ${shown(input)}: expected ${METHODS.join(", ")} or social:<provider>`,
+  },
 );
 
-const listOf = <Item extends z.ZodType>(item: Item) =>
-  z
-    .array(item)
-    .min(1)
-    .max(100)
-    .transform((items) => [...new Set(items)])
-    .optional();
+const listOf = <Item extends z.ZodType>(item: Item) => z.array(item).min(1).max(100);
+const unique = <Item>(items: Item[]) => [...new Set(items)];
+
+const methods = listOf(method).transform(unique).optional();
 
 /** Strict: a rule that is not understood must not look as if it were enforced. */
 export const policySchema = z.strictObject({
   /** Who may become a user. */
-  signUp: z.enum(["open", "invited", "closed"]).optional(),
-  /** The domains of users' email addresses. An address counts once it is verified. */
-  emailDomains: listOf(domain),
+  signUp: z
+    .enum(["open", "invited", "closed"], {
+      error: ({ input }) => `expected "open", "invited" or "closed", not ${shown(input)}`,
+    })
+    .optional(),
+  /**
+   * The domains of users' email addresses, or those that the tenant has verified. An address counts
+   * once it is verified.
+   */
+  emailDomains: z
+    .literal(VERIFIED)
+    .or(listOf(domain))
+    .transform((domains) => (domains === VERIFIED ? domains : unique(domains)))
+    .optional(),
   /** How users may sign in. */
-  methods: listOf(method),
+  methods,
   /** At least the application's. */
   password: z.strictObject({ minLength: z.int().positive().optional() }).optional(),
+  /** Whether sign-in takes two factors. Methods in `exemptMethods` are left to their provider. */
+  twoFactor: z.strictObject({ required: z.boolean(), exemptMethods: methods }).optional(),
   /** At most the application's, in seconds. */
   session: z.strictObject({ expiresIn: z.int().positive().optional() }).optional(),
 });

@@ -2,13 +2,22 @@ import type { AuthContext } from "better-auth";
 import { isolationOf } from "../isolation/isolation";
 import { offeredProviders } from "../oauth/provider";
 import type { Tenant } from "../tenants/cache";
-import { allows } from "./methods";
+import { byOneTap } from "./input";
+import { allows, availableMethods } from "./methods";
 import type { SignInMethod } from "./schema";
+import { canHaveSecondFactor } from "./second-factor";
 
 /** What a tenant's sign-in page needs. */
 export interface SignInMethods {
   /** Users can sign in only if its status is `"active"`. */
   tenant: Pick<Tenant, "id" | "name" | "slug" | "status">;
+  /**
+   * Every method that the application has and the tenant allows, with the names of `policy.methods`.
+   * A username is a `password`. There is `sso` if an identity provider is set up.
+   */
+  methods: SignInMethod[];
+  /** Whether a second factor follows, or has to be set up first. Methods without one are left out. */
+  twoFactor: { required: boolean };
   emailAndPassword: { enabled: boolean; signUp: boolean };
   providers: { id: string; name: string }[];
   /**
@@ -24,15 +33,23 @@ export async function signInMethods(
   { id, name, slug, status, policy }: Tenant,
 ): Promise<SignInMethods> {
   const { emailAndPassword } = ctx.options;
-  const allowed = (method: SignInMethod) => allows(policy ?? {}, method);
+  const allowed = (method: SignInMethod) =>
+    allows(policy ?? {}, method) && canHaveSecondFactor(policy ?? {}, method);
   const enabled = emailAndPassword?.enabled === true && allowed("password");
   const isOpen = (policy?.signUp ?? "open") === "open" && !emailAndPassword?.disableSignUp;
   const offered = await offeredProviders(ctx, id);
   const { identityProviders } = isolationOf(ctx) ?? {};
+  const sso = identityProviders && allowed("sso") ? await identityProviders.offered(id) : [];
+  const hasSSO = sso.length > 0 || identityProviders?.areShared();
+  const providerIds = [...offered.map((provider) => provider.id), ...byOneTap(ctx)];
   return {
     tenant: { id, name, slug, status },
+    methods: availableMethods(ctx, id, providerIds).filter(
+      (method) => allowed(method) && (method !== "sso" || hasSSO),
+    ),
+    twoFactor: { required: policy?.twoFactor?.required === true },
     emailAndPassword: { enabled, signUp: enabled && isOpen },
     providers: offered.filter((provider) => allowed(`social:${provider.id}`)),
-    ...(identityProviders && { sso: allowed("sso") ? await identityProviders.offered(id) : [] }),
+    ...(identityProviders && { sso }),
   };
 }

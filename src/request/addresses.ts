@@ -9,7 +9,7 @@ import type { ResolvedOptions } from "../options";
 import { invitingOf } from "../policy/inviting";
 import { currentEndpoint } from "./endpoint";
 import { claimedTenantId, resolvedTenantId, tenantOfAnswer } from "./resolve";
-import { hostOf, ownHost } from "./resolvers";
+import { hostOf, ofAddresses, ownHost } from "./resolvers";
 import { around, getTenantId, requestSlot, runAsResolver } from "./scope";
 
 /*
@@ -130,6 +130,18 @@ export async function leadsElsewhere(
   if (!url || isSwitchedOff(ctx.context)) return false;
   await findOwners(ctx, options, [url], 1);
   return isForeign(url);
+}
+
+/** Whether the resolver gives the host of an address to the tenant that the request runs in. */
+export async function isOwnAddress(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  address: string,
+): Promise<boolean> {
+  const url = webAddress(address);
+  if (!url) return false;
+  await findOwners(ctx, options, [url], 1);
+  return hosts.get().get(url.host) === getTenantId();
 }
 
 /** Whether a request comes from the host of an address, or has an address of that host in it. */
@@ -269,6 +281,7 @@ async function tenantOfHost(
   if (!resolveTenantId || around()?.resolving) return null;
   const headers = new Headers({ host: address.host, "x-forwarded-host": address.host });
   const request = new Request(address.origin, { headers });
+  ofAddresses.add(request);
   try {
     const { context } = ctx;
     const answer = await runAsResolver(() => resolveTenantId({ context, headers, request }));

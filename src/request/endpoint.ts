@@ -64,10 +64,12 @@ export function changeCall(place: "query" | "body" | "params", changes: object):
   if (endpoint) endpoint[place] = { ...endpoint[place], ...changes };
 }
 
-/** An OAuth state that came back: better-auth's part, the tenant in its prefix, a signature. */
+/** An OAuth state that came back: better-auth's part, tenant and host in its prefix, a signature. */
 export interface ReturnedState {
   state: string;
   tenantId: string;
+  /** Where the flow was started, with `redirectBaseURL`. */
+  host?: string | undefined;
   signature?: string | undefined;
 }
 
@@ -104,9 +106,13 @@ export const requestedPath = ({ context }: { context: object }): string | undefi
 
 /** The context for a call of `auth.api` to a tenant route. */
 export function asTenantRoute(context: AuthContext, route: TenantRoute): AuthContext {
-  // Without the overrides of the tenant that the call is made in.
-  const base = (getTenantId() !== null && isolationOf(context)?.ctx) || context;
-  const { options, sessionConfig, password, socialProviders } = base;
+  // Without the overrides of the scope that the call is made in.
+  const isolation = isolationOf(context);
+  const isChanged = getTenantId() !== null || isolation?.options.platformPolicy;
+  const base = (isChanged && isolation?.ctx) || context;
+  const { sessionConfig, password, socialProviders } = base;
+  // better-auth may have read the base URL from the request.
+  const options = { ...base.options, baseURL: context.options.baseURL };
   const configuration = { options, sessionConfig, password, socialProviders };
   return { ...context, ...configuration, [TENANT_ROUTE]: route, session: null } as AuthContext;
 }

@@ -1,8 +1,9 @@
 import type { HookEndpointContext } from "better-auth";
 import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
-import { isOwnPath } from "../constants";
+import { DEFAULT_SLUG_HEADER, DEFAULT_TENANT_HEADER, isManagement, isOwnPath } from "../constants";
 import { tenantError } from "../errors";
+import { type BeforeHook, silentHook } from "../framework";
 import { requireVisitor } from "../isolation/cross-tenant";
 import type { ResolvedOptions, ResolveTenant } from "../options";
 import {
@@ -14,6 +15,7 @@ import {
   tenantIdOfSlug,
 } from "../tenants/cache";
 import { type Endpoint, requestedPath } from "./endpoint";
+import { isHostResolver } from "./resolvers";
 import { around, enteredBy, getTenantId, runAsResolver } from "./scope";
 
 /** The places a request can name its tenant in; `resolved` is what `resolveTenantId` answered. */
@@ -66,6 +68,49 @@ export function claimsTenant(ctx: HookEndpointContext, options: ResolvedOptions)
       (query && Object.hasOwn(query, "tenantId")) ||
       options.bySlug?.(ctx),
   );
+}
+
+/**
+ * Warns once if a request names its tenant in a header that nothing reads. It runs on the platform,
+ * where a sign-up would create a user.
+ */
+export function warnOfUnreadHeaders(options: ResolvedOptions): BeforeHook {
+  const unread = unreadHeaders(options);
+  const isByHost = isHostResolver(options.resolveTenantId);
+  return {
+    // With a host resolver, headers still name the target of management.
+    matcher: ({ path }) =>
+      unread.size > 0 && getTenantId() === null && !(isByHost && isManagement(path)),
+
+    handler: silentHook(({ headers, request, context }) => {
+      const sent = headers ?? request?.headers;
+      const name = [...unread.keys()].find((name) => sent?.has(name));
+      if (!name) return;
+      context.logger.warn(
+        `tenantAuth(): a request names its tenant in the header ${name}, which nothing reads. It runs on the platform. ${unread.get(name)}`,
+      );
+      unread.clear();
+    }),
+  };
+}
+
+/** Headers that a client may name a tenant in, and what to do if nothing reads them. */
+function unreadHeaders({ resolveTenantId, bySlug, tenantHeader }: ResolvedOptions) {
+  const goesByHost = "resolveTenantId goes by the host: send the request to the tenant's own host.";
+  if (isHostResolver(resolveTenantId)) {
+    return new Map([
+      [DEFAULT_SLUG_HEADER, goesByHost],
+      [tenantHeader, goesByHost],
+    ]);
+  }
+  const unread = new Map([
+    [DEFAULT_SLUG_HEADER, "Add resolveTenantId: bySlug() to tenantAuth()."],
+    [DEFAULT_TENANT_HEADER, `The client has to send ${tenantHeader}: see its option tenantHeader.`],
+  ]);
+  unread.delete(tenantHeader.toLowerCase());
+  unread.delete(bySlug?.slugHeader.toLowerCase() ?? "");
+  // A function of the application's own may read any header.
+  return resolveTenantId ? new Map<string, string>() : unread;
 }
 
 /** R1 without the resolver: what the request itself claims. */

@@ -1,5 +1,12 @@
-import { BetterAuthError, getHostFromSource } from "better-auth";
+import {
+  BetterAuthError,
+  getHostFromSource,
+  isDynamicBaseURLConfig,
+  matchesHostPattern,
+} from "better-auth";
 import { DEFAULT_SLUG_HEADER } from "../constants";
+import { tenantError } from "../errors";
+import { isolationOf } from "../isolation/isolation";
 import {
   DEFAULT_RESERVED_SLUGS,
   type ResolvedTenant,
@@ -7,6 +14,7 @@ import {
   type ResolveTenantContext,
   type SlugResolver,
 } from "../options";
+import { domainsIn } from "../tenants/domains";
 
 /** A host name, perhaps with a port. A number alone is the index of an array or string. */
 const HOST = /^(?!\d+$)([a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::\d{1,5})?$/;
@@ -33,45 +41,143 @@ export function bySubdomain({
     throw new BetterAuthError(
       `bySubdomain(): "${baseDomain}" is not a domain: write { baseDomain: "example.com" }`,
     );
-  return byDomain((host) => {
-    const slug = host.endsWith(`.${base}`) ? host.slice(0, -base.length - 1) : "";
+  const find: FindHost = (host) => {
+    if (host !== base && !host.endsWith(`.${base}`)) return undefined;
+    const slug = host.slice(0, -base.length - 1);
     return slug && !slug.includes(".") && !reserved.includes(slug) ? { slug } : false;
+  };
+  return byHost({
+    find,
+    hostsOf: ({ slug }) => (reserved.includes(slug) ? [] : [`${slug}.${base}`]),
   });
 }
 
 /**
  * Resolves the tenant by the whole host: `{ "login.acme.com": { slug: "acme" } }`, or a function that
  * looks it up. An unknown host is the platform, whatever else the request says.
+ *
+ * Without an argument, by the domains that tenants have verified with `tenantDomains()`. The hosts of
+ * better-auth's `baseURL` are the platform then, and an unknown host is refused with 404.
  */
 export function byDomain(
-  domains:
+  domains?:
     | Readonly<Record<string, string | { slug: string }>>
     | ((host: string) => ResolvedTenant | Promise<ResolvedTenant>),
 ): ResolveTenant {
-  const isFunction = typeof domains === "function";
+  if (domains === undefined) return byHost({ find: findVerified, readsVerified: true });
+  if (typeof domains === "function") return byHost({ find: domains });
   const wrong = Object.keys(domains).find((host) => HOST.exec(host)?.[1] !== host);
-  if (!isFunction && wrong !== undefined) {
+  if (wrong !== undefined) {
     throw new BetterAuthError(
       `byDomain(): "${wrong}" never matches. Write { host: tenant }, with each host bare and in lower case, as a browser sends it`,
     );
   }
-  const find = (host: string) => {
-    if (isFunction) return domains(host);
-    return Object.hasOwn(domains, host) ? domains[host] : false;
+  const isOf = (tenant: Named, found: string | { slug: string }) =>
+    typeof found === "string" ? found === tenant.id : found.slug === tenant.slug;
+  return byHost({
+    find: (host) => (Object.hasOwn(domains, host) ? domains[host] : undefined),
+    hostsOf: (tenant) =>
+      Object.entries(domains)
+        .filter(([, found]) => isOf(tenant, found))
+        .map(([host]) => host),
+  });
+}
+
+/**
+ * The first of several resolvers by host that knows the host:
+ * `firstOf(bySubdomain({ baseDomain: "example.com" }), byDomain())`.
+ */
+export function firstOf(...resolvers: ResolveTenant[]): ResolveTenant {
+  const known = resolvers.flatMap((resolve) => hostResolvers.get(resolve) ?? []);
+  if (known.length === 0 || known.length < resolvers.length) {
+    throw new BetterAuthError(
+      "firstOf() combines bySubdomain() and byDomain(). A resolver of your own can call others itself.",
+    );
+  }
+  const find: FindHost = async (host, ctx) => {
+    for (const { find } of known) {
+      const tenant = await find(host, ctx);
+      if (!isUnknown(tenant)) return tenant;
+    }
+    return undefined;
   };
+  return byHost({
+    find,
+    readsVerified: known.some(({ readsVerified }) => readsVerified),
+    hostsOf: (tenant) => known.flatMap(({ hostsOf }) => hostsOf(tenant)),
+  });
+}
+
+/** The tenant of a host, or false for the platform. Nothing for a host that it does not know. */
+type FindHost = (
+  host: string,
+  ctx: ResolveTenantContext,
+) => ResolvedTenant | Promise<ResolvedTenant>;
+
+const isUnknown = (tenant: ResolvedTenant) =>
+  tenant === undefined || tenant === null || tenant === "";
+
+interface ByHost {
+  find: FindHost;
+  readsVerified?: boolean;
+  /** The hosts of a tenant that are known without a request. */
+  hostsOf?: (tenant: Named) => string[];
+}
+
+/** Where verified domains are read, an unknown host is refused: it may have been a tenant's. */
+function byHost({ find, readsVerified = false, hostsOf = () => [] }: ByHost): ResolveTenant {
   const resolve: ResolveTenant = async (ctx) => {
     const host = hostOf(ctx);
     // A call of the server's own code may have no host to go by.
-    if (host === undefined) return ctx.headers?.has("host") ? false : undefined;
-    const name = HOST.exec(host)?.[1];
-    const found = name ? await find(name) : false;
-    const tenant = found === "" ? false : (found ?? false);
-    if (tenant === false) atPlatformHosts.add(ctx.request ?? ctx.headers ?? {});
-    return tenant;
+    if (host === undefined && !ctx.headers?.has("host")) return undefined;
+    const name = hostNameOf(ctx);
+    const found = name === undefined ? undefined : await find(name, ctx);
+    if (!isUnknown(found) && found !== false) return found;
+    const isRefused = readsVerified && isUnknown(found) && !ofAddresses.has(ctx.request ?? {});
+    if (isRefused && !isAtApplicationHost(ctx)) throw tenantError("TENANT_NOT_FOUND");
+    atPlatformHosts.add(ctx.request ?? ctx.headers ?? {});
+    return false;
   };
-  hostResolvers.add(resolve);
+  hostResolvers.set(resolve, { find, readsVerified, hostsOf });
   return resolve;
 }
+
+type Named = { id: string; slug: string };
+
+/** The host names of a tenant, as far as the resolver can tell without a request. */
+export const hostsOf = (resolve: ResolveTenant | undefined, tenant: Named): string[] =>
+  (resolve && hostResolvers.get(resolve)?.hostsOf(tenant)) ?? [];
+
+/** The host of a request without its port; undefined for an IPv6 address. */
+export const hostNameOf = (ctx: ResolveTenantContext) => HOST.exec(hostOf(ctx) ?? "")?.[1];
+
+const findVerified: FindHost = async (host, ctx) => {
+  const domains = domainsIn(ctx.context);
+  if (!domains) throw new BetterAuthError(MISSING_DOMAINS);
+  const tenantId = await domains.tenantOf(ctx.context, host);
+  if (tenantId) verifiedHosts.set(ctx.request ?? ctx.headers ?? {}, tenantId);
+  return tenantId;
+};
+
+export const MISSING_DOMAINS =
+  "byDomain() without an argument reads verified domains: add tenantDomains() to the plugins";
+
+/** Requests and headers with a verified domain as host, also if another resolver called ours. */
+export const verifiedHosts = new WeakMap<object, string>();
+
+/** Whether the host of a request is one of better-auth's `baseURL`, with this port or without. */
+export function isAtApplicationHost(ctx: ResolveTenantContext): boolean {
+  // The options of a request have the base URL of that request.
+  const { baseURL } = (isolationOf(ctx.context)?.ctx ?? ctx.context).options;
+  const patterns = isDynamicBaseURLConfig(baseURL)
+    ? [...baseURL.allowedHosts, baseURL.fallback ?? ""]
+    : [baseURL ?? ""];
+  const names = [hostOf(ctx) ?? "", hostNameOf(ctx) ?? ""];
+  return patterns.some((pattern) => names.some((name) => matchesHostPattern(name, pattern)));
+}
+
+/** Requests that were made up to ask about an address: an unknown host there is no tenant's. */
+export const ofAddresses = new WeakSet<object>();
 
 /** Requests and headers with a host of the platform, also if another resolver called ours. */
 const atPlatformHosts = new WeakSet<object>();
@@ -79,14 +185,21 @@ const atPlatformHosts = new WeakSet<object>();
 export const isAtPlatformHost = ({ request, headers }: ResolveTenantContext): boolean =>
   atPlatformHosts.has(request ?? headers ?? {});
 
-const hostResolvers = new WeakSet<ResolveTenant>();
+const hostResolvers = new WeakMap<ResolveTenant, Required<ByHost>>();
+
+/** Whether a resolver is `byDomain()` without an argument, by itself or in `firstOf()`. */
+export const readsVerifiedDomains = (resolve: ResolveTenant | undefined): boolean =>
+  (resolve && hostResolvers.get(resolve)?.readsVerified) ?? false;
 
 /**
  * The host that the resolver goes by. Undefined for the application's own function: it may read
  * another host than better-auth, or something else altogether.
  */
 export const ownHost = (ctx: ResolveTenantContext, resolve: ResolveTenant | undefined) =>
-  resolve && hostResolvers.has(resolve) ? hostOf(ctx) : undefined;
+  isHostResolver(resolve) ? hostOf(ctx) : undefined;
+
+export const isHostResolver = (resolve: ResolveTenant | undefined): boolean =>
+  resolve !== undefined && hostResolvers.has(resolve);
 
 /** The host that better-auth builds links with: another one would send links to another tenant. */
 export function hostOf({ headers, request, context }: ResolveTenantContext): string | undefined {

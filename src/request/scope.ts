@@ -21,6 +21,8 @@ export type SessionRow = {
   expiresAt?: Date | string;
   createdAt?: Date | string;
   impersonatedBy?: string | null;
+  signInMethod?: string | null;
+  secondFactorAt?: Date | string | null;
 };
 
 type RequestStorage = Awaited<ReturnType<typeof getRequestStateAsyncLocalStorage>>;

@@ -4,7 +4,9 @@ import { assertKeysIsolated, whyKeysAreScoped } from "../integrations/api-key";
 import { databaseOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { TENANT_ID } from "../request/prefix";
+import { MISSING_DOMAINS, readsVerifiedDomains } from "../request/resolvers";
 import { isolatedModels, type Names, PLUGIN_MODELS, refuse } from "../schema";
+import { domainsIn } from "../tenants/domains";
 
 /** What the checks look at. `others` are all plugins except this one. */
 interface Setup {
@@ -32,6 +34,7 @@ export function checkSetup(ctx: AuthContext, options: ResolvedOptions): void {
   if (Object.keys(options.tenantRoles).length && !ctx.tables.user?.fields.role) {
     refuse("tenantRoles: users have no role. Add better-auth's admin() to the plugins.");
   }
+  if (readsVerifiedDomains(options.resolveTenantId) && !domainsIn(ctx)) refuse(MISSING_DOMAINS);
   assertDatabase(ctx);
   assertUsableIds(ctx);
 }
@@ -50,6 +53,7 @@ const OWN_MODELS = new Map([
   ["tenant", PLUGIN_ID],
   ["tenantOauthConfig", PLUGIN_ID],
   ["tenantInvitation", "tenant-invitations"],
+  ["tenantDomain", "tenant-domains"],
 ]);
 
 /** Isolated without the application's decision: these, and better-auth's own. */

@@ -19,11 +19,13 @@ import { verifyInsertedRow } from "../isolation/mysql";
 import { isolateCachedSessions } from "../isolation/sessions";
 import { guardReservations } from "../isolation/single-use";
 import { isolateStorage } from "../isolation/storage";
+import { findUniqueFields, withUniqueValues } from "../isolation/unique-values";
 import { configuredOptions, noteProviders } from "../oauth/application-providers";
 import { withTenantOptions } from "../oauth/provider";
 import { noteAccounts } from "../oauth/tokens";
 import type { ResolvedOptions } from "../options";
 import { guardUsers } from "../policy/admission";
+import { assertPlatformPolicy } from "../policy/input";
 import { trustOwnAddresses } from "../request/addresses";
 import { effectiveScope } from "../request/endpoint";
 import { limitTenantRoutes } from "../request/rewrite";
@@ -57,8 +59,18 @@ export async function install(
   }
   const names = isolatedNames(ctx, options);
   const isolatedModel = (name: string) => names.get(name);
-  const raw = rawAdapter(ctx.adapter);
-  const isolation: Isolation = { ctx, options, raw, isolatedModel, guards: [] };
+  const stored = rawAdapter(ctx.adapter);
+  const uniqueFields = findUniqueFields(ctx, options);
+  const raw = withUniqueValues({ isolatedModel, uniqueFields }, stored);
+  const isolation: Isolation = {
+    ctx,
+    options,
+    raw,
+    stored,
+    uniqueFields,
+    isolatedModel,
+    guards: [],
+  };
   const parts = await loadParts(isolation);
   for (const { identityProviders, directory } of parts) {
     isolation.identityProviders ??= identityProviders;
@@ -84,6 +96,7 @@ export async function install(
     }
     keepSignIn(complete);
     noteProviders(ctx, complete, providerOptions);
+    assertPlatformPolicy(ctx, options.platformPolicy);
     complete.socialProviders = withTenantOptions(complete, providerOptions);
     const plugins = pluginsAtRunTime(complete, runtime, hooksOf(ctx, parts));
     sealLinks(ctx, complete);

@@ -2,27 +2,26 @@ import type { AuthContext, BetterAuthOptions } from "better-auth";
 import { parseUserInput } from "better-auth/db";
 import { type BeforeHook, silentHook, textOf } from "../framework";
 import { knownUsers } from "../isolation/users";
-import { isInDomains } from "../policy/email-domains";
+import { needsProof } from "../policy/email-domains";
 import { invited } from "../policy/inviting";
 import type { TenantPolicy } from "../policy/schema";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId, requestSlot } from "../request/scope";
-import { cachedTenant, lookUpTenant } from "../tenants/cache";
+import { cachedPolicy, policyOf } from "../tenants/cache";
 
 /*
- * What a tenant's policy changes in better-auth's configuration, assigned once to the context of the
- * call. better-auth then gives its own responses and sends its own mails. A context that a plugin
- * has kept from its `init` has the configuration of the platform.
+ * What the policy of a tenant, or of the platform, changes in better-auth's configuration, assigned
+ * once to the context of the call. better-auth then gives its own responses and sends its own mails. A
+ * context that a plugin has kept from its `init` has the configuration of the application.
  */
 
 export const applyOverrides: BeforeHook = {
-  matcher: () => getTenantId() !== null,
+  matcher: ({ context }) => cachedPolicy(context, getTenantId()) !== null,
 
   handler: silentHook(({ context }) => {
-    const tenantId = getTenantId() as string;
-    const known = cachedTenant(context, tenantId);
-    if (known) return apply(context, known.policy);
-    return lookUpTenant(context, tenantId).then((tenant) => apply(context, tenant?.policy));
+    const known = cachedPolicy(context, getTenantId());
+    if (known) return apply(context, known);
+    return policyOf(context, getTenantId()).then((policy) => apply(context, policy));
   }),
 };
 
@@ -93,11 +92,13 @@ export function requiresVerification({ emailDomains }: TenantPolicy): boolean {
   if (!emailDomains) return false;
   const [user] = [...knownUsers.get().values()].slice(-1);
   const email: unknown = currentEndpoint()?.body?.email ?? user?.email;
-  return email === undefined || isInDomains(emailDomains, email);
+  return email === undefined || needsProof(emailDomains, email);
 }
 
 /** The address is verified in any case; a session by a method that is not allowed is an error. */
-function allowsVerifiedSignIn({ methods }: TenantPolicy): boolean {
+function allowsVerifiedSignIn({ methods, twoFactor }: TenantPolicy): boolean {
+  // No second factor follows a link or a code.
+  if (twoFactor?.required) return false;
   const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
   return methods?.includes(isCode ? "email-otp" : "password") ?? true;
 }

@@ -4,9 +4,11 @@ import type { DBTransactionAdapter } from "better-auth/types";
 import { expiringMap, oncePerObject } from "../framework";
 import { nullIfInvalidId } from "../isolation/database-errors";
 import { instanceKey, isOfTransaction, isolationOf } from "../isolation/isolation";
-import { parseStoredPolicy, type TenantPolicy } from "../policy/schema";
+import { EVERY_ADDRESS } from "../policy/email-domains";
+import { parseStoredPolicy, type TenantPolicy, VERIFIED } from "../policy/schema";
 import { TENANT_ID } from "../request/prefix";
 import type { SessionRow } from "../request/scope";
+import { domainsIn } from "./domains";
 
 /** Users can sign in to active tenants only. */
 export type TenantStatus = "active" | "suspended" | "deleting";
@@ -32,7 +34,7 @@ type TenantRow = Tenant & {
   sessionsEndedAt?: Date | null;
 };
 
-/** The part of a tenant that requests need. */
+/** The part of a tenant that requests need. Verified domains are in its policy one by one. */
 export interface CachedTenant extends Pick<Tenant, "id" | "slug" | "status" | "policy"> {
   /** When its sessions were last ended, or 0. */
   endedAt: number;
@@ -79,6 +81,23 @@ export const lookUpTenant = async (
 export const cachedTenant = (ctx: AuthContext, id: string): CachedTenant | undefined =>
   cacheOf(ctx).tenants.get(id);
 
+type Policy = TenantPolicy | null | undefined;
+
+/** The policy of a tenant, or of the platform (null); undefined if it has to be looked up. */
+export function cachedPolicy(ctx: AuthContext, tenantId: string | null): Policy {
+  if (tenantId !== null) return cachedTenant(ctx, tenantId)?.policy;
+  return isolationOf(ctx)?.options.platformPolicy ?? null;
+}
+
+export const policyOf = async (
+  ctx: AuthContext,
+  tenantId: string | null,
+  adapter?: DBTransactionAdapter,
+): Promise<Policy> =>
+  tenantId === null
+    ? cachedPolicy(ctx, tenantId)
+    : (await lookUpTenant(ctx, tenantId, adapter))?.policy;
+
 /** A slug can change hands: the cached id counts only while its tenant is cached with this slug. */
 export async function tenantIdOfSlug(ctx: AuthContext, slug: string): Promise<string | undefined> {
   const id = cacheOf(ctx).slugs.get(slug);
@@ -98,7 +117,9 @@ async function readTenant(
   const keepSlug = slugs.startRead();
   const row = await findRow(ctx, field, value, adapter);
   if (!row) return undefined;
-  const { id, slug, status, policy } = toTenant(row);
+  const { id, slug, status, policy: given } = toTenant(row);
+  const isVerified = given?.emailDomains === VERIFIED;
+  const policy = isVerified ? await withVerifiedDomains(ctx, id, given, adapter) : given;
   const endedAt = row.sessionsEndedAt ? new Date(row.sessionsEndedAt).getTime() : 0;
   const tenant = { id, slug, status, policy, endedAt };
   if (!isOfTransaction(isolationOf(ctx), adapter)) {
@@ -106,6 +127,18 @@ async function readTenant(
     keepSlug(slug, id);
   }
   return tenant;
+}
+
+/** The policy with the tenant's verified domains, if it asks for them. */
+export async function withVerifiedDomains(
+  ctx: AuthContext,
+  tenantId: string,
+  policy: TenantPolicy,
+  adapter?: DBTransactionAdapter,
+): Promise<TenantPolicy> {
+  if (policy.emailDomains !== VERIFIED) return policy;
+  const verified = await domainsIn(ctx)?.verifiedBy(ctx, tenantId, adapter);
+  return { ...policy, emailDomains: [EVERY_ADDRESS, ...(verified ?? [])] };
 }
 
 const caches = oncePerObject((_instance: object) => ({

@@ -25,6 +25,7 @@ export type TenantChange =
   /** `rows` has the number of deleted rows of each model. */
   | { type: "tenant:deleted"; rows: Record<string, number> }
   | { type: "policy:changed"; before: TenantPolicy | null; after: TenantPolicy | null }
+  | { type: "user:two-factor-reset"; userId: string }
   | { type: "oauth-config:registered"; providerId: string }
   | { type: "oauth-config:changed"; providerId: string; changed: string[] }
   | { type: "oauth-config:deleted"; providerId: string }
@@ -36,7 +37,16 @@ export type TenantChange =
    * The new user is the actor, and `userId` of the invitation. `replacedUserId` had the address
    * before, and never verified it.
    */
-  | { type: "invitation:accepted"; invitation: TenantInvitation; replacedUserId?: string };
+  | { type: "invitation:accepted"; invitation: TenantInvitation; replacedUserId?: string }
+  /** `host` is whether the domain is a host as well, once it is verified. */
+  | (DomainChange & { domain: string; host: boolean });
+
+export type DomainChange =
+  | { type: "domain:added" | "domain:updated" | "domain:removed" }
+  /** Every time that the record was found by a call: the first time, or again. */
+  | { type: "domain:verified" }
+  /** Another tenant has proven the domain, or the record has been gone. The actor is the server. */
+  | { type: "domain:lost"; reason: "claimed" | "record-gone" };
 
 /** Called after the commit. */
 export type TenantEventHandler = (event: TenantEvent) => void | Promise<void>;

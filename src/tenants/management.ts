@@ -14,9 +14,12 @@ import {
   requireTenant,
   resolvedTenantId,
 } from "../request/resolve";
-import { getTenantId, runInScope, scopeOf } from "../request/scope";
+import { getTenantId, requestSlot, runInScope, scopeOf } from "../request/scope";
 import { couldBeId } from "./cache";
 import type { TenantActor } from "./events";
+
+/** The session of the manager who makes the request. */
+export const managerSession = requestSlot<TenantSession["session"]>();
 
 /**
  * Lets a management call through, or answers 401 or 403. The target grants nothing, and the caller
@@ -31,6 +34,7 @@ export async function requireManager(
   if (hasNoRequest(ctx)) return "server";
   const options = tenantAuthOptions(ctx.context);
   const session = await callerOf(ctx, tenantId);
+  managerSession.set(session?.session);
   // An operator who impersonates a user manages nothing.
   if (session?.session.impersonatedBy) throw notAllowed();
   if (options.canManageTenants) {

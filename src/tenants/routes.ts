@@ -2,14 +2,23 @@ import type { GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
 import { tenantError } from "../errors";
+import { resetSecondFactor } from "../isolation/changed-hands";
 import { assertNotLockedOut, parsePolicy } from "../policy/input";
 import { policySchema } from "../policy/schema";
 import { requireTenant } from "../request/resolve";
+import { runInScope, scopeOf } from "../request/scope";
 import { findTenant, isText } from "./cache";
 import { countRows, deleteTenant, purgeTenants, type Rows } from "./delete";
 import { emit, type TenantActor } from "./events";
 import { jsonObject, listQuery, listSorts, tenantId, text } from "./input";
-import { assertTarget, notAllowed, ownTenantOf, requireManager } from "./management";
+import {
+  assertTarget,
+  managerSession,
+  notAllowed,
+  ownTenantOf,
+  requireManager,
+  requireTarget,
+} from "./management";
 import { changeTenant, createTenant, endSessions, listTenants, scheduleDeletion } from "./store";
 
 /** A name goes into the headers of emails. */
@@ -140,7 +149,8 @@ export const updateTenantEndpoint = createAuthEndpoint(
     const target = tenantId ?? ownTenantOf(ctx, actor);
     const tenant = await requireTenant(ctx, target || undefined);
     const policy = given && (await parsePolicy(ctx.context, tenant.id, given));
-    if (policy) await assertNotLockedOut(ctx.context, actor, tenant.id, policy);
+    if (policy)
+      await assertNotLockedOut(ctx.context, actor, tenant.id, policy, managerSession.get());
     const changed = await changeTenant(ctx.context, actor, tenant, { ...changes, policy });
     if (policy !== undefined) {
       const change = { type: "policy:changed", before: tenant.policy, after: policy } as const;
@@ -210,6 +220,30 @@ export const deleteTenantEndpoint = createAuthEndpoint(
       await deleteTenant(ctx.context, actor, tenant.id);
     }
     return ctx.json(answer);
+  },
+);
+
+const resetBody = z.object({ tenantId: tenantId.optional(), userId: text(255) });
+
+export const resetTwoFactorEndpoint = createAuthEndpoint(
+  "/tenant/user/reset-two-factor",
+  {
+    method: "POST",
+    body: resetBody,
+    metadata: {
+      openapi: {
+        description: "Remove a user's second factors and passkeys, and end their sessions",
+      },
+    },
+  },
+  async (ctx) => {
+    const { userId } = ctx.body;
+    const { tenantId, actor } = await requireTarget(ctx, "user:reset-two-factor");
+    const isOwn = actor !== "server" && ownTenantOf(ctx, actor) !== undefined;
+    const callerId = (isOwn && actor.userId) || undefined;
+    await runInScope(scopeOf(tenantId), () => resetSecondFactor(ctx.context, userId, callerId));
+    await emit(ctx.context, actor, tenantId, { type: "user:two-factor-reset", userId });
+    return ctx.json({ success: true });
   },
 );
 

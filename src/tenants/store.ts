@@ -20,7 +20,9 @@ export async function createTenant(
 ): Promise<Tenant> {
   assertSlug(ctx, fields.slug);
   // better-auth stores null as the text "null", which not every adapter reads as null.
-  const data = { ...fields, ...(metadata && { metadata }), ...(policy && { policy }) };
+  const now = new Date();
+  const times = { createdAt: now, updatedAt: now };
+  const data = { ...fields, ...times, ...(metadata && { metadata }), ...(policy && { policy }) };
   const row = await unlessSlugTaken(ctx, fields, async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
     return adapter.create<typeof data, Tenant>({ model: "tenant", data });

@@ -1,0 +1,42 @@
+import type { BetterAuthClientPlugin } from "better-auth/client";
+import { TENANT_DOMAIN_ERROR_CODES } from "./error-codes";
+import type { tenantDomains } from "./index";
+
+export { TENANT_DOMAIN_ERROR_CODES } from "./error-codes";
+
+/**
+ * The comments that editors show for the calls. The types come from the server's endpoints;
+ * `unknown` adds nothing to them, but keeps its comment.
+ */
+interface Actions {
+  tenant: {
+    /** The domains of a tenant. */
+    domain: {
+      /** Adds a domain, and returns the DNS record that proves it. For managers. */
+      add: unknown;
+      /** Looks for the DNS record. For managers. */
+      verify: unknown;
+      /** Lists a tenant's domains. For managers. */
+      list: unknown;
+      /** Changes whether a domain can be discovered, and is a host. For managers. */
+      update: unknown;
+      /** Removes a domain. For managers. */
+      remove: unknown;
+    };
+    /** The tenants of an email domain. For sign-in pages that ask for the address first. */
+    discover: unknown;
+  };
+}
+
+/** The browser's side of `tenantDomains()`: `authClient.tenant.domain.*` and `tenant.discover`. */
+export const tenantDomainsClient = () =>
+  ({
+    id: "tenant-domains",
+    $InferServerPlugin: {} as ReturnType<typeof tenantDomains>,
+    getActions: () => ({}) as Actions,
+    $ERROR_CODES: TENANT_DOMAIN_ERROR_CODES,
+    pathMethods: {
+      "/tenant/domain/list": "GET",
+      "/tenant/discover": "GET",
+    },
+  }) satisfies BetterAuthClientPlugin;

@@ -1,0 +1,271 @@
+import type { AuthContext } from "better-auth";
+import type { DBFieldAttribute } from "better-auth/db";
+import type { DBTransactionAdapter, Where } from "better-auth/types";
+import { tenantError } from "../errors";
+import { asTransformed, withoutTransform } from "../framework";
+import type { ResolvedOptions } from "../options";
+import { withPrefix } from "../request/prefix";
+import { PLATFORM, refuse } from "../schema";
+import { ALL } from "../tenants/cache";
+import { type AdapterCall, type Isolation, METHODS, type Row } from "./isolation";
+
+/*
+ * R15: unique values that people choose are unique per tenant. The column keeps its unique index,
+ * and a value of a tenant is stored behind the tenant prefix, `<tenantId>~jane`. It is added and
+ * removed here, below isolation: everything else sees "jane". Values of the platform have no prefix,
+ * and no "~", so they are never equal to a tenant's.
+ */
+
+/** Unique texts that are random, or made of ids. The id of an identity provider leads to its tenant. */
+const GLOBAL =
+  /^(user\.email|teamMember\.membershipKey|ssoProvider\.providerId|deviceCode\.\w+|scim[A-Z]\w+\.\w+)$/;
+
+/** The unique fields of a model, by their own name and by that of their column. */
+type Fields = Map<string, { name: string; attributes: DBFieldAttribute }>;
+
+/** The models that have any. */
+export type UniqueFields = Map<string, Fields>;
+
+type Models = Pick<Isolation, "isolatedModel" | "uniqueFields">;
+type Run = (call: AdapterCall) => Promise<unknown>;
+
+export function findUniqueFields(
+  { tables }: AuthContext,
+  { scopedModels, globallyUnique }: ResolvedOptions,
+): UniqueFields {
+  const found: UniqueFields = new Map();
+  const left = new Set(
+    Object.entries(globallyUnique).flatMap(([model, names]) => names.map((n) => `${model}.${n}`)),
+  );
+  for (const model of ["user", ...scopedModels]) {
+    const { fields = {}, indexes = [] } = tables[model] ?? {};
+    const own: Fields = new Map();
+    for (const [name, attributes] of Object.entries(fields)) {
+      const path = `${model}.${name}`;
+      const isUnique =
+        attributes.unique || indexes.some((one) => one.unique && one.fields.join() === name);
+      const isText = attributes.type === "string" && !attributes.references;
+      if (!isUnique || !isText || GLOBAL.test(path) || left.delete(path)) continue;
+      if (attributes.transform?.output) {
+        refuse(
+          `the values of ${path} cannot be unique per tenant, because the field has transform.output. Set this option: globallyUnique: { ${model}: ["${name}"] }`,
+        );
+      }
+      withoutTransform(attributes);
+      own.set(name, { name, attributes });
+      const { fieldName } = attributes;
+      if (fieldName && !fields[fieldName]) own.set(fieldName, { name, attributes });
+    }
+    if (own.size) found.set(model, own);
+  }
+  for (const path of left) {
+    refuse(
+      `globallyUnique: ${path} is not a unique text of a user or a scoped model. Leave it out.`,
+    );
+  }
+  return found;
+}
+
+/** The adapter, with values as people write them instead of those in the database. */
+export function withUniqueValues<A extends DBTransactionAdapter>(
+  { isolatedModel, uniqueFields }: Models,
+  stored: A,
+): A {
+  if (uniqueFields.size === 0) return stored;
+  const fieldsOf = (name: string) => uniqueFields.get(isolatedModel(name) ?? "");
+  const methods = METHODS.map((method) => {
+    const run = stored[method]?.bind(stored) as unknown as Run | undefined;
+    const translated: Run = (call) => {
+      const fields = fieldsOf(call.model);
+      const joins = Object.keys(call.join ?? {}).some(fieldsOf);
+      return fields || joins ? translate(run as Run, call, fields) : (run as Run)(call);
+    };
+    return [method, run && translated];
+  });
+
+  async function translate(run: Run, call: AdapterCall, fields: Fields = new Map()) {
+    const { model, where, data, update, set, join = {} } = call;
+    const tenantId = data?.tenantId ?? update?.tenantId ?? tenantIn(where);
+    const written = (row: Row) => storedRow(row, fields, tenantId, row === data);
+    const result = await run({
+      ...call,
+      ...(where && { where: await storedWhere(stored, model, where, fields, tenantId) }),
+      ...(data && { data: await written(data) }),
+      ...(update && { update: await written(update) }),
+      ...(set && { set: await written(set) }),
+    });
+    const joined = Object.keys(join).flatMap((name) => {
+      const inner = fieldsOf(name);
+      // Once each: a value may itself begin like a prefix.
+      const keys = new Set([name, `${name}s`, isolatedModel(name), `${isolatedModel(name)}s`]);
+      return inner ? [...keys].map((key) => [String(key), inner] as const) : [];
+    });
+    return eachRow(result, (row) => {
+      const shown = shownRow(row, fields, tenantId);
+      for (const [key, inner] of joined) {
+        if (shown[key]) shown[key] = eachRow(shown[key], (one) => shownRow(one, inner));
+      }
+      return shown;
+    });
+  }
+
+  return Object.assign(Object.create(stored), Object.fromEntries(methods));
+}
+
+/** The tenant that conditions keep a query in; undefined if they allow several. */
+function tenantIn(where: Where[] = []): string | undefined {
+  const clause = where.findLast(
+    ({ field, operator = "eq", connector }) =>
+      field === "tenantId" && connector !== "OR" && ["eq", "in"].includes(operator),
+  );
+  const [tenantId, ...others] = new Set([clause?.value].flat());
+  return typeof tenantId === "string" && others.length === 0 ? tenantId : undefined;
+}
+
+function eachRow(result: unknown, show: (row: Row) => Row): unknown {
+  if (Array.isArray(result)) return result.map((row) => eachRow(row, show));
+  return typeof result === "object" && result !== null ? show(result as Row) : result;
+}
+
+function shownRow(row: Row, fields: Fields, known?: string): Row {
+  const tenantId = row.tenantId === undefined ? known : row.tenantId;
+  const shown = { ...row };
+  if (!tenantId) return shown;
+  for (const { name } of fields.values()) {
+    const value = row[name];
+    if (isPrefixed(tenantId, value)) shown[name] = value.slice(tenantId.length + 1);
+  }
+  return shown;
+}
+
+export const isPrefixed = (tenantId: string, value: unknown): value is string =>
+  typeof value === "string" && value.startsWith(withPrefix(tenantId, ""));
+
+/** Across tenants, such a value names no row. */
+const unknownTenant = () =>
+  tenantError("TENANT_ID_REQUIRED", "Values that are unique per tenant require a tenant");
+
+/** As databases compare: for MariaDB, "～" is "~". No other character is. */
+const HAS_TILDE = /[~\uff5e]/;
+
+async function storedRow(row: Row, fields: Fields, tenantId: string | undefined, isNew: boolean) {
+  const changed = { ...row };
+  for (const { name, attributes } of new Set(fields.values())) {
+    const given = tenantId && isNew ? withDefault(row[name], attributes) : row[name];
+    if (given === undefined && !isNew) continue;
+    const input = attributes.transform?.input;
+    const value: unknown = input ? await input(given as string) : given;
+    if (value === undefined || value === null) {
+      if (given !== value && tenantId) changed[name] = value;
+      continue;
+    }
+    if (tenantId === undefined) throw unknownTenant();
+    // Drivers make a text of a list.
+    if (typeof value !== "string" && typeof value !== "number") {
+      throw tenantError("INVALID_VALUE", `${name}: expected a text`);
+    }
+    if (tenantId === PLATFORM) {
+      if (HAS_TILDE.test(String(value))) {
+        throw tenantError("INVALID_VALUE", `${name}: "~" is not allowed`);
+      }
+      continue;
+    }
+    changed[name] = transformed(attributes, withPrefix(tenantId, String(value)));
+  }
+  return changed;
+}
+
+/** As the adapter would, which knows no tenant. */
+function withDefault(value: unknown, { defaultValue, required }: DBFieldAttribute): unknown {
+  if (value !== undefined && !(value === null && required)) return value;
+  return (typeof defaultValue === "function" ? defaultValue() : defaultValue) ?? value;
+}
+
+/** A value that the field's `transform` must not change any more. */
+export const transformed = ({ transform }: DBFieldAttribute, value: string): string | object =>
+  transform?.input ? asTransformed(value) : value;
+
+async function storedWhere(
+  stored: DBTransactionAdapter,
+  model: string,
+  where: Where[],
+  fields: Fields,
+  tenantId: string | undefined,
+): Promise<Where[]> {
+  if (tenantId === PLATFORM || !where.some(({ field }) => fields.has(field))) return where;
+  const prefixed = (value: unknown) =>
+    value === null || value === undefined ? value : withPrefix(String(tenantId), String(value));
+  return Promise.all(
+    where.map((clause) => {
+      const { operator, value } = clause;
+      const name = fields.get(clause.field)?.name;
+      if (name === undefined || value === null) return clause;
+      if (tenantId === undefined) return acrossTenants(stored, model, { ...clause, field: name });
+      if (operator === "contains" || operator === "ends_with") {
+        return behindPrefix(stored, model, { ...clause, field: name }, tenantId);
+      }
+      const values = Array.isArray(value) ? value.map(prefixed) : prefixed(value);
+      return { ...clause, value: values as Where["value"] };
+    }),
+  );
+}
+
+/** A search that finds nothing in the prefix, which may contain the text as well. */
+async function behindPrefix(
+  stored: DBTransactionAdapter,
+  model: string,
+  clause: Where,
+  tenantId: string,
+): Promise<Where> {
+  const { field, operator, mode } = clause;
+  const prefix = withPrefix(tenantId, "");
+  const rowsWith = (condition: Partial<Where>, limit: number) => {
+    const where = [{ ...clause, connector: "AND", ...condition } as Where];
+    where.push({ field: "tenantId", value: tenantId });
+    return stored.findMany<Row>({ model, where, limit });
+  };
+  // If the adapter makes a LIKE pattern of the text as it is, every value begins like this.
+  const anyPrefix = { operator: "starts_with", value: "%~" } as const;
+  const hasPatterns = stored.id !== "memory" && (await rowsWith(anyPrefix, 1)).length > 0;
+  if (hasPatterns) return { ...clause, value: `${prefix}%${clause.value}` };
+  const fold = (text: string) => (mode === "insensitive" ? text.toLowerCase() : text);
+  const text = fold(String(clause.value));
+  const rows = await rowsWith({ operator: "contains" }, ALL);
+  const found = rows
+    .map((row) => String(row[field]))
+    .filter((value) => {
+      const own = fold(value.slice(prefix.length));
+      return operator === "ends_with" ? own.endsWith(text) : own.includes(text);
+    });
+  // No tenant has the last one: not every adapter takes an empty list.
+  return { ...clause, operator: "in", value: [...found, PLATFORM] };
+}
+
+/** For operators, who see all tenants: the values of each tenant that are equal to the given ones. */
+async function acrossTenants(
+  stored: DBTransactionAdapter,
+  model: string,
+  clause: Where,
+): Promise<Where> {
+  const { field, operator = "eq" } = clause;
+  if (operator !== "eq" && operator !== "in") throw unknownTenant();
+  const given = [clause.value].flat().map(String);
+  const found = given.map(async (value) => {
+    const behind: Where = { ...clause, operator: "contains", connector: "AND", value: `~${value}` };
+    const rows = await stored.findMany<Row>({ model, where: [behind], limit: ALL });
+    // Whether case matters has been decided by the database.
+    const isEqual = ({ tenantId, [field]: text }: Row) =>
+      String(text).toLowerCase() === withPrefix(String(tenantId), value).toLowerCase();
+    return rows.filter(isEqual).map((row) => String(row[field]));
+  });
+  const values = [...given, ...(await Promise.all(found)).flat()];
+  return { ...clause, operator: "in", value: values };
+}
+
+/**
+ * Puts the tenant prefix in front of unique values that an earlier version, or SQL, has stored. Run
+ * it once after the update. It can be interrupted, repeated and run while the application runs.
+ * `refused` counts values that another user of the tenant has by now; the log names their rows.
+ */
+export const prefixUniqueValues = async (auth: { $context: Promise<object> }) =>
+  (await import("./unprefixed-values")).prefixUniqueValues((await auth.$context) as AuthContext);

@@ -1,0 +1,309 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import { createAuthMiddleware, getSessionFromCtx, isAPIError } from "better-auth/api";
+import { setSessionCookie } from "better-auth/cookies";
+import type { DBTransactionAdapter } from "better-auth/types";
+import * as z from "zod";
+import { tenantError } from "../errors";
+import { type AfterHook, type BeforeHook, clauses, silentHook } from "../framework";
+import { OF_KEY } from "../isolation/isolation";
+import { currentEndpoint, type Endpoint } from "../request/endpoint";
+import { removedCookies } from "../request/prefix";
+import { requestSlot, type SessionRow } from "../request/scope";
+import { appliedPolicy } from "../setup/overrides";
+import { allows, CONTINUES, methodOf } from "./methods";
+import type { SignInMethod, TenantPolicy } from "./schema";
+
+/*
+ * `policy.twoFactor`. better-auth asks for a second factor where the user has one. What is here
+ * decides which sessions count as signed in with two factors, and turns the first session of a user
+ * without a second factor into a setup session, which is valid for setting one up and nothing else.
+ */
+
+/** In front of the `signInMethod` of a setup session. */
+const SETUP = "setup:";
+const SETUP_MS = 10 * 60_000;
+
+/** better-auth asks for the second factor after these, and deletes the session they created. */
+const FIRST_STEPS = ["/sign-in/email", "/sign-in/username", "/sign-in/phone-number"];
+
+const VERIFY = "/two-factor/verify-";
+const REGISTER_PASSKEY = "/passkey/verify-registration";
+
+/** A code by mail or phone is on as soon as it is enabled, and has to be verified once all the same. */
+const VERIFIES_OTP = ["/two-factor/send-otp", "/two-factor/verify-otp"];
+
+/**
+ * Where a setup session is valid. Not `/two-factor/get-totp-uri`, which would show the secret that
+ * another session of the user is about to verify: `/two-factor/enable` returns the URI.
+ */
+const ENROLLS = [
+  "/two-factor/enable",
+  "/two-factor/verify-totp",
+  ...VERIFIES_OTP,
+  "/passkey/generate-register-options",
+  REGISTER_PASSKEY,
+  "/sign-out",
+];
+
+/**
+ * What counts besides valid sessions: a setup session while one of these endpoints runs, and not in
+ * the hooks of other plugins around it, which may issue tokens for the session that they find; any
+ * session while this file itself completes or ends one.
+ */
+const counting = requestSlot<"setup" | "any">();
+
+/** Endpoints that a second factor can follow, or that verify two at once. */
+const CAN_SATISFY = [
+  ...FIRST_STEPS,
+  "/sign-up/email",
+  "/passkey/generate-register-options",
+  "/passkey/verify-authentication",
+  REGISTER_PASSKEY,
+];
+
+type Factors = Pick<SessionRow, "signInMethod" | "secondFactorAt">;
+
+const isSetup = ({ signInMethod }: Factors) => signInMethod?.startsWith(SETUP) ?? false;
+
+const isExempt = ({ twoFactor }: TenantPolicy, method: string | null | undefined) =>
+  method != null && allows({ methods: twoFactor?.exemptMethods ?? [] }, method as SignInMethod);
+
+/** Whether a session has the factors that a policy requires. */
+export const satisfies = (policy: TenantPolicy, session: Factors): boolean =>
+  !policy.twoFactor?.required ||
+  Boolean(session.secondFactorAt) ||
+  isExempt(policy, session.signInMethod);
+
+/** Whether the policy lets a session count at the running endpoint. */
+export function countsUnder(policy: TenantPolicy | null | undefined, session: SessionRow): boolean {
+  if (!policy || satisfies(policy, session) || counting.get() === "any") return true;
+  const isOver = !(Date.now() - new Date(session.createdAt ?? "").getTime() < SETUP_MS);
+  if (!isSetup(session) || isOver) return false;
+  if (counting.get() === "setup") return true;
+  const endpoint = currentEndpoint();
+  // `get-session` would delete the cookie of a session that it does not find.
+  if (endpoint) removedCookies.get().add(endpoint.context.authCookies.sessionToken.name);
+  return false;
+}
+
+/** Whether a policy refuses a sign-in because no second factor can follow it. */
+export const cannotSatisfy = (
+  policy: TenantPolicy,
+  endpoint: Endpoint | undefined,
+  method: SignInMethod | undefined,
+): boolean =>
+  policy.twoFactor?.required === true &&
+  !isExempt(policy, method) &&
+  !CAN_SATISFY.includes(endpoint?.path ?? "");
+
+/** Whether users can sign in by a method: see the endpoints above. */
+export const canHaveSecondFactor = (policy: TenantPolicy, method: SignInMethod): boolean =>
+  !policy.twoFactor?.required ||
+  isExempt(policy, method) ||
+  ["password", "phone", "passkey"].includes(method);
+
+/** Not what a policy calls them: one is a password, the other continues a session unseen. */
+const RECORDED: Readonly<Record<string, string>> = {
+  "/sign-in/phone-number": "password",
+  "/electron/token": "electron",
+};
+
+/** What a session that is created now says about how its user has signed in. */
+export function currentFactors(tenantId: string | null): Factors {
+  const endpoint = currentEndpoint();
+  const method = methodOf(endpoint);
+  const own: SessionRow | undefined = endpoint?.context.session?.session;
+  const { path = "" } = endpoint ?? {};
+  const now = new Date();
+  if (method !== CONTINUES) {
+    const hasBoth = method === "passkey" && isUserVerified(endpoint);
+    const signInMethod = RECORDED[path] ?? method ?? null;
+    return { signInMethod, secondFactorAt: hasBoth ? now : null };
+  }
+  if (path.startsWith(VERIFY)) return { signInMethod: firstMethod(own), secondFactorAt: now };
+  // An operator who impersonates a user has signed in on the platform, by the platform's policy.
+  const isOperator = path === "/admin/impersonate-user" && (own?.tenantId ?? null) !== tenantId;
+  if (isOperator) return { signInMethod: null, secondFactorAt: now };
+  return { signInMethod: own?.signInMethod ?? null, secondFactorAt: own?.secondFactorAt ?? null };
+}
+
+const firstMethod = (own: Factors | undefined) =>
+  own ? (own.signInMethod?.replace(SETUP, "") ?? null) : "password";
+
+/**
+ * Refuses a new session that cannot have two factors. The session of a user without a second factor
+ * becomes a setup session. Where better-auth is about to ask for the second factor, the session stays
+ * invalid until `completeFactors`: better-auth deletes it, or knows the device.
+ */
+export async function admitFactors(
+  policy: TenantPolicy,
+  adapter: DBTransactionAdapter,
+  session: SessionRow,
+): Promise<Partial<SessionRow>> {
+  const { path = "" } = currentEndpoint() ?? {};
+  const userId = String(session.userId);
+  if (satisfies(policy, session)) {
+    // better-auth accepts the backup codes of an app that was never verified. Anyone who knows the
+    // password could have had some made.
+    const isUnverified = path === `${VERIFY}backup-code` && !(await hasApp(adapter, userId));
+    if (isUnverified) throw tenantError("TWO_FACTOR_REQUIRED");
+    return {};
+  }
+  const ends = { expiresAt: new Date(Date.now() + SETUP_MS) };
+  if (isSetup(session)) return ends;
+  const isFirstStep = FIRST_STEPS.includes(path);
+  if (!isFirstStep && path !== "/sign-up/email") throw tenantError("TWO_FACTOR_REQUIRED");
+  const factor = await secondFactorOf(policy, adapter, userId);
+  if (factor === "passkey") throw tenantError("TWO_FACTOR_REQUIRED", "Sign in with your passkey");
+  if (factor) return { signInMethod: null };
+  await startOver(adapter, userId);
+  return { signInMethod: `${SETUP}${session.signInMethod}`, ...ends };
+}
+
+async function hasApp(adapter: DBTransactionAdapter, userId: string): Promise<boolean> {
+  const where = [{ field: "userId", value: userId }];
+  const row = await adapter.findOne<{ verified?: boolean }>({ model: "twoFactor", where });
+  return row !== null && row.verified !== false;
+}
+
+/** The second factor of a user: an authenticator app, codes by mail or phone, or a passkey. */
+async function secondFactorOf(policy: TenantPolicy, adapter: DBTransactionAdapter, userId: string) {
+  const where = [{ field: "id", value: userId }];
+  const user = await adapter.findOne<{ twoFactorEnabled?: boolean }>({ model: "user", where });
+  if (user?.twoFactorEnabled) return (await hasApp(adapter, userId)) ? "app" : "otp";
+  if (!currentEndpoint()?.context.tables.passkey || !allows(policy, "passkey")) return undefined;
+  const passkeys = [{ field: "userId", value: userId }];
+  return (await adapter.count({ model: "passkey", where: passkeys })) > 0 ? "passkey" : undefined;
+}
+
+/** There is one setup at a time: nothing of another one, perhaps of a thief, survives. */
+async function startOver(adapter: DBTransactionAdapter, userId: string): Promise<void> {
+  const { internalAdapter } = currentEndpoint()?.context ?? {};
+  counting.set("any");
+  for (const session of (await internalAdapter?.listSessions(userId)) ?? []) {
+    if (isSetup(session as SessionRow)) await internalAdapter?.deleteSession(session.token);
+  }
+  counting.set(undefined);
+  const unverified = clauses({ userId, verified: false });
+  await adapter.deleteMany({ model: "twoFactor", where: unverified });
+}
+
+const isRequired = () => appliedPolicy.get()?.twoFactor?.required === true;
+
+/** While a policy requires a second factor, it is not switched off, and setup replaces none. */
+export const openEnrollment: BeforeHook = {
+  matcher: ({ path = "" }) =>
+    ([...ENROLLS, "/two-factor/disable"].includes(path) || path === "/admin/update-user") &&
+    isRequired(),
+
+  handler: createAuthMiddleware(async (ctx) => {
+    const { path = "", body } = ctx as unknown as Endpoint;
+    const isSwitch = path === "/two-factor/disable" || body?.data?.twoFactorEnabled !== undefined;
+    if (isSwitch) throw tenantError("TWO_FACTOR_REQUIRED");
+    if (!ENROLLS.includes(path)) return;
+    counting.set("setup");
+    const found = await getSessionFromCtx(ctx, { disableCookieCache: true });
+    if (path === "/sign-out" || !found || !isSetup(found.session as SessionRow)) return;
+    const policy = appliedPolicy.get() ?? {};
+    // Another session of the user may have set one up meanwhile.
+    const adapter = await getCurrentAdapter(ctx.context.adapter);
+    const factor = await secondFactorOf(policy, adapter, found.user.id);
+    const hasOne = VERIFIES_OTP.includes(path) ? factor && factor !== "otp" : factor;
+    const isPasskey = path.startsWith("/passkey/");
+    const isWeak = path === REGISTER_PASSKEY && !isUserVerified(ctx as unknown as Endpoint);
+    if (hasOne || isWeak || (isPasskey && !allows(policy, "passkey"))) {
+      throw tenantError("TWO_FACTOR_REQUIRED");
+    }
+  }),
+};
+
+export const closeEnrollment: AfterHook = {
+  matcher: () => counting.get() !== undefined,
+
+  handler: silentHook(() => counting.set(undefined)),
+};
+
+type Found = { session: SessionRow; user: { twoFactorEnabled?: boolean } };
+
+/** The session that has had both factors by the end of a request, and does not say so yet. */
+function completed({ path = "", context }: Parameters<AfterHook["matcher"]>[0]): Found | undefined {
+  const { newSession, session, returned } = context as {
+    newSession: Found | null;
+    session: Found | null;
+    returned?: unknown;
+  };
+  if (isAPIError(returned)) return undefined;
+  // Otherwise the caller's own session was extended.
+  if (newSession && newSession.session.token !== session?.session.token) {
+    const { signInMethod, secondFactorAt } = newSession.session;
+    // better-auth knows the device: otherwise it would have deleted the session.
+    const isPending = signInMethod === null && !secondFactorAt && FIRST_STEPS.includes(path);
+    return isPending && newSession.user.twoFactorEnabled ? newSession : undefined;
+  }
+  if (!session || session.session.secondFactorAt || OF_KEY in session.session) return undefined;
+  if (path.startsWith(VERIFY)) return session;
+  return path === REGISTER_PASSKEY && isSetup(session.session) ? session : undefined;
+}
+
+/** Makes a session a normal one once both factors were verified. */
+export const completeFactors: AfterHook = {
+  matcher: (ctx) => completed(ctx) !== undefined,
+
+  handler: createAuthMiddleware(async (ctx) => {
+    const { session, user } = completed(ctx as never) as Found;
+    const { internalAdapter, sessionConfig } = ctx.context;
+    const change = {
+      signInMethod: session.signInMethod ? firstMethod(session) : "password",
+      secondFactorAt: new Date(),
+      expiresAt: new Date(Date.now() + sessionConfig.expiresIn * 1000),
+    };
+    counting.set("any");
+    await internalAdapter.updateSession(String(session.token), change);
+    counting.set(undefined);
+    const changed = { session: { ...session, ...change }, user };
+    const isShort = ctx.body?.rememberMe === false ? [true] : [];
+    await setSessionCookie(ctx, changed as never, ...isShort);
+  }),
+};
+
+/** Tells the page that a second factor has to be set up, and other plugins nothing. */
+export const answerWithSetup: AfterHook = {
+  matcher: ({ context }) => isSetup((context.newSession?.session ?? {}) as SessionRow),
+
+  handler: silentHook(({ path = "", context }) => {
+    const { token } = context.newSession?.session ?? {};
+    const isSignIn = [...FIRST_STEPS, "/sign-up/email"].includes(path);
+    if (isSignIn) context.returned = { twoFactorSetupRequired: true, token };
+    // Some issue tokens for a new session.
+    context.setNewSession(null);
+  }),
+};
+
+const USER_VERIFIED = 0x04;
+const FLAGS_AT = 32;
+
+/**
+ * Whether the passkey in the body has verified its user, by a PIN or a fingerprint. The flag is in
+ * the data that the authenticator signs, and the plugin verifies the signature before it creates a
+ * session. Only base64url without anything else: the plugin's decoder must not read other bytes.
+ */
+function isUserVerified(endpoint: Endpoint | undefined): boolean {
+  const { authenticatorData, attestationObject } = endpoint?.body?.response?.response ?? {};
+  const isSignIn = endpoint?.path !== REGISTER_PASSKEY;
+  const sent: unknown = isSignIn ? authenticatorData : attestationObject;
+  if (typeof sent !== "string" || sent.length > 100_000 || !/^[\w-]+$/.test(sent)) return false;
+  const bytes = z.util.base64urlToUint8Array(sent);
+  const start = isSignIn ? 0 : authDataIn(bytes);
+  return ((bytes[start + FLAGS_AT] ?? 0) & USER_VERIFIED) !== 0;
+}
+
+/**
+ * Where the authenticator's data begins in an attestation object: CBOR, in which it is the last
+ * entry, as a byte string with one or two bytes of length. What a new passkey says of itself is not
+ * signed by anything the server knows, so this need not be safe from its owner.
+ */
+function authDataIn(bytes: Uint8Array): number {
+  const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+  const header = text.lastIndexOf("hauthData") + "hauthData".length;
+  return header + (bytes[header] === 0x59 ? 3 : 2);
+}
