@@ -72,6 +72,11 @@ export default defineConfig({
         find: /^better-auth-tenant\/invitations\/client$/,
         replacement: fromRoot("src/invitations/client.ts"),
       },
+      { find: /^better-auth-tenant\/domains$/, replacement: fromRoot("src/domains/index.ts") },
+      {
+        find: /^better-auth-tenant\/domains\/client$/,
+        replacement: fromRoot("src/domains/client.ts"),
+      },
     ],
   },
   test: {

@@ -27,8 +27,17 @@ export const ROOMS: Record<string, string[]> = {
     "enterprise/sso-state",
     "tenants/status",
     "invitations/accept",
+    "domains/hosts",
   ],
-  "src/policy/": ["isolation", "plugins/organization", "enterprise", "copies", "tenants", "oauth"],
+  "src/policy/": [
+    "isolation",
+    "plugins/organization",
+    "enterprise",
+    "copies",
+    "tenants",
+    "oauth",
+    "domains/emails",
+  ],
   "src/oauth/": [
     "request",
     "plugins/oauth",
@@ -43,8 +52,9 @@ export const ROOMS: Record<string, string[]> = {
     "invitations",
     "faults",
     "flows",
+    "domains",
   ],
-  "src/enterprise/": ["policy", "tenants/delete"],
+  "src/enterprise/": ["policy", "tenants/delete", "domains/sso"],
 };
 
 /** They try everything at once and take long, or need more than Node. */

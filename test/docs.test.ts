@@ -61,9 +61,10 @@ const scratch = (name: string) => join(SCRATCH, name);
 const typed = (code: string) => scratch(`typed/${code.replaceAll(/\W+/g, "-")}.ts`);
 const COMPLETED: Record<string, string[]> = {
   "authClient.tenant.":
-    "create delete get list oauthConfig signIn signInMethods signUp update".split(" "),
+    "create delete get list oauthConfig signIn signInMethods signUp update user".split(" "),
   "authClient.tenant.signIn.": ["email", "social"],
   "authClient.tenant.signUp.": ["email"],
+  "authClient.tenant.user.": ["resetTwoFactor"],
   "authClient.tenant.oauthConfig.": ["check", "delete", "list", "register", "update"],
 };
 const PROVIDERS = [
@@ -77,6 +78,8 @@ const ENTRIES = {
   client: join(root, "src/client.ts"),
   "server of invitations": join(root, "src/invitations/index.ts"),
   "client of invitations": join(root, "src/invitations/client.ts"),
+  "server of domains": join(root, "src/domains/index.ts"),
+  "client of domains": join(root, "src/domains/client.ts"),
 };
 
 const files = new Map([
@@ -181,6 +184,7 @@ describe("documentation in editors", () => {
     ["tenantAuth()", "server", "TenantAuthOptions"],
     ["tenantAuthClient()", "client", "TenantAuthClientOptions"],
     ["tenantInvitations()", "server of invitations", "TenantInvitationsOptions"],
+    ["tenantDomains()", "server of domains", "TenantDomainsOptions"],
   ] as const)("docs/reference.md has the options of %s", (heading, entry, type) => {
     const options = editor.exportsOf(ENTRIES[entry]).find(({ name }) => name === type);
     const names = options?.properties.map(({ name }) => name) ?? [];
@@ -215,7 +219,7 @@ describe("documentation in editors", () => {
     expectDocumentation("authClient.", ["tenant", "useSignInMethods"]);
     const offered = editor.completionsAtEndOf(typed("auth.api."));
     const own = offered.filter((name) => /Tenants?/.test(name));
-    expect(own).toHaveLength(17);
+    expect(own).toHaveLength(18);
     expectDocumentation("auth.api.", own);
   });
 

@@ -1,21 +1,26 @@
 import { apiKey } from "@better-auth/api-key";
 import { tryGetCurrentAuthEndpointContext } from "@better-auth/core/context";
 import { passkey } from "@better-auth/passkey";
+import { scim } from "@better-auth/scim";
 import { sso } from "@better-auth/sso";
 import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "better-auth";
 import { APIError, createAuthEndpoint, createAuthMiddleware, signInEmail } from "better-auth/api";
 import { makeSignature } from "better-auth/crypto";
+import { type DBFieldAttribute, getAuthTables } from "better-auth/db";
 import { getMigrations } from "better-auth/db/migration";
 import type { OAuthProvider } from "better-auth/oauth2";
 import {
   admin,
+  anonymous,
   deviceAuthorization,
   genericOAuth,
   jwt,
   oauthPopup,
   organization,
+  phoneNumber,
   siwe,
   twoFactor,
+  username,
 } from "better-auth/plugins";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { expect, it, onTestFinished, vi } from "vitest";
@@ -434,6 +439,69 @@ it("official plugins say whose id is in a column, except for these", () => {
     ),
   );
   expect(silent.sort()).toEqual(["apikey.referenceId", "deviceCode.userId"]);
+});
+
+it("the adapter transforms a value with the function that the schema has", async () => {
+  const plugin = username();
+  const additionalFields = {
+    code: { type: "string", required: false, transform: { input: () => "before" } },
+  } satisfies Record<string, DBFieldAttribute>;
+  const { auth } = await plain({ plugins: [plugin], user: { additionalFields } });
+  const { tables, adapter } = await auth.$context;
+  const fields = [plugin.schema.user.fields.username, additionalFields.code];
+  expect([tables.user?.fields.username, tables.user?.fields.code]).toEqual(fields);
+  for (const { transform } of fields as DBFieldAttribute[]) {
+    Object.assign(transform as object, {
+      input: (value: unknown) => `${Object(value).text} after`,
+    });
+  }
+  const data = { ...somebody(), username: { text: "a" }, code: { text: "b" } };
+  const create = (on: Pick<typeof adapter, "create">, email: string) =>
+    on.create({ model: "user", data: { ...data, email } });
+  const expected = { username: "a after", code: "b after" };
+  expect(await adapter.transaction((inner) => create(inner, "a@b.c"))).toMatchObject(expected);
+});
+
+it("these texts of official plugins are unique, and it is decided whether in their tenant", () => {
+  const ethereum = { domain: "x", getNonce: async () => "", verifyMessage: async () => true };
+  const teams = { teams: { enabled: true }, dynamicAccessControl: { enabled: true } } as const;
+  const plugins: BetterAuthPlugin[] = [
+    organization(teams),
+    deviceAuthorization(),
+    siwe(ethereum),
+    passkey(),
+    apiKey(),
+    twoFactor(),
+    username(),
+    phoneNumber(),
+    admin(),
+    anonymous(),
+    sso(),
+    scim({ connections: [], managedConnections: { credentialHashSecret: "x".repeat(32) } }),
+  ];
+  const tables = getAuthTables({ plugins });
+  const unique = Object.entries(tables).flatMap(([model, { fields, indexes = [] }]) => {
+    const single = indexes.filter((index) => index.unique && index.fields.length === 1);
+    const names = single.flatMap((index) => [...index.fields]);
+    return Object.entries(fields)
+      .filter(([name, { unique }]) => unique || names.includes(name))
+      .filter(([, { type, references }]) => type === "string" && !references)
+      .map(([name]) => `${model}.${name}`);
+  });
+  expect(unique.filter((path) => !path.startsWith("scim")).sort()).toEqual([
+    "deviceCode.deviceCode",
+    "deviceCode.userCode",
+    "organization.slug",
+    "session.token",
+    "ssoProvider.providerId",
+    "teamMember.membershipKey",
+    "user.email",
+    "user.phoneNumber",
+    "user.username",
+  ]);
+  // Keys that better-auth derives, with the id of a connection in them, or random.
+  const keys = unique.filter((path) => path.startsWith("scim"));
+  expect(keys.filter((path) => !/(Key|Id)$/.test(path))).toEqual([]);
 });
 
 it("a second factor is asked for after a password or a phone number", () => {

@@ -74,6 +74,7 @@ test("the server imports entries that better-auth documents", () => {
     "@better-auth/core/utils/url",
     "better-auth",
     "better-auth/api",
+    "better-auth/cookies",
     "better-auth/crypto",
     "better-auth/db",
     "better-auth/social-providers",
@@ -107,9 +108,28 @@ test("the client of invitations is by itself, and under 1.2 kB", () => {
   expect(sizeOf(files)).toBeLessThan(1.2);
 });
 
-test("the server is under 48 kB; parts that few applications have are loaded when needed", () => {
+test("domains are not in the server, and their own code is under 7 kB without the public suffixes", () => {
+  const core = graphOf("./dist/index.js");
+  const { files, imports } = graphOf("./dist/domains.js", "at start");
+  const own = files.filter((file) => !core.files.includes(file));
+  expect(own.length).toBeGreaterThan(0);
+  expect([imports.includes("tldts"), core.imports.includes("tldts")]).toEqual([true, false]);
+  for (const file of core.files) {
+    expect(readFileSync(file, "utf8")).not.toContain("_tenant-verification");
+  }
+  expect(sizeOf(own)).toBeLessThan(7);
+});
+
+test("the client of domains is by itself, and under 1.2 kB", () => {
+  const { files, imports } = graphOf("./dist/domains-client.js");
+  expect(files).toHaveLength(1);
+  expect(imports).toEqual(["@better-auth/core/utils/error-codes"]);
+  expect(sizeOf(files)).toBeLessThan(1.2);
+});
+
+test("the server is under 54 kB; parts that few applications have are loaded when needed", () => {
   const atStart = graphOf("./dist/index.js", "at start").files;
-  expect(sizeOf(atStart)).toBeLessThan(48);
+  expect(sizeOf(atStart)).toBeLessThan(54);
   const later = graphOf("./dist/index.js").files.filter((file) => !atStart.includes(file));
   expect(later.length).toBeGreaterThan(1);
 });

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
+import { domainError } from "../src/domains/errors";
+import { TENANT_DOMAIN_ERROR_CODES, tenantDomains } from "../src/domains/index";
+import { resolveDomainOptions } from "../src/domains/options";
 import { type ErrorCode, tenantError } from "../src/errors";
 import * as server from "../src/index";
 import { invitationError } from "../src/invitations/errors";
@@ -22,6 +25,7 @@ const sendInvitationEmail = () => {};
 const served: Record<string, Endpoint> = {
   ...server.tenantAuth().endpoints,
   ...tenantInvitations({ sendInvitationEmail }).endpoints,
+  ...tenantDomains().endpoints,
 };
 
 describe("endpoints in docs/reference.md", () => {
@@ -87,7 +91,7 @@ describe("who may call, in docs/reference.md", () => {
       asked.push(action);
       return false;
     };
-    const plugins = [tenantInvitations({ sendInvitationEmail })];
+    const plugins = [tenantInvitations({ sendInvitationEmail }), tenantDomains()];
     const instance = await createInstance({ database, plugins, tenant: { canManageTenants } });
     const { id: tenantId } = await instance.createTenant("acme");
     const body = { tenantId, email: "ada@example.com", send: false };
@@ -106,6 +110,8 @@ describe("who may call, in docs/reference.md", () => {
     clientId: "client",
     clientSecret: "secret",
     token: "nothing",
+    userId: "nobody",
+    domain: "acme.com",
   };
 
   it.each(overHttp)("$title", async ({ path = "", who, methods, parameters }) => {
@@ -154,6 +160,8 @@ it("options in docs/reference.md have their defaults, and all exports are there"
     sendInvitationEmail,
   });
   expect(defaultsUnder("### `tenantInvitations()`")).toEqual(ofInvitations);
+  const { resolveTxt: __, ...ofDomains } = resolveDomainOptions();
+  expect(defaultsUnder("### `tenantDomains()`")).toEqual(ofDomains);
   const functions = rowsUnder("## Functions").map(([name]) => name);
   expect(functions.toSorted()).toEqual(Object.keys(server).sort());
 });
@@ -167,6 +175,9 @@ it("error codes in docs/reference.md are all of them, with the status that they 
     ...codes.map((code) => tenantError(code)),
     ...(ofInvitations as (keyof typeof TENANT_INVITATION_ERROR_CODES)[]).map((code) =>
       invitationError(code),
+    ),
+    ...(Object.keys(TENANT_DOMAIN_ERROR_CODES) as (keyof typeof TENANT_DOMAIN_ERROR_CODES)[]).map(
+      (code) => domainError(code),
     ),
   ].map(({ body, statusCode }) => [body?.code, statusCode]);
   // The last one is better-auth's, for every endpoint.

@@ -4,7 +4,7 @@ import { runInTenant } from "../../src/index";
 import type { tenantInvitations } from "../../src/invitations/index";
 import { PASSWORD } from "../support/instance";
 import { GLOBAL, queryOf } from "../support/social";
-import { because, createWorld, type Ground, type Row, type World } from "./store";
+import { because, CODE, createWorld, type Ground, type Row, type World } from "./store";
 
 const EMAIL = "same@example.com";
 const SOMEBODY = { name: "Somebody", email: EMAIL, password: PASSWORD };
@@ -49,16 +49,76 @@ function followsTheSpecification(ground: Ground) {
     }
   });
 
-  const taken = "refuses with 422 what is unique over all tenants and taken in another";
+  it("R15: has the same username, phone number and slug on each side", async () => {
+    const { browser, a, b, rows } = await createWorld(ground);
+    const sides = [a.id, b.id, null];
+    const slug = { name: "Sales", slug: "sales" };
+    const phone = { phoneNumber: "+15551234567" };
+    const ids = new Set<unknown>();
+    for (const [index, side] of sides.entries()) {
+      const at = () => browser(side ? { "x-tenant-id": side } : {});
+      const person = { ...SOMEBODY, username: "somebody", password: `${PASSWORD} ${index}` };
+      expect((await at().post("/sign-up/email", person)).status).toBe(200);
+      const me = at();
+      const signedIn = await me.post<{ user: Row }>("/sign-in/username", person);
+      expect(signedIn.data.user).toMatchObject({ username: "somebody" });
+      ids.add(signedIn.data.user.id);
+      const other = { ...person, password: `${PASSWORD} ${(index + 1) % 3}` };
+      expect((await at().post("/sign-in/username", other)).status).toBe(401);
+      expect((await me.post("/organization/create", slug)).data).toMatchObject(slug);
+      expect((await me.post("/organization/create", slug)).status).toBe(400);
+
+      await me.post("/phone-number/send-otp", phone);
+      const proof = { ...phone, code: CODE, updatePhoneNumber: true };
+      expect((await me.post("/phone-number/verify", proof)).status).toBe(200);
+      const byPhone = { ...phone, password: person.password };
+      const called = await at().post<{ user: Row }>("/sign-in/phone-number", byPhone);
+      expect(called.data.user).toMatchObject({ ...phone, id: signedIn.data.user.id });
+      const { data } = await me.get<{ user: Row }>("/get-session");
+      expect(data.user).toMatchObject({ ...phone, username: "somebody" });
+    }
+    expect(ids.size).toBe(3);
+    const stored = (await rows("user")).map((row) => row.username).sort();
+    expect(stored).toEqual([`${a.id}~somebody`, `${b.id}~somebody`, "somebody"].sort());
+  });
+
+  it("R15: finds unique values by a part of them, not of the tenant's prefix", async () => {
+    const { browser, a, context } = await createWorld(ground);
+    const person = { ...SOMEBODY, username: "somebody", tenantId: a.id };
+    await browser().post("/tenant/sign-up/email", person);
+    const find = (operator: Where["operator"], value: string, mode?: Where["mode"]) =>
+      runInTenant(a.id, () => {
+        const where: Where[] = [{ field: "username", operator, value, ...(mode && { mode }) }];
+        return context.adapter.count({ model: "user", where });
+      });
+    for (const [operator, value] of [
+      ["contains", "meb"],
+      ["ends_with", "body"],
+      ["starts_with", "some"],
+      ["gt", "some"],
+      ["lt", "somf"],
+    ] as const) {
+      expect([operator, await find(operator, value)]).toEqual([operator, 1]);
+    }
+    expect(await find("contains", "MEB", "insensitive")).toBe(1);
+    for (const value of [a.id, `${a.id}~`, `${a.id.at(-1)}~s`, "~"]) {
+      expect(await find("contains", value)).toBe(0);
+      expect(await find("ends_with", value)).toBe(0);
+    }
+  });
+
+  const taken = "refuses with 422 what is taken by the time it is written";
   it.skipIf(ground.noUniqueValues)(because(taken, ground.noUniqueValues), async () => {
-    const { browser, a, b, count } = await createWorld(ground);
-    const person = { ...SOMEBODY, username: "somebody" };
-    const signUp = (tenantId: string) =>
-      browser().post("/tenant/sign-up/email", { ...person, tenantId });
-    expect((await signUp(a.id)).status).toBe(200);
-    const answer = await signUp(b.id);
-    expect([answer.status, answer.code]).toEqual([422, "VALUE_TAKEN"]);
-    for (const model of ["user", "account", "session"]) expect(await count(model)).toBe(1);
+    const { a, context, count } = await createWorld(ground);
+    const create = (email: string) =>
+      runInTenant(a.id, () => {
+        const data = { name: "Somebody", email, username: "somebody" };
+        return context.adapter.create({ model: "user", data });
+      });
+    await create(EMAIL);
+    const refused = { statusCode: 422, body: { code: "VALUE_TAKEN" } };
+    await expect(create("other@example.com")).rejects.toMatchObject(refused);
+    expect(await count("user")).toBe(1);
   });
 }
 

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { generateDrizzleSchema } from "auth/api";
 import type { BetterAuthOptions } from "better-auth";
-import { admin, username } from "better-auth/plugins";
+import { admin, organization, phoneNumber, username } from "better-auth/plugins";
 import type { DBAdapter } from "better-auth/types";
 import { is, SQL, Table } from "drizzle-orm";
 import * as mysql from "drizzle-orm/mysql-core";
@@ -45,8 +45,18 @@ export interface Ground {
   deadlocks?: boolean;
 }
 
-/** One has a column that is unique over all tenants, the other a table of its own. */
-const plugins = () => [username(), tenantInvitations({ sendInvitationEmail: () => {} })];
+/** The code that every phone is sent. */
+export const CODE = "123456";
+
+const tenant = { scopedModels: ["organization", "member", "invitation"] };
+
+/** Unique columns, and a table of our own. */
+const plugins = () => [
+  username(),
+  phoneNumber({ sendOTP: () => {}, verifyOTP: async ({ code }) => code === CODE }),
+  organization(),
+  tenantInvitations({ sendInvitationEmail: () => {} }),
+];
 
 export const generateId = (ids: IdKind) => (ids === "text" ? undefined : ids);
 
@@ -66,6 +76,7 @@ export async function createWorld(ground: Ground, { joins = false } = {}) {
   const app = await createSocialInstance({
     database: { kind: "sqlite", quote: String, query, statements: [], ...store },
     migrate: store.migrate,
+    tenant,
     plugins: plugins(),
     auth: {
       emailAndPassword: { enabled: true, sendResetPassword: async () => {} },
@@ -89,7 +100,7 @@ type DrizzleProvider = "pg" | "sqlite" | "mysql";
 
 /** The options that the suite starts better-auth with, as far as the tables are concerned. */
 export const tableOptions = (ids: IdKind): BetterAuthOptions => ({
-  plugins: [tenantAuth(), admin(), ...plugins()],
+  plugins: [tenantAuth(tenant), admin(), ...plugins()],
   advanced: { database: { generateId: generateId(ids) } },
 });
 

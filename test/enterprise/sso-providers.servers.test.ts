@@ -18,6 +18,7 @@ import {
 } from "./world";
 
 interface Methods {
+  methods: string[];
   emailAndPassword: { enabled: boolean };
   sso: { id: string }[];
 }
@@ -134,10 +135,16 @@ describe.each(databases)("identity providers in the database, on %s", (database)
 
   it("are told to sign-in pages of their tenant, if the policy allows it", async () => {
     const { id, providerId } = await world.newTenant();
-    expect((await methodsOf(world, id)).sso).toEqual([{ id: providerId }]);
-    expect((await methodsOf(world, (await world.createTenant()).id)).sso).toEqual([]);
+    const told = async (tenantId: string) => {
+      const { sso, methods } = await methodsOf(world, tenantId);
+      return [sso, methods.sort()];
+    };
+    const all = ["magic-link", "password", "sso"];
+    expect(await told(id)).toEqual([[{ id: providerId }], all]);
+    // Without a provider, nobody can sign in that way.
+    expect(await told((await world.createTenant()).id)).toEqual([[], ["magic-link", "password"]]);
     await world.change(id, { policy: { methods: ["password"] } });
-    expect((await methodsOf(world, id)).sso).toEqual([]);
+    expect(await told(id)).toEqual([[], ["password"]]);
     const refused = await world.start(id, providerId);
     expect(outcome(refused)).toEqual([403, "SIGN_IN_METHOD_NOT_ALLOWED"]);
   });

@@ -54,6 +54,8 @@ describe("an invitation", () => {
       email: INVITED,
       role: "user",
       expiresAt: expect.any(String),
+      methods: ["password", "magic-link"],
+      twoFactor: { required: false },
       emailAndPassword: { enabled: true, signUp: true },
       providers: [],
     });

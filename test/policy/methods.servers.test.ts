@@ -3,10 +3,10 @@ import { deviceAuthorization, emailOTP, magicLink, twoFactor } from "better-auth
 import { describe, expect, it } from "vitest";
 import type { SignInMethod, TenantPolicy } from "../../src/index";
 import { SIGN_IN_METHODS } from "../../src/policy/methods";
-import { totpFrom } from "../../src/testing/makers/totp";
 import { KEY_ENABLES_SECOND_FACTOR } from "../support/differences";
 import { PASSWORD } from "../support/instance";
 import { combine, sample } from "../support/matrix";
+import { totpFrom } from "../support/totp";
 import { createWorld, expectRefused, outcome } from "../support/world";
 import { codeOf, createWays, endpointsThatCall, STORES } from "./sign-ins";
 

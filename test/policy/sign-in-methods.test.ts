@@ -1,7 +1,10 @@
-import { expect, it } from "vitest";
-import { runInTenant, type SignInMethods } from "../../src/index";
+import { electron } from "@better-auth/electron";
+import { anonymous, oneTap, username } from "better-auth/plugins";
+import { describe, expect, it } from "vitest";
+import { runInTenant, type SignInMethod, type SignInMethods } from "../../src/index";
 import { fakeNetwork } from "../support/providers";
-import { createWorld, outcome, shareWorld, type World } from "../support/world";
+import { createWorld, outcome, shareWorld, type World, type WorldOptions } from "../support/world";
+import { createWays } from "./sign-ins";
 
 const PATH = "/tenant/sign-in-methods";
 const GLOBAL = { clientId: "global-client", clientSecret: "global-client-secret" };
@@ -37,6 +40,8 @@ it("says who the tenant is, and how people sign in, in exactly these fields", as
   const answer = await ask(id);
   const expected = {
     tenant: { id, name: "Initech Inc.", slug: "initech", status: "active" },
+    methods: ["password", "social:google", "social:discord", "social:gitlab", "social:github"],
+    twoFactor: { required: false },
     emailAndPassword: { enabled: true, signUp: true },
     providers: [
       { id: "google", name: "Google" },
@@ -127,4 +132,49 @@ it("sign-in-methods answers what the policy allows, and not the policy", async (
     providers: [],
   });
   expect(JSON.stringify(await methods())).not.toContain("polic");
+});
+
+describe("methods", () => {
+  const CASES: [string, WorldOptions, SignInMethod[]][] = [
+    ["nothing but a password", {}, ["password"]],
+    ["nothing at all", { auth: { emailAndPassword: { enabled: false } } }, []],
+    [
+      "one that is switched off",
+      { plugins: [anonymous()], auth: { disabledPaths: ["/sign-in/email", "/sign-in/anonymous"] } },
+      [],
+    ],
+    ["a username", { plugins: [username()] }, ["password"]],
+    [
+      "one tap with a client of its own",
+      { plugins: [oneTap({ clientId: "id" })] },
+      ["password", "social:google"],
+    ],
+  ];
+
+  it.each(CASES)("an application with %s", async (_, options, methods) => {
+    const world = await createWorld(options);
+    expect((await ask(world.ids.acme, world)).data.methods).toEqual(methods);
+  });
+
+  it("all that there are, each with the name that a policy has for it", async () => {
+    const { ways, at, setPolicy, api, ids } = await createWays("the database");
+    const query = { tenantId: ids.acme };
+    const offered = async () => (await api.getTenantSignInMethods({ query })).methods;
+    const all = await offered();
+    const used = ways.flatMap(({ method }) => method ?? []);
+    expect([...all].sort()).toEqual([...new Set(used)].sort());
+    for (const method of all) {
+      await setPolicy({ methods: [method] });
+      expect(await offered()).toEqual([method]);
+      // Another tenant decides for itself.
+      expect((await at("globex").get<SignInMethods>(PATH)).data.methods).toEqual(all);
+    }
+    await setPolicy({ methods: ["social"] });
+    expect(await offered()).toEqual(all.filter((method) => method.startsWith("social:")));
+  });
+
+  it("electron, which works on the platform only, is none of a tenant's", async () => {
+    const world = await createWorld({ plugins: [electron()] });
+    expect((await ask(world.ids.acme, world)).data.methods).toEqual(["password"]);
+  });
 });

@@ -19,6 +19,7 @@ import {
 } from "better-auth/plugins";
 import type { DBAdapter } from "better-auth/types";
 import { runInTenant, type SignInMethod, type TenantPolicy } from "../../src/index";
+import { type Isolation, isolationOf } from "../../src/isolation/isolation";
 import { createAuthenticator } from "../../src/testing/makers/authenticator";
 import type { Answer, Browser } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
@@ -114,11 +115,12 @@ const makePlugins =
 type WaysOptions = Pick<InstanceOptions, "tenant" | "auth" | "arrange"> & {
   updateAge?: number;
   plugins?: BetterAuthPlugin[];
+  place?: "acme" | "platform";
 };
 
-/** A world with every official plugin that makes sessions, and all ways into Acme. */
+/** A world with every official plugin that makes sessions, and all ways into Acme, or the platform. */
 export async function createWays(store: Store, options: WaysOptions = {}) {
-  const { tenant, auth, arrange, updateAge = 24 * 3600, plugins = [] } = options;
+  const { tenant, auth, arrange, updateAge = 24 * 3600, plugins = [], place = "acme" } = options;
   const { storage, entries } = mapStorage();
   const stored: Record<Store, Partial<BetterAuthOptions>> = {
     "the database": { session: { updateAge } },
@@ -140,6 +142,8 @@ export async function createWays(store: Store, options: WaysOptions = {}) {
     },
   });
   const adapter = world.context.adapter as unknown as DBAdapter;
+  const inside = <T>(run: () => Promise<T>) =>
+    place === "acme" ? runInTenant(world.ids.acme, run) : run();
   let count = 0;
   let called: string | undefined;
   const unique = () => called ?? `person-${++count}`;
@@ -148,13 +152,14 @@ export async function createWays(store: Store, options: WaysOptions = {}) {
   async function settle() {
     const name = unique();
     const username = name.replace("-", "_");
-    const person = await world.signUp("acme", `${name}@example.com`, { username });
-    await world.changeUser(person.id, { emailVerified: true });
+    const person = await world.signUp(place, `${name}@example.com`, { username });
+    const { updateUser } = world.context.internalAdapter;
+    await inside(() => updateUser(person.id, { emailVerified: true }));
     return person;
   }
 
   const person = await settle();
-  const parts = { world, adapter, idp, googleIdToken, person, unique, next: () => ++count };
+  const parts = { world, adapter, inside, idp, googleIdToken, person, unique, next: () => ++count };
   const ways = [...directWays(parts), ...mailedWays(parts), ...otherWays(parts)].map(asWay);
   return {
     ...world,
@@ -162,9 +167,9 @@ export async function createWays(store: Store, options: WaysOptions = {}) {
     googleIdToken,
     person,
     settle,
-    /** Somebody at Acme, who is nobody yet. */
+    /** Somebody at the place, who is nobody yet. */
     visitor: (headers: Record<string, string> = {}) =>
-      world.browser({ ...world.naming("acme"), ...headers }),
+      world.browser({ ...world.naming(place), ...headers }),
     /** Whoever is new meanwhile has this name, and the address that goes with it. */
     async calling<T>(name: string, run: () => Promise<T>): Promise<T> {
       called = name;
@@ -173,10 +178,16 @@ export async function createWays(store: Store, options: WaysOptions = {}) {
       });
     },
     ways,
-    setPolicy: (policy: TenantPolicy | null) => world.change("acme", { policy }),
-    /** How many users and sessions Acme has. */
+    setPolicy: async (policy: TenantPolicy | null) => {
+      if (place === "acme") return void (await world.change("acme", { policy }));
+      // An application sets it when it starts, and other processes are still without.
+      const { options } = isolationOf(world.context) as Isolation;
+      if (policy) options.platformPolicy = policy;
+      else delete options.platformPolicy;
+    },
+    /** How many users and sessions the place has. */
     people: async () => {
-      const of = (model: string) => runInTenant(world.ids.acme, () => adapter.count({ model }));
+      const of = (model: string) => inside(() => adapter.count({ model }));
       const isSession = (text: string) => text.includes("userId") && text.includes("expiresAt");
       const isStored = store === "secondary storage";
       const sessions = isStored ? [...entries.values()].filter(isSession).length : of("session");
@@ -188,6 +199,7 @@ export async function createWays(store: Store, options: WaysOptions = {}) {
 interface Parts {
   world: Awaited<ReturnType<typeof createWorld>>;
   adapter: DBAdapter;
+  inside: <T>(run: () => Promise<T>) => Promise<T>;
   idp: Awaited<ReturnType<typeof startIdentityProvider>>;
   googleIdToken: ReturnType<typeof fakeGoogleAndGitHub>["googleIdToken"];
   person: Person;
@@ -282,7 +294,7 @@ export function walletProof(address: string, nonce: string) {
   return { message: `${asks}\n${address}\n\n${facts}`, signature: `0x${"ab".repeat(65)}` };
 }
 
-function otherWays({ world, adapter, idp, person, unique, next }: Parts): Way[] {
+function otherWays({ adapter, inside, idp, person, unique, next }: Parts): Way[] {
   const social = (provider: string) => async (browser: Browser) => {
     const name = unique();
     idp.addPerson(name);
@@ -296,7 +308,7 @@ function otherWays({ world, adapter, idp, person, unique, next }: Parts): Way[] 
     const { publicKey, id: credentialID, assert } = await createAuthenticator("localhost");
     const key = { name: "key", userId: person.id, publicKey, credentialID, counter: 0 };
     const data = { ...key, deviceType: "singleDevice", backedUp: false, createdAt: new Date() };
-    await runInTenant(world.ids.acme, () => adapter.create({ model: "passkey", data }));
+    await inside(() => adapter.create({ model: "passkey", data }));
     const path = "/passkey/generate-authenticate-options";
     const { challenge } = (await browser.get<{ challenge: string }>(path)).data;
     const response = await assert(challenge, "http://localhost:3000");
