@@ -1,6 +1,7 @@
 // A plain fetch handler for runtimes without Node's modules, with a domain for each tenant. The
 // runtime has to have AsyncLocalStorage: on Cloudflare that is the flag nodejs_als or nodejs_compat.
 import { memoryAdapter } from "better-auth/adapters/memory";
+import { isAPIError } from "better-auth/api";
 import { betterAuth } from "better-auth/minimal";
 import { byDomain, tenantAuth } from "better-auth-tenant";
 
@@ -34,7 +35,13 @@ export default {
   async fetch(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
     if (pathname.startsWith("/api/auth/")) return auth.handler(request);
-    const session = await auth.api.getSession({ headers: request.headers });
-    return Response.json({ email: session?.user.email, tenantId: session?.session.tenantId });
+    try {
+      const session = await auth.api.getSession({ headers: request.headers });
+      return Response.json({ email: session?.user.email, tenantId: session?.session.tenantId });
+    } catch (error) {
+      // A tenant that does not exist is a 404, here as at better-auth's own endpoints.
+      if (!isAPIError(error)) throw error;
+      return Response.json(error.body, { status: error.statusCode });
+    }
   },
 };

@@ -4,9 +4,10 @@
 // From the root of the repository: npm run build && npx tsx examples/express/server.ts
 import { betterAuth } from "better-auth";
 import { memoryAdapter } from "better-auth/adapters/memory";
+import { isAPIError } from "better-auth/api";
 import { fromNodeHeaders, toNodeHandler } from "better-auth/node";
 import { bySlug, tenantAuth } from "better-auth-tenant";
-import express from "express";
+import express, { type ErrorRequestHandler } from "express";
 
 const auth = betterAuth({
   baseURL: {
@@ -46,5 +47,9 @@ app.get("/t/:slug/me", async (req, res) => {
   const session = await auth.api.getSession({ headers });
   res.json({ email: session?.user.email, tenantId: session?.session.tenantId });
 });
+// A tenant that does not exist is a 404, here as at better-auth's own endpoints.
+const answerError: ErrorRequestHandler = (error, _req, res, next) =>
+  isAPIError(error) ? void res.status(error.statusCode).json(error.body) : next(error);
+app.use(answerError);
 
 export const server = app.listen(Number(process.env.PORT ?? 3000));

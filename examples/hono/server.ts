@@ -3,6 +3,7 @@
 import { serve } from "@hono/node-server";
 import { betterAuth } from "better-auth";
 import { memoryAdapter } from "better-auth/adapters/memory";
+import { isAPIError } from "better-auth/api";
 import { bySubdomain, tenantAuth } from "better-auth-tenant";
 import { Hono } from "hono";
 
@@ -35,6 +36,11 @@ app.on(["GET", "POST"], "/api/auth/*", (c) => auth.handler(c.req.raw));
 app.get("/me", async (c) => {
   const session = await auth.api.getSession({ headers: c.req.raw.headers });
   return c.json({ email: session?.user.email, tenantId: session?.session.tenantId });
+});
+// A tenant that does not exist is a 404, here as at better-auth's own endpoints.
+app.onError((error, c) => {
+  if (!isAPIError(error)) throw error;
+  return c.json(error.body, error.statusCode as 404);
 });
 
 export const server = serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 3000) });

@@ -1,15 +1,29 @@
 import { type NextRequest, NextResponse } from "next/server";
+import { auth } from "./lib/auth";
 import { APP_URL, slugOfHost } from "./lib/hosts";
 
-/** `acme.localhost:3000/dashboard` shows what `localhost:3000/t/acme/dashboard` does. */
-export function proxy(request: NextRequest) {
-  const host = request.headers.get("host")?.toLowerCase() ?? null;
+/**
+ * `acme.localhost:3000/dashboard` shows what `localhost:3000/t/acme/dashboard` does, and so does a
+ * domain that Acme has verified.
+ */
+export async function proxy(request: NextRequest) {
+  const host = request.headers.get("host")?.toLowerCase() ?? "";
   if (host === APP_URL.host) return NextResponse.next();
-  const slug = slugOfHost(host);
+  const slug = slugOfHost(host) ?? (await slugOfDomain(host));
   if (!slug) return leadHome(request);
   const url = request.nextUrl.clone();
   url.pathname = `/t/${encodeURIComponent(slug)}${url.pathname === "/" ? "" : url.pathname}`;
   return NextResponse.rewrite(url);
+}
+
+/** The plugin knows whose a verified domain is. Every other host is an error. */
+async function slugOfDomain(host: string): Promise<string | undefined> {
+  try {
+    const headers = new Headers({ host });
+    return (await auth.api.getTenantSignInMethods({ headers })).tenant.slug;
+  } catch {
+    return undefined;
+  }
 }
 
 /**

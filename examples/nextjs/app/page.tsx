@@ -25,6 +25,7 @@ export default async function StartPage() {
         <div>
           <Brand name="Tenants" />
           <nav aria-label="Demo">
+            <Link href="/sign-in">Sign in</Link>
             <Link href="/console">Console</Link>
             <Link href="/inbox">Inbox</Link>
           </nav>

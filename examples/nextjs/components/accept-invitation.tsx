@@ -3,6 +3,7 @@
 import { useRouter } from "next/navigation";
 import { tenantClient } from "@/lib/auth-client";
 import { asOutcome, NameField, NewPasswordField, OutcomeNote, SubmitButton, useForm } from "./form";
+import { nextPage } from "./second-factor";
 import type { Place } from "./sign-in";
 
 /** Accepts an invitation with a password. The address is in the invitation. */
@@ -14,11 +15,11 @@ export function AcceptForm({
 }: Place & { token: string; minLength: number }) {
   const router = useRouter();
   const { form, pending, outcome } = useForm(async ({ name = "", password = "" }) => {
-    const { error } = await tenantClient(tenantId).tenant.invitation.accept({
+    const { data, error } = await tenantClient(tenantId).tenant.invitation.accept({
       ...{ token, name, password },
     });
     if (error) return asOutcome(error);
-    router.replace(`${base}/dashboard`);
+    router.replace(nextPage(base, data));
   });
   return (
     <form className="stack" {...form}>

@@ -1,5 +1,6 @@
 import { formatTime, shownName } from "@/lib/format";
 import { roleName } from "@/lib/invitations";
+import { ResetSecondFactor } from "./second-factor";
 
 interface Person {
   id: string;
@@ -7,6 +8,7 @@ interface Person {
   email: string;
   emailVerified: boolean;
   role?: string | null;
+  twoFactorEnabled?: boolean | null;
   createdAt: Date;
 }
 
@@ -15,7 +17,7 @@ export function People({
   users,
   total,
 }: {
-  tenant: { name: string };
+  tenant: { id: string; name: string };
   users: Person[];
   total: number;
 }) {
@@ -36,21 +38,24 @@ export function People({
               </tr>
             </thead>
             <tbody>
-              {users.map(({ id, name, email, emailVerified, role, createdAt }) => (
-                <tr key={id}>
-                  <th scope="row">
-                    <span className="three-lines">{shownName(name, "No name")}</span>
-                    {role === "admin" && <span className="badge tint">{roleName(role)}</span>}
-                  </th>
-                  <td>
-                    <span className="row">
-                      <span className="grow">{email}</span>
-                      {emailVerified && <span className="badge good">Confirmed</span>}
-                    </span>
-                  </td>
-                  <td className="small muted wide-only time">{formatTime(createdAt)}</td>
-                </tr>
-              ))}
+              {users.map(
+                ({ id, name, email, emailVerified, role, twoFactorEnabled, createdAt }) => (
+                  <tr key={id}>
+                    <th scope="row">
+                      <span className="three-lines">{shownName(name, "No name")}</span>
+                      {role === "admin" && <span className="badge tint">{roleName(role)}</span>}
+                    </th>
+                    <td>
+                      <span className="row">
+                        <span className="grow">{email}</span>
+                        {emailVerified && <span className="badge good">Confirmed</span>}
+                      </span>
+                      {twoFactorEnabled && <ResetSecondFactor tenantId={tenant.id} userId={id} />}
+                    </td>
+                    <td className="small muted wide-only time">{formatTime(createdAt)}</td>
+                  </tr>
+                ),
+              )}
             </tbody>
           </table>
         </div>

@@ -45,9 +45,9 @@ export function PolicyForm({
       <Field
         label="Allowed domains"
         name="emailDomains"
-        defaultValue={emailDomains.join(", ")}
+        defaultValue={[emailDomains].flat().join(", ")}
         placeholder="example.com, example.org"
-        hint="New people need an email address of one of these domains. Leave empty to allow all."
+        hint="New people need an email address of one of these domains, or of one that is verified: enter “verified”. Leave empty to allow all."
       />
       <Methods methods={methods} allowed={policy?.methods} />
       <Field
@@ -71,6 +71,14 @@ export function PolicyForm({
         hint={`In hours. Leave empty for ${LIMITS.sessionHours}, which is also the most.`}
       />
       <Check
+        label="Require a second factor after a password"
+        name="twoFactor"
+        defaultChecked={policy?.twoFactor?.required}
+      />
+      {methods.filter(isElsewhere).map((method) => (
+        <input key={method} type="hidden" name="exempt" value={method} />
+      ))}
+      <Check
         label="End all sessions now, so that everybody has to sign in again"
         checked={endSessions}
         onChange={({ target }) => setEndSessions(target.checked)}
@@ -83,6 +91,9 @@ export function PolicyForm({
     </form>
   );
 }
+
+/** People sign in elsewhere, and may have a second factor there. */
+const isElsewhere = (method: SignInMethod) => method === "sso" || method.startsWith("social:");
 
 const hoursOf = (seconds: number | undefined) =>
   seconds === undefined ? undefined : String(seconds / 3600);

@@ -17,6 +17,7 @@ import {
   SubmitButton,
   useForm,
 } from "./form";
+import { nextPage } from "./second-factor";
 
 export interface Place {
   tenantId: string;
@@ -33,9 +34,9 @@ export function SignInForm({ tenantId, base, email: typed }: Place & { email?: s
     if (typed !== undefined) fields.current?.querySelector<HTMLElement>(`[name=${next}]`)?.focus();
   }, [typed]);
   const { form, pending, outcome } = useForm(async ({ email = "", password = "" }) => {
-    const { error } = await tenantClient(tenantId).tenant.signIn.email({ email, password });
+    const { data, error } = await tenantClient(tenantId).tenant.signIn.email({ email, password });
     if (error) return asOutcome(error);
-    router.replace(`${base}/dashboard`);
+    router.replace(nextPage(base, data));
   });
   return (
     <form className="stack" ref={fields} {...form}>
@@ -104,7 +105,7 @@ export function SignUpForm({ tenantId, base, minLength }: Place & { minLength: n
     if (error) return asOutcome(error);
     // Where only some domains may join, the address has to be confirmed first.
     if (!data.token) return { done: "Please confirm your email address. We have sent you a link." };
-    router.replace(`${base}/dashboard`);
+    router.replace(nextPage(base, data));
   });
   return (
     <form className="stack" {...form}>

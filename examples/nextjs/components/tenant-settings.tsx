@@ -1,8 +1,10 @@
 import type { Tenant } from "better-auth-tenant";
+import type { TenantDomain } from "better-auth-tenant/domains";
 import type { TenantInvitation } from "better-auth-tenant/invitations";
 import { APP_URL, hostAddress } from "@/lib/hosts";
 import { offeredMethods } from "@/lib/policy";
 import type { IdentityProvider } from "@/lib/sso";
+import { Domains } from "./domains";
 import { Invitations } from "./invitations";
 import type { Config } from "./oauth-configs";
 import { PolicyForm } from "./policy-form";
@@ -15,11 +17,13 @@ export function TenantSettings({
   tenant: { id, slug, name, metadata, policy },
   configs,
   invitations,
+  domains,
   identityProviders,
 }: {
   tenant: Tenant;
   configs: Config[];
   invitations: TenantInvitation[];
+  domains: TenantDomain[];
   /** Not there while the tenant is suspended. */
   identityProviders: IdentityProvider[] | undefined;
 }) {
@@ -50,6 +54,7 @@ export function TenantSettings({
           <PolicyForm tenantId={id} policy={policy} methods={offeredMethods(offered, policy)} />
         </section>
         <Invitations tenantId={id} invitations={invitations} />
+        <Domains tenantId={id} domains={domains} />
       </div>
     </div>
   );

@@ -1,11 +1,13 @@
 import { ssoClient } from "@better-auth/sso/client";
+import { twoFactorClient } from "better-auth/client/plugins";
 import { createAuthClient } from "better-auth/react";
 import { tenantAuthClient } from "better-auth-tenant/client";
+import { tenantDomainsClient } from "better-auth-tenant/domains/client";
 import { tenantInvitationsClient } from "better-auth-tenant/invitations/client";
 
 /** For operators, who belong to the platform and to no tenant. */
 export const platformClient = createAuthClient({
-  plugins: [tenantAuthClient(), tenantInvitationsClient(), ssoClient()],
+  plugins: [tenantAuthClient(), tenantInvitationsClient(), tenantDomainsClient(), ssoClient()],
 });
 
 /** For the pages of a tenant: every call of this client runs inside it. */
@@ -17,7 +19,13 @@ export function tenantClient(tenantId: string) {
 
 const createTenantClient = (tenantId: string) =>
   createAuthClient({
-    plugins: [tenantAuthClient({ tenantId }), tenantInvitationsClient(), ssoClient()],
+    plugins: [
+      tenantAuthClient({ tenantId }),
+      tenantInvitationsClient(),
+      tenantDomainsClient(),
+      ssoClient(),
+      twoFactorClient(),
+    ],
   });
 
 const clients = new Map<string, ReturnType<typeof createTenantClient>>();

@@ -1,10 +1,11 @@
 import { sso } from "@better-auth/sso";
 import { betterAuth } from "better-auth";
-import { APIError, createAuthMiddleware } from "better-auth/api";
-import { admin } from "better-auth/plugins";
-import { bySubdomain, getTenantId, tenantAuth } from "better-auth-tenant";
+import { admin, twoFactor } from "better-auth/plugins";
+import { byDomain, bySubdomain, firstOf, tenantAuth } from "better-auth-tenant";
+import { tenantDomains } from "better-auth-tenant/domains";
 import { tenantInvitations } from "better-auth-tenant/invitations";
 import { openDatabase } from "./database";
+import { resolveTxt } from "./dns";
 import { formatTime } from "./format";
 import { APP_URL } from "./hosts";
 import { inbox } from "./inbox";
@@ -28,7 +29,8 @@ export const PROVIDER_HOSTS = [
   IDP_HOST,
 ];
 
-const byOwnHost = bySubdomain({ baseDomain: APP_URL.hostname });
+/** A tenant is at `<slug>.<our host>`, and at domains that it has verified. */
+const byOwnHost = firstOf(bySubdomain({ baseDomain: APP_URL.hostname }), byDomain());
 
 export const auth = betterAuth({
   appName: "Tenants, an example",
@@ -63,14 +65,6 @@ export const auth = betterAuth({
   },
   // Where people end up whom no page of ours has sent on their way.
   onAPIError: { errorURL: "/sign-in-problem" },
-  hooks: {
-    before: createAuthMiddleware(async ({ path }) => {
-      // People sign up at a tenant. Operators of the platform are made by other operators.
-      if (path === "/sign-up/email" && getTenantId() === null) {
-        throw new APIError("FORBIDDEN", { message: "Sign-up is only available at a tenant" });
-      }
-    }),
-  },
   plugins: [
     tenantAuth({
       // At the application's own address the client's header names the tenant. On every other host
@@ -79,6 +73,8 @@ export const auth = betterAuth({
         ctx.headers?.get("host") === APP_URL.host ? undefined : byOwnHost(ctx),
       // Somebody may be at several tenants in one browser, in two tabs.
       sessionCookies: "per-tenant",
+      // People sign up at a tenant. Operators of the platform are made by other operators.
+      platformPolicy: { signUp: "closed" },
       trustedProviderHosts: PROVIDER_HOSTS,
       scopedModels: ["mail", "ssoProvider"],
       // A tenant's own administrators manage it at /t/<slug>/settings, without an operator.
@@ -89,7 +85,9 @@ export const auth = betterAuth({
           "policy:update",
           "oauth-config:*",
           "invitation:*",
+          "domain:*",
           "sso:*",
+          "user:reset-two-factor",
         ],
       },
     }),
@@ -102,7 +100,13 @@ export const auth = betterAuth({
           link: url,
         }),
     }),
+    tenantDomains({
+      resolveTxt,
+      signInURL: ({ slug }) => `${APP_URL.origin}/t/${slug}`,
+    }),
     admin(),
+    // Tenants may require it: see the policy of a tenant.
+    twoFactor({ issuer: "Tenants, an example" }),
     // A demo has no DNS where a domain could be verified, so it believes what a tenant's identity
     // provider says about an address. Yours has `domainVerification: { enabled: true }` instead.
     sso({ trustEmailVerified: true }),

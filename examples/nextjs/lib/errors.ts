@@ -24,11 +24,12 @@ const SENTENCES: Record<string, string> = {
   TENANT_SUSPENDED: "Nobody can sign in here at the moment.",
   TENANT_DELETING: "The time to take this back is over. The tenant is about to be deleted.",
   POLICY_LOCKS_OUT:
-    "With these rules you could not sign in again yourself. Please allow a way that you use.",
+    "With these rules you could not sign in again yourself. Please allow a way that you use, and sign in with a second factor before you require one.",
   SIGN_UP_CLOSED: "Nobody new can join at the moment.",
   INVITATION_REQUIRED: "You can join by invitation only.",
   EMAIL_DOMAIN_NOT_ALLOWED: "Email addresses of this domain cannot join.",
   SIGN_IN_METHOD_NOT_ALLOWED: "This way to sign in is not allowed here.",
+  TWO_FACTOR_REQUIRED: "A second factor is required here. Please sign in with your password.",
   INVITATION_NOT_FOUND: "This invitation is no longer valid.",
   INVITATION_EXPIRED: "This invitation has expired.",
   INVITATION_ALREADY_ACCEPTED: "This invitation has already been accepted.",
@@ -36,6 +37,7 @@ const SENTENCES: Record<string, string> = {
   USER_ALREADY_IN_TENANT: "There is already an account with this email address.",
   ROLE_NOT_ALLOWED: "You cannot give this role.",
   INVALID_DOMAIN: "Please enter domains such as example.com.",
+  DOMAIN_LOOKUP_FAILED: "The record cannot be looked up at the moment. Please try again later.",
   // What better-auth finds at the issuer of an identity provider.
   discovery_invalid_url: "Please enter the issuer as an address such as https://acme.okta.com.",
   discovery_not_found: "There is no OpenID Connect provider at this issuer.",

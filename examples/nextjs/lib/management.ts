@@ -49,11 +49,12 @@ const statusOf = (error: unknown) => (isAPIError(error) ? error.statusCode : und
 export async function settingsOf(tenant: Pick<Tenant, "id" | "status">, asManager: AsManager) {
   const tenantId = tenant.id;
   const query = { tenantId };
-  const [configs, invitations, identityProviders] = await Promise.all([
+  const [configs, invitations, domains, identityProviders] = await Promise.all([
     asManager((headers) => auth.api.listTenantOAuthConfigs({ query, headers })),
     asManager((headers) =>
       auth.api.listTenantInvitations({ query: { tenantId, limit: 50 }, headers }),
     ),
+    asManager((headers) => auth.api.listTenantDomains({ query, headers })),
     // An endpoint of better-auth's: none of these runs in a tenant that is suspended. It has no
     // query of its own, but the query names the tenant.
     tenant.status === "active"
@@ -63,6 +64,7 @@ export async function settingsOf(tenant: Pick<Tenant, "id" | "status">, asManage
   return {
     configs: configs.toSorted((a, b) => byName(a.providerId, b.providerId)).map(shownConfig),
     invitations,
+    domains,
     identityProviders: identityProviders?.providers.map(shownProvider),
   };
 }

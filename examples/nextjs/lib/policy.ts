@@ -29,6 +29,13 @@ export function methodName(method: SignInMethod): string {
   return providerName(method.slice(SOCIAL.length));
 }
 
+/** The providers among some methods, by their ids. */
+export const socialIn = (methods: SignInMethod[]) =>
+  methods
+    .filter((method) => method.startsWith(SOCIAL))
+    .map((method) => method.slice(SOCIAL.length))
+    .sort(byName);
+
 /** What a tenant can choose from: what it has, and what it has chosen already. */
 export function offeredMethods(
   { providerIds, hasSSO }: { providerIds: string[]; hasSSO: boolean },
@@ -43,15 +50,22 @@ export function offeredMethods(
 export function policyFrom(form: FormData): TenantPolicy {
   const text = (name: string) => String(form.get(name) ?? "").trim();
   const signUp = text("signUp") as NonNullable<TenantPolicy["signUp"]>;
-  const domains = text("emailDomains")
+  const names = text("emailDomains")
     .split(/[\s,;]+/)
     .filter(Boolean);
+  const isVerified = names.length === 1 && names[0] === "verified";
+  const emailDomains = isVerified ? "verified" : names.map((name) => name.replace(/^@/, ""));
   const methods = form.getAll("methods") as SignInMethod[];
+  const exempt = form.getAll("exempt") as SignInMethod[];
   const hours = text("sessionHours");
   return {
     ...(signUp !== "open" && { signUp }),
-    ...(domains.length > 0 && { emailDomains: domains.map((name) => name.replace(/^@/, "")) }),
+    ...(names.length > 0 && { emailDomains }),
     ...(text("limited") && { methods }),
+    // Social providers and single sign-on have a second factor of their own.
+    ...(form.has("twoFactor") && {
+      twoFactor: { required: true, ...(exempt.length > 0 && { exemptMethods: exempt }) },
+    }),
     ...(text("minLength") && { password: { minLength: Number(text("minLength")) } }),
     ...(hours && { session: { expiresIn: Math.round(Number(hours) * 3600) } }),
   };

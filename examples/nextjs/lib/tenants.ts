@@ -5,7 +5,7 @@ import { notFound, redirect } from "next/navigation";
 import { cache } from "react";
 import { auth } from "./auth";
 import { shownName } from "./format";
-import { slugOfHost } from "./hosts";
+import { APP_URL } from "./hosts";
 
 /** The tenant of a page. Shows "not found" where there is none. */
 export const tenantOfPage = cache(async (slug: string): Promise<Tenant> => {
@@ -36,7 +36,7 @@ export const withShownName = (tenant: Tenant): Tenant => ({
 
 /** What goes before the paths of a tenant's pages: nothing on a host of its own. */
 export async function basePath({ slug }: Tenant): Promise<string> {
-  return slugOfHost((await headers()).get("host")) === slug ? "" : `/t/${slug}`;
+  return (await headers()).get("host")?.toLowerCase() === APP_URL.host ? `/t/${slug}` : "";
 }
 
 /** The request's headers, with the tenant that the page is about. */

@@ -168,6 +168,7 @@ test("deleting a tenant shows what goes, and takes it and nothing else", async (
     "Accounts\n1",
     "Verifications\n0",
     "Invitations\n1",
+    "Domains\n0",
     "Emails\n2",
     "Identity providers\n0",
     "OAuth configs\n1",

@@ -5,7 +5,7 @@ import { Entrance } from "@/components/entrance";
 import { SignInForm, SingleSignOnForm, SocialButtons } from "@/components/sign-in";
 import { auth } from "@/lib/auth";
 import { explainRefusal } from "@/lib/errors";
-import { byName } from "@/lib/providers";
+import { socialIn } from "@/lib/policy";
 import { basePath, sessionAt, tenantOfPage } from "@/lib/tenants";
 
 export const metadata = { title: "Sign in" };
@@ -14,17 +14,15 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
   const tenant = await tenantOfPage((await params).slug);
   const base = await basePath(tenant);
   if (await sessionAt(tenant.id)) redirect(`${base}/dashboard`);
-  const {
-    emailAndPassword,
-    providers,
-    sso = [],
-  } = await auth.api.getTenantSignInMethods({
+  const { methods, emailAndPassword } = await auth.api.getTenantSignInMethods({
     query: { tenantId: tenant.id },
   });
   if (tenant.status !== "active") return <Closed tenant={tenant} />;
   const { error, done } = await searchParams;
   const place = { tenantId: tenant.id, base };
-  const hasForm = emailAndPassword.enabled || sso.length > 0;
+  const hasPassword = methods.includes("password");
+  const hasSSO = methods.includes("sso");
+  const providers = socialIn(methods);
   return (
     <Entrance
       brand={tenant.name}
@@ -50,12 +48,10 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
           Your password has been changed. You can sign in with it now.
         </p>
       )}
-      {sso.length > 0 && <SingleSignOnForm {...place} hasPassword={emailAndPassword.enabled} />}
-      {sso.length === 0 && emailAndPassword.enabled && <SignInForm {...place} />}
-      {hasForm && providers.length > 0 && <p className="divider">or</p>}
-      {providers.length > 0 && (
-        <SocialButtons {...place} providers={providers.map(({ id }) => id).sort(byName)} />
-      )}
+      {hasSSO && <SingleSignOnForm {...place} hasPassword={hasPassword} />}
+      {!hasSSO && hasPassword && <SignInForm {...place} />}
+      {(hasSSO || hasPassword) && providers.length > 0 && <p className="divider">or</p>}
+      {providers.length > 0 && <SocialButtons {...place} providers={providers} />}
     </Entrance>
   );
 }

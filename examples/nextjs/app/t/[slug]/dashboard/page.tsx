@@ -63,6 +63,13 @@ export default async function DashboardPage({
               <Fact term="Signed in">{formatTime(session.createdAt)}</Fact>
             </dl>
             <Accounts tenant={tenant} />
+            <p className="small">
+              {user.twoFactorEnabled ? (
+                "A second factor is set up."
+              ) : (
+                <Link href={`${base}/two-factor/setup`}>Set up a second factor</Link>
+              )}
+            </p>
           </section>
           <Sessions tenant={tenant} current={session.id} />
         </div>

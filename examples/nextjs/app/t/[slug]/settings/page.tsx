@@ -40,8 +40,8 @@ export default async function SettingsPage({ params }: PageProps<"/t/[slug]/sett
       </div>
       <AsAdministrator tenantId={tenant.id}>
         <TenantSettings tenant={stored} {...settings} />
+        <People tenant={tenant} {...people} />
       </AsAdministrator>
-      <People tenant={tenant} {...people} />
     </TenantFrame>
   );
 }
