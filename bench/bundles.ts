@@ -31,6 +31,6 @@ export function measureBundles(): Bundle[] {
   const size = (path: string) => gzipped(ownFiles(built(path)));
   return [
     { entry: "client", bytes: size("client.js"), limit: 1100 },
-    { entry: "server", bytes: size("index.js"), limit: 48_000 },
+    { entry: "server", bytes: size("index.js"), limit: 54_000 },
   ];
 }
