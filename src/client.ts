@@ -7,7 +7,8 @@ import {
   useAuthQuery,
 } from "better-auth/client";
 import type { StrictEndpoint } from "better-call";
-import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+import { type Failure, TENANT_AUTH_ERROR_CODES, type WithErrorCodes } from "./error-codes";
+import type { ErrorCode } from "./errors";
 import type { tenantAuth } from "./plugin";
 import type { SignInMethods } from "./policy/sign-in-methods";
 import type { SignUpAnswer, SignUpInput } from "./request/tenant-routes";
@@ -32,7 +33,7 @@ export interface TenantAuthClientOptions {
   slugHeader?: string;
 }
 
-type Server = ReturnType<typeof tenantAuth>;
+type Server = WithErrorCodes<ReturnType<typeof tenantAuth>, ErrorCode>;
 type Endpoints = Server["endpoints"];
 type SignUpEndpoint = Endpoints["signUpEmailTenant"];
 
@@ -80,7 +81,7 @@ type ServerForClient<App extends Application> = Omit<Server, "endpoints" | "sche
 type SignUpWithAnyFields = <Fields extends Record<string, unknown>>(
   data: SignUpInput & Fields & { fetchOptions?: ClientFetchOption },
   fetchOptions?: ClientFetchOption,
-) => Promise<BetterFetchResponse<SignUpAnswer, { code?: string; message?: string }, false>>;
+) => Promise<BetterFetchResponse<SignUpAnswer, Failure<ErrorCode>, false>>;
 
 /**
  * The comments that editors show. better-auth infers the types of the calls from paths, which loses

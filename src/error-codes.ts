@@ -1,4 +1,5 @@
 import { defineErrorCodes } from "@better-auth/core/utils/error-codes";
+import type { StandardSchemaV1 } from "better-call";
 
 /** Every error of this plugin. better-auth's own codes pass through unchanged. */
 export const TENANT_AUTH_ERROR_CODES = defineErrorCodes(
@@ -45,3 +46,18 @@ function inWords<Codes extends Record<string, string>>(codes: Codes) {
   ]);
   return Object.fromEntries(entries) as { [Code in keyof Codes]: string };
 }
+
+/** Suggests these codes. Hooks of the application and of other plugins have codes of their own. */
+export type Failure<Code extends string> = { code?: Code | (string & {}); message?: string };
+
+/** A server plugin as its client knows it, with the codes that calls can fail with. */
+export type WithErrorCodes<Plugin extends { endpoints: object }, Code extends string> = Omit<
+  Plugin,
+  "endpoints"
+> & {
+  endpoints: {
+    [Name in keyof Plugin["endpoints"]]: Plugin["endpoints"][Name] & {
+      options: { error: StandardSchemaV1<Failure<Code>> };
+    };
+  };
+};

@@ -1,6 +1,7 @@
 export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 export { prefixUniqueValues } from "./isolation/unique-values";
 export type { OAuthConfigCheck, OAuthConfigFinding } from "./oauth/check";
+export type { TenantOAuthOptions } from "./oauth/provider-table";
 export type { TenantOAuthConfig } from "./oauth/routes";
 export {
   DEFAULT_RESERVED_SLUGS,

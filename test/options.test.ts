@@ -65,7 +65,7 @@ describe("mistakes in the options show when the plugin is built", () => {
 
 it("cannot be installed twice", async () => {
   const start = createInstance({ arrange: (ours, others) => [ours, ...others, tenantAuth()] });
-  await expect(start).rejects.toThrow(/tenantAuth\(\): it is installed more than once/);
+  await expect(start).rejects.toThrow(/tenantAuth\(\): it is in `plugins` more than once/);
 });
 
 it("error codes are the same everywhere, each with its name and a message", async () => {

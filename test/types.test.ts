@@ -2,6 +2,8 @@ import { type BetterAuthPlugin, betterAuth } from "better-auth";
 import { type BetterAuthClientPlugin, createAuthClient } from "better-auth/client";
 import { adminClient, inferAdditionalFields, organizationClient } from "better-auth/client/plugins";
 import { admin, organization } from "better-auth/plugins";
+import { createAccessControl } from "better-auth/plugins/access";
+import { adminAc } from "better-auth/plugins/admin/access";
 import type { createAuthClient as createForReact } from "better-auth/react";
 import type { createAuthClient as createForSolid } from "better-auth/solid";
 import type { createAuthClient as createForSvelte } from "better-auth/svelte";
@@ -16,8 +18,11 @@ import {
   type SignInMethods,
   type Tenant,
   type TenantOAuthConfig,
+  type TenantOAuthOptions,
   tenantAuth,
 } from "../src/index";
+import { type TENANT_INVITATION_ERROR_CODES, tenantInvitations } from "../src/invitations";
+import { tenantInvitationsClient } from "../src/invitations/client";
 
 type IsAny<T> = 0 extends 1 & T ? true : false;
 
@@ -122,7 +127,12 @@ test("tenants", () => {
   compiles(async () => {
     const { data, error } = await tenant.create({ ...acme, fetchOptions: { headers: {} } });
     expectTypeOf(data).toEqualTypeOf<Tenant | null>();
-    expectTypeOf([error?.code, error?.status]).toEqualTypeOf<(string | number | undefined)[]>();
+    // Codes are suggested, and those of other plugins accepted.
+    type Code = keyof typeof TENANT_AUTH_ERROR_CODES | (string & {}) | undefined;
+    expectTypeOf(error?.code).toEqualTypeOf<Code>();
+    expectTypeOf((await tenant.signIn.email(credential)).error?.code).toEqualTypeOf<Code>();
+    expectTypeOf((await tenant.signUp.email(person)).error?.code).toEqualTypeOf<Code>();
+    expectTypeOf(error?.status).toEqualTypeOf<number | undefined>();
     const thrown = await tenant.create({ ...acme, fetchOptions: { throw: true } });
     expectTypeOf(thrown).toEqualTypeOf<Tenant>();
     // @ts-expect-error: no slug
@@ -250,6 +260,19 @@ test("OAuth configs", () => {
     expectTypeOf((await check({ providerId })).data).toEqualTypeOf<OAuthConfigCheck | null>();
     expectTypeOf((await remove({ providerId })).data).toEqualTypeOf<{ success: true } | null>();
   });
+  // Options of a known provider are suggested. In a form, the provider is not known.
+  type Known<Input> = Extract<Input, { providerId: "microsoft" }>;
+  type Options = TenantOAuthOptions["microsoft"] | null | undefined;
+  const { register, check, update } = {} as typeof tenant.oauthConfig;
+  expectTypeOf<Known<Parameters<typeof register>[0]>["options"]>().toEqualTypeOf<Options>();
+  expectTypeOf<Known<Parameters<typeof check>[0]>["options"]>().toEqualTypeOf<Options>();
+  expectTypeOf<Known<Parameters<typeof update>[0]>["options"]>().toEqualTypeOf<Options>();
+  compiles(() => check({ providerId: String(providerId), options: { [String(name)]: 1 } }));
+  ({ tenantId: "common", prompt: "login" }) satisfies Options;
+  // @ts-expect-error: not an option of this provider
+  ({ tenantID: "common" }) satisfies Options;
+  // @ts-expect-error: a tenant can only tighten what the application allows
+  ({ disableSignUp: false }) satisfies Options;
   // They are no calls of the client.
   expectTypeOf<typeof tenant>().not.toHaveProperty("callback");
   expectTypeOf<typeof tenant>().not.toHaveProperty("rotate");
@@ -379,5 +402,36 @@ test("options", () => {
     tenantAuthClient({ tenantId: async () => "1" });
     // @ts-expect-error: no such option
     tenantAuthClient({ header: "x-organisation" });
+  });
+});
+
+test("roles in invitations", () => {
+  const roles = { member: createAccessControl({}).newRole({}), owner: adminAc };
+  const create = () =>
+    betterAuth({
+      plugins: [
+        admin({ roles }),
+        tenantAuth(),
+        tenantInvitations<keyof typeof roles>({ sendInvitationEmail: () => {} }),
+      ],
+    });
+  const createClient = () =>
+    createAuthClient({
+      plugins: [tenantAuthClient(), tenantInvitationsClient<ReturnType<typeof create>>()],
+    });
+  compiles(async () => {
+    const { email } = person;
+    const { invitation } = createClient().tenant;
+    const { error } = await invitation.create({ email, role: "member,owner" });
+    type Codes = keyof typeof TENANT_AUTH_ERROR_CODES | keyof typeof TENANT_INVITATION_ERROR_CODES;
+    expectTypeOf(error?.code).toEqualTypeOf<Codes | (string & {}) | undefined>();
+    // @ts-expect-error: no such role
+    invitation.create({ email, role: "admin" });
+    create().api.createTenantInvitation({ body: { email, role: "owner" } });
+    // @ts-expect-error: no such role
+    create().api.createTenantInvitation({ body: { email, role: "admin" } });
+    // Without the type of the server, any text.
+    const plain = createAuthClient({ plugins: [tenantAuthClient(), tenantInvitationsClient()] });
+    plain.tenant.invitation.create({ email, role: "admin" });
   });
 });

@@ -1,4 +1,6 @@
 import type { BetterAuthClientPlugin } from "better-auth/client";
+import type { WithErrorCodes } from "../error-codes";
+import type { ErrorCode } from "../errors";
 import { TENANT_DOMAIN_ERROR_CODES } from "./error-codes";
 import type { tenantDomains } from "./index";
 
@@ -28,11 +30,16 @@ interface Actions {
   };
 }
 
+type Server = WithErrorCodes<
+  ReturnType<typeof tenantDomains>,
+  ErrorCode | keyof typeof TENANT_DOMAIN_ERROR_CODES
+>;
+
 /** The browser's side of `tenantDomains()`: `authClient.tenant.domain.*` and `tenant.discover`. */
 export const tenantDomainsClient = () =>
   ({
     id: "tenant-domains",
-    $InferServerPlugin: {} as ReturnType<typeof tenantDomains>,
+    $InferServerPlugin: {} as Server,
     getActions: () => ({}) as Actions,
     $ERROR_CODES: TENANT_DOMAIN_ERROR_CODES,
     pathMethods: {

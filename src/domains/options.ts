@@ -48,12 +48,13 @@ export interface TenantDomainsOptions {
 export type ResolvedDomainOptions = ReturnType<typeof resolveDomainOptions>;
 
 const NAME = "tenantDomains";
+const IN_SECONDS = "expected a duration in seconds";
 const WEEK = 7 * 24 * 60 * 60;
 const fn = z.custom((value) => typeof value === "function", "expected a function");
 const optionsSchema = z.strictObject({
   resolveTxt: fn,
-  timeout: z.number().positive().max(60),
-  recheckAfter: z.number().positive(),
+  timeout: z.number().positive(IN_SECONDS).max(60, IN_SECONDS),
+  recheckAfter: z.number().positive(IN_SECONDS),
   maxDomains: z.int().positive(),
   signInURL: fn.optional(),
   schema: z.looseObject({}).optional(),

@@ -1,4 +1,7 @@
 import type { BetterAuthClientPlugin } from "better-auth/client";
+import type { AdminOptions, InferAdminRolesFromOption } from "better-auth/plugins/admin";
+import type { WithErrorCodes } from "../error-codes";
+import type { ErrorCode } from "../errors";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 import type { tenantInvitations } from "./index";
 
@@ -28,11 +31,26 @@ interface Actions {
   };
 }
 
-/** The browser's side of `tenantInvitations()`: `authClient.tenant.invitation.*`. */
-export const tenantInvitationsClient = () =>
+type Server<App> = WithErrorCodes<
+  ReturnType<typeof tenantInvitations<RoleOf<App>>>,
+  ErrorCode | keyof typeof TENANT_INVITATION_ERROR_CODES
+>;
+
+/** The roles of the application's `admin()`; any text if its type is not known. */
+type RoleOf<App> = App extends { options: { plugins: (infer Plugin)[] } }
+  ? Extract<Plugin, { id: "admin" }> extends { options: infer Options extends AdminOptions }
+    ? InferAdminRolesFromOption<Options> & string
+    : string
+  : string;
+
+/**
+ * The browser's side of `tenantInvitations()`: `authClient.tenant.invitation.*`. With the type of the
+ * server, `tenantInvitationsClient<typeof auth>()`, it knows the application's roles.
+ */
+export const tenantInvitationsClient = <App = unknown>() =>
   ({
     id: "tenant-invitations",
-    $InferServerPlugin: {} as ReturnType<typeof tenantInvitations>,
+    $InferServerPlugin: {} as Server<App>,
     getActions: () => ({}) as Actions,
     $ERROR_CODES: TENANT_INVITATION_ERROR_CODES,
     pathMethods: {

@@ -41,8 +41,13 @@ declare module "@better-auth/core" {
   }
 }
 
-/** Invites people to tenants by email. They join by any sign-in method that the tenant allows. */
-export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) => {
+/**
+ * Invites people to tenants by email. They join by any sign-in method that the tenant allows.
+ * `tenantInvitations<"member" | "admin">()` types the roles of `auth.api.createTenantInvitation`.
+ */
+export const tenantInvitations = <Role extends string = string>(
+  invitationOptions: TenantInvitationsOptions,
+) => {
   const options = resolveInvitationOptions(invitationOptions);
   const inviting: Inviting = { openingFor: findOpening, replaces: replacesUser, acceptedTenant };
   return {
@@ -56,7 +61,7 @@ export const tenantInvitations = (invitationOptions: TenantInvitationsOptions) =
     hooks: { before: [carryToken, guardAccepting] },
     endpoints: {
       /** Invites an address to a tenant, or sends its invitation again. For managers. */
-      createTenantInvitation: createInvitationEndpoint(options),
+      createTenantInvitation: createInvitationEndpoint<Role>(options),
       /** Lists a tenant's invitations, newest first. For managers. */
       listTenantInvitations: listInvitationsEndpoint,
       /** Sends an invitation again, with a new token. For managers. */

@@ -4,6 +4,7 @@ import * as z from "zod";
 import { tenantError } from "../errors";
 import type { TenantManagementAction } from "../options";
 import { whyNotAdmitted } from "../policy/email-domains";
+import { seconds } from "../policy/schema";
 import { leadsElsewhere } from "../request/addresses";
 import { requireTenant } from "../request/resolve";
 import { runInScope, scopeOf } from "../request/scope";
@@ -43,28 +44,32 @@ const page = text(2048)
   .refine((address) => !hasToken(address), "expected a page without a token")
   .meta({ description: "The page that the link leads to; /accept-invitation by default" });
 
-const createBody = (maxExpiresIn: number) =>
+/** One role of the admin plugin, or several with commas. */
+type Roles<Role extends string> = Role | `${Role},${string}`;
+
+const createBody = <Role extends string>(maxExpiresIn: number) =>
   z.object({
     tenantId: tenantId.optional(),
     email: limited(254).check(z.email()).meta({ description: "The address to invite" }),
-    role: text(255).nullish().meta({ description: "The role of the admin plugin" }),
-    expiresIn: z
-      .int()
-      .positive()
-      .max(maxExpiresIn)
+    role: (text(255) as z.ZodType as z.ZodType<Roles<Role>, Roles<Role>>)
+      .nullish()
+      .meta({ description: "The role of the admin plugin" }),
+    expiresIn: seconds({ max: maxExpiresIn })
       .optional()
       .meta({ description: "How long the invitation is valid, in seconds" }),
     redirectTo: page.optional(),
     send: z.boolean().optional().meta({ description: "False mails nothing, and returns the link" }),
   });
 
-export const createInvitationEndpoint = (settings: ResolvedInvitationOptions) =>
+export const createInvitationEndpoint = <Role extends string>(
+  settings: ResolvedInvitationOptions,
+) =>
   createAuthEndpoint(
     CREATE_PATH,
     {
       method: "POST",
       cloneRequest: true, // Mail senders get the request, and may read its body.
-      body: createBody(settings.maxExpiresIn),
+      body: createBody<Role>(settings.maxExpiresIn),
       metadata: { openapi: { description: "Invite an address, or send its invitation again" } },
     },
     async (ctx) => {

@@ -9,6 +9,7 @@ import {
   resolveOptions,
   type TenantAuthOptions,
 } from "../options";
+import { seconds } from "../policy/schema";
 import { date, optionalDate, tenantColumn, text } from "../schema";
 import type { Tenant } from "../tenants/cache";
 import type { TenantInvitation } from "../tenants/events";
@@ -62,13 +63,12 @@ export type ResolvedInvitationOptions = ReturnType<typeof resolveInvitationOptio
 
 const NAME = "tenantInvitations";
 const DAY = 24 * 60 * 60;
-const positive = z.int().positive();
 const optionsSchema = z
   .strictObject({
     sendInvitationEmail: z.custom((value) => typeof value === "function", "expected a function"),
-    expiresIn: positive,
-    maxExpiresIn: positive,
-    maxPendingInvitations: positive,
+    expiresIn: seconds({}),
+    maxExpiresIn: seconds({}),
+    maxPendingInvitations: z.int().positive(),
     schema: z.looseObject({}).optional(),
   })
   .refine(({ expiresIn, maxExpiresIn }) => expiresIn <= maxExpiresIn, {

@@ -140,10 +140,10 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
   /** Sessions by their tokens, as a browser with several has them, count like one by its token. */
   async function validSessions<T>(
     rows: T[],
-    { where, join }: Parameters<DBAdapter["findMany"]>[0],
+    { where, select, join }: Parameters<DBAdapter["findMany"]>[0],
   ) {
     const scope = effectiveScope();
-    const isByToken = where?.some(({ field }) => field === "token");
+    const isByToken = !select && where?.some(({ field }) => field === "token");
     const valid: T[] = [];
     for (const row of rows) {
       const isValid = !isByToken || (await isSessionValidHere(isolation, row as Row, raw));

@@ -237,6 +237,20 @@ const providerTable = {
   zoom: { options: { pkce: null } },
 } satisfies { [Id in ProviderId]: Entry<Id> };
 
+type Settable<Rules> = {
+  [Key in keyof Rules as Rules[Key] extends z.ZodType ? Key : never]?:
+    | z.input<Extract<Rules[Key], z.ZodType>>
+    | undefined;
+};
+
+/** What a tenant can set for each built-in provider: `options` of its OAuth config. */
+export type TenantOAuthOptions = {
+  [Id in ProviderId]: Settable<typeof shared & (typeof providerTable)[Id]["options"]> &
+    ((typeof providerTable)[Id] extends { clientId: "first of several" }
+      ? Settable<{ additionalClientIds: typeof additionalClientIds }>
+      : unknown);
+};
+
 export type ProviderEntry = {
   options: Record<string, Rule<unknown>>;
   addresses?: Record<string, string[]>;

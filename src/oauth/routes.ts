@@ -18,6 +18,7 @@ import {
   saveOAuthConfig,
   tryDecrypt,
 } from "./config-store";
+import type { TenantOAuthOptions } from "./provider-table";
 import { rotateOAuthConfigs } from "./rotate";
 
 /** A config as it is returned: the client id in clear, the client secret never. */
@@ -59,12 +60,25 @@ async function toOutput(ctx: AuthContext, row: StoredOAuthConfig): Promise<Tenan
   };
 }
 
-// The type suggests the built-in providers and accepts any text, which the server may refuse.
+// The types suggest the built-in providers and their options, and accept others, which the server
+// may refuse: in a form, neither is known before.
 const providerId = text(255).meta({ description: "A built-in social provider" }) as z.ZodType<
   ProviderName,
   ProviderName
 >;
 const target = { tenantId: tenantId.optional(), providerId };
+
+type ForProvider<Id, Options> = { providerId: Id; options?: Options | null | undefined };
+type WithOptions<Schema extends z.ZodType> = z.ZodType<
+  z.output<Schema>,
+  Omit<z.input<Schema>, "providerId" | "options"> &
+    (
+      | {
+          [Id in keyof TenantOAuthOptions]: ForProvider<Id, TenantOAuthOptions[Id]>;
+        }[keyof TenantOAuthOptions]
+      | ForProvider<string & {}, Record<string, unknown>>
+    )
+>;
 const clientSecret = text(8192).meta({ description: "The tenant's client secret; never returned" });
 const enabled = z.boolean().meta({ description: "Whether sign-in uses this config" });
 const settings = {
@@ -85,7 +99,7 @@ export const registerOAuthConfigEndpoint = createAuthEndpoint(
   "/tenant/oauth-config/register",
   {
     method: "POST",
-    body: registerBody,
+    body: registerBody as WithOptions<typeof registerBody>,
     metadata: { openapi: { description: "Create or replace a tenant's config for a provider" } },
   },
   async (ctx) => {
@@ -133,7 +147,7 @@ export const updateOAuthConfigEndpoint = createAuthEndpoint(
   "/tenant/oauth-config/update",
   {
     method: "POST",
-    body: updateBody,
+    body: updateBody as WithOptions<typeof updateBody>,
     metadata: { openapi: { description: "Change parts of a tenant's config, without its secret" } },
   },
   async (ctx) => {
@@ -186,7 +200,7 @@ export const checkOAuthConfigEndpoint = createAuthEndpoint(
   "/tenant/oauth-config/check",
   {
     method: "POST",
-    body: checkBody,
+    body: checkBody as WithOptions<typeof checkBody>,
     metadata: { openapi: { description: "Check a tenant's config for a provider" } },
   },
   async (ctx) => {

@@ -49,6 +49,13 @@ const unique = <Item>(items: Item[]) => [...new Set(items)];
 
 const methods = listOf(method).transform(unique).optional();
 
+/** A duration. Its message says the unit. */
+export const seconds = ({ min = 1, max = Number.MAX_SAFE_INTEGER }) => {
+  const most = max < Number.MAX_SAFE_INTEGER ? ` to ${max}` : " on";
+  const error = `expected a duration in seconds: a whole number from ${min}${most}`;
+  return z.int({ error }).min(min, { error }).max(max, { error });
+};
+
 /** Strict: a rule that is not understood must not look as if it were enforced. */
 export const policySchema = z.strictObject({
   /** Who may become a user. */
@@ -73,7 +80,7 @@ export const policySchema = z.strictObject({
   /** Whether sign-in takes two factors. Methods in `exemptMethods` are left to their provider. */
   twoFactor: z.strictObject({ required: z.boolean(), exemptMethods: methods }).optional(),
   /** At most the application's, in seconds. */
-  session: z.strictObject({ expiresIn: z.int().positive().optional() }).optional(),
+  session: z.strictObject({ expiresIn: seconds({}).optional() }).optional(),
 });
 
 /** What a tenant decides for itself. The application decides the rest. */

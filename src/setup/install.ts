@@ -51,7 +51,7 @@ export async function install(
   // A plugin whose `init` returns all options makes better-auth list every plugin twice.
   const ours = [...new Set(ctx.options.plugins)].filter(({ id }) => id === PLUGIN_ID);
   if (ours.length === 0) throw notStarted();
-  if (ours.length > 1) refuse("it is installed more than once. Leave one.");
+  if (ours.length > 1) refuse("it is in `plugins` more than once. Remove all but one.");
   await prepareScopes();
   await findKeyStorages(ctx.options.plugins);
   if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {

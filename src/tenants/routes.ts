@@ -4,7 +4,7 @@ import * as z from "zod";
 import { tenantError } from "../errors";
 import { resetSecondFactor } from "../isolation/changed-hands";
 import { assertNotLockedOut, parsePolicy } from "../policy/input";
-import { policySchema } from "../policy/schema";
+import { policySchema, seconds } from "../policy/schema";
 import { requireTenant } from "../request/resolve";
 import { runInScope, scopeOf } from "../request/scope";
 import { findTenant, isText } from "./cache";
@@ -181,7 +181,7 @@ const NINETY_DAYS = 90 * 24 * 60 * 60;
 const deleteBody = z.object({
   tenantId,
   dryRun: z.boolean().optional().meta({ description: "Only counts what would be deleted" }),
-  after: z.int().nonnegative().max(NINETY_DAYS).optional().meta({
+  after: seconds({ min: 0, max: NINETY_DAYS }).optional().meta({
     description: "Seconds until it may be deleted; suspended until then, and can be restored",
   }),
 });

@@ -33,6 +33,11 @@ const BAD: [message: RegExp, ...policies: unknown[]][] = [
   [/social:github is not set up/, { methods: ["social:github"] }],
   [/policy\.password\.minLength/, { password: { minLength: 7 } }, { password: { minLength: 129 } }],
   [/policy\.session\.expiresIn/, { session: { expiresIn: 3601 } }, { session: { expiresIn: 0 } }],
+  [
+    /expected a duration in seconds/,
+    { session: { expiresIn: "1d" } },
+    { session: { expiresIn: 1.5 } },
+  ],
   [/policy/, "closed", ["closed"]],
 ];
 
