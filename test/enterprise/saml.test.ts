@@ -445,7 +445,7 @@ describe("where SAML leads to", () => {
   });
 });
 
-/** One resolver inside of another, as in docs/naming.md. */
+/** One resolver inside of another, as in docs/resolving.md. */
 const WRAPPED: Hosts = {
   names: SUBDOMAINS.names,
   resolveTenantId: (ctx) => bySubdomain({ baseDomain: "example.com" })(ctx),

@@ -52,16 +52,17 @@ async function start(options: InstanceOptions): Promise<Outcome> {
 }
 
 const MISTAKES: Record<string, () => Promise<Outcome>> = {
-  "Somebody manages tenants without being allowed to": async () => {
+  "The caller may not manage tenants": async () => {
     const { signUp, logs } = await createInstance();
     const { browser } = await signUp(null);
     const answer = await browser.post("/tenant/create", { name: "Acme", slug: "acme" });
     return outcome(answer, [...logs, `error ${answer.data.message}`]);
   },
 
-  "A model of another plugin is not decided": () => start({ plugins: [organization()] }),
+  "A model of another plugin is neither scoped nor shared": () =>
+    start({ plugins: [organization()] }),
 
-  "The table of users still has its old unique index on the email": async () => {
+  "The old unique index on the email still exists": async () => {
     const { createTenant, browser, signUp, logs, database } = await createInstance();
     const { id: tenantId } = await createTenant();
     await database.query(`create unique index "user_email_unique" on "user" ("email")`);
@@ -70,7 +71,7 @@ const MISTAKES: Record<string, () => Promise<Outcome>> = {
     return outcome(answer, logs);
   },
 
-  "Nothing is configured for the provider": async () => {
+  "The provider is not configured": async () => {
     const { createTenant, browser, logs } = await createInstance();
     const { id: tenantId } = await createTenant();
     const body = { tenantId, provider: "gitlab" };
@@ -87,7 +88,7 @@ const MISTAKES: Record<string, () => Promise<Outcome>> = {
     return outcome(await signIn(browser(), tenantId), logs);
   },
 
-  "The auth secret was changed after credentials were stored": async () => {
+  "The auth secret changed after credentials were stored": async () => {
     const before = await createInstance();
     const { database } = before;
     const { id: tenantId } = await before.createTenant();
@@ -98,7 +99,7 @@ const MISTAKES: Record<string, () => Promise<Outcome>> = {
     return outcome(await after.browser().post("/tenant/sign-in/social", body), after.logs);
   },
 
-  "Credentials are stored before there is an auth secret": async () => {
+  "Credentials were stored without an auth secret": async () => {
     const instance = await createInstance({ auth: { secret: "" } });
     const { browser } = await instance.operator();
     const { id: tenantId } = await instance.createTenant();
@@ -106,13 +107,13 @@ const MISTAKES: Record<string, () => Promise<Outcome>> = {
     return outcome(await browser.post(register, { ...GITLAB, tenantId }), instance.logs);
   },
 
-  "A page sends people to the host of another tenant": async () => {
+  "A page redirects to the host of another tenant": async () => {
     const { at, logs } = await createWorld({ hosts: SUBDOMAINS });
     const body = { ...person, callbackURL: "http://globex.example.com/welcome" };
     return outcome(await at("acme").post("/sign-up/email", body), logs);
   },
 
-  "The host of an identity provider is not listed": async () => {
+  "The host of an identity provider is not trusted": async () => {
     const { as, logs } = await createSSOWorld();
     const oidcConfig = { clientId: "client", clientSecret: "secret" };
     const issuer = "https://acme.okta.com";
