@@ -132,6 +132,8 @@ const COMMANDS: Record<string, string> = {
   "npm install pg && npm install --save-dev @types/pg": "test/guides/readme.registry.test.ts",
   "npx tsx --env-file=.env scripts/migrate.mts": "test/guides/readme.registry.test.ts",
   "npx tsx --env-file=.env scripts/seed.mts": "test/guides/readme.registry.test.ts",
+  "npm install --save-dev vitest": "test/guides/readme.registry.test.ts",
+  "npx vitest run": "test/guides/readme.registry.test.ts",
   "npx auth@latest migrate":
     "test/package.registry.test.ts, with the version that goes with our better-auth",
 };

@@ -8,9 +8,9 @@ import * as server from "../src/index";
 import { invitationError } from "../src/invitations/errors";
 import { TENANT_INVITATION_ERROR_CODES, tenantInvitations } from "../src/invitations/index";
 import { resolveInvitationOptions } from "../src/invitations/options";
-import { resolveOptions } from "../src/options";
+import { MANAGEMENT_ACTIONS, resolveOptions } from "../src/options";
 import { createInstance } from "./support/instance";
-import { allRowsUnder, endpoints, rowsUnder } from "./support/pages";
+import { allRowsUnder, endpoints, rowsUnder, textUnder } from "./support/pages";
 import { shareMade } from "./support/world";
 
 type Schema = z.core.JSONSchema.JSONSchema;
@@ -40,6 +40,7 @@ describe("endpoints in docs/reference.md", () => {
     const { path, options } = served[endpoint.server] as Endpoint;
     expect(endpoint.path).toBe(path);
     if (path) expect(endpoint.methods).toEqual([options.method].flat());
+    else expect(endpoint.who).toBe("server code only");
     expect(endpoint.client).toBe(clientNameOf(path));
     expect(endpoint.parameters).toEqual(parametersOf(endpoint.server));
   });
@@ -133,10 +134,14 @@ describe("who may call, in docs/reference.md", () => {
     const { status, data } = await (methods[0] === "GET"
       ? browser.get(path, { query: input })
       : browser.post(path, input));
-    const [, action] = /^managers, `([\w:-]+)`/.exec(who) ?? [];
+    const [, action] = /^requires `([\w:-]+)`/.exec(who) ?? [];
     expect(asked).toEqual(action ? [action] : []);
-    if (!who.startsWith("managers")) expect(data).not.toMatchObject({ code: "UNAUTHORIZED" });
-    else expect([status, data]).toMatchObject([403, { code: "TENANT_MANAGEMENT_NOT_ALLOWED" }]);
+    if (action) {
+      expect([status, data]).toMatchObject([403, { code: "TENANT_MANAGEMENT_NOT_ALLOWED" }]);
+    } else {
+      expect(who).toBe("public");
+      expect(data).not.toMatchObject({ code: "UNAUTHORIZED" });
+    }
   });
 });
 
@@ -164,6 +169,12 @@ it("options in docs/reference.md have their defaults, and all exports are there"
   expect(defaultsUnder("### `tenantDomains()`")).toEqual(ofDomains);
   const functions = rowsUnder("## Functions").map(([name]) => name);
   expect(functions.toSorted()).toEqual(Object.keys(server).sort());
+});
+
+it("actions in docs/reference.md are all of them", () => {
+  const lists = textUnder("### `tenantAuth()`").match(/^- .*$/gm) ?? [];
+  const actions = [...lists.join("\n").matchAll(/`([\w-]+:[\w-]+)`/g)].map(([, action]) => action);
+  expect(actions.toSorted()).toEqual(MANAGEMENT_ACTIONS.toSorted());
 });
 
 it("error codes in docs/reference.md are all of them, with the status that they are thrown with", () => {

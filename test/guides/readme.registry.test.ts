@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -11,8 +11,9 @@ import { blocksIn } from "../support/pages";
 import { run } from "../support/processes";
 
 /*
- * What the README says about setting up, typed word for word into a fresh Next.js project. It
- * builds and starts two of them and asks the registry, so it runs on demand: npm run test:package.
+ * What the README says about setting up, and docs/testing.md about a first test, typed word for word
+ * into fresh Next.js projects. It builds and starts two of them and asks the registry, so it runs on
+ * demand: npm run test:package.
  *
  * Two words differ: our own package is the packed one, and better-auth has the version that the
  * other tests run with.
@@ -48,6 +49,7 @@ describe("the set-up of the README", () => {
       await project.type(commandWith("better-auth-tenant"));
       typeFiles(project);
       await fill(project);
+      expect(await followTesting(project)).toContain("Tenants are isolated.");
       await project.type("npm run build");
       await visit(await start(project, "start", onTestFinished));
     },
@@ -125,10 +127,7 @@ function typeFiles({ directory }: Project, postgres?: string) {
   }
   if (postgres) typed.set(".env", `${typed.get(".env")}DATABASE_URL=${postgres}\n`);
   expect(typed.size).toBe(10);
-  for (const [name, code] of typed) {
-    mkdirSync(dirname(join(directory, name)), { recursive: true });
-    writeFileSync(join(directory, name), code);
-  }
+  for (const [name, code] of typed) typeFile(directory, name, code);
 }
 
 /** A secret, the tables and what is in them. The second time nothing is left to do, and nothing breaks. */
@@ -137,6 +136,34 @@ async function fill({ type }: Project) {
   for (const script of ["migrate", "migrate", "seed", "seed"]) {
     await type(commandWith(`scripts/${script}.mts`));
   }
+}
+
+/**
+ * What docs/testing.md adds, in its order, and what its last command printed. The test would refuse
+ * the database of the application, which has tenants.
+ */
+async function followTesting({ directory, type }: Project): Promise<string> {
+  const steps = blocksIn("docs/testing.md").filter(({ heading }) => heading === "A first test");
+  let printed = "";
+  for (const { language, code } of steps) {
+    const [, name] = /^\/\/ (\S+)\n/.exec(code) ?? [];
+    if (language === "sh") printed = await type(code.trim());
+    else if (language === "diff") replaceLine(join(directory, "lib/database.ts"), code);
+    else if (name) typeFile(directory, name, code);
+  }
+  return printed;
+}
+
+function replaceLine(path: string, diff: string) {
+  const [, before = "?", after = ""] = /^-(.*)\n\+(.*)\n$/.exec(diff) ?? [];
+  const text = readFileSync(path, "utf8");
+  expect(text).toContain(before);
+  writeFileSync(path, text.replace(before, after));
+}
+
+function typeFile(directory: string, name: string, code: string) {
+  mkdirSync(dirname(join(directory, name)), { recursive: true });
+  writeFileSync(join(directory, name), code);
 }
 
 /** Starts the application on a free port. Its pages think that they are at the README's address. */

@@ -68,20 +68,25 @@ export function statementsOf(sql: string): string[] {
 
 const PAGE = readPage("docs/reference.md");
 
+/** Path, server function, client function, and who may call it. */
+const ENDPOINT =
+  /^(?:`([A-Z, ]+) (\/\S+)` · )?`auth\.api\.(\w+)`(?: · `authClient\.([\w.]+)`)? · (.+)$/m;
+
 /** The endpoints as docs/reference.md describes them. */
 export const endpoints = textUnder("## Endpoints")
   .split(/^#### /m)
   .slice(1)
   .map((section) => {
-    const said = (label: string) => new RegExp(`^- ${label}: (.*)$`, "m").exec(section)?.[1];
-    const [, methods, path] = /^- `([A-Z, ]+) (\/\S+)`$/m.exec(section) ?? [];
+    const title = section.split("\n")[0] ?? "";
+    const [line, methods, path, server = "", client, who = ""] = ENDPOINT.exec(section) ?? [];
+    if (!line) throw new Error(`docs/reference.md does not say how to call "${title}"`);
     return {
-      title: section.split("\n")[0] ?? "",
+      title,
       methods: methods?.split(", ") ?? [],
       path,
-      server: bare(said("Server")?.replace("auth.api.", "")) ?? "",
-      client: bare(said("Client")?.replace("authClient.", "")),
-      who: said("Who") ?? "",
+      server,
+      client,
+      who,
       /** What it takes, by "body" or "query" and name: "string, required". */
       parameters: parametersIn(section),
     };
@@ -95,7 +100,8 @@ export function rowsUnder(heading: string): [name: string, ...cells: string[]][]
 /** The rows of all tables under a heading. */
 export const allRowsUnder = (heading: string) => tablesIn(textUnder(heading)).flatMap(rowsOf);
 
-function textUnder(heading: string): string {
+/** The text under a heading, up to the next one of its level. */
+export function textUnder(heading: string): string {
   const [marks = ""] = heading.split(" ");
   const [, text = ""] = `\n${PAGE}`.split(`\n${heading}\n`);
   const [own = ""] = text.split(new RegExp(`^#{1,${marks.length}} `, "m"));
