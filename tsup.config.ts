@@ -1,15 +1,18 @@
 import { defineConfig } from "tsup";
 
-/** The types. The code is built by rolldown.config.js. */
+/**
+ * The types, of declarations that tsc has written: from the source, tsup would check all of it again
+ * for each entry. The code is built by rolldown.config.js.
+ */
 export default defineConfig({
   entry: {
-    index: "src/index.ts",
-    client: "src/client.ts",
-    invitations: "src/invitations/index.ts",
-    "invitations-client": "src/invitations/client.ts",
-    domains: "src/domains/index.ts",
-    "domains-client": "src/domains/client.ts",
-    testing: "src/testing/index.ts",
+    index: ".types/index.d.ts",
+    client: ".types/client.d.ts",
+    invitations: ".types/invitations/index.d.ts",
+    "invitations-client": ".types/invitations/client.d.ts",
+    domains: ".types/domains/index.d.ts",
+    "domains-client": ".types/domains/client.d.ts",
+    testing: ".types/testing/index.d.ts",
   },
   format: "esm",
   target: "es2022",

@@ -262,7 +262,7 @@ test("OAuth configs", () => {
   });
   // Options of a known provider are suggested. In a form, the provider is not known.
   type Known<Input> = Extract<Input, { providerId: "microsoft" }>;
-  type Options = TenantOAuthOptions["microsoft"] | null | undefined;
+  type Options = TenantOAuthOptions<"microsoft"> | null | undefined;
   const { register, check, update } = {} as typeof tenant.oauthConfig;
   expectTypeOf<Known<Parameters<typeof register>[0]>["options"]>().toEqualTypeOf<Options>();
   expectTypeOf<Known<Parameters<typeof check>[0]>["options"]>().toEqualTypeOf<Options>();

@@ -2,7 +2,7 @@ import type { ProviderOptions } from "better-auth/oauth2";
 import type { SocialProviderList, socialProviders } from "better-auth/social-providers";
 import * as z from "zod";
 
-type ProviderId = SocialProviderList[number];
+export type ProviderId = SocialProviderList[number];
 
 type OptionsOf<Id extends ProviderId> = Parameters<(typeof socialProviders)[Id]>[0];
 type KeyOf<Options> = Options extends unknown ? keyof Options : never;
@@ -243,13 +243,13 @@ type Settable<Rules> = {
     | undefined;
 };
 
-/** What a tenant can set for each built-in provider: `options` of its OAuth config. */
-export type TenantOAuthOptions = {
-  [Id in ProviderId]: Settable<typeof shared & (typeof providerTable)[Id]["options"]> &
-    ((typeof providerTable)[Id] extends { clientId: "first of several" }
-      ? Settable<{ additionalClientIds: typeof additionalClientIds }>
-      : unknown);
-};
+/** What a tenant can set for a built-in provider: `options` of its OAuth config. */
+export type TenantOAuthOptions<Id extends ProviderId> = Settable<
+  typeof shared & (typeof providerTable)[Id]["options"]
+> &
+  ((typeof providerTable)[Id] extends { clientId: "first of several" }
+    ? Settable<{ additionalClientIds: typeof additionalClientIds }>
+    : unknown);
 
 export type ProviderEntry = {
   options: Record<string, Rule<unknown>>;

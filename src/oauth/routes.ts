@@ -18,7 +18,7 @@ import {
   saveOAuthConfig,
   tryDecrypt,
 } from "./config-store";
-import type { TenantOAuthOptions } from "./provider-table";
+import type { ProviderId, TenantOAuthOptions } from "./provider-table";
 import { rotateOAuthConfigs } from "./rotate";
 
 /** A config as it is returned: the client id in clear, the client secret never. */
@@ -69,15 +69,11 @@ const providerId = text(255).meta({ description: "A built-in social provider" })
 const target = { tenantId: tenantId.optional(), providerId };
 
 type ForProvider<Id, Options> = { providerId: Id; options?: Options | null | undefined };
+type KnownProvider = { [Id in ProviderId]: ForProvider<Id, TenantOAuthOptions<Id>> }[ProviderId];
 type WithOptions<Schema extends z.ZodType> = z.ZodType<
   z.output<Schema>,
   Omit<z.input<Schema>, "providerId" | "options"> &
-    (
-      | {
-          [Id in keyof TenantOAuthOptions]: ForProvider<Id, TenantOAuthOptions[Id]>;
-        }[keyof TenantOAuthOptions]
-      | ForProvider<string & {}, Record<string, unknown>>
-    )
+    (KnownProvider | ForProvider<string & {}, Record<string, unknown>>)
 >;
 const clientSecret = text(8192).meta({ description: "The tenant's client secret; never returned" });
 const enabled = z.boolean().meta({ description: "Whether sign-in uses this config" });

@@ -37,7 +37,7 @@ interface Project {
   env: Record<string, string>;
 }
 
-describe("the set-up of the README", () => {
+describe("the setup of the README", () => {
   const temporary = mkdtempSync(join(tmpdir(), "better-auth-tenant-readme-"));
 
   afterAll(() => rmSync(temporary, { recursive: true, force: true, maxRetries: 3 }), LONG);
@@ -126,15 +126,21 @@ function typeFiles({ directory }: Project, postgres?: string) {
     if (name && (!variant || postgres)) typed.set(name, code);
   }
   if (postgres) typed.set(".env", `${typed.get(".env")}DATABASE_URL=${postgres}\n`);
-  expect(typed.size).toBe(10);
+  expect(typed.size).toBe(11);
   for (const [name, code] of typed) typeFile(directory, name, code);
 }
 
 /** A secret, the tables and what is in them. The second time nothing is left to do, and nothing breaks. */
 async function fill({ type }: Project) {
   await type(commandWith("BETTER_AUTH_SECRET"));
-  for (const script of ["migrate", "migrate", "seed", "seed"]) {
-    await type(commandWith(`scripts/${script}.mts`));
+  const steps = [
+    ["migrate", "Created or changed: user, "],
+    ["migrate", "Created or changed: nothing"],
+    ["seed", "Created tenant acme"],
+    ["seed", "Already exists: tenant acme"],
+  ];
+  for (const [script, printed] of steps) {
+    expect(await type(commandWith(`scripts/${script}.mts`))).toContain(printed);
   }
 }
 
@@ -205,6 +211,7 @@ async function visit({ url, log }: Awaited<ReturnType<typeof start>>) {
   const password = "a long password";
 
   expect(await page("/t/acme/sign-in")).toMatch(/<form.*Sign in<\/button>/);
+  expect(await page("/t/acme/sign-up")).toMatch(/<form.*Sign up<\/button>/);
   const closed = await page("/t/acme");
   expect(closed).not.toContain("Signed in as");
   expect(closed).toContain("NEXT_REDIRECT;replace;/t/acme/sign-in");

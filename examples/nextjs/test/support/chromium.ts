@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 
 const PLACES = [
+  "/usr/bin/chromium-headless-shell",
   "/usr/bin/chromium",
   "/usr/bin/chromium-browser",
   "/usr/bin/google-chrome",
