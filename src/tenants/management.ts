@@ -90,12 +90,12 @@ export function ownTenantOf({ context }: HookEndpointContext, actor: TenantActor
   return actor.tenantId ?? undefined;
 }
 
-/** The session that the caller has shown, if it has shown one place only. */
+/** The caller's session, unless the request has credentials of several tenants. */
 async function callerOf(
   ctx: GenericEndpointContext,
   target: string | undefined,
 ): Promise<TenantSession | null> {
-  // better-auth takes an unreachable database for nobody; asked directly, it says what is wrong.
+  // For better-auth, a caller is signed out while the database is down; a direct call fails.
   const known: TenantSession | null =
     (await sessionOfNamedTenant(ctx)) ??
     (await getAuthoritativeSessionFromCtx(ctx)) ??
@@ -107,7 +107,7 @@ async function callerOf(
   return sessionAt(ctx, target ?? (await targetTenantId(ctx)));
 }
 
-/** Who is signed in at a tenant that nobody has looked up: what is no id has no scope. */
+/** The session at a tenant that may not exist. An impossible id has no scope. */
 const sessionAt = async (ctx: GenericEndpointContext, tenantId: string | undefined) =>
   tenantId && couldBeId(ctx.context, tenantId)
     ? runInScope(scopeOf(tenantId), () => askForSession(ctx))

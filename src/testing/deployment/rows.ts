@@ -127,7 +127,7 @@ async function prefixFindings({ ctx }: Subject, names: Names): Promise<Finding[]
     id: "unprefixed-values",
     found: `${count} values of tenants in ${place} have no tenant prefix`,
     meaning:
-      "Nobody can sign in with them, and another user of the tenant can take the same value.",
+      "Users cannot sign in with them, and another user of the tenant can take the same value.",
     mend: "Run prefixUniqueValues(auth), which better-auth-tenant exports.",
   }));
 }
