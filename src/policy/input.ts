@@ -23,8 +23,9 @@ export async function parsePolicy(
   input: TenantPolicy,
 ): Promise<TenantPolicy | null> {
   const named = [...(input.methods ?? []), ...(input.twoFactor?.exemptMethods ?? [])];
-  const isSocial = named.some((method) => method.startsWith("social"));
-  const configs = isSocial && tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
+  const isAboutProviders =
+    input.twoFactor?.required || named.some((method) => method.startsWith("social"));
+  const configs = isAboutProviders && tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
   const own = configs.filter(({ enabled }) => enabled).map(({ providerId }) => providerId);
   const { path, problem } = problemIn(ctx, tenantId ?? "", input, own) ?? {};
   if (problem) {
@@ -75,11 +76,13 @@ function problemIn(
   if (twoFactor?.exemptMethods?.includes("password")) {
     return { path: "twoFactor.exemptMethods", problem: "a password is one factor" };
   }
-  if (!available.some((one) => allows(policy, one) && canHaveSecondFactor(policy, one))) {
-    return { path: "twoFactor", problem: "none of the methods can have a second factor" };
-  }
   if (twoFactor?.required && !ctx.options.plugins?.some(({ id }) => id === "two-factor")) {
     return { path: "twoFactor", problem: "this application has no twoFactor() plugin" };
+  }
+  const isUsable = (method: SignInMethod) =>
+    allows(policy, method) && canHaveSecondFactor(policy, method);
+  if (twoFactor?.required && !available.some(isUsable)) {
+    return { path: "twoFactor", problem: "none of the methods can have a second factor" };
   }
   if (policy.emailDomains === VERIFIED && (tenantId === null || !domainsIn(ctx))) {
     const problem =

@@ -80,9 +80,11 @@ export function countsUnder(policy: TenantPolicy | null | undefined, session: Se
   const isOver = !(Date.now() - new Date(session.createdAt ?? "").getTime() < SETUP_MS);
   if (!isSetup(session) || isOver) return false;
   if (counting.get() === "setup") return true;
-  const endpoint = currentEndpoint();
+  const { context, path } = currentEndpoint() ?? {};
   // `get-session` would delete the cookie of a session that it does not find.
-  if (endpoint) removedCookies.get().add(endpoint.context.authCookies.sessionToken.name);
+  if (context && path !== "/sign-out") {
+    removedCookies.get().add(context.authCookies.sessionToken.name);
+  }
   return false;
 }
 

@@ -1,14 +1,14 @@
 import { apiKey } from "@better-auth/api-key";
 import { passkey } from "@better-auth/passkey";
 import type { BetterAuthPlugin } from "better-auth";
-import { createAuthMiddleware } from "better-auth/api";
+import { createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
 import { bearer, magicLink, multiSession, twoFactor } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { TenantPolicy } from "../../src/index";
 import { createAuthenticator } from "../../src/testing/makers/authenticator";
 import type { Browser } from "../support/browser";
 import { databases } from "../support/database";
-import { PASSWORD } from "../support/instance";
+import { createInstance, PASSWORD } from "../support/instance";
 import { combine, sample } from "../support/matrix";
 import { SORTS } from "../support/stores";
 import { totpFrom } from "../support/totp";
@@ -369,6 +369,31 @@ it("R14: hooks of other plugins find no setup session", async () => {
   expect((await jane.get("/multi-session/list-device-sessions")).data).toEqual([]);
 });
 
+it("signing out of a setup session clears its cookies, also if a hook has read it", async () => {
+  const spy: BetterAuthPlugin = {
+    id: "spy",
+    hooks: {
+      before: [
+        {
+          matcher: ({ path }) => path === "/sign-out",
+          handler: createAuthMiddleware(async (ctx) => void (await getSessionFromCtx(ctx))),
+        },
+      ],
+    },
+  };
+  const world = await makeWorld({ plugins: [spy] });
+  await world.as("jane", "acme");
+  await world.change("acme", { policy: REQUIRED });
+  const jane = world.at("acme");
+  await signIn(jane);
+  const isSessionCookie = (name: string) => name.includes("session_token");
+  expect([...jane.cookies.keys()].some(isSessionCookie)).toBe(true);
+  expect((await jane.get("/get-session")).data).toBeNull();
+  expect([...jane.cookies.keys()].some(isSessionCookie)).toBe(true);
+  expect((await jane.post("/sign-out")).status).toBe(200);
+  expect([...jane.cookies.keys()].some(isSessionCookie)).toBe(false);
+});
+
 it("a session that better-auth fails to take back is not valid", async () => {
   const tokens: string[] = [];
   const world = await makeWorld({
@@ -463,6 +488,32 @@ describe("what a policy may say", () => {
     const answer = await (await world.operator()).post<{ message: string }>("/tenant/update", body);
     expectRefused(answer, 400, "VALIDATION_ERROR");
     expect(answer.data.message).toContain("none of the methods");
+  });
+
+  it("asks for no such method where no second factor is required", async () => {
+    const { auth } = await createInstance({
+      auth: { emailAndPassword: { enabled: false } },
+      tenant: { platformPolicy: { signUp: "closed" } },
+    });
+    const policy: TenantPolicy = { signUp: "closed" };
+    const tenant = await auth.api.createTenant({ body: { name: "A", slug: "acme", policy } });
+    expect(tenant.policy).toEqual(policy);
+  });
+
+  it("counts the tenant's own providers among the methods", async () => {
+    const { auth } = await createInstance({
+      auth: { emailAndPassword: { enabled: false } },
+      plugins: [twoFactor()],
+    });
+    const { id: tenantId } = await auth.api.createTenant({ body: { name: "A", slug: "acme" } });
+    const policy: TenantPolicy = {
+      twoFactor: { required: true, exemptMethods: ["social:google"] },
+    };
+    const update = () => auth.api.updateTenant({ body: { tenantId, policy } });
+    await expect(update).rejects.toThrow("social:google is not set up");
+    const google = { providerId: "google", clientId: "id", clientSecret: "secret" };
+    await auth.api.registerTenantOAuthConfig({ body: { tenantId, ...google } });
+    expect((await update()).policy).toEqual(policy);
   });
 
   it("needs better-auth's twoFactor()", async () => {
