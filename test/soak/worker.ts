@@ -10,9 +10,9 @@ import { tenantAuth } from "../../src/index";
 
 /** What a process is told at its start. */
 export interface Order {
-  database: string;
-  /** What the keys in Redis begin with; without it, sessions live in the database. */
-  redisPrefix?: string;
+  database: { name: string; port: number };
+  /** Without it, sessions live in the database. */
+  redis?: { prefix: string; port: number };
   secret: string;
   /** The first process makes the tables. */
   migrate: boolean;
@@ -22,10 +22,26 @@ export interface Order {
  * One of the processes: a server as an application would start it. It is killed at any moment, so
  * it keeps nothing to itself.
  */
-const { database, redisPrefix, secret, migrate }: Order = JSON.parse(process.argv[2] ?? "");
+const order: Order = JSON.parse(process.argv[2] ?? "");
 
-function redisStorage(keyPrefix: string): BetterAuthOptions["secondaryStorage"] {
-  const redis = new Redis({ host: "127.0.0.1", port: 6379, keyPrefix });
+/** How far the clock of this process has been set. */
+let ahead = 0;
+const RealDate = Date;
+globalThis.Date = class extends RealDate {
+  // biome-ignore lint/suspicious/noExplicitAny: Date takes many kinds of arguments
+  constructor(...given: any[]) {
+    super(...((given.length ? given : [RealDate.now() + ahead]) as [number]));
+  }
+  static override now = () => RealDate.now() + ahead;
+} as DateConstructor;
+
+function redisStorage({
+  prefix,
+  port,
+}: NonNullable<Order["redis"]>): BetterAuthOptions["secondaryStorage"] {
+  const redis = new Redis({ host: "127.0.0.1", port, keyPrefix: prefix });
+  // Without a listener, it writes every failed attempt to connect to the console.
+  redis.on("error", () => {});
   return {
     get: (key) => redis.get(key),
     set: (key, value, ttl) => (ttl ? redis.set(key, value, "EX", ttl) : redis.set(key, value)),
@@ -35,12 +51,17 @@ function redisStorage(keyPrefix: string): BetterAuthOptions["secondaryStorage"] 
   };
 }
 
+const { name, port } = order.database;
+const database = new Pool({ host: "127.0.0.1", port, user: "postgres", database: name, max: 8 });
+// Otherwise an idle connection that breaks ends the process.
+database.on("error", () => {});
+
 const auth = betterAuth({
   // The address of all three, as behind a load balancer.
   baseURL: "http://localhost:3000",
-  secret,
-  database: new Pool({ host: "127.0.0.1", user: "postgres", database, max: 8 }),
-  ...(redisPrefix && { secondaryStorage: redisStorage(redisPrefix) }),
+  secret: order.secret,
+  database,
+  ...(order.redis && { secondaryStorage: redisStorage(order.redis) }),
   emailAndPassword: {
     enabled: true,
     password: { hash: async (text) => text, verify: async (one) => one.hash === one.password },
@@ -60,13 +81,16 @@ const auth = betterAuth({
   telemetry: { enabled: false },
   logger: { level: "error", disableColors: true },
 });
-if (migrate) await (await getMigrations(auth.options)).runMigrations();
+if (order.migrate) await (await getMigrations(auth.options)).runMigrations();
 // Nobody is sent here before it is all up.
 await auth.api.listTenants();
 const server = createServer(toNodeHandler(auth));
 // Connections that close by themselves just when they are used would look like a failure.
 server.keepAliveTimeout = 600_000;
 server.listen(0, "127.0.0.1", () => process.send?.((server.address() as AddressInfo).port));
-process.on("message", async () => process.send?.(await auth.api.purgeTenants()));
+process.on("message", async (message: "purge" | { ahead: number }) => {
+  if (message === "purge") process.send?.(await auth.api.purgeTenants());
+  else ahead = message.ahead;
+});
 // A test that is cut short leaves no servers behind.
 process.on("disconnect", () => process.exit());

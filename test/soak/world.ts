@@ -1,0 +1,316 @@
+import { type ChildProcess, fork, type StdioOptions } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TestDatabase } from "../support/database";
+import { createRandom } from "../support/matrix";
+import type { Order } from "./worker";
+
+/** SOAK_SECONDS=60 makes a soak longer, SOAK_SEED=… repeats its choices. */
+export const SECONDS = Number(process.env.SOAK_SECONDS ?? 20);
+export const SEED = Number(process.env.SOAK_SEED ?? randomBytes(4).readUInt32BE());
+/** How long another process may accept sessions of a deleted tenant, on a busy machine. */
+const GRACE_MS = 10_500;
+
+const OPERATOR = { name: "O", email: "operator@example.com", password: "of the operator" };
+
+const QUIET = ["ignore", "ignore", "ignore", "ipc"] as StdioOptions;
+
+interface Member {
+  child: ChildProcess;
+  port: number;
+  isKilled?: boolean;
+}
+
+/** A tenant; null is the platform. `goneAt` is set when its deletion begins, and again at its end. */
+interface Place {
+  id: string | null;
+  goneAt?: number;
+}
+
+interface Session {
+  place: Place;
+  token: string;
+  cookie: string;
+  userId: string;
+  since: number;
+}
+
+type Person = { name: string; email: string; password: string };
+
+/** What a response must not say about the servers behind it. */
+const INTERNAL = /127\.0\.0\.1|ECONN|\bpg\b|postgres|redis|pgbouncer|node_modules|\bat \S+ \(/i;
+
+interface Call {
+  body?: object;
+  at?: Place;
+  session?: Session;
+  by?: "cookie" | "bearer";
+  on?: Member;
+}
+
+export function createWorld(script: string, given: Omit<Order, "migrate">) {
+  const random = createRandom(SEED);
+  const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)] as T;
+  const members: Member[] = [];
+  const places: Place[] = [{ id: null }];
+  const sessions: Session[] = [];
+  const findings: string[] = [];
+  const people: { place: Place; person: Person }[] = [];
+  const counts = { requests: 0, failed: 0, deleted: 0, killed: 0, checked: 0 };
+  /** While a server is away, and a moment longer, requests may fail. */
+  let outage = { since: 0, until: 0 };
+  /** Sessions from before were lost with their storage. */
+  let sessionsLostAt = 0;
+  /** Which tenant the ids of users and the tokens of sessions belong to. */
+  const owners = new Map<string, Place>();
+
+  async function launch(index: number) {
+    const order: Order = { ...given, migrate: members.length === 0 };
+    // Without the variables of the test: better-auth behaves differently under test runners.
+    const env = { PATH: process.env.PATH, NODE_ENV: "production" };
+    const child = fork(script, [JSON.stringify(order)], { env, execArgv: [], stdio: QUIET });
+    const [port] = await once(child, "message");
+    members[index] = { child, port };
+  }
+
+  async function kill(member: Member) {
+    member.isKilled = true;
+    member.child.kill("SIGKILL");
+    await once(member.child, "exit");
+  }
+
+  const running = () => members.filter(({ isKilled }) => !isKilled);
+  const isLeaving = (place?: Place) => place?.goneAt !== undefined;
+  const isAway = (started: number) => started < outage.until && Date.now() > outage.since;
+  const mayBeLost = (session: Session) => session.since <= sessionsLostAt;
+
+  /** Undefined if the process was killed meanwhile. */
+  async function ask(path: string, { body, at, session, by = "cookie", on }: Call = {}) {
+    counts.requests++;
+    const started = Date.now();
+    const member = on ?? pick(running());
+    const headers = new Headers({ origin: "http://localhost:3000" });
+    if (body) headers.set("content-type", "application/json");
+    if (at?.id) headers.set("x-tenant-id", at.id);
+    if (session && by === "cookie") headers.set("cookie", session.cookie);
+    if (session && by === "bearer") headers.set("authorization", `Bearer ${session.token}`);
+    const init = { headers, ...(body && { method: "POST", body: JSON.stringify(body) }) };
+    const line = `${path} ${JSON.stringify({ body, at: at?.id, of: session?.place.id, by })}`;
+    try {
+      const response = await fetch(`http://127.0.0.1:${member.port}/api/auth${path}`, init);
+      const text = await response.text();
+      const { status } = response;
+      const isOvertaken = isLeaving(at) || isLeaving(session?.place);
+      if (status >= 500) {
+        counts.failed++;
+        if (INTERNAL.test(text)) findings.push(`tells: ${line}: ${text}`);
+        if (isAway(started)) return undefined;
+        if (!isOvertaken) findings.push(`${line}: ${status} ${text}`);
+      }
+      for (const id of at ? (text.match(/\b[A-Za-z0-9]{32}\b/g) ?? []) : []) {
+        if ((owners.get(id) ?? at) !== at) findings.push(`${line} shows ${id}: ${text}`);
+      }
+      const data = /^[{[]/.test(text) ? JSON.parse(text) : null;
+      return {
+        status,
+        data,
+        headers: response.headers,
+        line: `${line}: ${status} ${text}`,
+        started,
+      };
+    } catch (error) {
+      if (!member.isKilled) findings.push(`${line}: ${error} ${(error as Error).cause}`);
+      return undefined;
+    }
+  }
+
+  /** Signs up or in, by better-auth's endpoint or by the tenant route. */
+  async function enter(place: Place, path: string, person: Person): Promise<Session | undefined> {
+    const isRoute = place.id !== null && random() < 0.5;
+    const body = isRoute ? { ...person, tenantId: place.id } : person;
+    const answer = await ask(`${isRoute ? "/tenant" : ""}${path}`, { body, at: place });
+    if (answer?.status !== 200) {
+      const isFault = answer && isAway(answer.started);
+      if (answer && !isFault && !isLeaving(place)) findings.push(`refused: ${answer.line}`);
+      return undefined;
+    }
+    if (path === "/sign-up/email") people.push({ place, person });
+    const { token, user } = answer.data;
+    if ((user.tenantId ?? null) !== place.id) findings.push(`elsewhere: ${answer.line}`);
+    const [cookie = ""] = answer.headers.getSetCookie()[0]?.split(";") ?? [];
+    const session = { place, token, cookie, userId: user.id, since: answer.started };
+    owners.set(user.id, place).set(token.split("~").at(-1), place);
+    sessions.push(session);
+    return session;
+  }
+
+  /** Signs up in a tenant, uses the session there, and tries it everywhere else. */
+  async function live(name: string, goesOn: () => boolean) {
+    for (let count = 0; goesOn(); count++) {
+      const place = pick(places.filter((one) => !isLeaving(one)));
+      const person = { name, email: `${name}-${count}@example.com`, password: `password ${count}` };
+      if (!(await enter(place, "/sign-up/email", person))) continue;
+      const session = await enter(place, "/sign-in/email", person);
+      if (!session) continue;
+      const by = pick(["cookie", "bearer"] as const);
+      const call = { session, by, ...(random() < 0.5 && { at: place }) };
+      const own = await ask("/get-session", call);
+      const isThere = own?.data?.user?.id === session.userId;
+      if (own && !isThere && !isLeaving(place) && !mayBeLost(session)) {
+        findings.push(`lost: ${own.line}`);
+      }
+      const other = pick(places.filter((one) => one.id !== null && one !== place));
+      if (!other) continue;
+      for (const [path, attempt] of [
+        ["/get-session", { session, by }],
+        ["/list-sessions", { session, by }],
+        ["/update-user", { session, by, body: { name: "of elsewhere" } }],
+        ["/sign-in/email", { body: person }],
+      ] as const) {
+        const tried = await ask(path, { ...attempt, at: other });
+        if (tried && tried.status < 400 && tried.data) findings.push(`crossing: ${tried.line}`);
+      }
+      await sleep(random() * 120);
+    }
+  }
+
+  const operators: Session[] = [];
+
+  /** Signs the operator up, and in again once the session is lost. */
+  async function operator(): Promise<Session> {
+    for (;;) {
+      const last = operators.at(-1);
+      if (last && !mayBeLost(last)) return last;
+      const path = last ? "/sign-in/email" : "/sign-up/email";
+      const session = await enter({ id: null }, path, OPERATOR);
+      if (session) operators.push(session);
+      else if (!last) throw new Error(findings.join("\n"));
+    }
+  }
+
+  async function create() {
+    const slug = `tenant-${counts.requests}-${places.length}`;
+    const answer = await ask("/tenant/create", {
+      body: { name: slug, slug },
+      session: await operator(),
+    });
+    if (answer?.status === 200) places.push({ id: answer.data.id });
+  }
+
+  /** Asks until the tenant is gone: a process may be killed while it deletes. */
+  async function remove(place: Place) {
+    place.goneAt = Number.POSITIVE_INFINITY;
+    for (;;) {
+      const body = { tenantId: place.id };
+      const answer = await ask("/tenant/delete", { body, session: await operator() });
+      if (answer?.status === 200 || answer?.status === 404) break;
+      await sleep(50);
+    }
+    place.goneAt = Date.now();
+    counts.deleted++;
+  }
+
+  const present = () => places.filter((one) => one.id !== null && !isLeaving(one));
+
+  async function manage(goesOn: () => boolean) {
+    while (goesOn()) {
+      if (present().length < 6) await create();
+      else await remove(pick(present()));
+      await sleep(random() * 300);
+    }
+  }
+
+  async function removeAll() {
+    for (const { id } of (await ask("/tenant/list", { session: await operator() }))?.data ?? []) {
+      await remove(places.find((one) => one.id === id) ?? { id });
+    }
+  }
+
+  /** Runs what takes a server away, and lets requests fail until every process answers again. */
+  async function takeAway(run: () => Promise<void>): Promise<number> {
+    outage = { since: Date.now(), until: Number.POSITIVE_INFINITY };
+    await run();
+    const back = Date.now();
+    for (const on of members) {
+      while (!(await isUp(on))) {
+        if (Date.now() - back > 10_000) throw new Error("A process has not recovered");
+        await sleep(50);
+      }
+    }
+    outage.until = Date.now();
+    return outage.until - back;
+  }
+
+  const isUp = async (on: Member) => (await signIn({ id: null }, OPERATOR, on))?.status === 200;
+
+  const signIn = (place: Place, { email, password }: Person, on?: Member) =>
+    ask("/sign-in/email", { at: place, body: { email, password }, ...(on && { on }) });
+
+  function loseSessions() {
+    sessionsLostAt = Date.now();
+  }
+
+  /** Everyone who was told to be signed up still is. */
+  async function checkPeople() {
+    for (const { place, person } of people.filter((one) => !isLeaving(one.place))) {
+      counts.checked++;
+      const answer = await signIn(place, person);
+      if (answer?.status !== 200) findings.push(`forgotten: ${answer?.line}`);
+    }
+    for (const session of sessions.filter((one) => !isLeaving(one.place) && !mayBeLost(one))) {
+      const answer = await ask("/get-session", { session });
+      if (!answer?.data) findings.push(`forgotten session: ${answer?.line}`);
+    }
+  }
+
+  async function killNowAndThen(goesOn: () => boolean) {
+    for (await sleep(3_000); goesOn(); await sleep(2_500 + random() * 3_000)) {
+      const index = Math.floor(random() * 3);
+      await kill(members[index] as Member);
+      counts.killed++;
+      await launch(index);
+    }
+  }
+
+  /** R10: no process accepts a session of a tenant that is gone. */
+  async function checkSessions() {
+    const latest = Math.max(...places.map(({ goneAt = 0 }) => goneAt));
+    await sleep(Math.max(0, latest + GRACE_MS - Date.now()));
+    for (const session of sessions.filter(({ place }) => place.id !== null)) {
+      counts.checked++;
+      const by = counts.checked % 2 ? ("cookie" as const) : ("bearer" as const);
+      for (const on of members) {
+        const answer = await ask("/get-session", { session, by, on });
+        if (answer?.data) findings.push(`late session: ${answer.line}`);
+      }
+    }
+  }
+
+  return {
+    findings,
+    counts,
+    members,
+    launch,
+    kill,
+    running,
+    operator,
+    live,
+    manage,
+    removeAll,
+    takeAway,
+    loseSessions,
+    killNowAndThen,
+    checkPeople,
+    checkSessions,
+  };
+}
+
+/** Rows of tenants that are gone, after a purge. */
+export async function rowsLeft({ query }: Pick<TestDatabase, "query">) {
+  const tables = await query(
+    "select table_name as name from information_schema.columns where table_schema = 'public' and column_name = 'tenantId'",
+  );
+  const found = tables.map(({ name }) => query(`select * from "${name}" where "tenantId" <> ''`));
+  return [...(await Promise.all(found)).flat(), ...(await query("select * from tenant"))];
+}
