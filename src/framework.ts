@@ -212,7 +212,9 @@ export function expiringMap<T>(most: number, ms: number) {
   return {
     get(key: string): T | undefined {
       const entry = entries.get(key);
-      return entry && entry.until > Date.now() ? entry.value : undefined;
+      const left = entry ? entry.until - Date.now() : 0;
+      // More is left than there was: the clock was set back, and entries would last that much longer.
+      return left > 0 && left <= ms ? entry?.value : undefined;
     },
     /** Call this before a read, and the function it returns with the result. */
     startRead(): (key: string, value: T) => void {

@@ -53,8 +53,9 @@ function redisStorage({
 
 const { name, port } = order.database;
 const database = new Pool({ host: "127.0.0.1", port, user: "postgres", database: name, max: 8 });
-// Otherwise an idle connection that breaks ends the process.
+// Otherwise a connection that breaks ends the process, idle or not.
 database.on("error", () => {});
+database.on("connect", (client) => client.on("error", () => {}));
 
 const auth = betterAuth({
   // The address of all three, as behind a load balancer.

@@ -53,7 +53,8 @@ export function createWorld(script: string, given: Omit<Order, "migrate">) {
   const random = createRandom(SEED);
   const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)] as T;
   const members: Member[] = [];
-  const places: Place[] = [{ id: null }];
+  const platform: Place = { id: null };
+  const places = [platform];
   const sessions: Session[] = [];
   const findings: string[] = [];
   const people: { place: Place; person: Person }[] = [];
@@ -76,8 +77,10 @@ export function createWorld(script: string, given: Omit<Order, "migrate">) {
 
   async function kill(member: Member) {
     member.isKilled = true;
-    member.child.kill("SIGKILL");
-    await once(member.child, "exit");
+    const { child } = member;
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
   }
 
   const running = () => members.filter(({ isKilled }) => !isKilled);
@@ -183,7 +186,7 @@ export function createWorld(script: string, given: Omit<Order, "migrate">) {
       const last = operators.at(-1);
       if (last && !mayBeLost(last)) return last;
       const path = last ? "/sign-in/email" : "/sign-up/email";
-      const session = await enter({ id: null }, path, OPERATOR);
+      const session = await enter(platform, path, OPERATOR);
       if (session) operators.push(session);
       else if (!last) throw new Error(findings.join("\n"));
     }
@@ -242,7 +245,7 @@ export function createWorld(script: string, given: Omit<Order, "migrate">) {
     return outage.until - back;
   }
 
-  const isUp = async (on: Member) => (await signIn({ id: null }, OPERATOR, on))?.status === 200;
+  const isUp = async (on: Member) => (await signIn(platform, OPERATOR, on))?.status === 200;
 
   const signIn = (place: Place, { email, password }: Person, on?: Member) =>
     ask("/sign-in/email", { at: place, body: { email, password }, ...(on && { on }) });

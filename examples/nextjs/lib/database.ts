@@ -9,8 +9,9 @@ export function openDatabase() {
   const { DATABASE_URL, DATA_DIR = ".data" } = process.env;
   if (DATABASE_URL) {
     const pool = new Pool({ connectionString: DATABASE_URL });
-    // Without a listener, a database that goes away for a moment would end the process.
-    pool.on("error", (error) => console.error(error.message));
+    // Without listeners, a database that goes away for a moment would end the process.
+    const report = (error: Error) => console.error(error.message);
+    pool.on("error", report).on("connect", (client) => client.on("error", report));
     return pool;
   }
   mkdirSync(DATA_DIR, { recursive: true });
