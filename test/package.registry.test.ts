@@ -117,7 +117,7 @@ describe("the packed package", () => {
     const papers = ["CHANGELOG.md", "LICENSE", "README.md", "package.json"];
     const rest = packed.filter((path) => !papers.includes(path));
     expect(packed).toEqual(expect.arrayContaining(papers));
-    expect(rest.filter((path) => !/^dist\/[\w-]+\.(js|js\.map|d\.ts)$/.test(path))).toEqual([]);
+    expect(rest.filter((path) => !/^dist\/[\w.-]+\.(js|js\.map|d\.ts)$/.test(path))).toEqual([]);
     for (const entry of Object.values(manifest.exports).flatMap((target) =>
       Object.values(target),
     )) {

@@ -48,8 +48,16 @@ export interface Packed {
 /** Builds and packs the package in a copy of what it is made of. */
 export async function packPackage(): Promise<Packed> {
   const checkout = mkdtempSync(join(tmpdir(), "better-auth-tenant-checkout-"));
-  const needed = ["src", "package.json", "tsconfig.json", "tsup.config.ts", "rolldown.config.js"];
-  for (const name of [...needed, "README.md", "LICENSE", "CHANGELOG.md", "docs"]) {
+  const configs = ["tsconfig.json", "tsconfig.types.json", "tsup.config.ts", "rolldown.config.js"];
+  for (const name of [
+    ...configs,
+    "src",
+    "package.json",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "docs",
+  ]) {
     cpSync(join(root, name), join(checkout, name), { recursive: true });
   }
   symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
