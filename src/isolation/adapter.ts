@@ -137,13 +137,16 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
     return checkJoined(session, scopeOf(session.tenantId ?? null), "session", input.join);
   }
 
-  /** Sessions by their tokens, as a browser with several has them, count like one by its token. */
+  /**
+   * Sessions by their tokens, as a browser with several has them, count like one by its token. Without
+   * their users, better-auth reads them to delete them: one that does not count has to be found.
+   */
   async function validSessions<T>(
     rows: T[],
     { where, select, join }: Parameters<DBAdapter["findMany"]>[0],
   ) {
     const scope = effectiveScope();
-    const isByToken = !select && where?.some(({ field }) => field === "token");
+    const isByToken = !select && join && where?.some(({ field }) => field === "token");
     const valid: T[] = [];
     for (const row of rows) {
       const isValid = !isByToken || (await isSessionValidHere(isolation, row as Row, raw));

@@ -2,7 +2,7 @@ import type { BetterAuthOptions } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { invitingOf } from "../policy/inviting";
 import type { TenantPolicy } from "../policy/schema";
-import { countsUnder } from "../policy/second-factor";
+import { countsUnder, isSetup } from "../policy/second-factor";
 import { adminTarget, currentEndpoint, effectiveScope, visitor } from "../request/endpoint";
 import { tenantInPrefix } from "../request/prefix";
 import { type Scope, type SessionRow, scopeOf } from "../request/scope";
@@ -43,10 +43,14 @@ export function isSessionValidHere(
   const isAdmin = adminTarget(currentEndpoint()) !== undefined;
   const tenantId = session.tenantId ?? null;
   if (!isAdmin && tenantId !== effectiveScope().tenantId) return false;
-  const check = (policy: TenantPolicy | null | undefined) => {
-    if (!countsUnder(policy, session)) return false;
+  const checkCounting = (counts: boolean) => {
+    if (!counts) return false;
     if (isAdmin) return isValidForAdmin(isolation, session, adapter);
     return tenantId === null || isAccepted(isolation, session, adapter);
+  };
+  const check = (policy: TenantPolicy | null | undefined) => {
+    const counts = countsUnder(policy, session);
+    return counts instanceof Promise ? counts.then(checkCounting) : checkCounting(counts);
   };
   const policy = cachedPolicy(isolation.ctx, tenantId);
   return policy === undefined
@@ -86,14 +90,17 @@ export function isolateCachedSessions(options: BetterAuthOptions, isolation: Iso
   if (!cookieCache) return;
   const { version = "1" } = cookieCache;
   const versionIn = async (session: Row, user: Row) => {
-    if (!(await isSessionValidHere(isolation, session as SessionRow))) return crypto.randomUUID();
+    // A setup session ends when another one begins, which a cookie would not know.
+    const own = session as SessionRow;
+    const isValid = !isSetup(own) && (await isSessionValidHere(isolation, own));
+    if (!isValid) return crypto.randomUUID();
     const canChangeHands = isolation.directory || invitingOf(isolation.ctx);
     if (session.tenantId && canChangeHands && (await hasChangedHands(isolation, user))) {
       return crypto.randomUUID();
     }
-    const own =
+    const given =
       typeof version === "function" ? await version(session as never, user as never) : version;
-    return session.tenantId ? `${own}@${session.tenantId}` : own;
+    return session.tenantId ? `${given}@${session.tenantId}` : given;
   };
   options.session = {
     ...options.session,

@@ -1,5 +1,5 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
-import { createAuthMiddleware, getSessionFromCtx, isAPIError } from "better-auth/api";
+import { createAuthMiddleware, isAPIError } from "better-auth/api";
 import { setSessionCookie } from "better-auth/cookies";
 import type { DBTransactionAdapter } from "better-auth/types";
 import * as z from "zod";
@@ -22,15 +22,14 @@ import type { SignInMethod, TenantPolicy } from "./schema";
 /** In front of the `signInMethod` of a setup session. */
 const SETUP = "setup:";
 const SETUP_MS = 10 * 60_000;
+/** As long as better-auth keeps a session that ends with the browser. */
+const DAY_S = 86_400;
 
 /** better-auth asks for the second factor after these, and deletes the session they created. */
 const FIRST_STEPS = ["/sign-in/email", "/sign-in/username", "/sign-in/phone-number"];
 
 const VERIFY = "/two-factor/verify-";
 const REGISTER_PASSKEY = "/passkey/verify-registration";
-
-/** A code by mail or phone is on as soon as it is enabled, and has to be verified once all the same. */
-const VERIFIES_OTP = ["/two-factor/send-otp", "/two-factor/verify-otp"];
 
 /**
  * Where a setup session is valid. Not `/two-factor/get-totp-uri`, which would show the secret that
@@ -39,7 +38,8 @@ const VERIFIES_OTP = ["/two-factor/send-otp", "/two-factor/verify-otp"];
 const ENROLLS = [
   "/two-factor/enable",
   "/two-factor/verify-totp",
-  ...VERIFIES_OTP,
+  "/two-factor/send-otp",
+  "/two-factor/verify-otp",
   "/passkey/generate-register-options",
   REGISTER_PASSKEY,
   "/sign-out",
@@ -52,6 +52,9 @@ const ENROLLS = [
  */
 const counting = requestSlot<"setup" | "any">();
 
+/** A setup session was found that may not set up what the request asks for. */
+const isRefused = requestSlot<boolean>();
+
 /** Endpoints that a second factor can follow, or that verify two at once. */
 const CAN_SATISFY = [
   ...FIRST_STEPS,
@@ -63,7 +66,8 @@ const CAN_SATISFY = [
 
 type Factors = Pick<SessionRow, "signInMethod" | "secondFactorAt">;
 
-const isSetup = ({ signInMethod }: Factors) => signInMethod?.startsWith(SETUP) ?? false;
+export const isSetup = ({ signInMethod }: Factors): boolean =>
+  signInMethod?.startsWith(SETUP) ?? false;
 
 const isExempt = ({ twoFactor }: TenantPolicy, method: string | null | undefined) =>
   method != null && allows({ methods: twoFactor?.exemptMethods ?? [] }, method as SignInMethod);
@@ -75,17 +79,43 @@ export const satisfies = (policy: TenantPolicy, session: Factors): boolean =>
   isExempt(policy, session.signInMethod);
 
 /** Whether the policy lets a session count at the running endpoint. */
-export function countsUnder(policy: TenantPolicy | null | undefined, session: SessionRow): boolean {
+export function countsUnder(
+  policy: TenantPolicy | null | undefined,
+  session: SessionRow,
+): boolean | Promise<boolean> {
   if (!policy || satisfies(policy, session) || counting.get() === "any") return true;
-  const isOver = !(Date.now() - new Date(session.createdAt ?? "").getTime() < SETUP_MS);
-  if (!isSetup(session) || isOver) return false;
-  if (counting.get() === "setup") return true;
-  const { context, path } = currentEndpoint() ?? {};
+  const endpoint = currentEndpoint();
+  const { path = "", body, context } = endpoint ?? {};
+  // Its user ends it: it must not come back once the policy is another.
+  if (path === "/revoke-session" && body?.token === session.token) return true;
+  if (!isSetup(session) || isOver(session) || !context) return false;
+  const isEnrolling = counting.get() === "setup";
+  if (isEnrolling && path === "/sign-out") return true;
   // `get-session` would delete the cookie of a session that it does not find.
-  if (context && path !== "/sign-out") {
-    removedCookies.get().add(context.authCookies.sessionToken.name);
-  }
-  return false;
+  const replacesCookie = path === "/sign-out" || FIRST_STEPS.includes(path);
+  if (!replacesCookie) removedCookies.get().add(context.authCookies.sessionToken.name);
+  return isEnrolling && endpoint ? mayEnroll(policy, endpoint, String(session.userId)) : false;
+}
+
+const isOver = ({ createdAt }: SessionRow) =>
+  !(Date.now() - new Date(createdAt ?? "").getTime() < SETUP_MS);
+
+/**
+ * Whether a setup session may set up what the request asks for. This is asked where the session is
+ * found, so no kind of credential leads past it: another session of the user may have set up a second
+ * factor meanwhile, and whoever knows the password only must not add another.
+ */
+async function mayEnroll(policy: TenantPolicy, endpoint: Endpoint, userId: string) {
+  const { path = "", body, context } = endpoint;
+  const isWeak = path === REGISTER_PASSKEY && !isUserVerified(endpoint);
+  // It would be on before a code has ever reached the user.
+  const isUnverified = path === "/two-factor/enable" && body?.method === "otp";
+  const isForbidden = path.startsWith("/passkey/") && !allows(policy, "passkey");
+  const adapter = await getCurrentAdapter(context.adapter);
+  const isAllowed =
+    !isWeak && !isUnverified && !isForbidden && !(await secondFactorOf(policy, adapter, userId));
+  if (!isAllowed) isRefused.set(true);
+  return isAllowed;
 }
 
 /** Whether a policy refuses a sign-in because no second factor can follow it. */
@@ -126,7 +156,9 @@ export function currentFactors(tenantId: string | null): Factors {
   // An operator who impersonates a user has signed in on the platform, by the platform's policy.
   const isOperator = path === "/admin/impersonate-user" && (own?.tenantId ?? null) !== tenantId;
   if (isOperator) return { signInMethod: null, secondFactorAt: now };
-  return { signInMethod: own?.signInMethod ?? null, secondFactorAt: own?.secondFactorAt ?? null };
+  const isOff = path === "/two-factor/disable";
+  const secondFactorAt = (!isOff && own?.secondFactorAt) || null;
+  return { signInMethod: own?.signInMethod ?? null, secondFactorAt };
 }
 
 const firstMethod = (own: Factors | undefined) =>
@@ -145,10 +177,7 @@ export async function admitFactors(
   const { path = "" } = currentEndpoint() ?? {};
   const userId = String(session.userId);
   if (satisfies(policy, session)) {
-    // better-auth accepts the backup codes of an app that was never verified. Anyone who knows the
-    // password could have had some made.
-    const isUnverified = path === `${VERIFY}backup-code` && !(await hasApp(adapter, userId));
-    if (isUnverified) throw tenantError("TWO_FACTOR_REQUIRED");
+    if (await isByUnverifiedApp(path, adapter, userId)) throw tenantError("TWO_FACTOR_REQUIRED");
     return {};
   }
   const ends = { expiresAt: new Date(Date.now() + SETUP_MS) };
@@ -161,6 +190,13 @@ export async function admitFactors(
   await startOver(adapter, userId);
   return { signInMethod: `${SETUP}${session.signInMethod}`, ...ends };
 }
+
+/**
+ * better-auth accepts the backup codes of an app that was never verified. Anyone who knows the
+ * password could have had some made.
+ */
+const isByUnverifiedApp = async (path: string, adapter: DBTransactionAdapter, userId: string) =>
+  path === `${VERIFY}backup-code` && !(await hasApp(adapter, userId));
 
 async function hasApp(adapter: DBTransactionAdapter, userId: string): Promise<boolean> {
   const where = [{ field: "userId", value: userId }];
@@ -178,51 +214,47 @@ async function secondFactorOf(policy: TenantPolicy, adapter: DBTransactionAdapte
   return (await adapter.count({ model: "passkey", where: passkeys })) > 0 ? "passkey" : undefined;
 }
 
-/** There is one setup at a time: nothing of another one, perhaps of a thief, survives. */
+/**
+ * A user who sets up a second factor has none. Nothing of an earlier one, or of another setup,
+ * survives: someone who knows the password may have left it behind. A trusted device is a
+ * verification with the user's id; one in a secondary storage cannot be found, and expires.
+ */
 async function startOver(adapter: DBTransactionAdapter, userId: string): Promise<void> {
-  const { internalAdapter } = currentEndpoint()?.context ?? {};
+  const { internalAdapter, tables } = currentEndpoint()?.context ?? {};
   counting.set("any");
   for (const session of (await internalAdapter?.listSessions(userId)) ?? []) {
-    if (isSetup(session as SessionRow)) await internalAdapter?.deleteSession(session.token);
+    const { token, secondFactorAt, impersonatedBy, ...rest }: SessionRow = session;
+    const isEarlier = isSetup(rest) || (secondFactorAt && !impersonatedBy);
+    if (isEarlier) await internalAdapter?.deleteSession(String(token));
   }
   counting.set(undefined);
-  const unverified = clauses({ userId, verified: false });
-  await adapter.deleteMany({ model: "twoFactor", where: unverified });
+  await adapter.deleteMany({ model: "twoFactor", where: clauses({ userId }) });
+  if (!tables?.verification) return;
+  await adapter.deleteMany({ model: "verification", where: clauses({ value: userId }) });
 }
 
-const isRequired = () => appliedPolicy.get()?.twoFactor?.required === true;
-
-/** While a policy requires a second factor, it is not switched off, and setup replaces none. */
+/** While a policy requires a second factor, it is not switched off; setup sessions set one up. */
 export const openEnrollment: BeforeHook = {
   matcher: ({ path = "" }) =>
     ([...ENROLLS, "/two-factor/disable"].includes(path) || path === "/admin/update-user") &&
-    isRequired(),
+    appliedPolicy.get()?.twoFactor?.required === true,
 
-  handler: createAuthMiddleware(async (ctx) => {
-    const { path = "", body } = ctx as unknown as Endpoint;
+  handler: silentHook(({ path = "", body }) => {
     const isSwitch = path === "/two-factor/disable" || body?.data?.twoFactorEnabled !== undefined;
     if (isSwitch) throw tenantError("TWO_FACTOR_REQUIRED");
-    if (!ENROLLS.includes(path)) return;
-    counting.set("setup");
-    const found = await getSessionFromCtx(ctx, { disableCookieCache: true });
-    if (path === "/sign-out" || !found || !isSetup(found.session as SessionRow)) return;
-    const policy = appliedPolicy.get() ?? {};
-    // Another session of the user may have set one up meanwhile.
-    const adapter = await getCurrentAdapter(ctx.context.adapter);
-    const factor = await secondFactorOf(policy, adapter, found.user.id);
-    const hasOne = VERIFIES_OTP.includes(path) ? factor && factor !== "otp" : factor;
-    const isPasskey = path.startsWith("/passkey/");
-    const isWeak = path === REGISTER_PASSKEY && !isUserVerified(ctx as unknown as Endpoint);
-    if (hasOne || isWeak || (isPasskey && !allows(policy, "passkey"))) {
-      throw tenantError("TWO_FACTOR_REQUIRED");
-    }
+    if (ENROLLS.includes(path)) counting.set("setup");
   }),
 };
 
 export const closeEnrollment: AfterHook = {
   matcher: () => counting.get() !== undefined,
 
-  handler: silentHook(() => counting.set(undefined)),
+  handler: silentHook(({ context }) => {
+    counting.set(undefined);
+    const { returned } = context;
+    const isUnauthorized = isAPIError(returned) && returned.statusCode === 401;
+    if (isUnauthorized && isRefused.get()) context.returned = tenantError("TWO_FACTOR_REQUIRED");
+  }),
 };
 
 type Found = { session: SessionRow; user: { twoFactorEnabled?: boolean } };
@@ -254,16 +286,21 @@ export const completeFactors: AfterHook = {
   handler: createAuthMiddleware(async (ctx) => {
     const { session, user } = completed(ctx as never) as Found;
     const { internalAdapter, sessionConfig } = ctx.context;
+    if (await isByUnverifiedApp(ctx.path, ctx.context.adapter, String(session.userId))) return;
+    const isShort = ctx.body?.rememberMe === false ? [true] : [];
+    const seconds = Math.min(
+      sessionConfig.expiresIn,
+      isShort.length ? DAY_S : Number.POSITIVE_INFINITY,
+    );
     const change = {
       signInMethod: session.signInMethod ? firstMethod(session) : "password",
       secondFactorAt: new Date(),
-      expiresAt: new Date(Date.now() + sessionConfig.expiresIn * 1000),
+      expiresAt: new Date(Date.now() + seconds * 1000),
     };
     counting.set("any");
     await internalAdapter.updateSession(String(session.token), change);
     counting.set(undefined);
     const changed = { session: { ...session, ...change }, user };
-    const isShort = ctx.body?.rememberMe === false ? [true] : [];
     await setSessionCookie(ctx, changed as never, ...isShort);
   }),
 };
