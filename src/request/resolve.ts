@@ -15,7 +15,7 @@ import {
   tenantIdOfSlug,
 } from "../tenants/cache";
 import { type Endpoint, tenantRouteOf } from "./endpoint";
-import { isHostResolver } from "./resolvers";
+import { asHostResolver } from "./resolvers";
 import { around, enteredBy, getTenantId, runAsResolver } from "./scope";
 
 /**
@@ -40,7 +40,7 @@ export async function requestedTenantId(
  */
 export function warnOfUnreadHeaders(options: ResolvedOptions): BeforeHook {
   const unread = unreadHeaders(options);
-  const isByHost = isHostResolver(options.resolveTenantId);
+  const isByHost = asHostResolver(options.resolveTenantId);
   return {
     // With a host resolver, headers still name the target of management.
     matcher: ({ path }) =>
@@ -61,7 +61,7 @@ export function warnOfUnreadHeaders(options: ResolvedOptions): BeforeHook {
 /** Headers that a client may name a tenant in, and what to do if nothing reads them. */
 function unreadHeaders({ resolveTenantId, bySlug, tenantHeader }: ResolvedOptions) {
   const goesByHost = "resolveTenantId goes by the host: send the request to the tenant's own host.";
-  if (isHostResolver(resolveTenantId)) {
+  if (asHostResolver(resolveTenantId)) {
     return new Map([
       [DEFAULT_SLUG_HEADER, goesByHost],
       [tenantHeader, goesByHost],
