@@ -8,7 +8,7 @@ import {
 import { type BetterAuthPluginDBSchema, mergeSchema } from "better-auth/db";
 import * as z from "zod";
 import { assertOptions, coreBeside, type TenantAuthOptions } from "../options";
-import { readsVerifiedDomains } from "../request/resolvers";
+import { asHostResolver } from "../request/resolvers";
 import { date, optionalDate, tenantColumn, text } from "../schema";
 import type { Tenant } from "../tenants/cache";
 import { askDNS } from "./dns";
@@ -72,7 +72,8 @@ export function resolveDomainOptions(options: TenantDomainsOptions = {}) {
 /** What tenantDomains() needs beside it, and of better-auth where verified domains are hosts. */
 export function assertSetup(ctx: AuthContext): void {
   const { resolveTenantId } = (coreBeside(NAME, ctx).options ?? {}) as TenantAuthOptions;
-  const problem = readsVerifiedDomains(resolveTenantId) && problemWithHosts(ctx.options);
+  const { readsVerified } = asHostResolver(resolveTenantId) ?? {};
+  const problem = readsVerified && problemWithHosts(ctx.options);
   if (problem) throw new BetterAuthError(`${NAME}(): ${problem}`);
 }
 

@@ -5,8 +5,8 @@ import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
 import type { Guard, Isolation, Row } from "../isolation/isolation";
 import { effectiveScope, isOutermost } from "../request/endpoint";
-import { statusOf } from "../request/resolve";
 import { enter, getTenantId, namedScope, scopeOf } from "../request/scope";
+import { lookUpTenant } from "../tenants/cache";
 
 type ReadEvent = (payload: string, signature: string, secret: string) => unknown;
 
@@ -52,7 +52,7 @@ export function enterByEvent(isolation: Isolation): BeforeHook {
       const owner = await ownerOf(isolation, event);
       const named = namedScope();
       if (!named) {
-        enter(scopeOf(owner && (await statusOf(ctx, owner)) ? owner : null));
+        enter(scopeOf(owner && (await lookUpTenant(ctx.context, owner)) ? owner : null));
       } else if (owner !== undefined && owner !== named.tenantId) {
         // After a 200, Stripe would not send the event again.
         throw conflict();

@@ -22,7 +22,7 @@ import { pinpoint } from "./mysql";
 import { isImpersonator, isSessionValidHere, scopeOfSession } from "./sessions";
 import { heldState, isState } from "./single-use";
 import { withUniqueValues } from "./unique-values";
-import { isHiddenUser, knownTenantOf, rememberUser, requireUserInScope } from "./users";
+import { isHiddenUser, rememberUser, requireUserInScope } from "./users";
 
 type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
 type Narrowed<Call> = { call: Call; scope?: Scope; model?: string | undefined };
@@ -99,13 +99,13 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
   function narrow<Call extends TableCall, T>(
     call: Call,
     run: (narrowed: Narrowed<Call>) => Promise<T>,
+    scope = effectiveScope(),
   ): Promise<T> {
     const model = isolatedModel(call.model);
     if (!model) {
       const joinsIsolated = Object.keys(call.join ?? {}).some(isolatedModel);
-      return run(joinsIsolated ? { call, scope: effectiveScope() } : { call });
+      return run(joinsIsolated ? { call, scope } : { call });
     }
-    const scope = effectiveScope();
     // Last, and joined by AND: adapters that apply conditions from left to right apply it to the
     // outcome of every OR before it, the others to the whole group of them.
     const given = call.where ?? [];
@@ -178,7 +178,7 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
   /** A row never changes its id or tenant, and no session lasts longer than the policy allows. */
   async function allowedChange<T extends Row | undefined>(data: T, scope?: Scope, model = "") {
     if (!scope || !data) return data;
-    await requireUserInScope(isolation, raw, scope, data.userId);
+    await requireUserInScope(isolation, scope, data.userId, raw);
     const { tenantId: _, id: __, ...rest } = data;
     if (model !== "session") return rest as T;
     return { ...rest, ...(await capExpiry(isolation.ctx, scope, data, raw)) } as T;
@@ -188,10 +188,8 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
     create: <T extends Row, R>(input: Parameters<typeof raw.create<T, R>>[0]) =>
       narrow(input, async ({ scope, model }) => {
         if (!model || !scope) return raw.create<T, R>(input);
-        const { userId } = input.data;
-        const known = knownTenantOf(scope, userId);
-        const tenantId =
-          known === undefined ? await requireUserInScope(isolation, raw, scope, userId) : known;
+        const owner = requireUserInScope(isolation, scope, input.data.userId, raw);
+        const tenantId = owner instanceof Promise ? await owner : owner;
         const data: Row = { ...input.data, tenantId: tenantId ?? PLATFORM };
         const isAdmitted = model !== "user" || (tenantId === null && !options.platformPolicy);
         const admission = !isAdmitted && (await admitUser(isolation, tenantId, data, raw));
@@ -229,23 +227,24 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
 
     count: (input) => narrow(input, ({ call }) => raw.count(call)),
 
-    update: <T>(input: Parameters<DBAdapter["update"]>[0]) =>
-      narrow(input, async ({ call, scope: narrowed, model }) => {
-        const scope = narrowed && visitorScope(narrowed, input);
+    update: <T>(input: Parameters<DBAdapter["update"]>[0]) => {
+      const update = async ({ call, scope, model }: Narrowed<typeof input>) => {
         const data = await allowedChange(input.update, scope, model);
         if (!model || !scope) return raw.update<T>({ ...call, update: data });
         // Without a condition of the caller's, the tenant alone would pick any row.
         if (input.where.length === 0) return null;
-        const inside = tenantClause(scope);
-        const all = [...input.where, ...inside];
-        const where = isMySQL(raw) ? await pinpoint(raw, input.model, all, inside) : all;
+        const where = isMySQL(raw)
+          ? await pinpoint(raw, input.model, call.where, tenantClause(scope))
+          : call.where;
         if (!where) return null;
         const row = await write(model, scope, data, () =>
           raw.update<T & Row>({ ...call, where, update: data }),
         );
         const isOurs = row && (row.tenantId === undefined || isInside(scope, row));
         return isOurs ? checkJoined(row, scope, model) : null;
-      }),
+      };
+      return narrow(input, update, visitorScope(input));
+    },
 
     updateMany: (input) =>
       narrow(input, async ({ call, scope, model }) =>
@@ -285,11 +284,11 @@ function dropForeign(row: Row, key: string, scope: Scope) {
 }
 
 /** An operator's own session stays on the platform, where better-auth refreshes it. */
-function visitorScope(scope: Scope, { where }: { where: Where[] }): Scope {
-  const isOwn = where.some(
-    ({ field, value }) => field === "token" && value === visitor.get()?.token,
-  );
-  return scope.access === "visits" && isOwn ? scopeOf(null) : scope;
+function visitorScope({ where }: { where: Where[] }): Scope {
+  const scope = effectiveScope();
+  const { token } = (scope.access === "visits" && visitor.get()) || {};
+  const isOwn = token && where.some(({ field, value }) => field === "token" && value === token);
+  return isOwn ? scopeOf(null) : scope;
 }
 
 const idIn = ([clause, ...rest]: Where[]): unknown =>

@@ -45,7 +45,7 @@ export async function resetSecondFactor(
   const isolation = isolationOf(ctx) as Isolation;
   await runWithTransaction(ctx.adapter, async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
-    await requireUserInScope(isolation, adapter, effectiveScope(), userId);
+    await requireUserInScope(isolation, effectiveScope(), userId, adapter);
     if (callerId) await requireRank(isolation, callerId, userId);
     for (const [model, field] of CREDENTIALS) {
       if (!["passkey", "twoFactor", "verification"].includes(model) || !tables[model]) continue;

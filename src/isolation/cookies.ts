@@ -84,13 +84,11 @@ function nameMadeCookies(ctx: AuthContext): void {
 const plainName = (cookie: Cookies[string & keyof Cookies] & { plainName?: string }) =>
   cookie.plainName ?? cookie.name;
 
-const LATE = new WeakSet<object>();
-
 function lateNames(cookies: Cookies): Cookies {
-  if (LATE.has(cookies)) return cookies;
+  const sent = plainName(cookies.sessionToken);
   const entries = Object.entries(cookies).map(([key, given]) => {
-    const { name, attributes } = given;
-    const sent = plainName(cookies.sessionToken);
+    const { attributes } = given;
+    const name = plainName(given);
     const cookie = {
       plainName: name,
       attributes,
@@ -102,9 +100,7 @@ function lateNames(cookies: Cookies): Cookies {
     // they have at that moment.
     return [key, Object.setPrototypeOf(cookie, given)];
   });
-  const late = Object.fromEntries(entries) as Cookies;
-  LATE.add(late);
-  return late;
+  return Object.fromEntries(entries) as Cookies;
 }
 
 /**

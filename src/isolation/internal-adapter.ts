@@ -10,7 +10,7 @@ import { cachedTenant, lookUpTenant } from "../tenants/cache";
 import type { Isolation } from "./isolation";
 import { type Act, refuseEscalation } from "./roles";
 import { reservations } from "./single-use";
-import { knownTenantOf, requireUserInScope } from "./users";
+import { requireUserInScope } from "./users";
 
 /** Guards what better-auth does in several steps, as a whole. */
 export function guardInternalAdapter(ctx: AuthContext, isolation: Isolation): void {
@@ -69,13 +69,8 @@ function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
     return createSession(userId, dontRememberMe, session, true, storage);
   };
   internalAdapter.createSession = async (...call) => {
-    const scope = effectiveScope();
-    const [userId] = call;
-    const known = knownTenantOf(scope, userId);
-    const tenantId =
-      known === undefined
-        ? await requireUserInScope(isolation, await getCurrentAdapter(ctx.adapter), scope, userId)
-        : known;
+    const owner = requireUserInScope(isolation, effectiveScope(), call[0]);
+    const tenantId = owner instanceof Promise ? await owner : owner;
     const isPlain = tenantId === null && !isolation.options.platformPolicy;
     return isPlain ? createSession(...call) : createIn(tenantId, ...call);
   };
@@ -87,24 +82,18 @@ const DAY = 24 * 60 * 60;
 const WEEK = 7 * DAY;
 
 /**
- * better-auth creates a user or account with the id that it is given, and the admin plugin passes on
- * what a request says. With numeric ids, the chosen one would be given to another row next, perhaps
- * in another tenant. Only database hooks and server code choose ids.
+ * better-auth creates a user with the id that it is given, and the admin plugin passes on what a
+ * request says. With numeric ids, the chosen one would be given to another user next, perhaps in
+ * another tenant. Only database hooks and server code choose ids.
  */
 function ignoreSentIds({ internalAdapter, logger }: AuthContext): void {
-  const { createUser, createOAuthUser, createAccount, linkAccount } = internalAdapter;
-  const withoutId = <Row extends object>(row: Row): Row => {
-    if (!("id" in row) || isServerCall()) return row;
-    logger.warn("The id that a request gave a new row is ignored. databaseHooks may choose one.");
-    const { id: _, ...rest } = row;
-    return rest as Row;
+  const { createUser } = internalAdapter;
+  internalAdapter.createUser = (user, source) => {
+    if (!("id" in user) || isServerCall()) return createUser(user, source);
+    logger.warn("The id that a request gave a new user is ignored. databaseHooks may choose one.");
+    const { id: _, ...rest } = user;
+    return createUser(rest, source);
   };
-  Object.assign(internalAdapter, {
-    createUser: (user, source) => createUser(withoutId(user), source),
-    createOAuthUser: (user, account) => createOAuthUser(withoutId(user), withoutId(account)),
-    createAccount: (account) => createAccount(withoutId(account)),
-    linkAccount: (account) => linkAccount(withoutId(account)),
-  } satisfies Partial<typeof internalAdapter>);
 }
 
 type Method = (...call: never[]) => Promise<unknown>;

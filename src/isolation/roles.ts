@@ -128,30 +128,27 @@ export async function refuseEscalation(isolation: Isolation, { userId, data }: A
   const { tenantId, access } = effectiveScope();
   // Only operators get here.
   if (access !== "own") return;
-  const find = (id: string): Promise<Person | null> =>
-    isolation.ctx.internalAdapter.findUserById(id);
-  const target = userId === undefined ? null : await find(userId);
+  const target = userId === undefined ? null : await findUser(isolation, userId);
   // The adapter ignores an id and a tenant that the caller has sent.
   const kept = { id: target?.id ?? "", tenantId };
   const changed = data && ({ ...target, ...data, ...kept } as Person);
   const isRefused =
     tenantId === null
       ? await operatorGuard(isolation, endpoint, session)
-      : rankGuard(isolation, await find(String(session.userId)));
-  if (target && (await isRefused(target))) {
-    throw tenantError("ROLE_NOT_ALLOWED", RANK);
-  }
+      : rankGuard(isolation, await findUser(isolation, String(session.userId)));
+  if (target && (await isRefused(target))) throw tenantError("ROLE_NOT_ALLOWED", RANK);
   if (changed && (await isRefused(changed))) throw tenantError("ROLE_NOT_ALLOWED");
 }
 
 /** Refuses a tenant's administrator who acts on a user of the scope that can do more. */
 export async function requireRank(isolation: Isolation, callerId: string, userId: string) {
-  const find = (id: string): Promise<Person | null> =>
-    isolation.ctx.internalAdapter.findUserById(id);
-  const isRefused = rankGuard(isolation, await find(callerId));
-  const target = await find(userId);
+  const isRefused = rankGuard(isolation, await findUser(isolation, callerId));
+  const target = await findUser(isolation, userId);
   if (target && (await isRefused(target))) throw tenantError("ROLE_NOT_ALLOWED", RANK);
 }
+
+const findUser = ({ ctx }: Isolation, id: string): Promise<Person | null> =>
+  ctx.internalAdapter.findUserById(id);
 
 const RANK = "This user has a role that you may not give";
 

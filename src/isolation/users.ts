@@ -1,3 +1,4 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { tenantError } from "../errors";
@@ -24,29 +25,32 @@ export function rememberUser({ id, tenantId, email, emailVerified }: Row): void 
 export const couldBeUserId = ({ ctx }: Isolation, id: string) =>
   hasNumericIds(ctx) ? couldBeId(ctx, id) : isText(id);
 
-/** The tenant of a row of the user, if the request has seen the user in the scope. */
-export function knownTenantOf({ tenantId, access }: Scope, userId: unknown) {
-  if (userId === undefined || userId === null) return tenantId;
-  const known = knownUsers.get().get(String(userId))?.tenantId;
-  return access === "all" || known === tenantId ? known : undefined;
-}
-
 /**
  * R8: sessions and accounts are given to users of the scope only, for every plugin. Returns the
- * tenant that the row belongs to: the user's.
+ * tenant that the row belongs to: the user's. A user whom the request has seen is not looked up.
  */
-export async function requireUserInScope(
+export function requireUserInScope(
   isolation: Isolation,
-  adapter: DBTransactionAdapter,
   scope: Scope,
   userId: unknown,
+  adapter?: DBTransactionAdapter,
+): string | null | Promise<string | null> {
+  if (userId === undefined || userId === null) return scope.tenantId;
+  const known = knownUsers.get().get(String(userId));
+  if (known && (scope.access === "all" || known.tenantId === scope.tenantId)) return known.tenantId;
+  return tenantOfUser(isolation, scope, String(userId), adapter);
+}
+
+async function tenantOfUser(
+  isolation: Isolation,
+  scope: Scope,
+  id: string,
+  adapter?: DBTransactionAdapter,
 ): Promise<string | null> {
-  const known = knownTenantOf(scope, userId);
-  if (known !== undefined) return known;
-  const id = String(userId);
+  const reader = adapter ?? (await getCurrentAdapter(isolation.ctx.adapter));
   const where = [{ field: "id", value: id }, ...tenantClause(scope)];
   const user = couldBeUserId(isolation, id)
-    ? await adapter.findOne<Row>({ model: "user", where }).catch(nullIfInvalidId)
+    ? await reader.findOne<Row>({ model: "user", where }).catch(nullIfInvalidId)
     : null;
   if (!user) throw tenantError("USER_NOT_IN_TENANT");
   rememberUser(user);

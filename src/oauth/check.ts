@@ -4,7 +4,7 @@ import type { OAuthProvider } from "better-auth/oauth2";
 import { type ErrorCode, tenantError } from "../errors";
 import { within } from "../framework";
 import { isolationOf, tenantAuthOptions } from "../isolation/isolation";
-import { hostsOf } from "../request/resolvers";
+import { asHostResolver } from "../request/resolvers";
 import { lookUpTenant } from "../tenants/cache";
 import {
   findOAuthConfig,
@@ -251,7 +251,7 @@ async function baseAt(ctx: AuthContext, tenantId: string): Promise<string> {
   const isFixed = redirectBaseURL || isolationOf(ctx)?.ctx.baseURL;
   if (isFixed || !URL.canParse(base)) return base;
   const tenant = await lookUpTenant(ctx, tenantId);
-  const hosts = tenant ? hostsOf(resolveTenantId, tenant) : [];
+  const hosts = (tenant && asHostResolver(resolveTenantId)?.hostsOf(tenant)) ?? [];
   const url = new URL(base);
   if (!hosts.includes(url.hostname)) url.hostname = hosts[0] ?? url.hostname;
   return url.href.replace(/\/$/, "");

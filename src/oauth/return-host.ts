@@ -6,7 +6,7 @@ import { parseJSON, redirect, textOf } from "../framework";
 import { tenantAuthOptions } from "../isolation/isolation";
 import { deriveKeys } from "../keys";
 import type { ResolvedOptions } from "../options";
-import { isOwnAddress } from "../request/addresses";
+import { ownerOf } from "../request/addresses";
 import {
   changeCall,
   currentEndpoint,
@@ -87,7 +87,7 @@ export async function sendToStartHost(
   const { context, query = {}, params } = ctx;
   const origin = `${base.protocol}//${host}`;
   if (!(await isSignedFor(context, state, bindingOf(tenantId, host)))) return false;
-  if (!(await isOwnAddress(ctx, options, origin))) {
+  if ((await ownerOf(ctx, options, origin)) !== tenantId) {
     context.logger.error(`A sign-in was started at ${origin}, which is not of tenant ${tenantId}`);
     return false;
   }

@@ -9,8 +9,9 @@ import { heldState } from "../isolation/single-use";
 import { signFor } from "../keys";
 import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type ReturnedState, type TenantRoute } from "../request/endpoint";
-import { requestedTenantId, statusOf } from "../request/resolve";
+import { requestedTenantId } from "../request/resolve";
 import { enter, getTenantId, requestSlot, scopeOf } from "../request/scope";
+import { lookUpTenant } from "../tenants/cache";
 import type { OAuthConfigKey } from "./config-store";
 import { callbackBase, openSealedCode, sendToStartHost, startedState } from "./return-host";
 
@@ -86,7 +87,7 @@ export async function enterByState(
     state?.tenantId ?? (hasState ? undefined : await requestedTenantId(ctx, options));
   if (!hasState && tenantId === undefined) throw errorRedirect(ctx.context, "state_not_found");
   // A suspended tenant is entered: the flow then fails with a redirect to its error page.
-  if (!tenantId || !(await statusOf(ctx, tenantId))) return refuseState(ctx);
+  if (!tenantId || !(await lookUpTenant(ctx.context, tenantId))) return refuseState(ctx);
   enter(scopeOf(tenantId));
   if (state) {
     const isRight = await sendToStartHost(ctx, options, state, callback);

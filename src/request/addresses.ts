@@ -117,31 +117,16 @@ export async function askForHosts(
   await findOwners(ctx, options, urls, from === "the caller" ? MAX_HOSTS : Infinity);
 }
 
-/**
- * Whether an address that was stored earlier belongs to another tenant than the current scope: hosts
- * change hands with slugs and domains.
- */
-export async function leadsElsewhere(
+/** The tenant that the host of an address belongs to; null if there is none. */
+export async function ownerOf(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
   address: string | null,
-): Promise<boolean> {
+): Promise<string | null> {
   const url = webAddress(address);
-  if (!url || isSwitchedOff(ctx.context)) return false;
+  if (!url) return null;
   await findOwners(ctx, options, [url], 1);
-  return isForeign(url);
-}
-
-/** Whether the resolver gives the host of an address to the tenant that the request runs in. */
-export async function isOwnAddress(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-  address: string,
-): Promise<boolean> {
-  const url = webAddress(address);
-  if (!url) return false;
-  await findOwners(ctx, options, [url], 1);
-  return hosts.get().get(url.host) === getTenantId();
+  return hosts.get().get(url.host) ?? null;
 }
 
 /** Whether a request comes from the host of an address, or has an address of that host in it. */

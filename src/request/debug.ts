@@ -3,8 +3,8 @@ import { isAPIError } from "better-auth/api";
 import { CALLBACK_PATH, isManagement } from "../constants";
 import { type BeforeHook, type Hooks, silentHook } from "../framework";
 import type { ResolvedOptions } from "../options";
-import { isOutermost, requestedPath, tenantRouteOf } from "./endpoint";
-import { claimsTenant, resolvedTenantId } from "./resolve";
+import { isOutermost, tenantRouteOf } from "./endpoint";
+import { claimedTenantId, resolvedTenantId } from "./resolve";
 import { around, getTenantId } from "./scope";
 
 /*
@@ -55,8 +55,9 @@ async function resolvedBy(
   const resolved = await resolvedTenantId(ctx, options);
   if (resolved === (tenantId ?? false)) return "resolveTenantId";
   if (tenantId === null) return undefined;
-  return route || claimsTenant(ctx, options) ? "its body, query or header" : "its credential";
+  const isClaimed = route || (await claimedTenantId(ctx, options));
+  return isClaimed ? "its body, query or header" : "its credential";
 }
 
 const titleOf = (ctx: HookEndpointContext) =>
-  `${ctx.request?.method ?? "auth.api"} ${requestedPath(ctx) ?? ctx.path}`;
+  `${ctx.request?.method ?? "auth.api"} ${tenantRouteOf(ctx)?.path ?? ctx.path}`;

@@ -100,10 +100,6 @@ export function markTenantRoute(context: object, route: TenantRoute): void {
   Object.assign(context, { [TENANT_ROUTE]: route });
 }
 
-/** The path that a request came to before it was rewritten. */
-export const requestedPath = ({ context }: { context: object }): string | undefined =>
-  tenantRouteOf({ context })?.path;
-
 /** The context for a call of `auth.api` to a tenant route. */
 export function asTenantRoute(context: AuthContext, route: TenantRoute): AuthContext {
   // Without the overrides of the scope that the call is made in.

@@ -2,7 +2,6 @@ import type { HookEndpointContext } from "better-auth";
 import {
   CALLBACK_PATH,
   isManagement,
-  isOwnPath,
   isTenantRoute,
   namesAddress,
   TENANT_ROUTES,
@@ -24,13 +23,11 @@ import {
 import {
   claimedNames,
   claimedTenantId,
-  claimsTenant,
-  firstTenantId,
   requestedTenantId,
   requireTenantId,
   resolvedTenantId,
 } from "./resolve";
-import { currentScope, enter, enteredBy, enteredScope, type Scope, scopeOf } from "./scope";
+import { enter, enteredBy, enteredScope, getTenantId, scopeOf } from "./scope";
 
 /**
  * Enters the scope of the tenant that a request names (R1, R2), on every endpoint of better-auth and
@@ -42,23 +39,9 @@ export const enterNamedTenant = (options: ResolvedOptions): BeforeHook => ({
 
   handler: silentHook((ctx) => {
     noteEndpoint(ctx as never);
-    if (!mayName(ctx, options) || enterCached(ctx, options)) return undefined;
     return enterByName(ctx, options);
   }),
 });
-
-/** Most requests that name a tenant name one that is cached, and need not wait either. */
-function enterCached(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
-  const route = tenantRouteOf(ctx);
-  if (options.resolveTenantId || !isOutermost(ctx) || enteredScope() || route?.callback)
-    return false;
-  if (isOwnPath(ctx.path) || ctx.path === CALLBACK_PATH) return false;
-  const tenantId = firstTenantId(claimedNames(ctx, options, route !== undefined));
-  if (!tenantId || cachedTenant(ctx.context, tenantId)?.status !== "active") return false;
-  enter(scopeOf(tenantId));
-  if (route) delete ctx.body?.tenantId;
-  return true;
-}
 
 /**
  * R4: where nothing else has resolved the tenant, the prefix of the session token does. Credentials
@@ -103,30 +86,37 @@ async function leaveIfSignedOut(ctx: HookEndpointContext): Promise<void> {
   removeForeignCredentials(ctx);
 }
 
-/** Most requests name no tenant and need not wait here. */
-function mayName(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
-  if (options.resolveTenantId) return true;
-  if (isManagement(ctx.path)) return false;
-  return (
-    enteredScope() !== undefined ||
-    claimsTenant(ctx, options) ||
-    tenantRouteOf(ctx) !== undefined ||
-    isTenantRoute(ctx.path) ||
-    ctx.path === CALLBACK_PATH
-  );
+function enterByName(ctx: HookEndpointContext, options: ResolvedOptions): Promise<void> | void {
+  const route = tenantRouteOf(ctx);
+  const entering = enterOrStay(ctx, options, route);
+  // better-auth's own endpoint would take it for a field of the application's.
+  const removeName = () => void (route && delete ctx.body?.tenantId);
+  return entering ? entering.then(removeName) : removeName();
 }
 
-async function enterByName(ctx: HookEndpointContext, options: ResolvedOptions): Promise<void> {
-  const route = tenantRouteOf(ctx);
+/** Most requests name no tenant, or one that is cached, and need not wait here. */
+function enterOrStay(
+  ctx: HookEndpointContext,
+  options: ResolvedOptions,
+  route: TenantRoute | undefined,
+): Promise<void> | void {
   // A callback by POST becomes one by GET, which goes by its state.
-  if (!isManagement(ctx.path) && TENANT_ROUTES[ctx.path ?? ""] !== CALLBACK_PATH) {
-    const scope = enteredScope();
-    if (isOutermost(ctx) && !scope) await resolveScope(ctx, options, route);
+  if (isManagement(ctx.path) || TENANT_ROUTES[ctx.path ?? ""] === CALLBACK_PATH) return;
+  if (!isOutermost(ctx) || enteredScope()) {
     // The tenant route of a call inside a request runs in a request of its own.
-    else if (!isTenantRoute(ctx.path)) await stayInScope(ctx, options, scope, route);
+    return isTenantRoute(ctx.path) ? undefined : stayInScope(ctx, options);
   }
-  // better-auth's own endpoint would take it for a field of the application's.
-  if (route && ctx.body) delete ctx.body.tenantId;
+  if (route?.callback) return enterByState(ctx, options, route.callback);
+  // better-auth's own callback belongs to the platform, whatever tenant the request names.
+  if (ctx.path === CALLBACK_PATH) return void enter(scopeOf(null));
+  if (!options.resolveTenantId) {
+    const { body, query, header } = claimedNames(ctx, options);
+    const tenantId = body ?? query ?? header;
+    if (!tenantId && !route && !options.bySlug?.(ctx)) return;
+    const isActive = tenantId && cachedTenant(ctx.context, tenantId)?.status === "active";
+    if (isActive) return void enter(scopeOf(tenantId));
+  }
+  return resolveScope(ctx, options, route);
 }
 
 async function resolveScope(
@@ -134,11 +124,7 @@ async function resolveScope(
   options: ResolvedOptions,
   route: TenantRoute | undefined,
 ): Promise<void> {
-  if (route?.callback) return enterByState(ctx, options, route.callback);
-  // better-auth's own callback belongs to the platform, whatever tenant the request names.
-  if (ctx.path === CALLBACK_PATH) return void enter(scopeOf(null));
-  const bodyCounts = route !== undefined || isOwnPath(ctx.path);
-  const requested = await requestedTenantId(ctx, options, bodyCounts);
+  const requested = await requestedTenantId(ctx, options);
   const tenantId = requested ?? route?.tenantId ?? undefined;
   if (tenantId !== undefined || route) {
     // A tenant that does not exist has no sessions either, so get-session need not look it up.
@@ -154,16 +140,10 @@ async function resolveScope(
  * A call from inside a request, or from `runInTenant`, is about that scope's tenant. It may say so,
  * and must not name another: two tenants in one scope would break isolation.
  */
-async function stayInScope(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-  scope: Scope = currentScope(),
-  route: TenantRoute | undefined,
-): Promise<void> {
+async function stayInScope(ctx: HookEndpointContext, options: ResolvedOptions): Promise<void> {
+  const tenantId = getTenantId();
   // `runInTenant` looks nothing up, and the policy is read from the cache.
-  if (scope.tenantId) await lookUpTenant(ctx.context, scope.tenantId);
-  const claimed = await claimedTenantId(ctx, options, route !== undefined);
-  if (claimed !== undefined && claimed !== scope.tenantId) {
-    throw tenantError("TENANT_SCOPE_CONFLICT");
-  }
+  if (tenantId) await lookUpTenant(ctx.context, tenantId);
+  const claimed = await claimedTenantId(ctx, options);
+  if (claimed !== undefined && claimed !== tenantId) throw tenantError("TENANT_SCOPE_CONFLICT");
 }

@@ -35,20 +35,18 @@ export const sentPrefixes = requestSlot<Set<string | null>>();
 /** The headers of the request before anything was removed. */
 export const sentHeaders = requestSlot<Headers>();
 
-type Call = Pick<HookEndpointContext, "headers" | "request" | "context">;
+type Call = Pick<HookEndpointContext, "headers" | "context"> & { request?: Request | undefined };
 
-/** A call of `auth.api` may have headers besides those of its request; over HTTP they are equal. */
-function headersOf({ headers, request }: Pick<Call, "headers" | "request">): Headers[] {
-  const given = request?.headers;
-  if (!given || !headers) return [headers ?? given].filter((one) => one !== undefined);
-  const isSame = (name: string) => headers.get(name) === given.get(name);
-  return isSame("cookie") && isSame("authorization") ? [headers] : [given, headers];
-}
+/** Server code that gives `auth.api` headers and a request gives both the same credentials. */
+const headersOf = ({ headers, request }: Call) => headers ?? request?.headers ?? new Headers();
 
-/** A session token as the bearer plugin would read it. A JWT, or any other token, is none. */
-function bearerTokenIn(headers: Headers, { options }: AuthContext): string | undefined {
-  const sent = headers.get("authorization");
-  const bearer = sent && options.plugins?.find(({ id }) => id === "bearer");
+/**
+ * The session token that the bearer plugin puts in the place of the session cookie. A JWT, or any
+ * other token, is none.
+ */
+function bearerTokenIn(call: Call): string | undefined {
+  const sent = headersOf(call).get("authorization");
+  const bearer = sent && call.context.options.plugins?.find(({ id }) => id === "bearer");
   if (!bearer || sent.slice(0, 7).toLowerCase() !== "bearer ") return undefined;
   const [token, signature, ...more] = decodeComponent(sent.slice(7).trim()).split(".");
   const { requireSignature } = (bearer.options ?? {}) as { requireSignature?: boolean };
@@ -64,8 +62,11 @@ interface Piece {
   token: string;
 }
 
-function piecesOf(headers: Headers): Piece[] {
-  return (headers.get("cookie")?.split(";") ?? []).map((text) => {
+/** The cookies of a call; none if no session is among them. */
+function piecesOf(call: Call): Piece[] {
+  const sent = headersOf(call).get("cookie");
+  if (!sent?.includes(sessionCookie(call.context))) return [];
+  return sent.split(";").map((text) => {
     const at = text.indexOf("=");
     const value = text.slice(at + 1).trim();
     const unquoted = value.startsWith('"') ? value.slice(1, -1) : value;
@@ -76,33 +77,28 @@ function piecesOf(headers: Headers): Piece[] {
 
 const sessionCookie = ({ authCookies }: AuthContext) => authCookies.sessionToken.name;
 
-/** The token that the bearer plugin puts in the place of the session cookie. */
-const bearerTokensIn = (call: Call) =>
-  headersOf(call)
-    .map((headers) => bearerTokenIn(headers, call.context))
-    .filter((token) => token !== undefined);
+/** The tokens in a call's session cookie, which may be sent twice. */
+const sessionTokens = (call: Call) =>
+  piecesOf(call)
+    .filter(({ name }) => name === sessionCookie(call.context))
+    .map(({ token }) => token);
 
 /** The tenants of the sessions that a call carries. better-auth uses the first. */
 export function prefixesIn(call: Call): (string | null)[] {
-  const name = sessionCookie(call.context);
-  const cookies = headersOf(call)
-    .filter((headers) => headers.get("cookie")?.includes(name))
-    .flatMap((headers) => piecesOf(headers).filter((piece) => piece.name === name));
-  return [...bearerTokensIn(call), ...cookies.map(({ token }) => token)].map(tenantInPrefix);
+  const bearer = bearerTokenIn(call);
+  return [...(bearer === undefined ? [] : [bearer]), ...sessionTokens(call)].map(tenantInPrefix);
 }
 
 /** Whether this is the session token that the endpoint reads its session by. */
-export const carries = ({ headers, context }: Endpoint, token: string | undefined) =>
-  headers !== undefined &&
-  piecesOf(headers).some((piece) => piece.name === sessionCookie(context) && piece.token === token);
+export const carries = ({ headers, context }: Endpoint, token = "") =>
+  sessionTokens({ headers, context }).includes(token);
 
 /** Whether a valid session stands behind the prefix that the request follows. */
 export async function isSignedIn(call: Call): Promise<boolean> {
-  const [bearer] = bearerTokensIn(call);
   const { context, headers = call.request?.headers } = call;
   const input = { context, headers } as Parameters<typeof readSessionToken>[0];
-  const token = bearer ?? (await readSessionToken(input));
-  const found = token ? await call.context.internalAdapter.findSession(token) : null;
+  const token = bearerTokenIn(call) ?? (await readSessionToken(input));
+  const found = token ? await context.internalAdapter.findSession(token) : null;
   return found !== null && found.session.expiresAt > new Date();
 }
 
@@ -115,16 +111,27 @@ const readSessionToken = createAuthMiddleware(async (ctx) =>
  * does not see a credential of another scope, so it finds nothing and deletes nothing.
  */
 export function removeForeignCredentials(ctx: HookEndpointContext): undefined {
-  const all = headersOf(ctx);
-  if (!all.some((headers) => headers.has("cookie") || headers.has("authorization"))) return;
+  const headers = headersOf(ctx);
+  if (!headers.has("cookie") && !headers.has("authorization")) return;
   const isForeign = foreignIn(ctx);
-  const changes = all.map((headers) => changeFor(headers, ctx.context, isForeign));
-  if (!changes.some(({ cookie, removesBearer }) => cookie !== undefined || removesBearer)) return;
-  if (!sentHeaders.get()) sentHeaders.set(new Headers(ctx.headers ?? ctx.request?.headers));
-  if (ctx.headers) applyChange(ctx.headers, changes.at(-1));
+  const bearer = bearerTokenIn(ctx);
+  // A token without a prefix may be another plugin's: in a tenant, no session is found for it.
+  const isSession = bearer?.includes(SEPARATOR) || adminTarget(ctx as Endpoint);
+  const removesBearer = bearer !== undefined && isSession && isForeign(tenantInPrefix(bearer));
+  const cookie = ownCookies(ctx, isForeign);
+  if (!removesBearer && cookie === undefined) return;
+  if (!sentHeaders.get()) sentHeaders.set(new Headers(headers));
+  const change = (sent: Headers) => {
+    if (cookie !== undefined) sent.set("cookie", cookie);
+    if (removesBearer) sent.delete("authorization");
+    return sent;
+  };
+  if (ctx.headers) change(ctx.headers);
   // The bearer plugin reads the headers of the request, and returns all of them.
   const endpoint = currentEndpoint() as { request?: Request } | undefined;
-  if (endpoint?.request) endpoint.request = withChange(endpoint.request, changes[0]);
+  if (!endpoint?.request) return;
+  const own = change(new Headers(endpoint.request.headers));
+  endpoint.request = withHeaders(endpoint.request, own);
 }
 
 type IsForeign = (tenantId: string | null) => boolean;
@@ -141,16 +148,12 @@ function foreignIn(ctx: HookEndpointContext): IsForeign {
   return (tenantId) => areMixed || (tenantId !== here && tenantId !== null);
 }
 
-/** What has to change in a set of headers, and which cookies the browser keeps. */
-function changeFor(headers: Headers, context: AuthContext, isForeign: IsForeign) {
+/** The cookies without foreign sessions, if there are any. Notes which ones the browser keeps. */
+function ownCookies(ctx: HookEndpointContext, isForeign: IsForeign): string | undefined {
+  const { context } = ctx;
   const name = sessionCookie(context);
-  const bearer = bearerTokenIn(headers, context);
-  const isAdmin = adminTarget(currentEndpoint()) !== undefined;
-  const tenantId = bearer === undefined ? undefined : tenantInPrefix(bearer);
-  // A token without a prefix may be another plugin's: in a tenant, no session is found for it.
-  const removesBearer =
-    tenantId !== undefined && isForeign(tenantId) && (tenantId !== null || isAdmin);
-  const pieces = headers.get("cookie")?.includes(name) ? piecesOf(headers) : [];
+  const bearer = bearerTokenIn(ctx);
+  const pieces = piecesOf(ctx);
   // A bearer token replaces the cookie, so nothing is found out about the cookie.
   const own = pieces.filter((piece) => piece.name === name);
   if (bearer !== undefined && own.length > 0 && own.every(({ token }) => token !== bearer)) {
@@ -160,7 +163,7 @@ function changeFor(headers: Headers, context: AuthContext, isForeign: IsForeign)
   const removed = pieces.filter(
     (piece) => isSession(piece) && isForeign(tenantInPrefix(piece.token)),
   );
-  if (!removed.length) return { removesBearer };
+  if (!removed.length) return undefined;
   const rest = pieces.filter((piece) => !removed.includes(piece));
   // A name that is sent twice goes with the session that is left.
   for (const { name: gone } of removed) {
@@ -168,7 +171,7 @@ function changeFor(headers: Headers, context: AuthContext, isForeign: IsForeign)
   }
   const hasSession = rest.some((piece) => piece.name === name);
   const left = hasSession ? rest : rest.filter((piece) => !isCompanion(piece.name, context));
-  return { removesBearer, cookie: left.map(({ text }) => text).join(";") };
+  return left.map(({ text }) => text).join(";");
 }
 
 /** Cookies that say something about the session of the session cookie: its cached data, say. */
@@ -179,22 +182,12 @@ export function isCompanion(name: string, { authCookies }: AuthContext): boolean
   );
 }
 
-type Change = ReturnType<typeof changeFor> | undefined;
-
-function applyChange(headers: Headers, change: Change): void {
-  if (change?.cookie !== undefined) headers.set("cookie", change.cookie);
-  if (change?.removesBearer) headers.delete("authorization");
-}
-
 /** The request as later hooks and the endpoint see it. The caller's own stays as it is. */
-function withChange(request: Request, change: Change): Request {
-  const own = new Headers(request.headers);
-  applyChange(own, change);
-  return new Proxy(request, {
+const withHeaders = (request: Request, headers: Headers) =>
+  new Proxy(request, {
     get: (target, key) => {
-      if (key === "headers") return own;
+      if (key === "headers") return headers;
       const value = Reflect.get(target, key, target);
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-}

@@ -14,60 +14,24 @@ import {
   type Tenant,
   tenantIdOfSlug,
 } from "../tenants/cache";
-import { type Endpoint, requestedPath } from "./endpoint";
-import { isHostResolver } from "./resolvers";
+import { type Endpoint, tenantRouteOf } from "./endpoint";
+import { asHostResolver } from "./resolvers";
 import { around, enteredBy, getTenantId, runAsResolver } from "./scope";
 
-/** The places a request can name its tenant in; `resolved` is what `resolveTenantId` answered. */
-type TenantNames = Partial<Record<"resolved" | "body" | "query" | "header", unknown>>;
-
 /**
- * R1: the resolver, else the body's `tenantId`, else the query's, else the header. The first one
- * that answers wins. An empty string is no answer; anything else that is no string is a mistake,
- * and does not fall through to the next.
+ * R1 for a request: the resolver, else the body's `tenantId`, else the query's, else the header. The
+ * first one that answers wins.
  */
-export function firstTenantId({ resolved, body, query, header }: TenantNames): string | undefined {
-  return [resolved, tenantIdIn("body", body), tenantIdIn("query", query), header].find(
-    (name): name is string => typeof name === "string" && name !== "",
-  );
-}
-
-function tenantIdIn(place: string, input: unknown): string | undefined {
-  if (typeof input !== "object" || input === null || !Object.hasOwn(input, "tenantId")) return;
-  const { tenantId } = input as { tenantId: unknown };
-  if (tenantId === undefined || typeof tenantId === "string") return tenantId;
-  const message = `[${place}.tenantId] Invalid input: expected one string`;
-  throw new APIError("BAD_REQUEST", { code: "VALIDATION_ERROR", message });
-}
-
-/** R1 for a request: what the resolver says, else what the request says. */
 export async function requestedTenantId(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
-  bodyCounts = isOwnPath(ctx.path),
 ): Promise<string | undefined> {
   const resolved = await resolvedTenantId(ctx, options);
-  const claimed = claimedNames(ctx, options, bodyCounts);
-  const named =
-    resolved === false
-      ? undefined
-      : (firstTenantId({ resolved, ...claimed }) ?? (await claimedBySlug(ctx, options)));
+  // A mistake in a claim is an error, whatever the resolver says.
+  const claimed = resolved === false ? undefined : await claimedTenantId(ctx, options);
+  const named = resolved || claimed;
   // A call from inside a tenant's request, or from `runInTenant`, need not say it again.
-  return named ?? (enteredBy.get() === "credential" ? undefined : (getTenantId() ?? undefined));
-}
-
-/**
- * Whether a request says anything about a tenant, be it right or wrong. Without a resolver, a
- * request that does not is not asked any further: every place of `claimedNames` has to be in here.
- */
-export function claimsTenant(ctx: HookEndpointContext, options: ResolvedOptions): boolean {
-  const { query } = ctx;
-  const headers = ctx.headers ?? ctx.request?.headers;
-  return Boolean(
-    headers?.has(options.tenantHeader) ||
-      (query && Object.hasOwn(query, "tenantId")) ||
-      options.bySlug?.(ctx),
-  );
+  return named || (enteredBy.get() === "credential" ? undefined : (getTenantId() ?? undefined));
 }
 
 /**
@@ -76,7 +40,7 @@ export function claimsTenant(ctx: HookEndpointContext, options: ResolvedOptions)
  */
 export function warnOfUnreadHeaders(options: ResolvedOptions): BeforeHook {
   const unread = unreadHeaders(options);
-  const isByHost = isHostResolver(options.resolveTenantId);
+  const isByHost = asHostResolver(options.resolveTenantId);
   return {
     // With a host resolver, headers still name the target of management.
     matcher: ({ path }) =>
@@ -97,7 +61,7 @@ export function warnOfUnreadHeaders(options: ResolvedOptions): BeforeHook {
 /** Headers that a client may name a tenant in, and what to do if nothing reads them. */
 function unreadHeaders({ resolveTenantId, bySlug, tenantHeader }: ResolvedOptions) {
   const goesByHost = "resolveTenantId goes by the host: send the request to the tenant's own host.";
-  if (isHostResolver(resolveTenantId)) {
+  if (asHostResolver(resolveTenantId)) {
     return new Map([
       [DEFAULT_SLUG_HEADER, goesByHost],
       [tenantHeader, goesByHost],
@@ -117,9 +81,9 @@ function unreadHeaders({ resolveTenantId, bySlug, tenantHeader }: ResolvedOption
 export async function claimedTenantId(
   ctx: HookEndpointContext,
   options: ResolvedOptions,
-  bodyCounts = isOwnPath(ctx.path),
 ): Promise<string | undefined> {
-  return firstTenantId(claimedNames(ctx, options, bodyCounts)) ?? claimedBySlug(ctx, options);
+  const { body, query, header } = claimedNames(ctx, options);
+  return body ?? query ?? header ?? claimedBySlug(ctx, options);
 }
 
 /** The last of the claims, because it has to be looked up: see `bySlug()`. */
@@ -130,18 +94,26 @@ export const claimedBySlug = async (ctx: HookEndpointContext, { bySlug }: Resolv
  * The body names a tenant on this plugin's endpoints only: elsewhere `tenantId` is not ours. A page
  * that adds its slug to the headers of a caller must not get the caller's id instead.
  */
-export function claimedNames(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-  bodyCounts: boolean,
-) {
+export function claimedNames(ctx: HookEndpointContext, { bySlug, tenantHeader }: ResolvedOptions) {
+  const headers = ctx.headers ?? ctx.request?.headers;
+  const isOurs = isOwnPath(ctx.path) || tenantRouteOf(ctx) !== undefined;
   return {
-    body: bodyCounts ? ctx.body : undefined,
-    query: ctx.query,
-    header: options.bySlug?.(ctx)
-      ? undefined
-      : (ctx.headers ?? ctx.request?.headers)?.get(options.tenantHeader),
+    body: isOurs ? tenantIdIn("body", ctx.body) : undefined,
+    query: tenantIdIn("query", ctx.query),
+    header: (!bySlug?.(ctx) && headers?.get(tenantHeader)) || undefined,
   };
+}
+
+/**
+ * An empty string is no answer; anything else that is no string is a mistake, and does not fall
+ * through to the next place.
+ */
+function tenantIdIn(place: string, input: unknown): string | undefined {
+  if (typeof input !== "object" || input === null || !Object.hasOwn(input, "tenantId")) return;
+  const { tenantId } = input as { tenantId: unknown };
+  if (tenantId === undefined || typeof tenantId === "string") return tenantId || undefined;
+  const message = `[${place}.tenantId] Invalid input: expected one string`;
+  throw new APIError("BAD_REQUEST", { code: "VALIDATION_ERROR", message });
 }
 
 /** What a resolver answered, in one form: a tenant's id, false for the platform, or nothing. */
@@ -164,7 +136,7 @@ export function resolvedTenantId(
 
 async function ask(ctx: HookEndpointContext, resolve: ResolveTenant): Promise<Resolved> {
   if (around()?.resolving) return undefined;
-  const asked = { ...ctx, path: requestedPath(ctx) ?? ctx.path };
+  const asked = { ...ctx, path: tenantRouteOf(ctx)?.path ?? ctx.path };
   return tenantOfAnswer(ctx, await runAsResolver(() => resolve(asked)));
 }
 
@@ -206,12 +178,8 @@ export async function requireTenantId(
   tenantId: string | undefined,
 ): Promise<string> {
   if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
-  const status = await statusOf(ctx, tenantId);
-  if (!status) throw tenantError("TENANT_NOT_FOUND");
-  if (status !== "active") requireVisitor(ctx as Endpoint);
+  const tenant = await lookUpTenant(ctx.context, tenantId);
+  if (!tenant) throw tenantError("TENANT_NOT_FOUND");
+  if (tenant.status !== "active") requireVisitor(ctx as Endpoint);
   return tenantId;
 }
-
-/** Undefined where there is no such tenant. */
-export const statusOf = async (ctx: HookEndpointContext, id: string) =>
-  (await lookUpTenant(ctx.context, id))?.status;

@@ -119,6 +119,7 @@ const isUnknown = (tenant: ResolvedTenant) =>
 
 interface ByHost {
   find: FindHost;
+  /** `byDomain()` without an argument, by itself or in `firstOf()`. */
   readsVerified?: boolean;
   /** The hosts of a tenant that are known without a request. */
   hostsOf?: (tenant: Named) => string[];
@@ -143,10 +144,6 @@ function byHost({ find, readsVerified = false, hostsOf = () => [] }: ByHost): Re
 }
 
 type Named = { id: string; slug: string };
-
-/** The host names of a tenant, as far as the resolver can tell without a request. */
-export const hostsOf = (resolve: ResolveTenant | undefined, tenant: Named): string[] =>
-  (resolve && hostResolvers.get(resolve)?.hostsOf(tenant)) ?? [];
 
 /** The host of a request without its port; undefined for an IPv6 address. */
 export const hostNameOf = (ctx: ResolveTenantContext) => HOST.exec(hostOf(ctx) ?? "")?.[1];
@@ -187,19 +184,16 @@ export const isAtPlatformHost = ({ request, headers }: ResolveTenantContext): bo
 
 const hostResolvers = new WeakMap<ResolveTenant, Required<ByHost>>();
 
-/** Whether a resolver is `byDomain()` without an argument, by itself or in `firstOf()`. */
-export const readsVerifiedDomains = (resolve: ResolveTenant | undefined): boolean =>
-  (resolve && hostResolvers.get(resolve)?.readsVerified) ?? false;
+/** What is known of a resolver by host; undefined for every other one. */
+export const asHostResolver = (resolve: ResolveTenant | undefined) =>
+  resolve && hostResolvers.get(resolve);
 
 /**
  * The host that the resolver goes by. Undefined for the application's own function: it may read
  * another host than better-auth, or something else altogether.
  */
 export const ownHost = (ctx: ResolveTenantContext, resolve: ResolveTenant | undefined) =>
-  isHostResolver(resolve) ? hostOf(ctx) : undefined;
-
-export const isHostResolver = (resolve: ResolveTenant | undefined): boolean =>
-  resolve !== undefined && hostResolvers.has(resolve);
+  asHostResolver(resolve) && hostOf(ctx);
 
 /** The host that better-auth builds links with: another one would send links to another tenant. */
 export function hostOf({ headers, request, context }: ResolveTenantContext): string | undefined {

@@ -182,9 +182,9 @@ export async function runInScope<T>(scope: Scope | undefined, fn: () => Promise<
 
 /** Runs a function outside of every request, so that each call it makes is a request of its own. */
 const runOutside = <T>(what: Around, fn: () => T): T =>
-  shared.around && shared.storage
-    ? shared.around.run(what, () => (shared.storage as RequestStorage).run(undefined as never, fn))
-    : fn();
+  (shared.around as AroundStorage).run(what, () =>
+    (shared.storage as RequestStorage).run(undefined as never, fn),
+  );
 
 /** Runs the application's resolver. What it asks of better-auth goes by its credential alone. */
 export const runAsResolver = <T>(resolve: () => T): T => runOutside({ resolving: true }, resolve);
@@ -197,6 +197,8 @@ export async function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Pr
   if (typeof tenantId !== "string" || tenantId === "") {
     throw new BetterAuthError("runInTenant() requires the id of a tenant as a non-empty string");
   }
+  // A script may come here before any instance has started. It must not run on the platform.
+  if (!shared.around) await prepareScopes();
   return await runOutside({ scope: scopeOf(tenantId) }, fn);
 }
 

@@ -20,7 +20,7 @@ import { signInMethods } from "../policy/sign-in-methods";
 import { tenantId } from "../tenants/input";
 import { asTenantRoute, runSeparately, tenantRouteOf } from "./endpoint";
 import { requestedTenantId, requireTenant } from "./resolve";
-import { getTenantId, requestSlot } from "./scope";
+import { getTenantId } from "./scope";
 
 /*
  * Over HTTP, requests to these endpoints are rewritten to better-auth's own (rewrite.ts). What is here
@@ -178,9 +178,6 @@ export const callbackTenantOAuth = tenantRoute(
 
 type Endpoint = Parameters<typeof dispatchAuthEndpoint>[0];
 
-/** The endpoint of better-auth that a tenant route runs. */
-const running = requestSlot<string>();
-
 /**
  * Runs one of better-auth's endpoints, with all hooks, in a request of its own. A plugin may have
  * replaced it (a sign-in that asks a directory): of two with one name, better-auth takes the last.
@@ -194,15 +191,11 @@ export async function runEndpoint<Response>(
 ): Promise<Answer<Response>> {
   const { plugins = [] } = ctx.context.options;
   const bringing = plugins.findLast(({ endpoints }) => endpoints?.[name]);
-  const brought = bringing?.endpoints?.[name];
-  // The plugin's own endpoint may call the tenant route in turn.
-  const isAsking = brought && running.get() === name;
-  const endpoint: Endpoint = isAsking ? ENDPOINTS[name] : (brought ?? ENDPOINTS[name]);
+  const endpoint: Endpoint = bringing?.endpoints?.[name] ?? ENDPOINTS[name];
   const everything = { asResponse: false, returnHeaders: true, returnStatus: true };
-  const answer = await runSeparately(() => {
-    running.set(name);
-    return dispatchAuthEndpoint(endpoint, { ...ctx, ...input, ...everything });
-  }).catch(withFinalHeaders);
+  const answer = await runSeparately(() =>
+    dispatchAuthEndpoint(endpoint, { ...ctx, ...input, ...everything }),
+  ).catch(withFinalHeaders);
   return answer as Answer<Response>;
 }
 

@@ -4,7 +4,7 @@ import { assertKeysIsolated, whyKeysAreScoped } from "../integrations/api-key";
 import { databaseOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { TENANT_ID } from "../request/prefix";
-import { MISSING_DOMAINS, readsVerifiedDomains } from "../request/resolvers";
+import { asHostResolver, MISSING_DOMAINS } from "../request/resolvers";
 import { isolatedModels, type Names, PLUGIN_MODELS, refuse } from "../schema";
 import { domainsIn } from "../tenants/domains";
 
@@ -34,7 +34,8 @@ export function checkSetup(ctx: AuthContext, options: ResolvedOptions): void {
   if (Object.keys(options.tenantRoles).length && !ctx.tables.user?.fields.role) {
     refuse("tenantRoles: users have no role. Add better-auth's admin() to the plugins.");
   }
-  if (readsVerifiedDomains(options.resolveTenantId) && !domainsIn(ctx)) refuse(MISSING_DOMAINS);
+  const { readsVerified } = asHostResolver(options.resolveTenantId) ?? {};
+  if (readsVerified && !domainsIn(ctx)) refuse(MISSING_DOMAINS);
   assertDatabase(ctx);
   assertUsableIds(ctx);
 }

@@ -16,11 +16,11 @@ import { cachedPolicy, policyOf } from "../tenants/cache";
  */
 
 export const applyOverrides: BeforeHook = {
-  matcher: ({ context }) => cachedPolicy(context, getTenantId()) !== null,
+  matcher: () => true,
 
   handler: silentHook(({ context }) => {
     const known = cachedPolicy(context, getTenantId());
-    if (known) return apply(context, known);
+    if (known !== undefined) return apply(context, known);
     return policyOf(context, getTenantId()).then((policy) => apply(context, policy));
   }),
 };

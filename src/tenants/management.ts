@@ -7,13 +7,7 @@ import { isOperator, rolesIn } from "../isolation/operators";
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
 import { hasNoRequest } from "../request/endpoint";
 import { sentPrefixes } from "../request/prefix";
-import {
-  claimedBySlug,
-  claimedNames,
-  firstTenantId,
-  requireTenant,
-  resolvedTenantId,
-} from "../request/resolve";
+import { claimedBySlug, claimedNames, requireTenant, resolvedTenantId } from "../request/resolve";
 import { getTenantId, requestSlot, runInScope, scopeOf } from "../request/scope";
 import { couldBeId } from "./cache";
 import type { TenantActor } from "./events";
@@ -122,8 +116,8 @@ async function sessionOfNamedTenant(ctx: GenericEndpointContext) {
   const options = tenantAuthOptions(ctx.context);
   if (options.sessionCookies === "shared" || ctx.headers?.has("authorization")) return null;
   const resolved = (await resolvedTenantId(ctx, options)) || undefined;
-  const { header } = claimedNames(ctx, options, true);
-  return sessionAt(ctx, firstTenantId({ resolved, header }) ?? (await claimedBySlug(ctx, options)));
+  const { header } = claimedNames(ctx, options);
+  return sessionAt(ctx, resolved ?? header ?? (await claimedBySlug(ctx, options)));
 }
 
 async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
@@ -147,10 +141,10 @@ export const notAllowed = () => tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
 /** The target of a management call, which may be managed from a host of no tenant. */
 async function targetTenantId(ctx: HookEndpointContext): Promise<string | undefined> {
   const options = tenantAuthOptions(ctx.context);
-  const { body, query, header } = claimedNames(ctx, options, true);
+  const { body, query, header } = claimedNames(ctx, options);
   const resolved = (await resolvedTenantId(ctx, options)) || undefined;
-  const target = firstTenantId({ body, query }) ?? resolved ?? firstTenantId({ header });
-  return target ?? (await claimedBySlug(ctx, options)) ?? getTenantId() ?? undefined;
+  const target = body ?? query ?? resolved ?? header ?? (await claimedBySlug(ctx, options));
+  return target ?? getTenantId() ?? undefined;
 }
 
 /**
@@ -163,8 +157,7 @@ export async function assertTarget(ctx: HookEndpointContext, target: string | un
   const options = tenantAuthOptions(ctx.context);
   const resolved = await resolvedTenantId(ctx, options);
   if (!resolved) return;
-  const { body, query } = claimedNames(ctx, options, true);
-  const targets = [target, firstTenantId({ body }), firstTenantId({ query })];
-  if (targets.every((named) => named === undefined || named === resolved)) return;
+  const { body, query } = claimedNames(ctx, options);
+  if ([target, body, query].every((named) => named === undefined || named === resolved)) return;
   throw tenantError("TENANT_SCOPE_CONFLICT");
 }
