@@ -61,18 +61,17 @@ const TIMEOUT = 5_000;
 export async function checkConfig(
   ctx: AuthContext,
   key: OAuthConfigKey,
-  given: Partial<ClientInput>,
+  given: Partial<TenantClient>,
 ): Promise<OAuthConfigCheck> {
-  const { tenantId, providerId } = key;
   const isGiven = Object.values(given).some((value) => value != null);
-  const row = isGiven ? null : await findOAuthConfig(ctx, tenantId, providerId);
+  const row = isGiven ? null : await findOAuthConfig(ctx, key);
   const clear = row && (await tryDecrypt(ctx, row));
   const input = row ? clear && { ...row, ...clear } : given;
   const overridden = (row ?? given).redirectURI;
   const redirectURI = await redirectURIOf(ctx, key, overridden, input?.options ?? {});
   const findings = await findOut(ctx, key, redirectURI, input).catch(asFinding);
   const ok = findings.every((finding) => finding.ok !== false);
-  return { providerId, ok, redirectURI, findings };
+  return { providerId: key.providerId, ok, redirectURI, findings };
 }
 
 /** A refusal by this server is about the options. */
@@ -87,7 +86,7 @@ async function findOut(
   ctx: AuthContext,
   key: OAuthConfigKey,
   redirectURI: string,
-  input: Partial<ClientInput> | null,
+  input: Partial<TenantClient> | null,
 ): Promise<OAuthConfigFinding[]> {
   if (!input) throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
   const complete: OAuthConfigFinding = { subject: "options", ...good("The options are complete") };
@@ -181,14 +180,8 @@ async function describesItself(issuer: string): Promise<Verdict> {
     : bad("There is no discovery document where there should be one");
 }
 
-/** A client as a manager describes it. */
-type ClientInput = { [Key in keyof TenantClient]?: TenantClient[Key] | undefined } & {
-  clientId: string;
-  clientSecret: string;
-};
-
 /** Checks everything that can be checked without a request to the provider; returns what to store. */
-export async function readClient(ctx: AuthContext, key: OAuthConfigKey, input: ClientInput) {
+export async function readClient(ctx: AuthContext, key: OAuthConfigKey, input: TenantClient) {
   const { clientId, clientSecret, scopes = null, redirectURI = null, options = null } = input;
   const own = readOptions(ctx, key.providerId, input);
   const client = { clientId, clientSecret, scopes, redirectURI, options: options && own };
@@ -198,7 +191,7 @@ export async function readClient(ctx: AuthContext, key: OAuthConfigKey, input: C
   return { client, provider, authorization };
 }
 
-function readOptions(ctx: AuthContext, id: string, input: Partial<ClientInput>): OwnOptions {
+function readOptions(ctx: AuthContext, id: string, input: Partial<TenantClient>): OwnOptions {
   if (!isBuiltIn(id)) throw tenantError("UNSUPPORTED_PROVIDER");
   assertRedirectURI(input.redirectURI);
   return parseOwnOptions(id, input.options, tenantAuthOptions(ctx).trustedProviderHosts);

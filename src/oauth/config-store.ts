@@ -1,8 +1,9 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
+import { isAPIError } from "better-auth/api";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { tenantError } from "../errors";
-import { rootCause } from "../framework";
+import { clauses, rootCause } from "../framework";
 import { ALL } from "../tenants/cache";
 import { despiteDeadlocks } from "../tenants/delete";
 
@@ -16,25 +17,20 @@ export interface OAuthConfigKey {
 export interface TenantClient {
   clientId: string;
   clientSecret: string;
-  options: Record<string, unknown> | null;
-  scopes: string[] | null;
-  redirectURI: string | null;
+  options?: Record<string, unknown> | null;
+  scopes?: string[] | null;
+  redirectURI?: string | null;
 }
 
-type Confidential = Pick<TenantClient, "clientId" | "clientSecret" | "options">;
+type Confidential = Required<Pick<TenantClient, "clientId" | "clientSecret" | "options">>;
 
 /** What a manager can set in a config. */
 export type OAuthConfigInput = TenantClient & { enabled: boolean };
 
 /** A row of the table, with the confidential part in cipher text. */
-export interface StoredOAuthConfig extends OAuthConfigKey {
+export interface StoredOAuthConfig extends OAuthConfigKey, Omit<OAuthConfigInput, "options"> {
   id: string;
-  clientId: string;
-  clientSecret: string;
   options?: string | null;
-  scopes?: string[] | null;
-  redirectURI?: string | null;
-  enabled: boolean;
   secretChangedAt?: Date | null;
   createdAt: Date;
   updatedAt: Date;
@@ -79,32 +75,25 @@ export async function toRow(ctx: AuthContext, input: Partial<OAuthConfigInput>) 
 /** Unsorted: a sign-in looks for one of them. */
 export async function listOAuthConfigs(ctx: AuthContext, tenantId: string) {
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const where = [{ field: "tenantId", value: tenantId }];
+  const where = clauses({ tenantId });
   return adapter.findMany<StoredOAuthConfig>({ model: MODEL, where, limit: ALL });
 }
 
 export const oldestFirst = (a: StoredOAuthConfig, b: StoredOAuthConfig) =>
   Number(a.createdAt) - Number(b.createdAt);
 
-export async function findOAuthConfig(ctx: AuthContext, tenantId: string, providerId: string) {
+export async function findOAuthConfig(ctx: AuthContext, { tenantId, providerId }: OAuthConfigKey) {
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const where = [
-    { field: "tenantId", value: tenantId },
-    { field: "providerId", value: providerId },
-  ];
+  const where = clauses({ tenantId, providerId });
   const row = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
   // MySQL ignores case.
   return row?.providerId === providerId ? row : null;
 }
 
-/** How often another request may create or delete a config while this one saves it. */
-const TRIES = 3;
-
 /** Creates the config of a tenant and a provider, or replaces it. */
 export function saveOAuthConfig(
   ctx: AuthContext,
-  tenantId: string,
-  providerId: string,
+  { tenantId, providerId }: OAuthConfigKey,
   input: OAuthConfigInput,
 ): Promise<StoredOAuthConfig> {
   const key = { tenantId, providerId };
@@ -113,34 +102,38 @@ export function saveOAuthConfig(
       `${nameOf(key)} is encrypted with better-auth's default secret, which is public. Set BETTER_AUTH_SECRET, and then register the config again: it cannot be read with another secret.`,
     );
   }
-  return withoutDriverErrors(ctx, key, async () => {
+  let wasRefused = false;
+  return untilSaved(ctx, key, async () => {
+    const existing = await findOAuthConfig(ctx, key);
+    if (existing) return change(ctx, existing, input);
     const adapter = await getCurrentAdapter(ctx.adapter);
     const now = new Date();
     const stamps = { secretChangedAt: now, createdAt: now, updatedAt: now };
-    let failure: unknown = new Error("Another request deleted it meanwhile.");
-    for (let tries = 0; tries < TRIES; tries++) {
-      const existing = await findOAuthConfig(ctx, tenantId, providerId);
-      const data = { ...(await toRow(ctx, input)), ...key, ...stamps };
-      // If two requests create the row, the unique index refuses one, which then replaces it. Null
-      // if another request deletes it: MySQL reads a row again that it has created.
-      const saved: StoredOAuthConfig | null = existing
-        ? await change(ctx, existing, input)
-        : await adapter
-            .create<typeof data, StoredOAuthConfig>({ model: MODEL, data })
-            .catch((error) => {
-              failure = error;
-              return null;
-            });
-      if (saved) return saved;
-    }
-    throw failure;
+    const data = { ...(await toRow(ctx, input)), ...key, ...stamps };
+    // Null if another request deletes it: MySQL reads a row again that it has created.
+    const created: Promise<StoredOAuthConfig | null> = adapter.create({ model: MODEL, data });
+    // If two requests create the row, the unique index refuses one, which then replaces it.
+    return created.catch((error) => {
+      if (wasRefused) throw error;
+      wasRefused = true;
+      return null;
+    });
   });
 }
 
-/** Changes a part of a config; null if it is gone, or if the changes have to be checked again. */
-export const changeOAuthConfig = (...call: Parameters<typeof change>) =>
-  withoutDriverErrors(call[0], call[1], () => change(...call));
+/** Changes a part of a config. What `check` allows is written into the row that it has seen. */
+export const updateOAuthConfig = (
+  ctx: AuthContext,
+  key: OAuthConfigKey,
+  check: (row: StoredOAuthConfig) => Promise<Partial<OAuthConfigInput>>,
+): Promise<StoredOAuthConfig> =>
+  untilSaved(ctx, key, async () => {
+    const row = await findOAuthConfig(ctx, key);
+    if (!row) throw tenantError("OAUTH_CONFIG_NOT_FOUND");
+    return change(ctx, row, await check(row));
+  });
 
+/** Null if the row is gone, or if the changes have to be checked again. */
 async function change(
   ctx: AuthContext,
   existing: StoredOAuthConfig,
@@ -153,27 +146,40 @@ async function change(
     clientSecret !== undefined && (await tryDecrypt(ctx, existing))?.clientSecret !== clientSecret;
   const stamps = { updatedAt, ...(isNewSecret && { secretChangedAt: updatedAt }) };
   const update = { ...(await toRow(ctx, changes)), ...stamps };
-  const where = [{ field: "id", value: existing.id }];
+  const where = clauses({ id: existing.id });
   if (options === undefined || clientSecret !== undefined) {
     return adapter.update<StoredOAuthConfig>({ model: MODEL, where, update });
   }
   // The options decide where the secret is sent, and were checked for the secret of that moment.
   // A secret that was stored since then must not be sent there.
-  const sameSecret = { field: "clientSecret", value: existing.clientSecret };
-  const count = await adapter.updateMany({ model: MODEL, where: [...where, sameSecret], update });
+  const sameSecret = clauses({ clientSecret: existing.clientSecret });
+  const count = await adapter.updateMany({
+    model: MODEL,
+    where: [...where, ...sameSecret],
+    update,
+  });
   return count > 0 ? adapter.findOne<StoredOAuthConfig>({ model: MODEL, where }) : null;
 }
 
-/** Drivers put whole rows into their errors, so these are replaced by ours. */
-export async function withoutDriverErrors<T>(
+/** How often other requests may change a config while this one saves it. */
+const TRIES = 20;
+
+/** Repeats a write that returns null, which is how it says that another request interfered. */
+export async function untilSaved<T>(
   ctx: AuthContext,
   key: OAuthConfigKey,
-  run: () => Promise<T>,
+  write: () => Promise<T | null>,
 ): Promise<T> {
   try {
-    // Deleting the tenant at the same time can be a deadlock.
-    return await despiteDeadlocks(ctx, run);
+    for (let tries = 0; tries < TRIES; tries++) {
+      // Deleting the tenant at the same time can be a deadlock.
+      const saved = await despiteDeadlocks(ctx, write);
+      if (saved !== null) return saved;
+    }
+    throw new Error("Other requests keep changing it");
   } catch (error) {
+    if (isAPIError(error)) throw error;
+    // Drivers put whole rows into their errors, so these are replaced by ours.
     const { name, code } = rootCause(error);
     ctx.logger.error(`${nameOf(key)} could not be saved: ${code ?? name}`);
     throw tenantError("OAUTH_CONFIG_NOT_SAVED");
@@ -181,12 +187,11 @@ export async function withoutDriverErrors<T>(
 }
 
 /** False if there was nothing to delete. */
-export async function removeOAuthConfig(ctx: AuthContext, tenantId: string, providerId: string) {
-  const row = await findOAuthConfig(ctx, tenantId, providerId);
+export async function removeOAuthConfig(ctx: AuthContext, key: OAuthConfigKey) {
+  const row = await findOAuthConfig(ctx, key);
   if (!row) return false;
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const where = [{ field: "id", value: row.id }];
-  return (await adapter.deleteMany({ model: MODEL, where })) > 0;
+  return (await adapter.deleteMany({ model: MODEL, where: clauses({ id: row.id }) })) > 0;
 }
 
 const nameOf = ({ tenantId, providerId }: OAuthConfigKey) =>

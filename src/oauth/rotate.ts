@@ -2,8 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { parseEnvelope } from "better-auth/crypto";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { tenantError } from "../errors";
-import { pagesOf } from "../framework";
+import { clauses, pagesOf } from "../framework";
 import { isolationOf, type Rotated } from "../isolation/isolation";
 import {
   MODEL,
@@ -11,11 +10,10 @@ import {
   type StoredOAuthConfig,
   toRow,
   tryDecrypt,
-  withoutDriverErrors,
+  untilSaved,
 } from "./config-store";
 
 const BATCH = 100;
-const TRIES = 10;
 
 type StoredSecrets = OAuthConfigKey & { id: string };
 type Outcome = keyof Rotated;
@@ -68,19 +66,17 @@ async function rotate<Row extends StoredSecrets>(
   found: Row,
   { adapter, model, columns, anew }: Secrets<Row>,
 ): Promise<Outcome> {
-  const where = [{ field: "id", value: found.id }];
+  const where = clauses({ id: found.id });
   let row: Row | null = found;
-  for (let tries = 0; row && tries < TRIES; tries++) {
+  return untilSaved(ctx, found, async () => {
+    if (!row) return "upToDate";
     const update = await anew(row);
     if (typeof update === "string") return update;
     const asItWas = columns.map((field) => ({ field, value: (row?.[field] ?? null) as string }));
-    const count = await withoutDriverErrors(ctx, found, () =>
-      adapter.updateMany({ model, where: [...where, ...asItWas], update }),
-    );
+    const count = await adapter.updateMany({ model, where: [...where, ...asItWas], update });
     if (count > 0) return "rotated";
     // Another request changed the row, perhaps only a part of it.
     row = await adapter.findOne<Row>({ model, where });
-  }
-  if (!row) return "upToDate";
-  throw tenantError("OAUTH_CONFIG_NOT_SAVED");
+    return null;
+  });
 }
