@@ -12,7 +12,7 @@ import {
   type Row,
   unscopedAdapter,
 } from "../isolation/isolation";
-import { rotateAll } from "../oauth/rotate";
+import { rotateAll } from "../oauth/config-store";
 import { vouchedDomains } from "../policy/admission";
 import { DOMAIN } from "../policy/schema";
 import { getTenantId, requestSlot } from "../request/scope";

@@ -102,10 +102,10 @@ async function findOut(
   const issuer = issuerOf(key.providerId, provider.options ?? {});
   const visit = visitQuietly(authorization);
   const asked = await Promise.all([
-    find("authorization", () => answers(visit)),
+    find("authorization", async () => answers(await visit)),
     find("token", () => acceptsClient(provider, redirectURI)),
     ...(issuer ? [find("discovery", () => describesItself(issuer))] : []),
-    find("redirectURI", () => leadsBack(visit, redirectURI), unseen),
+    find("redirectURI", async () => leadsBack(await visit, redirectURI), unseen),
   ]);
   return [complete, ...asked];
 }
@@ -136,10 +136,8 @@ async function visitQuietly(authorization: URL): Promise<Response> {
   return page;
 }
 
-async function answers(visit: Promise<Response>): Promise<Verdict> {
-  const { status } = await visit;
-  return status < 500 ? good("The address answers") : bad(`The address answers with ${status}`);
-}
+const answers = ({ status }: Response) =>
+  status < 500 ? good("The address answers") : bad(`The address answers with ${status}`);
 
 /** Sends a made-up code: if the provider refuses only the code, it accepts the client. */
 async function acceptsClient(provider: OAuthProvider, redirectURI: string): Promise<Verdict> {
@@ -163,14 +161,12 @@ async function acceptsClient(provider: OAuthProvider, redirectURI: string): Prom
   }
 }
 
-async function leadsBack(visit: Promise<Response>, redirectURI: string): Promise<Verdict> {
-  const { headers } = await visit;
-  return headers.get("location")?.startsWith(redirectURI)
+const leadsBack = ({ headers }: Response, redirectURI: string) =>
+  headers.get("location")?.startsWith(redirectURI)
     ? good("The redirect URI is registered")
     : unseen(
         "Whether the redirect URI is registered cannot be seen from here: compare it with the provider's settings",
       );
-}
 
 async function describesItself(issuer: string): Promise<Verdict> {
   const answer = await ask(`${issuer}/.well-known/openid-configuration`);

@@ -239,13 +239,11 @@ async function askPolicyOfCallback(endpoint: Endpoint): Promise<void> {
 }
 
 // One query for all the providers that an endpoint asks for.
-const read = new WeakMap<object, { tenantId: string; rows: Promise<StoredOAuthConfig[]> }>();
+const readBy = oncePerObject((_: AuthContext) => new Map<string, Promise<StoredOAuthConfig[]>>());
 
 function configsOf(context: AuthContext, tenantId: string): Promise<StoredOAuthConfig[]> {
-  const known = read.get(context);
-  if (known?.tenantId === tenantId) return known.rows;
-  const rows = listOAuthConfigs(context, tenantId);
-  read.set(context, { tenantId, rows });
+  const rows = readBy(context).get(tenantId) ?? listOAuthConfigs(context, tenantId);
+  readBy(context).set(tenantId, rows);
   return rows;
 }
 

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { tenantError } from "../errors";
 import type { ProviderName } from "../request/tenant-routes";
 import { emit } from "../tenants/events";
-import { get, jsonObject, limited, post, tenantId, text } from "../tenants/input";
+import { getOfTenant, jsonObject, limited, post, tenantId, text } from "../tenants/input";
 import { requireTarget } from "../tenants/management";
 import { checkConfig, readChanges, readClient, redirectURIOf } from "./check";
 import {
@@ -12,13 +12,13 @@ import {
   type OAuthConfigKey,
   oldestFirst,
   removeOAuthConfig,
+  rotateOAuthConfigs,
   type StoredOAuthConfig,
   saveOAuthConfig,
   tryDecrypt,
   updateOAuthConfig,
 } from "./config-store";
 import type { ProviderId, TenantOAuthOptions } from "./provider-table";
-import { rotateOAuthConfigs } from "./rotate";
 
 /** A config as it is returned: the client id in clear, the client secret never. */
 export interface TenantOAuthConfig extends OAuthConfigKey {
@@ -106,13 +106,9 @@ export const registerOAuthConfigEndpoint = createAuthEndpoint(
   },
 );
 
-const listQuery = z.object({ tenantId: tenantId.optional() }).optional();
-
 export const listOAuthConfigsEndpoint = createAuthEndpoint(
   "/tenant/oauth-config/list",
-  get(listQuery, "List a tenant's OAuth configs, without secrets", {
-    tenantId: { type: "string" },
-  }),
+  getOfTenant("List a tenant's OAuth configs, without secrets"),
   async (ctx) => {
     const { tenantId } = await requireTarget(ctx, "oauth-config:list");
     const rows = (await listOAuthConfigs(ctx.context, tenantId)).toSorted(oldestFirst);

@@ -161,19 +161,19 @@ export async function admitFactors(
 }
 
 async function hasApp(adapter: DBTransactionAdapter, userId: string): Promise<boolean> {
-  const where = [{ field: "userId", value: userId }];
+  const where = clauses({ userId });
   const row = await adapter.findOne<{ verified?: boolean }>({ model: "twoFactor", where });
   return row !== null && row.verified !== false;
 }
 
 /** The second factor of a user: an authenticator app, codes by mail or phone, or a passkey. */
 async function secondFactorOf(policy: TenantPolicy, adapter: DBTransactionAdapter, userId: string) {
-  const where = [{ field: "id", value: userId }];
+  const where = clauses({ id: userId });
   const user = await adapter.findOne<{ twoFactorEnabled?: boolean }>({ model: "user", where });
   if (user?.twoFactorEnabled) return (await hasApp(adapter, userId)) ? "app" : "otp";
   if (!currentEndpoint()?.context.tables.passkey || !allows(policy, "passkey")) return undefined;
-  const passkeys = [{ field: "userId", value: userId }];
-  return (await adapter.count({ model: "passkey", where: passkeys })) > 0 ? "passkey" : undefined;
+  const count = await adapter.count({ model: "passkey", where: clauses({ userId }) });
+  return count > 0 ? "passkey" : undefined;
 }
 
 /** There is one setup at a time: nothing of another one, perhaps of a thief, survives. */
@@ -184,8 +184,7 @@ async function startOver(adapter: DBTransactionAdapter, userId: string): Promise
     if (isSetup(session as SessionRow)) await internalAdapter?.deleteSession(session.token);
   }
   counting.set(undefined);
-  const unverified = clauses({ userId, verified: false });
-  await adapter.deleteMany({ model: "twoFactor", where: unverified });
+  await adapter.deleteMany({ model: "twoFactor", where: clauses({ userId, verified: false }) });
 }
 
 const isRequired = () => appliedPolicy.get()?.twoFactor?.required === true;
@@ -193,8 +192,7 @@ const isRequired = () => appliedPolicy.get()?.twoFactor?.required === true;
 /** While a policy requires a second factor, it is not switched off, and setup replaces none. */
 export const openEnrollment: BeforeHook = {
   matcher: ({ path = "" }) =>
-    ([...ENROLLS, "/two-factor/disable"].includes(path) || path === "/admin/update-user") &&
-    isRequired(),
+    [...ENROLLS, "/two-factor/disable", "/admin/update-user"].includes(path) && isRequired(),
 
   handler: createAuthMiddleware(async (ctx) => {
     const { path = "", body } = ctx as unknown as Endpoint;

@@ -79,11 +79,7 @@ const getQuery = z.object({
 
 export const getTenantEndpoint = createAuthEndpoint(
   "/tenant/get",
-  {
-    method: "GET",
-    query: getQuery,
-    metadata: { openapi: { description: "Get a tenant by its id or by its slug" } },
-  },
+  get(getQuery, "Get a tenant by its id or by its slug"),
   async (ctx) => {
     const { id, slug } = ctx.query;
     const tenant = id
@@ -189,21 +185,20 @@ export const deleteTenantEndpoint = createAuthEndpoint(
   "/tenant/delete",
   post(deleteBody, "Delete a tenant with its users, sessions and OAuth configs"),
   async (ctx): Promise<TenantDeletion> => {
+    const { context } = ctx;
     const { dryRun, after } = ctx.body;
     const tenantId = ctx.body.tenantId || undefined;
     const actor = await requireManager(ctx, "tenant:delete", ctx.body.tenantId);
     await assertTarget(ctx, tenantId);
     const tenant = await requireTenant(ctx, tenantId);
-    const answer: TenantDeletion = { success: true };
-    if (dryRun) {
-      answer.dryRun = true;
-      answer.rows = await countRows(ctx.context, tenant.id);
-    } else if (after !== undefined) {
-      answer.deleteAt = await scheduleDeletion(ctx.context, actor, tenant, after);
-    } else {
-      await deleteTenant(ctx.context, actor, tenant.id);
+    const success = true;
+    if (dryRun) return ctx.json({ success, dryRun, rows: await countRows(context, tenant.id) });
+    if (after !== undefined) {
+      const deleteAt = await scheduleDeletion(context, actor, tenant, after);
+      return ctx.json({ success, deleteAt });
     }
-    return ctx.json(answer);
+    await deleteTenant(context, actor, tenant.id);
+    return ctx.json({ success });
   },
 );
 
