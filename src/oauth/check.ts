@@ -222,7 +222,6 @@ function assertStays(id: string, before: OwnOptions | null, after: OwnOptions): 
   throw invalid(`${names.join(", ")}: give the clientSecret as well to change where it is sent`);
 }
 
-/** What to register at the provider. */
 export async function redirectURIOf(
   ctx: AuthContext,
   { tenantId, providerId }: OAuthConfigKey,

@@ -95,10 +95,9 @@ export async function findOAuthConfig(ctx: AuthContext, { tenantId, providerId }
 /** Creates the config of a tenant and a provider, or replaces it. */
 export function saveOAuthConfig(
   ctx: AuthContext,
-  { tenantId, providerId }: OAuthConfigKey,
+  key: OAuthConfigKey,
   input: OAuthConfigInput,
 ): Promise<StoredOAuthConfig> {
-  const key = { tenantId, providerId };
   if (ctx.secret === DEFAULT_SECRET) {
     ctx.logger.warn(
       `${nameOf(key)} is encrypted with better-auth's default secret, which is public. Set BETTER_AUTH_SECRET, and then register the config again: it cannot be read with another secret.`,
@@ -215,7 +214,6 @@ type Outcome = keyof Rotated;
 interface Secrets<Row extends StoredSecrets> {
   adapter: DBTransactionAdapter;
   model: string;
-  columns: (keyof Row & string)[];
   anew(row: Row): Promise<Partial<Row> | Exclude<Outcome, "rotated">>;
 }
 
@@ -232,7 +230,6 @@ export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
   const secrets: Secrets<StoredOAuthConfig> = {
     adapter: await getCurrentAdapter(ctx.adapter),
     model: MODEL,
-    columns: ["clientId", "clientSecret", "options"],
     async anew(row) {
       const clear = await tryDecrypt(ctx, row);
       if (!clear) return "unreadable";
@@ -257,7 +254,7 @@ export async function rotateAll<Row extends StoredSecrets>(
 async function rotate<Row extends StoredSecrets>(
   ctx: AuthContext,
   found: Row,
-  { adapter, model, columns, anew }: Secrets<Row>,
+  { adapter, model, anew }: Secrets<Row>,
 ): Promise<Outcome> {
   const where = clauses({ id: found.id });
   let row: Row | null = found;
@@ -265,7 +262,9 @@ async function rotate<Row extends StoredSecrets>(
     if (!row) return "upToDate";
     const update = await anew(row);
     if (typeof update === "string") return update;
-    const asItWas = columns.map((field) => ({ field, value: (row?.[field] ?? null) as string }));
+    const seen: object = row;
+    const before = (field: string) => Reflect.get(seen, field) ?? null;
+    const asItWas = Object.keys(update).map((field) => ({ field, value: before(field) }));
     const count = await adapter.updateMany({ model, where: [...where, ...asItWas], update });
     if (count > 0) return "rotated";
     // Another request changed the row, perhaps only a part of it.

@@ -1,6 +1,7 @@
 import type { ProviderOptions } from "better-auth/oauth2";
 import type { SocialProviderList, socialProviders } from "better-auth/social-providers";
 import * as z from "zod";
+import { limited } from "../tenants/input";
 
 export type ProviderId = SocialProviderList[number];
 
@@ -51,6 +52,7 @@ interface Entry<Id extends ProviderId> {
   discovery?: Address;
 }
 
+const matching = (pattern: RegExp, error: string) => limited(255).regex(pattern, error);
 const name = z.string().regex(/^[ -~]{1,255}$/, "is empty, too long or not plain text");
 const names = z.array(name).max(20);
 /** Providers put them into an address as they are. */
@@ -61,10 +63,7 @@ const flag = z.boolean().optional();
 const stricter = z.literal(true).optional();
 const oneOf = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
   z.enum(names).optional();
-const address = z
-  .string()
-  .max(128)
-  .transform((url) => url.replace(/\/$/, ""));
+const address = limited(128).transform((url) => url.replace(/\/$/, ""));
 /** A host, which may be pasted as an address. */
 const host = address.transform((url) => url.replace(/^https:\/\//i, ""));
 const PLAIN = { options: {} };
@@ -119,8 +118,8 @@ const providerTable = {
   cognito: {
     options: {
       domain: host,
-      region: z.string().regex(/^[a-z]{2}(-[a-z]{2,12}){1,3}-\d{1,2}$/, "is not a region of AWS"),
-      userPoolId: z.string().regex(/^[a-z0-9-]{1,32}_[A-Za-z0-9]{1,64}$/, "is not a user pool id"),
+      region: matching(/^[a-z]{2}(-[a-z]{2,12}){1,3}-\d{1,2}$/, "is not a region of AWS"),
+      userPoolId: matching(/^[a-z0-9-]{1,32}_[A-Za-z0-9]{1,64}$/, "is not a user pool id"),
       identityProvider: name.optional(),
       requireClientSecret: null,
     },
@@ -147,11 +146,7 @@ const providerTable = {
     options: {
       accessType: oneOf("offline", "online"),
       display: oneOf("page", "popup", "touch", "wap"),
-      hd: z
-        .string()
-        .max(255, { abort: true })
-        .regex(/^(\*|[a-z0-9-]+(\.[a-z0-9-]+)+)$/i, "is not a domain")
-        .optional(),
+      hd: matching(/^(\*|[a-z0-9-]+(\.[a-z0-9-]+)+)$/i, "is not a domain").optional(),
       includeGrantedScopes: flag,
     },
     clientId: "first of several",
@@ -163,10 +158,7 @@ const providerTable = {
   linkedin: { options: {}, discovery: "https://www.linkedin.com/oauth" },
   microsoft: {
     options: {
-      tenantId: z
-        .string()
-        .regex(/^[a-z0-9][a-z0-9.-]{0,127}$/i, "is not a directory tenant")
-        .optional(),
+      tenantId: matching(/^[a-z0-9][a-z0-9.-]{0,127}$/i, "is not a directory tenant").optional(),
       authority: address.optional(),
       clientAssertion: null,
       profilePhotoSize: z.literal([48, 64, 96, 120, 240, 360, 432, 504, 648]).optional(),

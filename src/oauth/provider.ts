@@ -48,7 +48,6 @@ import {
 import { requestedAccount } from "./tokens";
 import { assertNamesTenant, tenantsIn } from "./trusted-addresses";
 
-/** A tenant's provider. */
 interface TenantProvider {
   provider: OAuthProvider;
   /** Identifies the credentials that the provider uses, without revealing them. */
@@ -102,7 +101,6 @@ export function arrivedAt(
 const builtBy = oncePerObject((_instance: object) => new Map<string, TenantProvider>());
 const keepBuilt = boundedMap<TenantProvider>(1000);
 
-/** The tenant's own config if there is one, else the application's provider. */
 async function tenantProvider(ctx: AuthContext, id: string, row: StoredOAuthConfig | undefined) {
   if (!row) return fromApplication(ctx, id);
   const built = builtBy(applicationProviders(ctx));
