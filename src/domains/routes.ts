@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { TenantManagementAction } from "../options";
 import { runInScope, scopeOf } from "../request/scope";
 import { findTenant, type Tenant } from "../tenants/cache";
-import { tenantId } from "../tenants/input";
+import { get, getOfTenant, post, tenantId } from "../tenants/input";
 import { requireTarget } from "../tenants/management";
 import { requireDomain } from "./name";
 import type { ResolvedDomainOptions, StoredDomain } from "./options";
@@ -60,11 +60,7 @@ async function manage<T>(
 export const addDomainEndpoint = ({ maxDomains }: ResolvedDomainOptions) =>
   createAuthEndpoint(
     "/tenant/domain/add",
-    {
-      method: "POST",
-      body: domainBody.extend({ host }),
-      metadata: { openapi: { description: "Add a domain to a tenant" } },
-    },
+    post(domainBody.extend({ host }), "Add a domain to a tenant"),
     async (ctx) => {
       const { context, body } = ctx;
       const { domain, record } = await manage(ctx, "domain:add", async ({ actor }) => {
@@ -81,11 +77,7 @@ export const addDomainEndpoint = ({ maxDomains }: ResolvedDomainOptions) =>
 export const verifyDomainEndpoint = (options: ResolvedDomainOptions) =>
   createAuthEndpoint(
     VERIFY_PATH,
-    {
-      method: "POST",
-      body: domainBody,
-      metadata: { openapi: { description: "Look for the DNS record that proves a domain" } },
-    },
+    post(domainBody, "Look for the DNS record that proves a domain"),
     async (ctx) => {
       const { context, body } = ctx;
       const row = await manage(ctx, "domain:verify", async ({ actor }) => {
@@ -100,17 +92,7 @@ export const verifyDomainEndpoint = (options: ResolvedDomainOptions) =>
 export const listDomainsEndpoint = (options: ResolvedDomainOptions) =>
   createAuthEndpoint(
     "/tenant/domain/list",
-    {
-      method: "GET",
-      query: z.object({ tenantId: tenantId.optional() }).optional(),
-      metadata: {
-        openapi: {
-          description: "List a tenant's domains, by name",
-          // better-auth describes required queries only.
-          parameters: [{ name: "tenantId", in: "query", schema: { type: "string" } }],
-        },
-      },
-    },
+    getOfTenant("List a tenant's domains, by name"),
     async (ctx) => {
       const rows = await manage(ctx, "domain:list", () => store.list(ctx.context));
       recheck(ctx.context, options, rows);
@@ -120,14 +102,13 @@ export const listDomainsEndpoint = (options: ResolvedDomainOptions) =>
 
 export const updateDomainEndpoint = createAuthEndpoint(
   "/tenant/domain/update",
-  {
-    method: "POST",
-    body: domainBody.extend({
+  post(
+    domainBody.extend({
       discoverable: z.boolean().optional().meta({ description: "Whether discover returns it" }),
       host,
     }),
-    metadata: { openapi: { description: "Change what a domain is used for" } },
-  },
+    "Change what a domain is used for",
+  ),
   async (ctx) => {
     const { context, body } = ctx;
     const row = await manage(ctx, "domain:update", async ({ actor }) => {
@@ -143,11 +124,7 @@ export const updateDomainEndpoint = createAuthEndpoint(
 
 export const removeDomainEndpoint = createAuthEndpoint(
   "/tenant/domain/remove",
-  {
-    method: "POST",
-    body: domainBody,
-    metadata: { openapi: { description: "Remove a domain from a tenant" } },
-  },
+  post(domainBody, "Remove a domain from a tenant"),
   async (ctx) => {
     const { context, body } = ctx;
     await manage(ctx, "domain:remove", async ({ actor }) => {
@@ -162,15 +139,10 @@ export const removeDomainEndpoint = createAuthEndpoint(
 export const discoverEndpoint = (options: ResolvedDomainOptions) =>
   createAuthEndpoint(
     DISCOVER_PATH,
-    {
-      method: "GET",
-      query: z.object({ domain }),
-      metadata: {
-        openapi: {
-          description: "The tenants of a verified domain, for sign-in pages that ask for the email",
-        },
-      },
-    },
+    get(
+      z.object({ domain }),
+      "The tenants of a verified domain, for sign-in pages that ask for the email",
+    ),
     async (ctx) => {
       const row = await store.verifiedRow(ctx.context, requireDomain(ctx.query.domain));
       if (row) recheck(ctx.context, options, [row]);

@@ -41,7 +41,6 @@ const isAboutUsers = (endpoint: { path?: string | undefined } | undefined) =>
 
 const deactivated = () =>
   asErrorRedirect(
-    currentEndpoint(),
     new APIError("FORBIDDEN", {
       code: "USER_DEACTIVATED",
       message: "The directory of this tenant has deactivated this user",

@@ -12,20 +12,14 @@ import {
   type Row,
   unscopedAdapter,
 } from "../isolation/isolation";
-import { rotateAll } from "../oauth/rotate";
+import { rotateAll } from "../oauth/config-store";
 import { vouchedDomains } from "../policy/admission";
 import { DOMAIN } from "../policy/schema";
 import { getTenantId, requestSlot } from "../request/scope";
 import { PLATFORM } from "../schema";
 import { isText } from "../tenants/cache";
 import { domainsIn } from "../tenants/domains";
-import {
-  CONFIG_COLUMNS,
-  decryptConfigs,
-  encryptConfigs,
-  isUpToDate,
-  withoutSecrets,
-} from "./sso-secrets";
+import { decryptConfigs, encryptConfigs, isUpToDate, withoutSecrets } from "./sso-secrets";
 
 /*
  * The rows of identity providers. They belong to their tenant, their secrets are stored encrypted
@@ -101,7 +95,6 @@ const rotateProviders = ({ ctx, raw }: Isolation): Promise<Rotated> =>
   rotateAll<StoredProvider>(ctx, {
     adapter: raw,
     model: SSO_PROVIDER,
-    columns: CONFIG_COLUMNS,
     async anew(row) {
       if (await isUpToDate(ctx, row)) return "upToDate";
       const clear = await decryptConfigs(ctx, row).catch(() => null);

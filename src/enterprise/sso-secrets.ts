@@ -5,7 +5,7 @@ import { parseJSON } from "../framework";
 import type { Row } from "../isolation/isolation";
 
 /** The columns that hold a config, as JSON. */
-export const CONFIG_COLUMNS = ["oidcConfig", "samlConfig"];
+const CONFIG_COLUMNS = ["oidcConfig", "samlConfig"];
 
 /** Names of secrets in a config, at any depth. */
 const SECRETS = [

@@ -10,7 +10,7 @@ import { requireTenant } from "../request/resolve";
 import { getTenantId, runInScope, scopeOf } from "../request/scope";
 import { withVerifiedDomains } from "../tenants/cache";
 import { emit, type TenantActor, type TenantInvitation } from "../tenants/events";
-import { limit, limited, offset, tenantId, text } from "../tenants/input";
+import { get, limit, limited, offset, post, tenantId, text } from "../tenants/input";
 import { assertTarget, requireManager, requireTarget } from "../tenants/management";
 import { invitationError } from "./errors";
 import { requireGiver, requireRole } from "./inviter";
@@ -96,26 +96,18 @@ export const createInvitationEndpoint = <Role extends string>(
 const INVITE = "invitation:create";
 const STATUSES = ["pending", "accepted", "expired", "revoked"] as const;
 
+const listQuery = z
+  .object({ tenantId: tenantId.optional(), status: z.enum(STATUSES).optional(), limit, offset })
+  .optional();
+
 export const listInvitationsEndpoint = createAuthEndpoint(
   "/tenant/invitation/list",
-  {
-    method: "GET",
-    query: z
-      .object({ tenantId: tenantId.optional(), status: z.enum(STATUSES).optional(), limit, offset })
-      .optional(),
-    metadata: {
-      openapi: {
-        description: "List a tenant's invitations, newest first",
-        // better-auth describes required queries only.
-        parameters: [
-          { name: "tenantId", in: "query", schema: { type: "string" } },
-          { name: "status", in: "query", schema: { type: "string", enum: [...STATUSES] } },
-          { name: "limit", in: "query", schema: { type: "integer" } },
-          { name: "offset", in: "query", schema: { type: "integer" } },
-        ],
-      },
-    },
-  },
+  get(listQuery, "List a tenant's invitations, newest first", {
+    tenantId: { type: "string" },
+    status: { type: "string", enum: [...STATUSES] },
+    limit: { type: "integer" },
+    offset: { type: "integer" },
+  }),
   async (ctx) => {
     const { context } = ctx;
     const { tenantId } = await requireTarget(ctx, "invitation:list");
@@ -129,12 +121,7 @@ const idBody = z.object({ id: text(255).meta({ description: "Id of the invitatio
 export const resendInvitationEndpoint = (settings: ResolvedInvitationOptions) =>
   createAuthEndpoint(
     RESEND_PATH,
-    {
-      method: "POST",
-      cloneRequest: true,
-      body: idBody,
-      metadata: { openapi: { description: "Send an invitation again, with a new token" } },
-    },
+    { ...post(idBody, "Send an invitation again, with a new token"), cloneRequest: true },
     async (ctx) => {
       const { context } = ctx;
       const { row, actor } = await requireInvitation(ctx, "invitation:resend");
@@ -150,11 +137,7 @@ export const resendInvitationEndpoint = (settings: ResolvedInvitationOptions) =>
 
 export const revokeInvitationEndpoint = createAuthEndpoint(
   "/tenant/invitation/revoke",
-  {
-    method: "POST",
-    body: idBody,
-    metadata: { openapi: { description: "Revoke an invitation" } },
-  },
+  post(idBody, "Revoke an invitation"),
   async (ctx) => {
     const { context } = ctx;
     const { row, actor } = await requireInvitation(ctx, "invitation:revoke");

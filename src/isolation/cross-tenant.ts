@@ -75,7 +75,7 @@ export function requireVisitor(endpoint: Endpoint): void {
   const call = { request, headers, context } as HookEndpointContext;
   const mayVisit = hasNoRequest(endpoint) || prefixesIn(call)[0] === null;
   if (adminTarget(endpoint) && mayVisit) return;
-  throw asErrorRedirect(endpoint, tenantError("TENANT_SUSPENDED"));
+  throw asErrorRedirect(tenantError("TENANT_SUSPENDED"));
 }
 
 /** The tenant that a call is about: null is the platform, undefined all of them. */

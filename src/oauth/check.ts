@@ -61,18 +61,17 @@ const TIMEOUT = 5_000;
 export async function checkConfig(
   ctx: AuthContext,
   key: OAuthConfigKey,
-  given: Partial<ClientInput>,
+  given: Partial<TenantClient>,
 ): Promise<OAuthConfigCheck> {
-  const { tenantId, providerId } = key;
   const isGiven = Object.values(given).some((value) => value != null);
-  const row = isGiven ? null : await findOAuthConfig(ctx, tenantId, providerId);
+  const row = isGiven ? null : await findOAuthConfig(ctx, key);
   const clear = row && (await tryDecrypt(ctx, row));
   const input = row ? clear && { ...row, ...clear } : given;
   const overridden = (row ?? given).redirectURI;
   const redirectURI = await redirectURIOf(ctx, key, overridden, input?.options ?? {});
   const findings = await findOut(ctx, key, redirectURI, input).catch(asFinding);
   const ok = findings.every((finding) => finding.ok !== false);
-  return { providerId, ok, redirectURI, findings };
+  return { providerId: key.providerId, ok, redirectURI, findings };
 }
 
 /** A refusal by this server is about the options. */
@@ -87,7 +86,7 @@ async function findOut(
   ctx: AuthContext,
   key: OAuthConfigKey,
   redirectURI: string,
-  input: Partial<ClientInput> | null,
+  input: Partial<TenantClient> | null,
 ): Promise<OAuthConfigFinding[]> {
   if (!input) throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
   const complete: OAuthConfigFinding = { subject: "options", ...good("The options are complete") };
@@ -103,10 +102,10 @@ async function findOut(
   const issuer = issuerOf(key.providerId, provider.options ?? {});
   const visit = visitQuietly(authorization);
   const asked = await Promise.all([
-    find("authorization", () => answers(visit)),
+    find("authorization", async () => answers(await visit)),
     find("token", () => acceptsClient(provider, redirectURI)),
     ...(issuer ? [find("discovery", () => describesItself(issuer))] : []),
-    find("redirectURI", () => leadsBack(visit, redirectURI), unseen),
+    find("redirectURI", async () => leadsBack(await visit, redirectURI), unseen),
   ]);
   return [complete, ...asked];
 }
@@ -137,10 +136,8 @@ async function visitQuietly(authorization: URL): Promise<Response> {
   return page;
 }
 
-async function answers(visit: Promise<Response>): Promise<Verdict> {
-  const { status } = await visit;
-  return status < 500 ? good("The address answers") : bad(`The address answers with ${status}`);
-}
+const answers = ({ status }: Response) =>
+  status < 500 ? good("The address answers") : bad(`The address answers with ${status}`);
 
 /** Sends a made-up code: if the provider refuses only the code, it accepts the client. */
 async function acceptsClient(provider: OAuthProvider, redirectURI: string): Promise<Verdict> {
@@ -164,14 +161,12 @@ async function acceptsClient(provider: OAuthProvider, redirectURI: string): Prom
   }
 }
 
-async function leadsBack(visit: Promise<Response>, redirectURI: string): Promise<Verdict> {
-  const { headers } = await visit;
-  return headers.get("location")?.startsWith(redirectURI)
+const leadsBack = ({ headers }: Response, redirectURI: string) =>
+  headers.get("location")?.startsWith(redirectURI)
     ? good("The redirect URI is registered")
     : unseen(
         "Whether the redirect URI is registered cannot be seen from here: compare it with the provider's settings",
       );
-}
 
 async function describesItself(issuer: string): Promise<Verdict> {
   const answer = await ask(`${issuer}/.well-known/openid-configuration`);
@@ -181,14 +176,8 @@ async function describesItself(issuer: string): Promise<Verdict> {
     : bad("There is no discovery document where there should be one");
 }
 
-/** A client as a manager describes it. */
-type ClientInput = { [Key in keyof TenantClient]?: TenantClient[Key] | undefined } & {
-  clientId: string;
-  clientSecret: string;
-};
-
 /** Checks everything that can be checked without a request to the provider; returns what to store. */
-export async function readClient(ctx: AuthContext, key: OAuthConfigKey, input: ClientInput) {
+export async function readClient(ctx: AuthContext, key: OAuthConfigKey, input: TenantClient) {
   const { clientId, clientSecret, scopes = null, redirectURI = null, options = null } = input;
   const own = readOptions(ctx, key.providerId, input);
   const client = { clientId, clientSecret, scopes, redirectURI, options: options && own };
@@ -198,7 +187,7 @@ export async function readClient(ctx: AuthContext, key: OAuthConfigKey, input: C
   return { client, provider, authorization };
 }
 
-function readOptions(ctx: AuthContext, id: string, input: Partial<ClientInput>): OwnOptions {
+function readOptions(ctx: AuthContext, id: string, input: Partial<TenantClient>): OwnOptions {
   if (!isBuiltIn(id)) throw tenantError("UNSUPPORTED_PROVIDER");
   assertRedirectURI(input.redirectURI);
   return parseOwnOptions(id, input.options, tenantAuthOptions(ctx).trustedProviderHosts);
@@ -233,7 +222,6 @@ function assertStays(id: string, before: OwnOptions | null, after: OwnOptions): 
   throw invalid(`${names.join(", ")}: give the clientSecret as well to change where it is sent`);
 }
 
-/** What to register at the provider. */
 export async function redirectURIOf(
   ctx: AuthContext,
   { tenantId, providerId }: OAuthConfigKey,

@@ -76,13 +76,13 @@ export function mergeOptions(
 
 /** Where a provider with these options has its discovery document, if it has one. */
 export function issuerOf(id: string, options: OwnOptions): string | undefined {
-  const { issuer } = entryOf(id);
-  return typeof issuer === "function" ? issuer(options) : issuer;
+  const { issuer, discovery = issuer } = entryOf(id);
+  return typeof discovery === "function" ? discovery(options) : discovery;
 }
 
 /** The issuer exactly as the provider spells it, if that is certain. */
 export function certainIssuerOf(id: string, options: OwnOptions): string | undefined {
-  const issuer = entryOf(id).hasCertainIssuer ? issuerOf(id, options) : undefined;
+  const issuer = entryOf(id).issuer && issuerOf(id, options);
   // Providers write their host in lower case, and better-auth compares exactly.
   return issuer && URL.canParse(issuer) ? new URL(issuer).href.replace(/\/$/, "") : undefined;
 }
@@ -94,7 +94,7 @@ export function certainIssuerOf(id: string, options: OwnOptions): string | undef
 export function authorityOf(id: string, options: OwnOptions): string {
   const { addresses, hosts } = entryOf(id);
   const named = Object.entries({ ...addresses, ...hosts }).flatMap(([key, own]) => {
-    const value = options[key] === undefined ? "" : String(options[key]);
+    const value = String(options[key] ?? "").replace(/\/$/, "");
     const isOwn = isTrustedAddress(value, own, []) || isTrustedHost(value, own, []);
     return value && !isOwn ? [value.toLowerCase()] : [];
   });
@@ -102,12 +102,7 @@ export function authorityOf(id: string, options: OwnOptions): string {
 }
 
 /** Whether a tenant's options, checked or not, name a host that is not the provider's. */
-export function isAtForeignHost(id: string, own: OwnOptions): boolean {
-  const spelled = (value: unknown) =>
-    typeof value === "string" ? value.replace(/\/$/, "") : value;
-  const entries = Object.entries(own).map(([key, value]) => [key, spelled(value)]);
-  return authorityOf(id, Object.fromEntries(entries)) !== "";
-}
+export const isAtForeignHost = (id: string, own: OwnOptions) => authorityOf(id, own) !== "";
 
 /** The options that say where at the provider a client lives. */
 export const locationOf = (id: string): string[] => entryOf(id).location ?? [];

@@ -1,6 +1,7 @@
 import type { ProviderOptions } from "better-auth/oauth2";
 import type { SocialProviderList, socialProviders } from "better-auth/social-providers";
 import * as z from "zod";
+import { limited } from "../tenants/input";
 
 export type ProviderId = SocialProviderList[number];
 
@@ -15,6 +16,8 @@ type OwnKey<Id extends ProviderId> = Exclude<KeyOf<OptionsOf<Id>>, keyof Provide
 
 /** How an option is checked; null leaves it to the application. */
 type Rule<Value> = z.ZodType<Value> | null;
+
+type Address = string | ((options: Record<string, unknown>) => string);
 
 /** Options that the oldest supported version of better-auth lacks. */
 type Newer = { tokenEndpointAuth?: null };
@@ -40,16 +43,16 @@ interface Entry<Id extends ProviderId> {
   location?: OwnKey<Id>[];
   /** How the provider takes its client id, if not as one plain id: several, or under the name `clientKey`. */
   clientId?: string[] extends ValueOf<OptionsOf<Id>, "clientId"> ? "first of several" : "key";
-  /** Where the provider describes itself, if it speaks OpenID Connect. */
-  issuer?: string | ((options: Record<string, unknown>) => string);
+  /** Exactly how the provider identifies itself (RFC 9207): a wrong one would lock users out. */
+  issuer?: Address;
   /**
-   * Set if the issuer above is exactly how the provider identifies itself (RFC 9207). A wrong one
-   * would lock users out: Microsoft, Cognito and Salesforce have others than their addresses,
-   * Facebook has two, LinkedIn has changed its, and Roblox's ends in `/`.
+   * Where the provider describes itself, if it identifies itself by something else: Facebook has two
+   * issuers, LinkedIn has changed its, and Roblox's ends in `/`.
    */
-  hasCertainIssuer?: true;
+  discovery?: Address;
 }
 
+const matching = (pattern: RegExp, error: string) => limited(255).regex(pattern, error);
 const name = z.string().regex(/^[ -~]{1,255}$/, "is empty, too long or not plain text");
 const names = z.array(name).max(20);
 /** Providers put them into an address as they are. */
@@ -60,10 +63,7 @@ const flag = z.boolean().optional();
 const stricter = z.literal(true).optional();
 const oneOf = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
   z.enum(names).optional();
-const address = z
-  .string()
-  .max(128)
-  .transform((url) => url.replace(/\/$/, ""));
+const address = limited(128).transform((url) => url.replace(/\/$/, ""));
 /** A host, which may be pasted as an address. */
 const host = address.transform((url) => url.replace(/^https:\/\//i, ""));
 const PLAIN = { options: {} };
@@ -96,8 +96,9 @@ export const shared = {
 } satisfies { [Key in keyof ProviderOptions]-?: Rule<ProviderOptions[Key]> };
 
 /**
- * All of better-auth's built-in providers. A provider or an option that better-auth adds is a
- * type error here. Until it is in this table, a provider works with a client id and a secret.
+ * better-auth's built-in providers. A provider that takes more options than all of them share, and an
+ * option that better-auth adds, is a type error here. A provider that is not in this table works with
+ * a client id, a secret and the shared options.
  */
 const providerTable = {
   apple: {
@@ -107,9 +108,7 @@ const providerTable = {
     },
     clientId: "first of several",
     issuer: "https://appleid.apple.com",
-    hasCertainIssuer: true,
   },
-  atlassian: PLAIN,
   cloudflare: {
     options: {
       tokenEndpointAuth: null,
@@ -119,59 +118,47 @@ const providerTable = {
   cognito: {
     options: {
       domain: host,
-      region: z.string().regex(/^[a-z]{2}(-[a-z]{2,12}){1,3}-\d{1,2}$/, "is not a region of AWS"),
-      userPoolId: z.string().regex(/^[a-z0-9-]{1,32}_[A-Za-z0-9]{1,64}$/, "is not a user pool id"),
+      region: matching(/^[a-z]{2}(-[a-z]{2,12}){1,3}-\d{1,2}$/, "is not a region of AWS"),
+      userPoolId: matching(/^[a-z0-9-]{1,32}_[A-Za-z0-9]{1,64}$/, "is not a user pool id"),
       identityProvider: name.optional(),
       requireClientSecret: null,
     },
     hosts: { domain: ["*.amazoncognito.com"] },
     location: ["domain", "region", "userPoolId", "identityProvider"],
     clientId: "first of several",
-    issuer: ({ region, userPoolId }) => `https://cognito-idp.${region}.amazonaws.com/${userPoolId}`,
+    discovery: ({ region, userPoolId }) =>
+      `https://cognito-idp.${region}.amazonaws.com/${userPoolId}`,
   },
   discord: { options: { permissions: z.int().min(0).optional() } },
   dropbox: { options: { accessType: oneOf("offline", "online", "legacy") } },
   facebook: {
     options: { fields: words, configId: name.optional() },
     clientId: "first of several",
-    issuer: "https://www.facebook.com",
+    discovery: "https://www.facebook.com",
   },
-  figma: PLAIN,
-  github: PLAIN,
   gitlab: {
     options: { issuer: address.optional() },
     addresses: { issuer: ["gitlab.com"] },
     location: ["issuer"],
     issuer: ({ issuer = "https://gitlab.com" }) => `${issuer}`,
-    hasCertainIssuer: true,
   },
   google: {
     options: {
       accessType: oneOf("offline", "online"),
       display: oneOf("page", "popup", "touch", "wap"),
-      hd: z
-        .string()
-        .max(255, { abort: true })
-        .regex(/^(\*|[a-z0-9-]+(\.[a-z0-9-]+)+)$/i, "is not a domain")
-        .optional(),
+      hd: matching(/^(\*|[a-z0-9-]+(\.[a-z0-9-]+)+)$/i, "is not a domain").optional(),
       includeGrantedScopes: flag,
     },
     clientId: "first of several",
     issuer: "https://accounts.google.com",
-    hasCertainIssuer: true,
   },
-  huggingface: { options: {}, issuer: "https://huggingface.co", hasCertainIssuer: true },
-  kakao: { options: {}, issuer: "https://kauth.kakao.com", hasCertainIssuer: true },
-  kick: PLAIN,
-  line: { options: {}, issuer: "https://access.line.me", hasCertainIssuer: true },
-  linear: PLAIN,
-  linkedin: { options: {}, issuer: "https://www.linkedin.com/oauth" },
+  huggingface: { options: {}, issuer: "https://huggingface.co" },
+  kakao: { options: {}, issuer: "https://kauth.kakao.com" },
+  line: { options: {}, issuer: "https://access.line.me" },
+  linkedin: { options: {}, discovery: "https://www.linkedin.com/oauth" },
   microsoft: {
     options: {
-      tenantId: z
-        .string()
-        .regex(/^[a-z0-9][a-z0-9.-]{0,127}$/i, "is not a directory tenant")
-        .optional(),
+      tenantId: matching(/^[a-z0-9][a-z0-9.-]{0,127}$/i, "is not a directory tenant").optional(),
       authority: address.optional(),
       clientAssertion: null,
       profilePhotoSize: z.literal([48, 64, 96, 120, 240, 360, 432, 504, 648]).optional(),
@@ -189,53 +176,43 @@ const providerTable = {
     },
     location: ["tenantId", "authority"],
     clientId: "first of several",
-    issuer: ({ authority = "https://login.microsoftonline.com", tenantId = "common" }) =>
+    discovery: ({ authority = "https://login.microsoftonline.com", tenantId = "common" }) =>
       `${authority}/${tenantId}/v2.0`,
   },
-  naver: PLAIN,
-  notion: PLAIN,
   paybin: {
     options: { issuer: address.optional() },
     addresses: { issuer: ["idp.paybin.io"] },
     location: ["issuer"],
     issuer: ({ issuer = "https://idp.paybin.io" }) => `${issuer}`,
-    hasCertainIssuer: true,
   },
   paypal: {
     options: { environment: oneOf("sandbox", "live"), requestShippingAddress: flag },
     location: ["environment"],
   },
-  polar: PLAIN,
-  railway: PLAIN,
   reddit: { options: { duration: oneOf("temporary", "permanent") } },
-  roblox: { options: {}, issuer: "https://apis.roblox.com/oauth" },
+  roblox: { options: {}, discovery: "https://apis.roblox.com/oauth" },
   salesforce: {
     options: { environment: oneOf("sandbox", "production"), loginUrl: host.optional() },
     hosts: { loginUrl: ["*.salesforce.com", "*.my.site.com"] },
     location: ["environment", "loginUrl"],
-    issuer: ({ environment, loginUrl }) => {
+    discovery: ({ environment, loginUrl }) => {
       const usual = environment === "sandbox" ? "test.salesforce.com" : "login.salesforce.com";
       return `https://${loginUrl ?? usual}`;
     },
   },
-  slack: { options: {}, issuer: "https://slack.com", hasCertainIssuer: true },
-  spotify: PLAIN,
+  slack: { options: {}, issuer: "https://slack.com" },
   tiktok: { options: {}, clientId: "key" },
-  twitch: {
-    options: { claims: words },
-    issuer: "https://id.twitch.tv/oauth2",
-    hasCertainIssuer: true,
-  },
-  twitter: PLAIN,
-  vercel: {
-    options: { tokenEndpointAuth: null },
-    issuer: "https://vercel.com",
-    hasCertainIssuer: true,
-  },
+  twitch: { options: { claims: words }, issuer: "https://id.twitch.tv/oauth2" },
+  vercel: { options: { tokenEndpointAuth: null }, issuer: "https://vercel.com" },
   vk: { options: { scheme: oneOf("light", "dark") } },
   wechat: { options: { platformType: oneOf("WebsiteApp"), lang: oneOf("cn", "en") } },
   zoom: { options: { pkce: null } },
-} satisfies { [Id in ProviderId]: Entry<Id> };
+} satisfies { [Id in WithOwnOptions]: Entry<Id> } & { [Id in ProviderId]?: Entry<Id> };
+
+type WithOwnOptions = { [Id in ProviderId]: OwnKey<Id> extends never ? never : Id }[ProviderId];
+type EntryOf<Id> = Id extends keyof typeof providerTable
+  ? (typeof providerTable)[Id]
+  : typeof PLAIN;
 
 type Settable<Rules> = {
   [Key in keyof Rules as Rules[Key] extends z.ZodType ? Key : never]?:
@@ -245,9 +222,9 @@ type Settable<Rules> = {
 
 /** What a tenant can set for a built-in provider: `options` of its OAuth config. */
 export type TenantOAuthOptions<Id extends ProviderId> = Settable<
-  typeof shared & (typeof providerTable)[Id]["options"]
+  typeof shared & EntryOf<Id>["options"]
 > &
-  ((typeof providerTable)[Id] extends { clientId: "first of several" }
+  (EntryOf<Id> extends { clientId: "first of several" }
     ? Settable<{ additionalClientIds: typeof additionalClientIds }>
     : unknown);
 
@@ -257,8 +234,8 @@ export type ProviderEntry = {
   hosts?: Record<string, string[]>;
   location?: string[];
   clientId?: "first of several" | "key";
-  issuer?: Entry<ProviderId>["issuer"];
-  hasCertainIssuer?: true;
+  issuer?: Address;
+  discovery?: Address;
 };
 
 export function entryOf(id: string): ProviderEntry {

@@ -48,7 +48,6 @@ import {
 import { requestedAccount } from "./tokens";
 import { assertNamesTenant, tenantsIn } from "./trusted-addresses";
 
-/** A tenant's provider. */
 interface TenantProvider {
   provider: OAuthProvider;
   /** Identifies the credentials that the provider uses, without revealing them. */
@@ -102,7 +101,6 @@ export function arrivedAt(
 const builtBy = oncePerObject((_instance: object) => new Map<string, TenantProvider>());
 const keepBuilt = boundedMap<TenantProvider>(1000);
 
-/** The tenant's own config if there is one, else the application's provider. */
 async function tenantProvider(ctx: AuthContext, id: string, row: StoredOAuthConfig | undefined) {
   if (!row) return fromApplication(ctx, id);
   const built = builtBy(applicationProviders(ctx));
@@ -239,13 +237,11 @@ async function askPolicyOfCallback(endpoint: Endpoint): Promise<void> {
 }
 
 // One query for all the providers that an endpoint asks for.
-const read = new WeakMap<object, { tenantId: string; rows: Promise<StoredOAuthConfig[]> }>();
+const readBy = oncePerObject((_: AuthContext) => new Map<string, Promise<StoredOAuthConfig[]>>());
 
 function configsOf(context: AuthContext, tenantId: string): Promise<StoredOAuthConfig[]> {
-  const known = read.get(context);
-  if (known?.tenantId === tenantId) return known.rows;
-  const rows = listOAuthConfigs(context, tenantId);
-  read.set(context, { tenantId, rows });
+  const rows = readBy(context).get(tenantId) ?? listOAuthConfigs(context, tenantId);
+  readBy(context).set(tenantId, rows);
   return rows;
 }
 

@@ -4,22 +4,21 @@ import * as z from "zod";
 import { tenantError } from "../errors";
 import type { ProviderName } from "../request/tenant-routes";
 import { emit } from "../tenants/events";
-import { jsonObject, limited, tenantId, text } from "../tenants/input";
+import { getOfTenant, jsonObject, limited, post, tenantId, text } from "../tenants/input";
 import { requireTarget } from "../tenants/management";
 import { checkConfig, readChanges, readClient, redirectURIOf } from "./check";
 import {
-  changeOAuthConfig,
-  findOAuthConfig,
   listOAuthConfigs,
   type OAuthConfigKey,
   oldestFirst,
   removeOAuthConfig,
+  rotateOAuthConfigs,
   type StoredOAuthConfig,
   saveOAuthConfig,
   tryDecrypt,
+  updateOAuthConfig,
 } from "./config-store";
 import type { ProviderId, TenantOAuthOptions } from "./provider-table";
-import { rotateOAuthConfigs } from "./rotate";
 
 /** A config as it is returned: the client id in clear, the client secret never. */
 export interface TenantOAuthConfig extends OAuthConfigKey {
@@ -70,11 +69,12 @@ const target = { tenantId: tenantId.optional(), providerId };
 
 type ForProvider<Id, Options> = { providerId: Id; options?: Options | null | undefined };
 type KnownProvider = { [Id in ProviderId]: ForProvider<Id, TenantOAuthOptions<Id>> }[ProviderId];
-type WithOptions<Schema extends z.ZodType> = z.ZodType<
-  z.output<Schema>,
-  Omit<z.input<Schema>, "providerId" | "options"> &
-    (KnownProvider | ForProvider<string & {}, Record<string, unknown>>)
->;
+const withOptions = <Schema extends z.ZodType>(schema: Schema) =>
+  schema as z.ZodType<
+    z.output<Schema>,
+    Omit<z.input<Schema>, "providerId" | "options"> &
+      (KnownProvider | ForProvider<string & {}, Record<string, unknown>>)
+  >;
 const clientSecret = text(8192).meta({ description: "The tenant's client secret; never returned" });
 const enabled = z.boolean().meta({ description: "Whether sign-in uses this config" });
 const settings = {
@@ -93,17 +93,14 @@ const registerBody = z.object({
 
 export const registerOAuthConfigEndpoint = createAuthEndpoint(
   "/tenant/oauth-config/register",
-  {
-    method: "POST",
-    body: registerBody as WithOptions<typeof registerBody>,
-    metadata: { openapi: { description: "Create or replace a tenant's config for a provider" } },
-  },
+  post(withOptions(registerBody), "Create or replace a tenant's config for a provider"),
   async (ctx) => {
     const { context } = ctx;
     const { tenantId, actor } = await requireTarget(ctx, "oauth-config:register");
     const { providerId, enabled, tenantId: _, ...input } = ctx.body;
-    const { client } = await readClient(context, { tenantId, providerId }, input);
-    const saved = await saveOAuthConfig(context, tenantId, providerId, { ...client, enabled });
+    const key = { tenantId, providerId };
+    const { client } = await readClient(context, key, input);
+    const saved = await saveOAuthConfig(context, key, { ...client, enabled });
     await emit(context, actor, tenantId, { type: "oauth-config:registered", providerId });
     return ctx.json(await toOutput(context, saved));
   },
@@ -111,17 +108,7 @@ export const registerOAuthConfigEndpoint = createAuthEndpoint(
 
 export const listOAuthConfigsEndpoint = createAuthEndpoint(
   "/tenant/oauth-config/list",
-  {
-    method: "GET",
-    query: z.object({ tenantId: tenantId.optional() }).optional(),
-    metadata: {
-      openapi: {
-        description: "List a tenant's OAuth configs, without secrets",
-        // better-auth describes required queries only.
-        parameters: [{ name: "tenantId", in: "query", schema: { type: "string" } }],
-      },
-    },
-  },
+  getOfTenant("List a tenant's OAuth configs, without secrets"),
   async (ctx) => {
     const { tenantId } = await requireTarget(ctx, "oauth-config:list");
     const rows = (await listOAuthConfigs(ctx.context, tenantId)).toSorted(oldestFirst);
@@ -136,48 +123,31 @@ const updateBody = z.strictObject({
   enabled: enabled.optional(),
 });
 
-/** How often other requests may change a config while its changes are checked. */
-const TRIES = 20;
-
 export const updateOAuthConfigEndpoint = createAuthEndpoint(
   "/tenant/oauth-config/update",
-  {
-    method: "POST",
-    body: updateBody as WithOptions<typeof updateBody>,
-    metadata: { openapi: { description: "Change parts of a tenant's config, without its secret" } },
-  },
+  post(withOptions(updateBody), "Change parts of a tenant's config, without its secret"),
   async (ctx) => {
     const { context } = ctx;
     const { tenantId, actor } = await requireTarget(ctx, "oauth-config:update");
     const { providerId, tenantId: _, ...changes } = ctx.body;
     const given = Object.entries(changes).filter(([, value]) => value !== undefined);
     const changed = given.map(([name]) => name);
-    for (let tries = 0; tries < TRIES; tries++) {
-      const row = await findOAuthConfig(context, tenantId, providerId);
-      if (!row) throw tenantError("OAUTH_CONFIG_NOT_FOUND");
-      const checked = await readChanges(context, row, changes);
-      const saved = await changeOAuthConfig(context, row, checked);
-      if (!saved) continue;
-      const change = { type: "oauth-config:changed", providerId, changed } as const;
-      await emit(context, actor, tenantId, change);
-      return ctx.json(await toOutput(context, saved));
-    }
-    throw tenantError("OAUTH_CONFIG_NOT_SAVED");
+    const saved = await updateOAuthConfig(context, { tenantId, providerId }, (row) =>
+      readChanges(context, row, changes),
+    );
+    await emit(context, actor, tenantId, { type: "oauth-config:changed", providerId, changed });
+    return ctx.json(await toOutput(context, saved));
   },
 );
 
 export const deleteOAuthConfigEndpoint = createAuthEndpoint(
   "/tenant/oauth-config/delete",
-  {
-    method: "POST",
-    body: z.object(target),
-    metadata: { openapi: { description: "Delete a tenant's config for a provider" } },
-  },
+  post(z.object(target), "Delete a tenant's config for a provider"),
   async (ctx) => {
     const { context } = ctx;
     const { tenantId, actor } = await requireTarget(ctx, "oauth-config:delete");
     const { providerId } = ctx.body;
-    const isRemoved = await removeOAuthConfig(context, tenantId, providerId);
+    const isRemoved = await removeOAuthConfig(context, { tenantId, providerId });
     if (!isRemoved) throw tenantError("OAUTH_CONFIG_NOT_FOUND");
     await emit(context, actor, tenantId, { type: "oauth-config:deleted", providerId });
     return ctx.json({ success: true as const });
@@ -194,11 +164,7 @@ const checkBody = registerBody
 
 export const checkOAuthConfigEndpoint = createAuthEndpoint(
   "/tenant/oauth-config/check",
-  {
-    method: "POST",
-    body: checkBody as WithOptions<typeof checkBody>,
-    metadata: { openapi: { description: "Check a tenant's config for a provider" } },
-  },
+  post(withOptions(checkBody), "Check a tenant's config for a provider"),
   async (ctx) => {
     const { tenantId } = await requireTarget(ctx, "oauth-config:check");
     const { providerId, tenantId: _, ...given } = ctx.body;

@@ -1,10 +1,17 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import { type AuthContext, BASE_ERROR_CODES } from "better-auth";
-import { APIError } from "better-auth/api";
+import { APIError, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { namesAddress, SIGN_UP_PATH, VERIFY_EMAIL } from "../constants";
 import { tenantError } from "../errors";
-import { type BeforeHook, claimsIn, errorRedirect, silentHook, textOf } from "../framework";
+import {
+  type BeforeHook,
+  claimsIn,
+  clauses,
+  errorRedirect,
+  silentHook,
+  textOf,
+} from "../framework";
 import { type Guard, type Isolation, type Row, tenantClause } from "../isolation/isolation";
 import { knownUsers } from "../isolation/users";
 import {
@@ -51,8 +58,8 @@ const notVerified = () => APIError.from("FORBIDDEN", BASE_ERROR_CODES.EMAIL_NOT_
  * A link is followed by a browser: an error leads to the page that the link names, as better-auth's
  * own errors do.
  */
-export function asErrorRedirect(endpoint: Endpoint | undefined, error: APIError): APIError {
-  const { request, query, context } = endpoint ?? {};
+export function asErrorRedirect(error: APIError): APIError {
+  const { request, query, context } = currentEndpoint() ?? {};
   const page: unknown = query?.errorCallbackURL ?? query?.callbackURL;
   if (!context || request?.method !== "GET" || typeof page !== "string") return error;
   if (!context.isTrustedOrigin(page, { allowRelativePaths: true })) return error;
@@ -140,20 +147,17 @@ export async function admitSession(
   tenantId: string | null,
   session: Row,
 ): Promise<Row> {
-  const endpoint = currentEndpoint();
-  const methods = methodsOf(endpoint);
+  const methods = methodsOf(currentEndpoint());
   if (!methods.includes(CONTINUES)) {
     const isAllowed = methods.some((method) => method !== CONTINUES && allows(policy, method));
-    if (!isAllowed) throw asErrorRedirect(endpoint, tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
+    if (!isAllowed) throw asErrorRedirect(tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
     const isVerified = await hasVerifiedEmail(policy, adapter, tenantId, session, methods[0]);
-    if (!isVerified) throw asErrorRedirect(endpoint, notVerified());
+    if (!isVerified) throw asErrorRedirect(notVerified());
   }
   if (!policy.twoFactor?.required) return cappedExpiry(policy, session);
-  const changes = await admitFactors(policy, adapter, session as SessionRow).catch(
-    (error: APIError) => {
-      throw asErrorRedirect(endpoint, error);
-    },
-  );
+  const changes = await admitFactors(policy, adapter, session as SessionRow).catch((error) => {
+    throw isAPIError(error) ? asErrorRedirect(error) : error;
+  });
   return { ...changes, ...cappedExpiry(policy, { ...session, ...changes }) };
 }
 
@@ -170,7 +174,7 @@ async function hasVerifiedEmail(
   const known = knownUsers.get().get(userId);
   if (known?.email !== undefined && known.emailVerified) return true;
   // A code or link may have verified the email since it was read.
-  const where = [{ field: "id", value: userId }, ...tenantClause(scopeOf(tenantId))];
+  const where = [...clauses({ id: userId }), ...tenantClause(scopeOf(tenantId))];
   const user = await adapter.findOne<Row>({ model: "user", where });
   if (!user || user.emailVerified || !needsProof(emailDomains, user.email)) return true;
   return isVouchedFor(user.email, method);
@@ -241,8 +245,7 @@ async function admitEmail(
   const user = await adapter.findOne<Row>({ model: "user", where });
   // A provider's profile is written as a whole, with the email that is there already.
   if (!user || user.email === email) return undefined;
-  const error = isAllowed ? notVerified() : tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
-  throw asErrorRedirect(currentEndpoint(), error);
+  throw asErrorRedirect(isAllowed ? notVerified() : tenantError("EMAIL_DOMAIN_NOT_ALLOWED"));
 }
 
 /** Whether the request follows the link that was mailed to a new email. */
@@ -277,7 +280,7 @@ async function refuseByPolicy(policy: TenantPolicy, endpoint: Endpoint): Promise
   const createsUser = isServer && endpoint.path === SIGN_UP_PATH;
   const isMethod = method !== undefined || changesSecondFactorByKey(endpoint);
   const refusal = isMethod && !createsUser && whyNotBy(policy, endpoint, method);
-  if (refusal) throw asErrorRedirect(endpoint, tenantError(refusal));
+  if (refusal) throw asErrorRedirect(tenantError(refusal));
   if (isServer || !namesAddress(endpoint.path)) return;
   const { email, newEmail } = endpoint.body ?? {};
   if (endpoint.path !== SIGN_UP_PATH) {

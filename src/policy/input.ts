@@ -2,7 +2,8 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import { tenantError } from "../errors";
-import { isolationOf } from "../isolation/isolation";
+import { clauses } from "../framework";
+import { isolationOf, type Row } from "../isolation/isolation";
 import { applicationProviders } from "../oauth/application-providers";
 import { listOAuthConfigs } from "../oauth/config-store";
 import { offeredProviders } from "../oauth/provider";
@@ -27,11 +28,10 @@ export async function parsePolicy(
     input.twoFactor?.required || named.some((method) => method.startsWith("social"));
   const configs = isAboutProviders && tenantId ? await listOAuthConfigs(ctx, tenantId) : [];
   const own = configs.filter(({ enabled }) => enabled).map(({ providerId }) => providerId);
-  const { path, problem } = problemIn(ctx, tenantId ?? "", input, own) ?? {};
-  if (problem) {
+  assertEnforceable(ctx, tenantId ?? "", input, own, (path, problem) => {
     const message = `[body.policy.${path}] ${problem}`;
     throw new APIError("BAD_REQUEST", { code: "VALIDATION_ERROR", message });
-  }
+  });
   // Without undefined, which not every database stores.
   const policy: TenantPolicy = JSON.parse(JSON.stringify(input));
   return Object.keys(policy).length ? policy : null;
@@ -39,17 +39,20 @@ export async function parsePolicy(
 
 /** At startup, once all plugins have brought their providers. */
 export function assertPlatformPolicy(ctx: AuthContext, policy: TenantPolicy | undefined): void {
-  const { path, problem } = (policy && problemIn(ctx, null, policy)) ?? {};
-  if (problem) refuse(`platformPolicy.${path}: ${problem}`);
+  if (!policy) return;
+  assertEnforceable(ctx, null, policy, [], (path, problem) =>
+    refuse(`platformPolicy.${path}: ${problem}`),
+  );
 }
 
-/** Something that this application cannot enforce. */
-function problemIn(
+/** Refuses what this application cannot enforce. */
+function assertEnforceable(
   ctx: AuthContext,
   tenantId: string | null,
   policy: TenantPolicy,
-  ownProviders: string[] = [],
-): { path: string; problem: string } | undefined {
+  ownProviders: string[],
+  fail: (path: string, problem: string) => never,
+): void {
   // The context of the call may have the limits of the tenant's present policy.
   const { password, sessionConfig } = isolationOf(ctx)?.ctx ?? ctx;
   const { minPasswordLength, maxPasswordLength } = password.config;
@@ -58,41 +61,36 @@ function problemIn(
     "session.expiresIn": [policy.session?.expiresIn, 60, sessionConfig.expiresIn],
   } as const;
   for (const [path, [given, min, max]] of Object.entries(limits)) {
-    if (given === undefined || (given >= min && given <= max)) continue;
-    return { path, problem: `${given} is not ${min} to ${max}` };
+    const isOutside = given !== undefined && !(given >= min && given <= max);
+    if (isOutside) fail(path, `${given} is not ${min} to ${max}`);
   }
   const providers = [...applicationProviders(ctx).byId.keys(), ...ownProviders, ...byOneTap(ctx)];
   const available = availableMethods(ctx, tenantId, providers);
   const { methods, twoFactor } = policy;
   const lists = { methods, "twoFactor.exemptMethods": twoFactor?.exemptMethods };
   for (const [path, named = []] of Object.entries(lists)) {
-    const missing = named.find(
-      (method) => !available.some((one) => allows({ methods: [method] }, one)),
-    );
-    if (!missing) continue;
+    const isSetUp = (method: SignInMethod) =>
+      available.some((one) => allows({ methods: [method] }, one));
+    const missing = named.find((method) => !isSetUp(method));
     const has = `It has: ${available.join(", ")}`;
-    return { path, problem: `${missing} is not set up in this application. ${has}` };
+    if (missing) fail(path, `${missing} is not set up in this application. ${has}`);
   }
   if (twoFactor?.exemptMethods?.includes("password")) {
-    return { path: "twoFactor.exemptMethods", problem: "a password is one factor" };
+    fail("twoFactor.exemptMethods", "a password is one factor");
   }
   if (twoFactor?.required && !ctx.options.plugins?.some(({ id }) => id === "two-factor")) {
-    return { path: "twoFactor", problem: "this application has no twoFactor() plugin" };
+    fail("twoFactor", "this application has no twoFactor() plugin");
   }
   const isUsable = (method: SignInMethod) =>
     allows(policy, method) && canHaveSecondFactor(policy, method);
   if (twoFactor?.required && !available.some(isUsable)) {
-    return { path: "twoFactor", problem: "none of the methods can have a second factor" };
+    fail("twoFactor", "none of the methods can have a second factor");
   }
-  if (policy.emailDomains === VERIFIED && (tenantId === null || !domainsIn(ctx))) {
-    const problem =
-      tenantId === null
-        ? "the platform has no verified domains: list them"
-        : "tenantDomains() is not set up in this application";
-    return { path: "emailDomains", problem };
+  if (policy.emailDomains === VERIFIED) {
+    if (tenantId === null) fail("emailDomains", "the platform has no verified domains: list them");
+    if (!domainsIn(ctx)) fail("emailDomains", "tenantDomains() is not set up in this application");
   }
   if (policy.emailDomains && allows(policy, "password")) warnUnlessVerifiable(ctx);
-  return undefined;
 }
 
 /** A warning only: users may sign in by a provider, a magic link or SSO. */
@@ -109,14 +107,6 @@ function warnUnlessVerifiable({ options, logger }: AuthContext): void {
 export const byOneTap = ({ options: { plugins } }: AuthContext) =>
   plugins?.some(({ id, options }) => id === "one-tap" && options?.clientId) ? ["google"] : [];
 
-interface Person {
-  id: string;
-  email: string;
-  emailVerified: boolean;
-  phoneNumber?: string | null;
-  phoneNumberVerified?: boolean | null;
-}
-
 /** A tenant's administrator must be able to sign in again under the policy they set. */
 export async function assertNotLockedOut(
   ctx: AuthContext,
@@ -127,11 +117,11 @@ export async function assertNotLockedOut(
 ): Promise<void> {
   if (actor === "server" || !actor.userId || actor.tenantId !== tenantId) return;
   if (!satisfies(given, session ?? {})) throw tenantError("POLICY_LOCKS_OUT");
-  const where = [{ field: "id", value: actor.userId }];
+  const where = clauses({ id: actor.userId });
   const policy = await withVerifiedDomains(ctx, tenantId, given);
   const canSignIn = await runInScope(scopeOf(tenantId), async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
-    const user = await adapter.findOne<Person>({ model: "user", where });
+    const user = await adapter.findOne<Row>({ model: "user", where });
     if (!user) return false;
     if (!user.emailVerified && needsProof(policy.emailDomains ?? [], user.email)) return false;
     return !policy.methods || hasMethod(ctx, tenantId, user, policy);
@@ -143,7 +133,7 @@ export async function assertNotLockedOut(
 async function hasMethod(
   ctx: AuthContext,
   tenantId: string,
-  user: Person,
+  user: Row,
   policy: TenantPolicy,
 ): Promise<boolean> {
   const has = (method: SignInMethod | undefined) =>
@@ -152,7 +142,7 @@ async function hasMethod(
   if (user.emailVerified && (has("magic-link") || has("email-otp"))) return true;
   if (user.phoneNumber && user.phoneNumberVerified && has("phone")) return true;
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const where = [{ field: "userId", value: user.id }];
+  const where = clauses({ userId: String(user.id) });
   const accounts = await adapter.findMany<{ providerId: string }>({ model: "account", where });
   // The provider of an account may be gone, or not offered for sign-in.
   const sso = await isolationOf(ctx)?.identityProviders?.usable(tenantId);

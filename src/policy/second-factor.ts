@@ -199,19 +199,19 @@ const isByUnverifiedApp = async (path: string, adapter: DBTransactionAdapter, us
   path === `${VERIFY}backup-code` && !(await hasApp(adapter, userId));
 
 async function hasApp(adapter: DBTransactionAdapter, userId: string): Promise<boolean> {
-  const where = [{ field: "userId", value: userId }];
+  const where = clauses({ userId });
   const row = await adapter.findOne<{ verified?: boolean }>({ model: "twoFactor", where });
   return row !== null && row.verified !== false;
 }
 
 /** The second factor of a user: an authenticator app, codes by mail or phone, or a passkey. */
 async function secondFactorOf(policy: TenantPolicy, adapter: DBTransactionAdapter, userId: string) {
-  const where = [{ field: "id", value: userId }];
+  const where = clauses({ id: userId });
   const user = await adapter.findOne<{ twoFactorEnabled?: boolean }>({ model: "user", where });
   if (user?.twoFactorEnabled) return (await hasApp(adapter, userId)) ? "app" : "otp";
   if (!currentEndpoint()?.context.tables.passkey || !allows(policy, "passkey")) return undefined;
-  const passkeys = [{ field: "userId", value: userId }];
-  return (await adapter.count({ model: "passkey", where: passkeys })) > 0 ? "passkey" : undefined;
+  const count = await adapter.count({ model: "passkey", where: clauses({ userId }) });
+  return count > 0 ? "passkey" : undefined;
 }
 
 /**
@@ -236,7 +236,7 @@ async function startOver(adapter: DBTransactionAdapter, userId: string): Promise
 /** While a policy requires a second factor, it is not switched off; setup sessions set one up. */
 export const openEnrollment: BeforeHook = {
   matcher: ({ path = "" }) =>
-    ([...ENROLLS, "/two-factor/disable"].includes(path) || path === "/admin/update-user") &&
+    [...ENROLLS, "/two-factor/disable", "/admin/update-user"].includes(path) &&
     appliedPolicy.get()?.twoFactor?.required === true,
 
   handler: silentHook(({ path = "", body }) => {

@@ -17,7 +17,7 @@ import { type AfterHook, type Answer, redirect, silentHook, tenantRoute } from "
 import { takeStatePrefix } from "../oauth/state";
 import type { ResolvedOptions, TenantSession } from "../options";
 import { signInMethods } from "../policy/sign-in-methods";
-import { tenantId } from "../tenants/input";
+import { getOfTenant, tenantId } from "../tenants/input";
 import { asTenantRoute, runSeparately, tenantRouteOf } from "./endpoint";
 import { requestedTenantId, requireTenant } from "./resolve";
 import { getTenantId } from "./scope";
@@ -209,16 +209,7 @@ function withFinalHeaders(error: unknown): never {
 export const signInMethodsEndpoint = (options: ResolvedOptions) =>
   createAuthEndpoint(
     "/tenant/sign-in-methods",
-    {
-      method: "GET",
-      query: z.object({ tenantId: tenantId.optional() }).optional(),
-      metadata: {
-        openapi: {
-          description: "How people can sign in at a tenant",
-          parameters: [{ name: "tenantId", in: "query", schema: { type: "string" } }],
-        },
-      },
-    },
+    getOfTenant("How people can sign in at a tenant"),
     async (ctx) => {
       const tenant = await requireTenant(ctx, await requestedTenantId(ctx, options));
       return ctx.json(await signInMethods(ctx.context, tenant));

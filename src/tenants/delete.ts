@@ -2,7 +2,7 @@ import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context
 import type { AuthContext } from "better-auth";
 import type { SecondaryStorage } from "better-auth/db";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { pagesOf, rootCause } from "../framework";
+import { clauses, pagesOf, rootCause } from "../framework";
 import {
   type Isolation,
   isolationOf,
@@ -25,8 +25,6 @@ const TRIES = 5;
 const DEADLOCKS = ["ER_LOCK_DEADLOCK", "40P01", "P2034"];
 
 const CONFIGS = "tenantOauthConfig";
-const byId = (value: string): Where[] => [{ field: "id", value }];
-const ofTenant = (value: string): Where[] => [{ field: "tenantId", value }];
 
 /** The number of rows of each model. */
 export type Rows = Record<string, number>;
@@ -51,11 +49,11 @@ export async function deleteTenant(
 ): Promise<boolean> {
   const rows = await transactionIn(ctx, id, async (adapter) => {
     // Locks the tenant's row: of two deletions at once, the second finds nothing.
-    const where = [...byId(id), ...conditions];
+    const where = [...clauses({ id }), ...conditions];
     const update = { updatedAt: new Date() };
     if (!(await adapter.updateMany({ model: "tenant", where, update }))) return undefined;
     const deleted = await deleteRows(ctx, adapter, id);
-    await adapter.deleteMany({ model: "tenant", where: byId(id) });
+    await adapter.deleteMany({ model: "tenant", where: clauses({ id }) });
     return deleted;
   });
   await forgetTenant(ctx, id);
@@ -98,7 +96,7 @@ async function deleteRows(ctx: AuthContext, adapter: DBTransactionAdapter, tenan
   for (const model of models.toReversed()) {
     rows[model] = await deleteAllOf(ctx, adapter, model, models);
   }
-  rows[CONFIGS] = await adapter.deleteMany({ model: CONFIGS, where: ofTenant(tenantId) });
+  rows[CONFIGS] = await adapter.deleteMany({ model: CONFIGS, where: clauses({ tenantId }) });
   return rows;
 }
 
@@ -108,7 +106,7 @@ export const countRows = (ctx: AuthContext, tenantId: string): Promise<Rows> =>
     const adapter = await getCurrentAdapter(ctx.adapter);
     const rows: Rows = {};
     for (const model of modelsOf(ctx)) rows[model] = await adapter.count({ model });
-    rows[CONFIGS] = await adapter.count({ model: CONFIGS, where: ofTenant(tenantId) });
+    rows[CONFIGS] = await adapter.count({ model: CONFIGS, where: clauses({ tenantId }) });
     return rows;
   });
 
@@ -139,7 +137,7 @@ export async function purgeTenants(ctx: AuthContext) {
     await attempt(id, () =>
       transactionIn(ctx, id, async (adapter) => {
         // The database compares: MySQL ignores case, and would delete a live tenant's rows.
-        if (await adapter.count({ model: "tenant", where: byId(id) })) return;
+        if (await adapter.count({ model: "tenant", where: clauses({ id }) })) return;
         await deleteRows(ctx, adapter, id);
       }),
     );
@@ -197,8 +195,8 @@ export async function deleteByIds(
 ): Promise<number> {
   let count = 0;
   for (let start = 0; start < ids.length; start += CHUNK) {
-    const value = ids.slice(start, start + CHUNK);
-    count += await adapter.deleteMany({ model, where: [{ field, operator: "in", value }] });
+    const where = clauses({ [field]: ids.slice(start, start + CHUNK) });
+    count += await adapter.deleteMany({ model, where });
   }
   return count;
 }

@@ -11,6 +11,27 @@ export const text = (max: number) => limited(max).min(1).refine(isText, UNSTORAB
 
 export const tenantId = z.string().meta({ description: "Id of the tenant" });
 
+/** The options of an endpoint that takes a body. */
+export const post = <Body extends z.ZodType>(body: Body, description: string) =>
+  ({ method: "POST", body, metadata: { openapi: { description } } }) as const;
+
+/** The same for a query. better-auth describes required queries only; `optional` describes others. */
+export const get = <Query extends z.ZodType>(
+  query: Query,
+  description: string,
+  optional?: Record<string, { type: "string" | "integer"; enum?: string[] }>,
+) => {
+  const entries = optional && Object.entries(optional);
+  const parameters = entries?.map(([name, schema]) => ({ name, in: "query", schema }) as const);
+  return { method: "GET", query, metadata: { openapi: { description, parameters } } } as const;
+};
+
+const tenantQuery = z.object({ tenantId: tenantId.optional() }).optional();
+
+/** For endpoints that take nothing but a tenant. */
+export const getOfTenant = (description: string) =>
+  get(tenantQuery, description, { tenantId: { type: "string" } });
+
 /** A number that every database accepts. In the query of a URL it is text. */
 const wholeNumber = z
   .number()

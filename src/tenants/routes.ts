@@ -10,7 +10,7 @@ import { runInScope, scopeOf } from "../request/scope";
 import { findTenant, isText } from "./cache";
 import { countRows, deleteTenant, purgeTenants, type Rows } from "./delete";
 import { emit, type TenantActor } from "./events";
-import { jsonObject, listQuery, listSorts, tenantId, text } from "./input";
+import { get, jsonObject, listQuery, listSorts, post, tenantId, text } from "./input";
 import {
   assertTarget,
   managerSession,
@@ -62,7 +62,7 @@ const createBody = z.object({
 
 export const createTenantEndpoint = createAuthEndpoint(
   "/tenant/create",
-  { method: "POST", body: createBody, metadata: { openapi: { description: "Create a tenant" } } },
+  post(createBody, "Create a tenant"),
   async (ctx) => {
     const { metadata = null, policy: given = null, ...tenant } = ctx.body;
     const actor = await requireManager(ctx, "tenant:create");
@@ -79,11 +79,7 @@ const getQuery = z.object({
 
 export const getTenantEndpoint = createAuthEndpoint(
   "/tenant/get",
-  {
-    method: "GET",
-    query: getQuery,
-    metadata: { openapi: { description: "Get a tenant by its id or by its slug" } },
-  },
+  get(getQuery, "Get a tenant by its id or by its slug"),
   async (ctx) => {
     const { id, slug } = ctx.query;
     const tenant = id
@@ -104,22 +100,12 @@ export const getTenantEndpoint = createAuthEndpoint(
 
 export const listTenantsEndpoint = createAuthEndpoint(
   "/tenant/list",
-  {
-    method: "GET",
-    query: listQuery.optional(),
-    metadata: {
-      openapi: {
-        description: "List all tenants, oldest first, or one page of them",
-        // better-auth describes required queries only.
-        parameters: [
-          { name: "limit", in: "query", schema: { type: "integer" } },
-          { name: "offset", in: "query", schema: { type: "integer" } },
-          { name: "search", in: "query", schema: { type: "string" } },
-          { name: "sort", in: "query", schema: { type: "string", enum: [...listSorts] } },
-        ],
-      },
-    },
-  },
+  get(listQuery.optional(), "List all tenants, oldest first, or one page of them", {
+    limit: { type: "integer" },
+    offset: { type: "integer" },
+    search: { type: "string" },
+    sort: { type: "string", enum: [...listSorts] },
+  }),
   async (ctx) => {
     const own = ownTenantOf(ctx, await requireManager(ctx, "tenant:list"));
     if (own) return ctx.json([await requireTenant(ctx, own)]);
@@ -141,7 +127,7 @@ const updateBody = z.object({
 
 export const updateTenantEndpoint = createAuthEndpoint(
   "/tenant/update",
-  { method: "POST", body: updateBody, metadata: { openapi: { description: "Update a tenant" } } },
+  post(updateBody, "Update a tenant"),
   async (ctx) => {
     const { tenantId, endSessions: endsSessions, policy: given, ...changes } = ctx.body;
     const actor = await requireUpdater(ctx, ctx.body);
@@ -197,29 +183,22 @@ export interface TenantDeletion {
 
 export const deleteTenantEndpoint = createAuthEndpoint(
   "/tenant/delete",
-  {
-    method: "POST",
-    body: deleteBody,
-    metadata: {
-      openapi: { description: "Delete a tenant with its users, sessions and OAuth configs" },
-    },
-  },
+  post(deleteBody, "Delete a tenant with its users, sessions and OAuth configs"),
   async (ctx): Promise<TenantDeletion> => {
+    const { context } = ctx;
     const { dryRun, after } = ctx.body;
     const tenantId = ctx.body.tenantId || undefined;
     const actor = await requireManager(ctx, "tenant:delete", ctx.body.tenantId);
     await assertTarget(ctx, tenantId);
     const tenant = await requireTenant(ctx, tenantId);
-    const answer: TenantDeletion = { success: true };
-    if (dryRun) {
-      answer.dryRun = true;
-      answer.rows = await countRows(ctx.context, tenant.id);
-    } else if (after !== undefined) {
-      answer.deleteAt = await scheduleDeletion(ctx.context, actor, tenant, after);
-    } else {
-      await deleteTenant(ctx.context, actor, tenant.id);
+    const success = true;
+    if (dryRun) return ctx.json({ success, dryRun, rows: await countRows(context, tenant.id) });
+    if (after !== undefined) {
+      const deleteAt = await scheduleDeletion(context, actor, tenant, after);
+      return ctx.json({ success, deleteAt });
     }
-    return ctx.json(answer);
+    await deleteTenant(context, actor, tenant.id);
+    return ctx.json({ success });
   },
 );
 
@@ -227,15 +206,7 @@ const resetBody = z.object({ tenantId: tenantId.optional(), userId: text(255) })
 
 export const resetTwoFactorEndpoint = createAuthEndpoint(
   "/tenant/user/reset-two-factor",
-  {
-    method: "POST",
-    body: resetBody,
-    metadata: {
-      openapi: {
-        description: "Remove a user's second factors and passkeys, and end their sessions",
-      },
-    },
-  },
+  post(resetBody, "Remove a user's second factors and passkeys, and end their sessions"),
   async (ctx) => {
     const { userId } = ctx.body;
     const { tenantId, actor } = await requireTarget(ctx, "user:reset-two-factor");

@@ -3,6 +3,7 @@ import type { AuthContext } from "better-auth";
 import type { Where } from "better-auth/types";
 import type * as z from "zod";
 import { tenantError } from "../errors";
+import { clauses } from "../framework";
 import { tenantAuthOptions } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { runInScope, scopeOf } from "../request/scope";
@@ -67,9 +68,8 @@ async function updateTenant(
   if (changes.slug !== undefined && changes.slug !== slug) assertSlug(ctx, changes.slug);
   const row = await unlessSlugTaken(ctx, { id, slug: changes.slug }, async () => {
     const adapter = await getCurrentAdapter(ctx.adapter);
-    const where = [{ field: "id", value: id }];
     const update = { ...changes, updatedAt: new Date() };
-    return adapter.update<Tenant>({ model: "tenant", where, update });
+    return adapter.update<Tenant>({ model: "tenant", where: clauses({ id }), update });
   });
   if (!row) throw tenantError("TENANT_NOT_FOUND");
   await forgetTenant(ctx, row.id, row.slug);
@@ -152,7 +152,7 @@ export async function endSessions(
   changes: Partial<Tenant> = {},
 ): Promise<void> {
   const adapter = await getCurrentAdapter(ctx.adapter);
-  const where = [{ field: "id", value: tenantId }];
+  const where = clauses({ id: tenantId });
   const update = { ...changes, sessionsEndedAt: new Date() };
   if (!(await adapter.updateMany({ model: "tenant", where, update }))) {
     throw tenantError("TENANT_NOT_FOUND");

@@ -9,9 +9,8 @@ export async function registerProvider(side: Side): Promise<void> {
   if (place.tenantId === null) return;
   const clientId = clientOf(side);
   const clientSecret = `client-secret-${workshop.mark}-${name}`;
-  const rest = { options: null, scopes: null, redirectURI: null, enabled: true };
-  const config = { clientId, clientSecret, ...rest };
-  await saveOAuthConfig(workshop.subject.ctx, place.tenantId, "google", config);
+  const key = { tenantId: place.tenantId, providerId: "google" };
+  await saveOAuthConfig(workshop.subject.ctx, key, { clientId, clientSecret, enabled: true });
   secrets.push(clientId, clientSecret);
 }
 
