@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { TenantManagementAction } from "../options";
 import { runInScope, scopeOf } from "../request/scope";
 import { findTenant, type Tenant } from "../tenants/cache";
-import { tenantId } from "../tenants/input";
+import { get, post, tenantId } from "../tenants/input";
 import { requireTarget } from "../tenants/management";
 import { requireDomain } from "./name";
 import type { ResolvedDomainOptions, StoredDomain } from "./options";
@@ -60,11 +60,7 @@ async function manage<T>(
 export const addDomainEndpoint = ({ maxDomains }: ResolvedDomainOptions) =>
   createAuthEndpoint(
     "/tenant/domain/add",
-    {
-      method: "POST",
-      body: domainBody.extend({ host }),
-      metadata: { openapi: { description: "Add a domain to a tenant" } },
-    },
+    post("Add a domain to a tenant", domainBody.extend({ host })),
     async (ctx) => {
       const { context, body } = ctx;
       const { domain, record } = await manage(ctx, "domain:add", async ({ actor }) => {
@@ -81,11 +77,7 @@ export const addDomainEndpoint = ({ maxDomains }: ResolvedDomainOptions) =>
 export const verifyDomainEndpoint = (options: ResolvedDomainOptions) =>
   createAuthEndpoint(
     VERIFY_PATH,
-    {
-      method: "POST",
-      body: domainBody,
-      metadata: { openapi: { description: "Look for the DNS record that proves a domain" } },
-    },
+    post("Look for the DNS record that proves a domain", domainBody),
     async (ctx) => {
       const { context, body } = ctx;
       const row = await manage(ctx, "domain:verify", async ({ actor }) => {
@@ -100,17 +92,7 @@ export const verifyDomainEndpoint = (options: ResolvedDomainOptions) =>
 export const listDomainsEndpoint = (options: ResolvedDomainOptions) =>
   createAuthEndpoint(
     "/tenant/domain/list",
-    {
-      method: "GET",
-      query: z.object({ tenantId: tenantId.optional() }).optional(),
-      metadata: {
-        openapi: {
-          description: "List a tenant's domains, by name",
-          // better-auth describes required queries only.
-          parameters: [{ name: "tenantId", in: "query", schema: { type: "string" } }],
-        },
-      },
-    },
+    get("List a tenant's domains, by name", z.object({ tenantId: tenantId.optional() })),
     async (ctx) => {
       const rows = await manage(ctx, "domain:list", () => store.list(ctx.context));
       recheck(ctx.context, options, rows);
@@ -118,16 +100,14 @@ export const listDomainsEndpoint = (options: ResolvedDomainOptions) =>
     },
   );
 
+const updateBody = domainBody.extend({
+  discoverable: z.boolean().optional().meta({ description: "Whether discover returns it" }),
+  host,
+});
+
 export const updateDomainEndpoint = createAuthEndpoint(
   "/tenant/domain/update",
-  {
-    method: "POST",
-    body: domainBody.extend({
-      discoverable: z.boolean().optional().meta({ description: "Whether discover returns it" }),
-      host,
-    }),
-    metadata: { openapi: { description: "Change what a domain is used for" } },
-  },
+  post("Change what a domain is used for", updateBody),
   async (ctx) => {
     const { context, body } = ctx;
     const row = await manage(ctx, "domain:update", async ({ actor }) => {
@@ -143,11 +123,7 @@ export const updateDomainEndpoint = createAuthEndpoint(
 
 export const removeDomainEndpoint = createAuthEndpoint(
   "/tenant/domain/remove",
-  {
-    method: "POST",
-    body: domainBody,
-    metadata: { openapi: { description: "Remove a domain from a tenant" } },
-  },
+  post("Remove a domain from a tenant", domainBody),
   async (ctx) => {
     const { context, body } = ctx;
     await manage(ctx, "domain:remove", async ({ actor }) => {

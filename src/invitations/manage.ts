@@ -2,6 +2,7 @@ import { BASE_ERROR_CODES, type GenericEndpointContext } from "better-auth";
 import { APIError, createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
 import { tenantError } from "../errors";
+import { tenantAuthOptions } from "../isolation/isolation";
 import type { TenantManagementAction } from "../options";
 import { whyNotAdmitted } from "../policy/email-domains";
 import { seconds } from "../policy/schema";
@@ -10,13 +11,13 @@ import { requireTenant } from "../request/resolve";
 import { runInScope, scopeOf } from "../request/scope";
 import { withVerifiedDomains } from "../tenants/cache";
 import { emit, type TenantActor, type TenantInvitation } from "../tenants/events";
-import { limit, limited, offset, tenantId, text } from "../tenants/input";
+import { get, limit, limited, offset, post, tenantId, text } from "../tenants/input";
 import { assertTarget, requireManager, requireTarget } from "../tenants/management";
 import { invitationError } from "./errors";
 import { requireGiver, requireRole } from "./inviter";
 import { linkOf } from "./link";
 import { replacementOf } from "./opener";
-import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
+import type { Inviter, ResolvedInvitationOptions } from "./options";
 import * as store from "./store";
 
 /** An invitation that was just sent, or whose link the caller sends. */
@@ -47,7 +48,7 @@ const page = text(2048)
 /** One role of the admin plugin, or several with commas. */
 type Roles<Role extends string> = Role | `${Role},${string}`;
 
-const createBody = <Role extends string>(maxExpiresIn: number) =>
+const createBody = <Role extends string>({ maxExpiresIn }: ResolvedInvitationOptions) =>
   z.object({
     tenantId: tenantId.optional(),
     email: limited(254).check(z.email()).meta({ description: "The address to invite" }),
@@ -67,10 +68,8 @@ export const createInvitationEndpoint = <Role extends string>(
   createAuthEndpoint(
     CREATE_PATH,
     {
-      method: "POST",
+      ...post("Invite an address, or send its invitation again", createBody<Role>(settings)),
       cloneRequest: true, // Mail senders get the request, and may read its body.
-      body: createBody<Role>(settings.maxExpiresIn),
-      metadata: { openapi: { description: "Invite an address, or send its invitation again" } },
     },
     async (ctx) => {
       const { context, body } = ctx;
@@ -94,28 +93,16 @@ export const createInvitationEndpoint = <Role extends string>(
   );
 
 const INVITE = "invitation:create";
-const STATUSES = ["pending", "accepted", "expired", "revoked"] as const;
+const listQuery = z.object({
+  tenantId: tenantId.optional(),
+  status: z.enum(["pending", "accepted", "expired", "revoked"]).optional(),
+  limit,
+  offset,
+});
 
 export const listInvitationsEndpoint = createAuthEndpoint(
   "/tenant/invitation/list",
-  {
-    method: "GET",
-    query: z
-      .object({ tenantId: tenantId.optional(), status: z.enum(STATUSES).optional(), limit, offset })
-      .optional(),
-    metadata: {
-      openapi: {
-        description: "List a tenant's invitations, newest first",
-        // better-auth describes required queries only.
-        parameters: [
-          { name: "tenantId", in: "query", schema: { type: "string" } },
-          { name: "status", in: "query", schema: { type: "string", enum: [...STATUSES] } },
-          { name: "limit", in: "query", schema: { type: "integer" } },
-          { name: "offset", in: "query", schema: { type: "integer" } },
-        ],
-      },
-    },
-  },
+  get("List a tenant's invitations, newest first", listQuery),
   async (ctx) => {
     const { context } = ctx;
     const { tenantId } = await requireTarget(ctx, "invitation:list");
@@ -129,12 +116,7 @@ const idBody = z.object({ id: text(255).meta({ description: "Id of the invitatio
 export const resendInvitationEndpoint = (settings: ResolvedInvitationOptions) =>
   createAuthEndpoint(
     RESEND_PATH,
-    {
-      method: "POST",
-      cloneRequest: true,
-      body: idBody,
-      metadata: { openapi: { description: "Send an invitation again, with a new token" } },
-    },
+    { ...post("Send an invitation again, with a new token", idBody), cloneRequest: true },
     async (ctx) => {
       const { context } = ctx;
       const { row, actor } = await requireInvitation(ctx, "invitation:resend");
@@ -150,11 +132,7 @@ export const resendInvitationEndpoint = (settings: ResolvedInvitationOptions) =>
 
 export const revokeInvitationEndpoint = createAuthEndpoint(
   "/tenant/invitation/revoke",
-  {
-    method: "POST",
-    body: idBody,
-    metadata: { openapi: { description: "Revoke an invitation" } },
-  },
+  post("Revoke an invitation", idBody),
   async (ctx) => {
     const { context } = ctx;
     const { row, actor } = await requireInvitation(ctx, "invitation:revoke");
@@ -168,7 +146,7 @@ export const revokeInvitationEndpoint = createAuthEndpoint(
 
 /** The pending invitation that the body has the id of, if the caller may do this to it. */
 async function requireInvitation(ctx: GenericEndpointContext, action: TenantManagementAction) {
-  const options = tenantOptions(ctx.context);
+  const options = tenantAuthOptions(ctx.context);
   const row = await store.findAnywhere(ctx.context, ctx.body.id);
   // A tenant's administrator must not learn whether the id exists in another tenant.
   const unknown = options.canManageTenants ? undefined : NO_TENANT;
@@ -259,14 +237,13 @@ async function assertNoUser(
 
 /** R9: the host of a stored page may belong to another tenant by now, which would get the token. */
 async function assertOwnPage(ctx: GenericEndpointContext, page: string | null): Promise<void> {
-  if (!(await leadsElsewhere(ctx, tenantOptions(ctx.context), page))) return;
+  if (!(await leadsElsewhere(ctx, tenantAuthOptions(ctx.context), page))) return;
   ctx.context.logger.error(
     `The invitation leads to ${page}, which belongs to another tenant. Invite the address again with another redirectTo.`,
   );
   throw APIError.from("FORBIDDEN", BASE_ERROR_CODES.INVALID_REDIRECT_URL);
 }
 
-/** How many characters of a name are in a mail. */
 const NAME_LENGTH = 100;
 
 /** Line breaks, and characters that change the direction of the text around them. */

@@ -11,6 +11,32 @@ export const text = (max: number) => limited(max).min(1).refine(isText, UNSTORAB
 
 export const tenantId = z.string().meta({ description: "Id of the tenant" });
 
+/** The options of an endpoint that takes a body. */
+export const post = <Body extends z.ZodType>(description: string, body: Body) => ({
+  method: "POST" as const,
+  body,
+  metadata: { openapi: { description } },
+});
+
+/** The options of an endpoint with an optional query. By itself, better-auth describes required ones. */
+export const get = <Query extends z.ZodObject>(description: string, query: Query) => ({
+  method: "GET" as const,
+  query: query.optional(),
+  metadata: {
+    openapi: {
+      description,
+      get parameters() {
+        const { properties = {} } = z.toJSONSchema(query, { io: "input" });
+        return Object.entries(properties).map(([name, schema]) => ({
+          name,
+          in: "query" as const,
+          schema: schema as { type: "string" },
+        }));
+      },
+    },
+  },
+});
+
 /** A number that every database accepts. In the query of a URL it is text. */
 const wholeNumber = z
   .number()
