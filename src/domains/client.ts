@@ -6,10 +6,7 @@ import type { tenantDomains } from "./index";
 
 export { TENANT_DOMAIN_ERROR_CODES } from "./error-codes";
 
-/**
- * The comments that editors show for the calls. The types come from the server's endpoints;
- * `unknown` adds nothing to them, but keeps its comment.
- */
+/** The comments that editors show for the calls: see `Actions` in `../client.ts`. */
 interface Actions {
   tenant: {
     /** The domains of a tenant. */

@@ -8,16 +8,7 @@ import {
   resolveDomainOptions,
   type TenantDomainsOptions,
 } from "./options";
-import {
-  addDomainEndpoint,
-  DISCOVER_PATH,
-  discoverEndpoint,
-  listDomainsEndpoint,
-  removeDomainEndpoint,
-  updateDomainEndpoint,
-  VERIFY_PATH,
-  verifyDomainEndpoint,
-} from "./routes";
+import * as routes from "./routes";
 import { verifiedRow, verifiedRows } from "./store";
 import { recheck } from "./verify";
 
@@ -60,23 +51,23 @@ export const tenantDomains = (domainOptions?: TenantDomainsOptions) => {
     hooks: { before: [prepareCall] },
     endpoints: {
       /** Adds a domain to a tenant, and returns the DNS record that proves it. For managers. */
-      addTenantDomain: addDomainEndpoint(options),
+      addTenantDomain: routes.addDomainEndpoint(options),
       /** Looks for the DNS record. For managers. */
-      verifyTenantDomain: verifyDomainEndpoint(options),
+      verifyTenantDomain: routes.verifyDomainEndpoint(options),
       /** Lists a tenant's domains. For managers. */
-      listTenantDomains: listDomainsEndpoint(options),
+      listTenantDomains: routes.listDomainsEndpoint(options),
       /** Changes whether a domain can be discovered, and is a host. For managers. */
-      updateTenantDomain: updateDomainEndpoint,
+      updateTenantDomain: routes.updateDomainEndpoint,
       /** Removes a domain from a tenant. For managers. */
-      removeTenantDomain: removeDomainEndpoint,
+      removeTenantDomain: routes.removeDomainEndpoint,
       /** The tenants of a verified domain. For everyone. */
-      discoverTenants: discoverEndpoint(options),
+      discoverTenants: routes.discoverEndpoint(options),
     },
     rateLimit: [
       // Each verification looks up a name of the caller's choice.
-      { pathMatcher: (path: string) => path === VERIFY_PATH, window: 60, max: 10 },
+      { pathMatcher: (path: string) => path === routes.VERIFY_PATH, window: 60, max: 10 },
       // Otherwise a list of companies would become a list of customers.
-      { pathMatcher: (path: string) => path === DISCOVER_PATH, window: 60, max: 20 },
+      { pathMatcher: (path: string) => path === routes.DISCOVER_PATH, window: 60, max: 20 },
     ],
     options,
     $ERROR_CODES: TENANT_DOMAIN_ERROR_CODES,

@@ -5,7 +5,12 @@ import {
   isDynamicBaseURLConfig,
   matchesHostPattern,
 } from "better-auth";
-import { type BetterAuthPluginDBSchema, mergeSchema } from "better-auth/db";
+import {
+  type BetterAuthPluginDBSchema,
+  type InferDBFieldsOutput,
+  mergeSchema,
+} from "better-auth/db";
+import type { InferOptionSchema } from "better-auth/types";
 import * as z from "zod";
 import { assertOptions, coreBeside, type TenantAuthOptions } from "../options";
 import { asHostResolver } from "../request/resolvers";
@@ -60,7 +65,6 @@ const optionsSchema = z.strictObject({
   schema: z.looseObject({}).optional(),
 });
 
-/** Fills in the defaults, and throws if an option is invalid. */
 export function resolveDomainOptions(options: TenantDomainsOptions = {}) {
   const { timeout = 5, recheckAfter = WEEK, maxDomains = 20 } = options;
   const { resolveTxt = askDNS(timeout) } = options;
@@ -90,28 +94,13 @@ function problemWithHosts({ baseURL, advanced }: BetterAuthOptions): string | un
 }
 
 /** Renames the table and its columns, as in better-auth's own plugins. */
-export type TenantDomainsSchema = {
-  tenantDomain?: {
-    modelName?: string;
-    fields?: { [Field in keyof ReturnType<typeof fields>]?: string };
-  };
-};
+export type TenantDomainsSchema = InferOptionSchema<{
+  tenantDomain: { fields: ReturnType<typeof fields> };
+}>;
 
-/** A row of the table. */
-export interface StoredDomain {
-  id: string;
-  tenantId: string;
-  domain: string;
-  verifiedDomain: string;
-  token: string;
-  discoverable: boolean;
-  host: boolean;
-  verifiedAt?: Date | null;
-  recordSeenAt?: Date | null;
-  recordGoneAt?: Date | null;
-  createdAt: Date;
-  updatedAt: Date;
-}
+/** A row of the table. better-auth's type lacks the columns that are not returned. */
+export type StoredDomain = InferDBFieldsOutput<ReturnType<typeof fields>> &
+  Record<"id" | "verifiedDomain" | "token", string>;
 
 const fields = () => ({
   tenantId: { ...tenantColumn },

@@ -14,7 +14,6 @@ import {
   isolationOf,
   unscopedAdapter,
 } from "../isolation/isolation";
-import { currentTransaction } from "../request/scope";
 import { ALL, forgetTenant } from "../tenants/cache";
 import { domainError } from "./errors";
 import type { StoredDomain } from "./options";
@@ -28,7 +27,6 @@ const anywhere = (ctx: AuthContext) => unscopedAdapter(isolationOf(ctx) as Isola
 /** No other tenant can have this value, so no record proves a domain for two of them. */
 const createToken = () => `tenant-verification=${generateRandomString(32)}`;
 
-/** The row of a domain of the current tenant. */
 const find = async (ctx: AuthContext, domain: string) =>
   (await adapterOf(ctx)).findOne<StoredDomain>({ model, where: clauses({ domain }) });
 
@@ -92,27 +90,15 @@ export async function remove(ctx: AuthContext, row: StoredDomain): Promise<void>
 
 export const isVerified = ({ verifiedDomain, domain }: StoredDomain) => verifiedDomain === domain;
 
-const TRIES = 3;
-
 /**
  * Gives a domain to the tenant that has just proven it, and takes it from the one that had it.
- * Undefined if the record that was looked up is no longer the one to look for.
+ * Undefined if the record that was looked up is no longer the one to look for. If two tenants prove
+ * it in the same moment, the unique index lets one of them through.
  */
 export async function markVerified(ctx: AuthContext, row: StoredDomain) {
-  for (let tries = 1; ; tries++) {
-    try {
-      const change = () => takeOver(ctx, row);
-      const taken = currentTransaction()?.isTransactionActive
-        ? await change()
-        : await runWithTransaction(ctx.adapter, change);
-      if (!taken) return undefined;
-      for (const one of [taken.row, taken.loser]) if (one) await forget(ctx, one);
-      return taken;
-    } catch (error) {
-      // Another tenant verified it in the same moment: the unique index lets one of them through.
-      if (tries === TRIES) throw error;
-    }
-  }
+  const taken = await runWithTransaction(ctx.adapter, () => takeOver(ctx, row));
+  for (const one of [taken?.row, taken?.loser]) if (one) await forget(ctx, one);
+  return taken;
 }
 
 async function takeOver(ctx: AuthContext, { id, token, domain }: StoredDomain) {
@@ -176,7 +162,6 @@ export async function verifiedRow(ctx: AuthContext, domain: string) {
   return row;
 }
 
-/** The rows of all domains that a tenant has verified. */
 export async function verifiedRows(
   ctx: AuthContext,
   tenantId: string,

@@ -17,7 +17,6 @@ export const recordOf = ({ domain, token }: StoredDomain): DomainRecord => ({
   value: token,
 });
 
-/** Emits an event about a domain, in the scope of its tenant. */
 export const tell = (
   ctx: AuthContext,
   actor: TenantActor,

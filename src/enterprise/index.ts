@@ -5,54 +5,42 @@ import { linkDirectoryUsers, markCreatedUsers } from "./scim-linking";
 import { SCIM_USER } from "./scim-rows";
 import { guardLookups, guardProviders, identityProvidersOf, SSO_PROVIDER } from "./sso-providers";
 import { requireSecretForNewAddress, requireSSOManager } from "./sso-rights";
-import {
-  bindStartedFlow,
-  guardEndOfFlow,
-  prefixStartedFlow,
-  refuseSharedCallback,
-} from "./sso-state";
-import {
-  explainRefusedProvider,
-  refuseScriptAddress,
-  resolveGivenHosts,
-  resolveStoredHosts,
-  sandboxMetadata,
-  trustProviderHosts,
-} from "./sso-trust";
+import * as state from "./sso-state";
+import * as trust from "./sso-trust";
 
 /** Tenants in better-auth's packages for identity providers of customers: sso() and scim(). */
 export function enterprise(isolation: Isolation): Part {
-  const { ctx, options } = isolation;
+  const { options } = isolation;
   const hasProviders = isolation.isolatedModel(SSO_PROVIDER) !== undefined;
   const hasDirectories = isolation.isolatedModel(SCIM_USER) !== undefined;
-  if (hasProviders) trustProviderHosts(ctx, options);
   return {
     identityProviders: hasProviders ? identityProvidersOf(isolation) : undefined,
     directory: hasDirectories ? directoryOf(isolation) : undefined,
     guards: [
-      ...(hasDirectories ? guardDirectory(isolation) : []),
-      ...(hasDirectories && hasProviders ? [linkDirectoryUsers(isolation)] : []),
-      ...(hasDirectories ? [markCreatedUsers] : []),
-      guardEndOfFlow,
+      ...(hasDirectories
+        ? [...guardDirectory(isolation), linkDirectoryUsers(isolation), markCreatedUsers]
+        : []),
+      state.guardEndOfFlow,
       guardLookups,
       guardProviders(isolation),
-      resolveStoredHosts(options),
+      trust.resolveStoredHosts(options),
     ],
     hooks: {
-      resolve: [refuseSharedCallback, refuseAmbiguousResponse, enterByProvider(isolation)],
+      resolve: [state.refuseSharedCallback, refuseAmbiguousResponse, enterByProvider(isolation)],
       entered: [
-        bindStartedFlow,
+        state.bindStartedFlow,
         requireSSOManager,
         requireSecretForNewAddress,
-        resolveGivenHosts(options),
+        trust.resolveGivenHosts(options),
       ],
       afterPlugins: [
-        explainRefusedProvider,
-        refuseScriptAddress,
-        sandboxMetadata,
-        prefixStartedFlow,
+        trust.explainRefusedProvider,
+        trust.refuseScriptAddress,
+        trust.sandboxMetadata,
+        state.prefixStartedFlow,
         ...(hasDirectories ? [followDirectory(isolation), followAdministrator(isolation)] : []),
       ],
     },
+    finish: hasProviders ? () => trust.trustProviderHosts(isolation) : undefined,
   };
 }

@@ -1,7 +1,7 @@
 import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware } from "better-auth/api";
 import { tenantError } from "../errors";
-import type { BeforeHook } from "../framework";
+import { type BeforeHook, decodeBase64url } from "../framework";
 import type { Isolation } from "../isolation/isolation";
 import { tenantOfRow } from "../isolation/users";
 import { isDirectoryRequest } from "../policy/admission";
@@ -106,7 +106,8 @@ export const refuseAmbiguousResponse: BeforeHook = {
   handler: createAuthMiddleware(async ({ body }) => {
     const encoded: unknown = body?.SAMLResponse;
     if (typeof encoded !== "string") return;
-    const xml = decode(encoded);
+    // All of the markup is ASCII.
+    const xml = decodeBase64url(encoded.replaceAll(/\s/g, ""));
     if (xml === undefined) {
       throw badRequest("SAML_INVALID_ENCODING", "Invalid base64-encoded SAML response");
     }
@@ -116,12 +117,3 @@ export const refuseAmbiguousResponse: BeforeHook = {
     }
   }),
 };
-
-/** The bytes as a string: all of the markup is ASCII. Undefined if it is not base64. */
-function decode(base64: string): string | undefined {
-  try {
-    return atob(base64.replaceAll("-", "+").replaceAll("_", "/"));
-  } catch {
-    return undefined;
-  }
-}

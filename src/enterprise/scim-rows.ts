@@ -24,7 +24,9 @@ const IN_USE = Number.POSITIVE_INFINITY;
 
 const connectionsOf = (rows: Row[]) => rows.map(({ connectionId }) => String(connectionId));
 
-async function withEnds(adapter: DBTransactionAdapter, tenantId: string, rows: Row[]) {
+/** What the tenant's directories say about a user. */
+export const entriesOf: OfUser<Entry[]> = async (adapter, tenantId, userId) => {
+  const rows = await rowsOf(adapter, tenantId, userId);
   if (!rows.length) return [];
   const where = clauses({ connectionId: connectionsOf(rows), tenantId });
   const bindings = await adapter.findMany<Row>({ model: "scimConnectionBinding", where });
@@ -33,14 +35,8 @@ async function withEnds(adapter: DBTransactionAdapter, tenantId: string, rows: R
       .filter(({ decommissionStatus }) => decommissionStatus !== "active")
       .map((row) => [String(row.connectionId), new Date(row.decommissionedAt as Date).getTime()]),
   );
-  return rows.map(
-    (row): Entry => ({ ...row, endedAt: ends.get(String(row.connectionId)) ?? IN_USE }),
-  );
-}
-
-/** What the tenant's directories say about a user. */
-export const entriesOf: OfUser<Entry[]> = async (adapter, tenantId, userId) =>
-  withEnds(adapter, tenantId, await rowsOf(adapter, tenantId, userId));
+  return rows.map((row) => ({ ...row, endedAt: ends.get(String(row.connectionId)) ?? IN_USE }));
+};
 
 export const isInUse = ({ endedAt }: Entry) => endedAt === IN_USE;
 
@@ -55,14 +51,10 @@ export const findUser = (adapter: DBTransactionAdapter, id: unknown) =>
  * lets them sign in again; here no sign-in method works for them.
  */
 export const isDeactivated: OfUser<boolean> = async (adapter, tenantId, userId) => {
-  const rows = await rowsOf(adapter, tenantId, userId);
-  const active = rows.filter((row) => row.active);
-  // Usually there is one directory, or they agree.
-  if (!active.length || active.length === rows.length) return active.length < rows.length;
-  const entries = await withEnds(adapter, tenantId, rows);
+  const entries = await entriesOf(adapter, tenantId, userId);
   const last = Math.max(...entries.map(({ endedAt }) => endedAt));
   // Of several directories in use, one that has the user as active is enough, as in better-auth.
-  return !entries.some((entry) => entry.active && entry.endedAt === last);
+  return entries.length > 0 && !entries.some((entry) => entry.active && entry.endedAt === last);
 };
 
 /**

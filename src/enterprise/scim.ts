@@ -1,17 +1,16 @@
-import { getCurrentAdapter } from "@better-auth/core/context";
-import type { AuthContext, HookEndpointContext } from "better-auth";
+import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { type AfterHook, clauses, expiringMap, oncePerObject } from "../framework";
 import { deleteKeysOf } from "../isolation/changed-hands";
 import {
+  type Directory,
   type Guard,
   type GuardedCall,
   type Isolation,
   instanceKey,
   isOfTransaction,
   OF_KEY,
-  type Part,
   type Row,
   unscopedAdapter,
 } from "../isolation/isolation";
@@ -22,7 +21,6 @@ import { deactivatedUserId, requireAnotherAdmin } from "../policy/last-admin";
 import { methodOf } from "../policy/methods";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId, requestSlot, type SessionRow } from "../request/scope";
-import { ALL } from "../tenants/cache";
 import {
   entriesOf,
   findUser,
@@ -32,9 +30,8 @@ import {
   SCIM_USER,
 } from "./scim-rows";
 
-/** The user that a call of the directory is about, and the user that it deleted. */
+/** The user that a call of the directory is about. */
 const directoryUserId = requestSlot<string>();
-const deprovisionedUserId = requestSlot<string>();
 
 const isAboutUsers = (endpoint: { path?: string | undefined } | undefined) =>
   endpoint?.path?.startsWith("/scim/v2/Users") === true;
@@ -47,47 +44,41 @@ const deactivated = () =>
     }),
   );
 
-type IsOut = (userId: string) => Promise<boolean>;
-
 /**
  * Sessions of deactivated users are refused when they are created, and whenever one is used: a
  * cookie cannot be revoked, and the index of a storage may have lost a session.
  */
-export function directoryOf(isolation: Isolation): Part["directory"] {
-  // The user of a session, and the administrator who impersonates that user. An operator who does so
-  // is in no directory of the tenant.
-  const isSomeUserOut = async ({ userId, impersonatedBy }: SessionRow, isOut: IsOut) => {
-    for (const id of [userId, impersonatedBy]) {
-      if (id && couldBeUserId(isolation, String(id)) && (await isOut(String(id)))) return true;
-    }
-    return false;
-  };
+export function directoryOf(isolation: Isolation): Directory {
+  const isBarred: Directory["isBarred"] = async (tenantId, userId, adapter) =>
+    isDeactivated(await readerOf(isolation, adapter), tenantId, userId);
   return {
-    isBarred: (tenantId, userId, adapter) => isBarred(isolation, tenantId, userId, adapter),
-    admitSession: async (tenantId, session, adapter) => {
-      const isOut: IsOut = (userId) => isDeactivated(adapter, tenantId, userId);
-      if (await isSomeUserOut(session, isOut)) throw deactivated();
+    isBarred,
+    async admitSession(tenantId, session, adapter) {
+      for (const userId of usersOf(isolation, session)) {
+        if (await isBarred(tenantId, userId, adapter)) throw deactivated();
+      }
     },
-    acceptsSession: async (session, adapter) => {
+    async acceptsSession(session, adapter) {
       const { tenantId } = session;
       if (!tenantId) return true;
-      // API keys are checked each time.
-      const check = OF_KEY in session ? isBarred : isOutOrGone;
-      return !(await isSomeUserOut(session, (id) => check(isolation, tenantId, id, adapter)));
+      for (const userId of usersOf(isolation, session)) {
+        // API keys are checked each time.
+        const isOut = OF_KEY in session ? isBarred : isOutOrGone.bind(null, isolation);
+        if (await isOut(tenantId, userId, adapter)) return false;
+      }
+      return true;
     },
   };
 }
 
-type Check = (
-  isolation: Isolation,
-  tenantId: string,
-  userId: string,
-  adapter?: DBTransactionAdapter,
-) => Promise<boolean>;
-
-/** Queries the database each time. */
-const isBarred: Check = async (isolation, tenantId, userId, adapter) =>
-  isDeactivated(await readerOf(isolation, adapter), tenantId, userId);
+/**
+ * The user of a session, and the administrator who impersonates that user. An operator who does so
+ * is in no directory of the tenant.
+ */
+const usersOf = (isolation: Isolation, { userId, impersonatedBy }: SessionRow) =>
+  [userId, impersonatedBy].flatMap((id) =>
+    id && couldBeUserId(isolation, String(id)) ? String(id) : [],
+  );
 
 /** A caller inside a transaction may not know of it, and the database may have one connection. */
 const readerOf = async (isolation: Isolation, adapter: DBTransactionAdapter = isolation.raw) =>
@@ -102,7 +93,12 @@ const keyOf = (tenantId: string, userId: string) => `${tenantId}~${userId}`;
  * Cached for ten seconds: every request with a session asks. A deleted user may have a cookie left,
  * or a session that impersonates another user.
  */
-const isOutOrGone: Check = async (isolation, tenantId, userId, adapter) => {
+async function isOutOrGone(
+  isolation: Isolation,
+  tenantId: string,
+  userId: string,
+  adapter?: DBTransactionAdapter,
+): Promise<boolean> {
   const users = activeUsersOf(instanceKey(isolation.ctx));
   const key = keyOf(tenantId, userId);
   if (users.get(key)) return false;
@@ -112,11 +108,10 @@ const isOutOrGone: Check = async (isolation, tenantId, userId, adapter) => {
     !(await findUser(reader, userId)) || (await isDeactivated(reader, tenantId, userId));
   if (!isOut && !isOfTransaction(isolation, adapter)) keep(key, true);
   return isOut;
-};
-
-function forget(isolation: Isolation, tenantId: string, userId: string): void {
-  activeUsersOf(instanceKey(isolation.ctx)).delete(keyOf(tenantId, userId));
 }
+
+const forget = (isolation: Isolation, tenantId: string, userId: string) =>
+  activeUsersOf(instanceKey(isolation.ctx)).delete(keyOf(tenantId, userId));
 
 export const guardDirectory = (isolation: Isolation): Guard[] => [
   // Nothing is written for a deactivated user who signs in.
@@ -125,10 +120,12 @@ export const guardDirectory = (isolation: Isolation): Guard[] => [
     const userId = changedBySignIn(guarded);
     const tenantId = getTenantId();
     if (userId === undefined || tenantId === null) return undefined;
-    return isBarred(isolation, tenantId, String(userId), transaction).then((isRefused) => {
-      if (isRefused) throw deactivated();
+    const refuseIfBarred = async () => {
+      const isBarred = await isolation.directory?.isBarred(tenantId, String(userId), transaction);
+      if (isBarred) throw deactivated();
       return next(call);
-    });
+    };
+    return refuseIfBarred();
   },
   (guarded, next) => {
     const { method, call, model } = guarded;
@@ -195,63 +192,40 @@ async function keepLastAdmin(isolation: Isolation, { call, transaction }: Guarde
   await requireAnotherAdmin(isolation, { where: clauses({ id: userId }) }, transaction);
 }
 
-/**
- * Remembers the user that a call of the directory is about, and whether it deletes them: better-auth
- * deletes the directory's row, which it reads before, and leaves the user.
- */
+/** better-auth reads the directory's row of a user before it changes or deletes that row. */
 function rememberDirectoryUser(method: string, found: unknown): void {
   if (!isAboutUsers(currentEndpoint()) || getTenantId() === null) return;
   const { userId, active } = (found ?? {}) as Row;
-  if (userId !== undefined) {
-    if (method === "findOne" || method === "create") directoryUserId.set(String(userId));
-    if (method === "update" || method === "create") {
-      deactivatedUserId.set(active ? undefined : String(userId));
-    }
+  if (userId === undefined) return;
+  if (method === "findOne" || method === "create") directoryUserId.set(String(userId));
+  if (method === "update" || method === "create") {
+    deactivatedUserId.set(active ? undefined : String(userId));
   }
-  if (method === "delete") deprovisionedUserId.set(directoryUserId.get());
 }
 
 /**
- * Runs after the directory's change is committed. Deletes a user that no directory has any more. Ends
- * sessions that better-auth did not see, because the user signed in during the deactivation.
+ * Runs after the directory's change is committed. Sessions of a user who is deactivated or deleted
+ * are refused from here on (`acceptsSession`). better-auth deletes the directory's row and leaves
+ * the user, who is deleted here if no directory has them any more.
  */
 export function followDirectory(isolation: Isolation): AfterHook {
   return {
-    matcher: (ctx) =>
-      isAboutUsers(ctx) && ctx.method !== "GET" && directoryUserId.get() !== undefined,
+    matcher: (ctx) => isAboutUsers(ctx) && ctx.method !== "GET",
 
-    handler: createAuthMiddleware(async ({ context }: HookEndpointContext) => {
+    handler: createAuthMiddleware(async ({ context, method }: HookEndpointContext) => {
       const userId = directoryUserId.get();
       const tenantId = getTenantId();
       if (!userId || !tenantId) return;
       forget(isolation, tenantId, userId);
-      if (isAPIError(context.returned)) return;
+      if (isAPIError(context.returned) || method !== "DELETE") return;
       const raw = await unscopedAdapter(isolation);
-      const isDeleted =
-        deprovisionedUserId.get() !== undefined &&
-        !(await entriesOf(raw, tenantId, userId)).some(isInUse);
-      if (isDeleted) {
-        await context.internalAdapter.deleteUser(userId);
-        // Another request may have cached the user in the meantime.
-        forget(isolation, tenantId, userId);
-        await deleteKeysOf(context, userId);
-      } else {
-        if (!(await isDeactivated(raw, tenantId, userId))) return;
-        await context.internalAdapter.deleteUserSessions(userId);
-      }
-      await endImpersonations(context, userId);
+      if ((await entriesOf(raw, tenantId, userId)).some(isInUse)) return;
+      await context.internalAdapter.deleteUser(userId);
+      // Another request may have cached the user in the meantime.
+      forget(isolation, tenantId, userId);
+      await deleteKeysOf(context, userId);
     }),
   };
-}
-
-/** Ends sessions in which the user impersonates others. Sessions in no table are refused when used. */
-async function endImpersonations(ctx: AuthContext, userId: string): Promise<void> {
-  const { adapter, internalAdapter, tables } = ctx;
-  if (!tables.session?.fields.impersonatedBy) return;
-  const where = clauses({ impersonatedBy: userId });
-  const call = { model: "session", where, limit: ALL };
-  const sessions = await (await getCurrentAdapter(adapter)).findMany<{ token: string }>(call);
-  if (sessions.length) await internalAdapter.deleteSessions(sessions.map(({ token }) => token));
 }
 
 /** If no directory is left that could let a user in again, the tenant's administrator can. */

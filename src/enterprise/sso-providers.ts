@@ -56,13 +56,10 @@ async function offeredProviders(isolation: Isolation, tenantId: string) {
     where: clauses({ tenantId }),
     sortBy: { field: "providerId", direction: "asc" },
   });
-  if (!mustVerify(isolation.ctx)) return rows.map(({ providerId }) => ({ id: String(providerId) }));
-  const read = await Promise.all(
-    rows.map((row) => withTenantDomains(isolation.ctx, row, tenantId)),
-  );
-  return read
-    .filter(({ domainVerified }) => domainVerified)
-    .map(({ providerId }) => ({ id: String(providerId) }));
+  const { ctx } = isolation;
+  const read = await Promise.all(rows.map((row) => withTenantDomains(ctx, row, tenantId)));
+  const usable = read.filter(({ domainVerified }) => domainVerified || !mustVerify(ctx));
+  return usable.map(({ providerId }) => ({ id: String(providerId) }));
 }
 
 /** The column exists if better-auth requires verified domains. */
@@ -80,11 +77,8 @@ async function withTenantDomains(ctx: AuthContext, row: Row, tenantId = getTenan
 }
 
 /** The application's own providers, which all tenants share. */
-export function sharedProviders({ options: { plugins } }: AuthContext) {
-  const options = plugins?.find(({ id }) => id === "sso")?.options;
-  const { defaultSSO = [] } = (options ?? {}) as { defaultSSO?: { providerId: string }[] };
-  return defaultSSO;
-}
+export const sharedProviders = ({ options: { plugins } }: AuthContext): { providerId: string }[] =>
+  plugins?.find(({ id }) => id === "sso")?.options?.defaultSSO ?? [];
 
 const sharedProviderIds = (ctx: AuthContext) =>
   sharedProviders(ctx).map(({ providerId }) => providerId);
@@ -133,14 +127,11 @@ export const guardProviders =
     const { method, call, model } = guarded;
     if (model !== SSO_PROVIDER) return undefined;
     const run = async () => {
-      const { data, update, set } = call;
-      assertStorable({ ...data, ...update, ...set });
+      const { data, update } = call;
+      assertStorable({ ...data, ...update });
       if (method === "create") return create(ctx, guarded, next);
-      const found = await next({
-        ...call,
-        ...(update && { update: await encryptConfigs(ctx, update) }),
-        ...(set && { set: await encryptConfigs(ctx, set) }),
-      });
+      const encrypted = update && { update: await encryptConfigs(ctx, update) };
+      const found = await next({ ...call, ...encrypted });
       return Array.isArray(found)
         ? Promise.all(found.map((row: Row) => asRead(ctx, row)))
         : asRead(ctx, found);

@@ -1,7 +1,7 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware, isAPIError } from "better-auth/api";
-import { type AfterHook, type BeforeHook, parseJSON, textOf } from "../framework";
-import type { Guard, Row } from "../isolation/isolation";
+import { type AfterHook, type BeforeHook, parseJSON } from "../framework";
+import type { Guard, Isolation } from "../isolation/isolation";
 import { isTrustedAddress } from "../oauth/trusted-addresses";
 import type { ResolvedOptions } from "../options";
 import { askForHosts, isCarriedBy } from "../request/addresses";
@@ -18,8 +18,8 @@ import { badRequest, SSO_PROVIDER, sharedProviders } from "./sso-providers";
 const isSSO = (path: string | undefined) => /^\/(sign-in\/sso$|sso\/)/.test(path ?? "");
 
 /**
- * Decides which endpoints of providers the SSO plugin may call. It asks about a redirect with
- * settings (may it be a path?), and about a provider's endpoint without.
+ * Decides which endpoints of providers the SSO plugin may call: `trustedProviderHosts` alone. It asks
+ * about a redirect with settings (may it be a path?), and about a provider's endpoint without.
  *
  * A trusted endpoint skips better-auth's check for private networks, so `trustedOrigins` are not
  * enough: with `*.example.com` among them, a tenant's administrator could make the server call
@@ -27,10 +27,7 @@ const isSSO = (path: string | undefined) => /^\/(sign-in\/sso$|sso\/)/.test(path
  *
  * Guarded by "sso() asks about endpoints of providers without settings, and about pages with them".
  */
-export function trustProviderHosts(
-  ctx: AuthContext,
-  { trustedProviderHosts }: ResolvedOptions,
-): void {
+export function trustProviderHosts({ ctx, options }: Isolation): void {
   const isTrustedPage = ctx.isTrustedOrigin;
   ctx.isTrustedOrigin = function isTrustedOrigin(this: AuthContext, address, settings) {
     const isPage = () => isTrustedPage.call(this, address, settings);
@@ -39,26 +36,28 @@ export function trustProviderHosts(
     if (!URL.canParse(address)) return false;
     // An address from the request may be a redirect that is asked about without settings.
     if (isCarriedBy(endpoint, address) && !isPage()) return false;
-    return isTrustedAddress(new URL(address).origin, [], trustedProviderHosts);
+    return isTrustedAddress(new URL(address).origin, [], options.trustedProviderHosts);
   };
 }
 
 /*
- * R9: if the resolver goes by the host, a host that it was not asked about is trusted nowhere.
- * better-auth asks about a provider's addresses in synchronous code, which cannot wait for the
- * resolver. So their hosts are resolved before.
+ * R9: if the resolver goes by the host, a page at a host that it was not asked about is trusted
+ * nowhere. better-auth asks about the pages of a SAML flow in synchronous code, which cannot wait for
+ * the resolver. So their hosts are resolved before.
  */
 
-/** Resolves the hosts in stored providers, and in the relay state of a SAML flow. */
+const isSAML = (path: string | undefined) => path?.startsWith("/sso/saml2/") === true;
+
+/** Resolves the hosts of pages that are stored: in the relay state, and in the provider. */
 export const resolveStoredHosts =
   (options: ResolvedOptions): Guard =>
   ({ call, model }, next) => {
     const endpoint = currentEndpoint() as HookEndpointContext | undefined;
-    const isRelayState = model === "verification" && endpoint?.path?.startsWith("/sso/saml2/");
-    if (!options.resolveTenantId || !(isRelayState || model === SSO_PROVIDER)) return undefined;
+    const hasPages = model === "verification" || model === SSO_PROVIDER;
+    if (!options.resolveTenantId || !hasPages || !isSAML(endpoint?.path)) return undefined;
     return next(call).then(async (found) => {
-      const rows = isRelayState ? [found].flat() : providersInUse(found);
-      if (endpoint) await askForHosts(endpoint, options, rows.map(valuesOf), "what is stored");
+      const rows = [found].flat().map(valuesOf);
+      if (endpoint) await askForHosts(endpoint, options, rows, "what is stored");
       return found;
     });
   };
@@ -66,66 +65,17 @@ export const resolveStoredHosts =
 const valuesOf = (row: unknown) =>
   Object.values(Object(row)).map((value) => parseJSON(value) ?? value);
 
-/**
- * The providers that better-auth continues with; of a list, those for the domain of the sign-in.
- * There may be hundreds of others, and the resolver may query a database for each host.
- */
-function providersInUse(found: unknown): unknown[] {
-  if (!Array.isArray(found)) return [found];
-  const { path, body } = currentEndpoint() ?? {};
-  if (path !== "/sign-in/sso") return [];
-  const { domain, email } = (body ?? {}) as { domain?: unknown; email?: unknown };
-  const wanted = textOf(domain) || (textOf(email).split("@")[1] ?? "");
-  const name = `.${wanted.trim().toLowerCase()}`;
-  return found.filter((row: Row) => {
-    // Rows from before the plugin may hold URLs, of which better-auth takes the host.
-    const hosts = String(row.domain)
-      .toLowerCase()
-      .split(/[\s,/:@?#]+/);
-    return hosts.some((host) => host !== "" && name.endsWith(`.${host}`));
-  });
-}
-
-/**
- * Resolves the hosts that come from no row: of the application's own providers, of a relay state,
- * and of a provider that is about to be registered, with the endpoints that it has.
- */
+/** Resolves the hosts of pages in the request, and in the application's own providers. */
 export const resolveGivenHosts = (options: ResolvedOptions): BeforeHook => ({
-  matcher: ({ path }) => options.resolveTenantId !== undefined && isSSO(path),
+  matcher: ({ path }) => options.resolveTenantId !== undefined && isSAML(path),
 
   handler: createAuthMiddleware(async (given) => {
     const ctx = given as HookEndpointContext;
-    const { path, query, body, context } = ctx;
-    const resolve = (value: unknown) => askForHosts(ctx, options, value, "the caller");
-    if (path === "/sso/register" || path === "/sso/update-provider") await resolve(body);
-    if (path === "/sso/register") await resolve(await discoveryDocument(ctx));
+    const { query, body, context } = ctx;
     await askForHosts(ctx, options, sharedProviders(context), "what is stored");
-    await resolve([query?.RelayState, body?.RelayState]);
+    await askForHosts(ctx, options, [query?.RelayState, body?.RelayState], "the caller");
   }),
 });
-
-const TIMEOUT = 10_000;
-
-/**
- * The document that better-auth is about to read: endpoints may be at another host than the issuer,
- * as Google's are. Read as better-auth does (SSRF): only from a trusted address, and without
- * following redirects.
- */
-async function discoveryDocument({ body, context }: HookEndpointContext): Promise<unknown> {
-  const { issuer, oidcConfig } = body ?? {};
-  if (!oidcConfig || oidcConfig.skipDiscovery) return undefined;
-  const address =
-    textOf(oidcConfig.discoveryEndpoint) ||
-    `${textOf(issuer).replace(/\/$/, "")}/.well-known/openid-configuration`;
-  if (!/^https?:/.test(address) || !context.isTrustedOrigin(address)) return undefined;
-  try {
-    const signal = AbortSignal.timeout(TIMEOUT);
-    return await (await fetch(address, { redirect: "manual", signal })).json();
-  } catch {
-    // better-auth reads it again, and reports what is wrong.
-    return undefined;
-  }
-}
 
 /** A page that follows the response would run a script that a tenant's administrator wrote. */
 export const refuseScriptAddress: AfterHook = {

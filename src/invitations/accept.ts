@@ -9,19 +9,20 @@ import { createEndpoint, createRouter } from "better-call";
 import * as z from "zod";
 import { SIGN_UP_PATH } from "../constants";
 import { type BeforeHook, silentHook, tenantRoute, textOf } from "../framework";
+import { tenantAuthOptions } from "../isolation/isolation";
 import { whyNotAdmitted } from "../policy/email-domains";
 import type { Inviting } from "../policy/inviting";
 import { type SignInMethods, signInMethods } from "../policy/sign-in-methods";
 import { asTenantRoute, hasNoRequest } from "../request/endpoint";
 import { requestedTenantId, requireTenant, requireTenantId } from "../request/resolve";
 import { runInScope, scopeOf } from "../request/scope";
-import { runEndpoint, type SignUpAnswer } from "../request/tenant-routes";
+import { runEndpoint, type SignUpAnswer, type SignUpInput } from "../request/tenant-routes";
 import type { Tenant } from "../tenants/cache";
 import { limited, tenantId } from "../tenants/input";
 import { INVITATION_HEADER } from "./error-codes";
 import { invitationError } from "./errors";
 import { openLink } from "./link";
-import { type StoredInvitation, tenantOptions } from "./options";
+import type { StoredInvitation } from "./options";
 import { findByLink, notFound } from "./store";
 
 /** What the page that a link leads to needs. */
@@ -65,7 +66,7 @@ function canSignUp({ context }: GenericEndpointContext, { policy }: Tenant, emai
 async function open(ctx: GenericEndpointContext, token: unknown): Promise<StoredInvitation> {
   const link = await openLink(ctx.context, token);
   if (!link) throw notFound();
-  const resolve = () => requestedTenantId(ctx, tenantOptions(ctx.context));
+  const resolve = () => requestedTenantId(ctx, tenantAuthOptions(ctx.context));
   // A session in another tenant, which a hook may have read, does not count as requesting that tenant.
   const requested = await (hasNoRequest(ctx) ? resolve() : runInScope(undefined, resolve));
   if (requested !== undefined && requested !== link.tenantId) throw notFound();
@@ -76,14 +77,7 @@ async function open(ctx: GenericEndpointContext, token: unknown): Promise<Stored
 }
 
 /** The body of an accepting call. The address is in the invitation. */
-export type AcceptInput = {
-  token: string;
-  name: string;
-  password: string;
-  image?: string;
-  callbackURL?: string;
-  rememberMe?: boolean;
-};
+export type AcceptInput = { token: string } & Omit<SignUpInput, "tenantId" | "email">;
 
 export const ACCEPT_PATH = "/tenant/invitation/accept";
 const TRIES = 3;

@@ -7,10 +7,7 @@ import type { tenantInvitations } from "./index";
 
 export { INVITATION_HEADER, TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 
-/**
- * The comments that editors show for the calls. The types come from the server's endpoints;
- * `unknown` adds nothing to them, but keeps its comment.
- */
+/** The comments that editors show for the calls: see `Actions` in `../client.ts`. */
 interface Actions {
   tenant: {
     /** Invitations to a tenant. */

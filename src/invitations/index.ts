@@ -1,27 +1,15 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { SIGN_UP_PATH } from "../constants";
 import { INVITES, type Inviting } from "../policy/inviting";
-import {
-  ACCEPT_PATH,
-  acceptedTenant,
-  acceptInvitationEndpoint,
-  getInvitationEndpoint,
-  guardAccepting,
-} from "./accept";
+import * as accept from "./accept";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
-import {
-  createInvitationEndpoint,
-  listInvitationsEndpoint,
-  resendInvitationEndpoint,
-  revokeInvitationEndpoint,
-  SENDING_PATHS,
-} from "./manage";
+import * as manage from "./manage";
 import { carryToken, findOpening, replacesUser } from "./opener";
 import {
+  assertSetup,
   invitationSchema,
   resolveInvitationOptions,
   type TenantInvitationsOptions,
-  tenantOptions,
 } from "./options";
 
 export type { InvitationStatus, TenantInvitation } from "../tenants/events";
@@ -49,34 +37,35 @@ export const tenantInvitations = <Role extends string = string>(
   invitationOptions: TenantInvitationsOptions,
 ) => {
   const options = resolveInvitationOptions(invitationOptions);
+  const { acceptedTenant } = accept;
   const inviting: Inviting = { openingFor: findOpening, replaces: replacesUser, acceptedTenant };
   return {
     ...{ [INVITES]: inviting },
     id: "tenant-invitations",
     schema: invitationSchema(options.schema),
     init(ctx: AuthContext) {
-      tenantOptions(ctx); // Throws if there is no tenantAuth().
+      assertSetup(ctx);
       limitLikeSignUp(ctx);
     },
-    hooks: { before: [carryToken, guardAccepting] },
+    hooks: { before: [carryToken, accept.guardAccepting] },
     endpoints: {
       /** Invites an address to a tenant, or sends its invitation again. For managers. */
-      createTenantInvitation: createInvitationEndpoint<Role>(options),
+      createTenantInvitation: manage.createInvitationEndpoint<Role>(options),
       /** Lists a tenant's invitations, newest first. For managers. */
-      listTenantInvitations: listInvitationsEndpoint,
+      listTenantInvitations: manage.listInvitationsEndpoint,
       /** Sends an invitation again, with a new token. For managers. */
-      resendTenantInvitation: resendInvitationEndpoint(options),
+      resendTenantInvitation: manage.resendInvitationEndpoint(options),
       /** Revokes an invitation. For managers. */
-      revokeTenantInvitation: revokeInvitationEndpoint,
+      revokeTenantInvitation: manage.revokeInvitationEndpoint,
       /** What the page of an invitation needs. For anyone with the link. */
-      getTenantInvitation: getInvitationEndpoint,
+      getTenantInvitation: accept.getInvitationEndpoint,
       /** Accepts an invitation with a password. For anyone with the link. */
-      acceptTenantInvitation: acceptInvitationEndpoint,
+      acceptTenantInvitation: accept.acceptInvitationEndpoint,
     },
     rateLimit: [
       // As better-auth limits its own sign-up.
-      { pathMatcher: (path: string) => path === ACCEPT_PATH, window: 10, max: 3 },
-      { pathMatcher: (path: string) => SENDING_PATHS.includes(path), window: 60, max: 10 },
+      { pathMatcher: (path: string) => path === accept.ACCEPT_PATH, window: 10, max: 3 },
+      { pathMatcher: (path: string) => manage.SENDING_PATHS.includes(path), window: 60, max: 10 },
     ],
     options,
     $ERROR_CODES: TENANT_INVITATION_ERROR_CODES,
@@ -87,5 +76,5 @@ export const tenantInvitations = <Role extends string = string>(
 function limitLikeSignUp({ rateLimit }: AuthContext): void {
   const { customRules: rules } = rateLimit;
   if (!rules || !Object.hasOwn(rules, SIGN_UP_PATH)) return;
-  rateLimit.customRules = { [ACCEPT_PATH]: rules[SIGN_UP_PATH], ...rules } as typeof rules;
+  rateLimit.customRules = { [accept.ACCEPT_PATH]: rules[SIGN_UP_PATH], ...rules } as typeof rules;
 }

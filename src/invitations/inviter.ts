@@ -1,13 +1,18 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, User } from "better-auth";
-import { type Isolation, isolationOf, unscopedAdapter } from "../isolation/isolation";
+import {
+  type Isolation,
+  isolationOf,
+  tenantAuthOptions,
+  unscopedAdapter,
+} from "../isolation/isolation";
 import { askAbout, isOperator, logFailure, rolesIn } from "../isolation/operators";
 import { adminOptions, canGiveRole, type Giver } from "../isolation/roles";
 import { adminPlugin, currentEndpoint, type Endpoint } from "../request/endpoint";
 import { runInScope, scopeOf } from "../request/scope";
 import { lookUpTenant } from "../tenants/cache";
 import { invitationError } from "./errors";
-import { type StoredInvitation, tenantOptions } from "./options";
+import type { StoredInvitation } from "./options";
 
 type Person = User & { tenantId: string | null; role?: string | null; banned?: boolean | null };
 
@@ -19,8 +24,7 @@ type Person = User & { tenantId: string | null; role?: string | null; banned?: b
 export async function mayStillGiveRole(ctx: AuthContext, invitation: StoredInvitation) {
   const { tenantId, role, inviterId } = invitation;
   if (!role || !inviterId) return true;
-  const isolation = isolationOf(ctx);
-  if (!isolation) return false;
+  const isolation = isolationOf(ctx) as Isolation;
   const { options } = isolation;
   const canGive = (giver: Giver) => canGiveRole(ctx, options, rolesIn(role), giver);
   if (canGive({ tenantId, role: null })) return true;
@@ -85,7 +89,7 @@ async function isStillAllowed(
 export function requireRole(ctx: AuthContext, role: string | null, inviter: Giver): string | null {
   if (role === null) return null;
   const { roles } = adminOptions(ctx);
-  const { tenantRoles } = tenantOptions(ctx);
+  const { tenantRoles } = tenantAuthOptions(ctx);
   const names = rolesIn(role);
   const isKnown = (name: string) =>
     !roles || Object.hasOwn(roles, name) || Object.hasOwn(tenantRoles, name);
@@ -94,9 +98,8 @@ export function requireRole(ctx: AuthContext, role: string | null, inviter: Give
   return names.join(",");
 }
 
-/** Refuses an inviter who cannot give the role. */
 export function requireGiver(ctx: AuthContext, role: string, inviter: Giver): void {
-  if (!canGiveRole(ctx, tenantOptions(ctx), rolesIn(role), inviter)) throw notAllowed();
+  if (!canGiveRole(ctx, tenantAuthOptions(ctx), rolesIn(role), inviter)) throw notAllowed();
 }
 
 const notAllowed = () => invitationError("ROLE_NOT_ALLOWED");

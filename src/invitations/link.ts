@@ -19,7 +19,7 @@ export async function createSecret() {
   return { secret, tokenHash: await hashSecret(secret) };
 }
 
-export const hashSecret = async (secret: string) =>
+const hashSecret = async (secret: string) =>
   toHex(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(secret)));
 
 /** The link of an invitation. It leads into its tenant from any host. */
@@ -35,14 +35,11 @@ export async function linkOf(
   return appendQueryParams(address, new URLSearchParams({ token }));
 }
 
-/** What a link contains: the invitation, and the secret that proves that the caller got the link. */
-export type OpenedLink = NonNullable<Awaited<ReturnType<typeof openLink>>>;
-
 /** Undefined for anything but the token of an invitation. */
 export async function openLink(ctx: AuthContext, token: unknown) {
   const opened = looksSealed(token) ? await unseal(ctx, String(token)) : undefined;
   if (opened?.path !== SEALED_FOR) return undefined;
   const end = opened.token.lastIndexOf(".");
-  const [id, secret] = [opened.token.slice(0, end), opened.token.slice(end + 1)];
-  return { tenantId: opened.tenantId, id, secret };
+  const tokenHash = await hashSecret(opened.token.slice(end + 1));
+  return { tenantId: opened.tenantId, id: opened.token.slice(0, end), tokenHash };
 }

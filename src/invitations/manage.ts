@@ -2,6 +2,7 @@ import { BASE_ERROR_CODES, type GenericEndpointContext } from "better-auth";
 import { APIError, createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
 import { tenantError } from "../errors";
+import { tenantAuthOptions } from "../isolation/isolation";
 import type { TenantManagementAction } from "../options";
 import { whyNotAdmitted } from "../policy/email-domains";
 import { seconds } from "../policy/schema";
@@ -16,7 +17,7 @@ import { invitationError } from "./errors";
 import { requireGiver, requireRole } from "./inviter";
 import { linkOf } from "./link";
 import { replacementOf } from "./opener";
-import { type Inviter, type ResolvedInvitationOptions, tenantOptions } from "./options";
+import type { Inviter, ResolvedInvitationOptions } from "./options";
 import * as store from "./store";
 
 /** An invitation that was just sent, or whose link the caller sends. */
@@ -47,7 +48,7 @@ const page = text(2048)
 /** One role of the admin plugin, or several with commas. */
 type Roles<Role extends string> = Role | `${Role},${string}`;
 
-const createBody = <Role extends string>(maxExpiresIn: number) =>
+const createBody = <Role extends string>({ maxExpiresIn }: ResolvedInvitationOptions) =>
   z.object({
     tenantId: tenantId.optional(),
     email: limited(254).check(z.email()).meta({ description: "The address to invite" }),
@@ -67,10 +68,8 @@ export const createInvitationEndpoint = <Role extends string>(
   createAuthEndpoint(
     CREATE_PATH,
     {
-      method: "POST",
+      ...post(createBody<Role>(settings), "Invite an address, or send its invitation again"),
       cloneRequest: true, // Mail senders get the request, and may read its body.
-      body: createBody<Role>(settings.maxExpiresIn),
-      metadata: { openapi: { description: "Invite an address, or send its invitation again" } },
     },
     async (ctx) => {
       const { context, body } = ctx;
@@ -151,7 +150,7 @@ export const revokeInvitationEndpoint = createAuthEndpoint(
 
 /** The pending invitation that the body has the id of, if the caller may do this to it. */
 async function requireInvitation(ctx: GenericEndpointContext, action: TenantManagementAction) {
-  const options = tenantOptions(ctx.context);
+  const options = tenantAuthOptions(ctx.context);
   const row = await store.findAnywhere(ctx.context, ctx.body.id);
   // A tenant's administrator must not learn whether the id exists in another tenant.
   const unknown = options.canManageTenants ? undefined : NO_TENANT;
@@ -242,7 +241,7 @@ async function assertNoUser(
 
 /** R9: the host of a stored page may belong to another tenant by now, which would get the token. */
 async function assertOwnPage(ctx: GenericEndpointContext, page: string | null): Promise<void> {
-  const owner = await ownerOf(ctx, tenantOptions(ctx.context), page);
+  const owner = await ownerOf(ctx, tenantAuthOptions(ctx.context), page);
   const { disableOriginCheck } = ctx.context.options.advanced ?? {};
   if (owner === null || owner === getTenantId() || disableOriginCheck === true) return;
   ctx.context.logger.error(
@@ -251,7 +250,6 @@ async function assertOwnPage(ctx: GenericEndpointContext, page: string | null): 
   throw APIError.from("FORBIDDEN", BASE_ERROR_CODES.INVALID_REDIRECT_URL);
 }
 
-/** How many characters of a name are in a mail. */
 const NAME_LENGTH = 100;
 
 /** Line breaks, and characters that change the direction of the text around them. */

@@ -25,15 +25,7 @@ import { INVITATION_HEADER } from "./error-codes";
 import { invitationError } from "./errors";
 import { openLink } from "./link";
 import type { StoredInvitation } from "./options";
-import {
-  findByHash,
-  findByLink,
-  findOpen,
-  isAcceptedBy,
-  markAccepted,
-  notFound,
-  toInvitation,
-} from "./store";
+import { findByLink, findOpen, markAccepted, notFound, toInvitation } from "./store";
 
 /**
  * R13: finds the invitation of a user who is about to be created: by the token that the request
@@ -57,7 +49,9 @@ export const findOpening: Inviting["openingFor"] = async (ctx, user, counts) => 
       if (id) await accept(ctx, raw, row, { id }, room);
       return id;
     },
-    accept: (created, raw) => accept(ctx, raw, row, created, room),
+    accept: async (created, raw) => {
+      if (!room.keptUserId) await accept(ctx, raw, row, created, room);
+    },
   };
 };
 
@@ -86,8 +80,6 @@ async function accept(
   const userId = String(id);
   const accepted = await markAccepted(raw, row, userId);
   if (!accepted) {
-    // Called twice for a kept user, and if a plugin put an adapter around the isolated one.
-    if (await isAcceptedBy(raw, row.id, userId)) return;
     // Not every database rolls the user back by itself.
     if (!keptUserId) await raw.delete({ model: "user", where: clauses({ id: userId }) });
     throw notFound();
@@ -106,7 +98,7 @@ async function carriedInvitation(ctx: AuthContext): Promise<StoredInvitation | u
   const token = endpoint && tokenIn(endpoint);
   if (endpoint && token) return invitationOf(endpoint.context, token);
   const { success, data } = inState.safeParse((await getOAuthState())?.serverContext?.[STATE_KEY]);
-  return success ? findByHash(ctx, data.id, data.tokenHash) : undefined;
+  return success ? findByLink(ctx, data) : undefined;
 }
 
 async function invitationOf(ctx: AuthContext, token: string): Promise<StoredInvitation> {

@@ -1,14 +1,8 @@
 import type { AuthContext } from "better-auth";
 import { type BetterAuthPluginDBSchema, mergeSchema } from "better-auth/db";
+import type { InferOptionSchema } from "better-auth/types";
 import * as z from "zod";
-import { oncePerObject } from "../framework";
-import {
-  assertOptions,
-  coreBeside,
-  type ResolvedOptions,
-  resolveOptions,
-  type TenantAuthOptions,
-} from "../options";
+import { assertOptions, coreBeside } from "../options";
 import { seconds } from "../policy/schema";
 import { date, optionalDate, tenantColumn, text } from "../schema";
 import type { Tenant } from "../tenants/cache";
@@ -76,7 +70,6 @@ const optionsSchema = z
     error: "longer than maxExpiresIn",
   });
 
-/** Fills in the defaults, and throws if an option is invalid. */
 export function resolveInvitationOptions(options: TenantInvitationsOptions) {
   const {
     expiresIn = 7 * DAY,
@@ -88,23 +81,14 @@ export function resolveInvitationOptions(options: TenantInvitationsOptions) {
   return resolved;
 }
 
-const resolveOnce = oncePerObject(({ options }: { options?: object | undefined }) =>
-  resolveOptions(options as TenantAuthOptions | undefined),
-);
-
-/** The options of the `tenantAuth()` beside this plugin. */
-export const tenantOptions = (ctx: AuthContext): ResolvedOptions =>
-  resolveOnce(coreBeside(NAME, ctx));
+/** This plugin needs `tenantAuth()` beside it. */
+export const assertSetup = (ctx: AuthContext) => void coreBeside(NAME, ctx);
 
 /** Renames the table and its columns, as in better-auth's own plugins. */
-export type TenantInvitationsSchema = {
-  tenantInvitation?: {
-    modelName?: string;
-    fields?: { [Field in keyof ReturnType<typeof fields>]?: string };
-  };
-};
+export type TenantInvitationsSchema = InferOptionSchema<{
+  tenantInvitation: { fields: ReturnType<typeof fields> };
+}>;
 
-/** A row of the table. */
 export interface StoredInvitation extends Omit<TenantInvitation, "status"> {
   /** An expired invitation is still pending: it can be sent again. */
   status: "pending" | "accepted" | "revoked";

@@ -4,13 +4,13 @@ import { constantTimeEqual } from "better-auth/crypto";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { clauses } from "../framework";
 import { nullIfInvalidId } from "../isolation/database-errors";
-import { isolationOf, unscopedAdapter } from "../isolation/isolation";
+import { type Isolation, isolationOf, unscopedAdapter } from "../isolation/isolation";
 import { currentTransaction } from "../request/scope";
 import { couldBeId, type Tenant } from "../tenants/cache";
 import type { InvitationStatus, TenantInvitation } from "../tenants/events";
 import { invitationError } from "./errors";
 import { mayStillGiveRole } from "./inviter";
-import { createSecret, hashSecret, type OpenedLink } from "./link";
+import { createSecret } from "./link";
 import type { ResolvedInvitationOptions, StoredInvitation } from "./options";
 
 /*
@@ -38,9 +38,8 @@ export function toInvitation(row: StoredInvitation): TenantInvitation {
 
 /** In any tenant, for callers who have only the id: the row says which tenant they must manage. */
 export async function findAnywhere(ctx: AuthContext, id: string): Promise<StoredInvitation | null> {
-  const isolation = isolationOf(ctx);
-  if (!isolation || !couldBeId(ctx, id)) return null;
-  const adapter = await unscopedAdapter(isolation);
+  if (!couldBeId(ctx, id)) return null;
+  const adapter = await unscopedAdapter(isolationOf(ctx) as Isolation);
   const where = clauses({ id });
   const row = await adapter.findOne<StoredInvitation>({ model, where }).catch(nullIfInvalidId);
   return row?.id === id ? row : null;
@@ -61,10 +60,10 @@ export async function findOpen(ctx: AuthContext, email: string) {
 }
 
 /** The invitation of a link, if it can still be accepted. Otherwise throws the reason. */
-export const findByLink = async (ctx: AuthContext, { id, secret }: OpenedLink) =>
-  findByHash(ctx, id, await hashSecret(secret));
-
-export async function findByHash(ctx: AuthContext, id: string, tokenHash: string) {
+export async function findByLink(
+  ctx: AuthContext,
+  { id, tokenHash }: Pick<StoredInvitation, "id" | "tokenHash">,
+) {
   const row = await (await adapterOf(ctx)).findOne<StoredInvitation>({
     model,
     where: clauses({ id }),
@@ -87,22 +86,11 @@ export type Sending = Pick<
   "email" | "role" | "mailed" | "inviterId" | "inviterName" | "redirectTo" | "expiresAt"
 >;
 
-/** How often other requests may create, accept or revoke the invitation meanwhile. */
-const TRIES = 3;
-
 /** Creates the invitation of an address. If one is pending, that one gets a new token. */
 export async function issue(ctx: AuthContext, sending: Sending) {
-  for (let tries = 1; ; tries++) {
-    const pending = await findPending(ctx, sending.email);
-    const renewed = pending && (await renew(ctx, pending, sending));
-    if (renewed) return renewed;
-    try {
-      return await insert(ctx, sending);
-    } catch (error) {
-      // Adapters have no common error for "not unique": another request may have been faster.
-      if (tries === TRIES || !(await findPending(ctx, sending.email))) throw error;
-    }
-  }
+  const pending = await findPending(ctx, sending.email);
+  const renewed = pending && (await renew(ctx, pending, sending));
+  return renewed ?? insert(ctx, sending);
 }
 
 async function insert(ctx: AuthContext, sending: Sending) {
@@ -159,10 +147,6 @@ async function change(
   const count = await adapter.updateMany({ model, where, update });
   return count > 0 ? { ...row, ...update } : undefined;
 }
-
-/** Whether this user accepted the invitation. */
-export const isAcceptedBy = async (raw: DBTransactionAdapter, id: string, userId: string) =>
-  (await raw.count({ model, where: clauses({ id, userId }) })) > 0;
 
 type Page = { status?: InvitationStatus; limit?: number; offset?: number };
 

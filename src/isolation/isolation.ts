@@ -47,6 +47,8 @@ export interface Isolation {
 export interface Part extends Pick<Isolation, "identityProviders" | "directory"> {
   hooks: Partial<Hooks>;
   guards: Guard[];
+  /** Called at the end of startup. */
+  finish?: (() => void) | undefined;
 }
 
 export interface AdapterCall {
@@ -98,7 +100,7 @@ export interface Rotated {
 }
 
 /** A tenant's directory, by `scim()`. */
-interface Directory {
+export interface Directory {
   /** Whether it has deactivated a user. Queries the database each time. */
   isBarred(tenantId: string, userId: string, adapter?: DBTransactionAdapter): Promise<boolean>;
   /** Refuses a new session of a deactivated user. */

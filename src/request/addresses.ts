@@ -91,10 +91,8 @@ export function trustOwnAddresses(
     const own = [namingHost(endpoint, options), parse(this.baseURL)?.host];
     if (own.includes(url.host)) return true;
     if (url.host === hostOf(endpoint) && !hosts.get().get(url.host)) return true;
-    if (hosts.get().has(url.host)) return !isForeign(url);
-    // The resolver was not asked about this host, and this function cannot wait for it. Endpoints of
-    // identity providers are listed by the application.
-    return !settings && options.trustedProviderHosts.includes(url.host);
+    // If the resolver was not asked about this host: this function cannot wait for it.
+    return hosts.get().has(url.host) && !isForeign(url);
   };
 }
 

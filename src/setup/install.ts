@@ -113,6 +113,7 @@ export async function install(
     }
     if (options.sessionCookies === "per-tenant") nameCookiesPerTenant(ctx);
     if (options.resolveTenantId) ctx.isTrustedOrigin = trustOwnAddresses(ctx, options);
+    for (const { finish } of parts) finish?.();
   });
   return { options: { [OURS]: true } as BetterAuthOptions };
 }

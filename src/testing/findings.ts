@@ -33,8 +33,6 @@ export interface NotApplicable {
 }
 
 /** Something that could not be tried, why, and what to pass so that it can be. */
-export interface Untried {
-  what: string;
-  reason: string;
+export interface Untried extends NotApplicable {
   give: string;
 }

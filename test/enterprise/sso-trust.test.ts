@@ -5,7 +5,6 @@ import { createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
 import { oauthPopup } from "better-auth/plugins";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createSamlProvider } from "../../src/testing/makers/saml";
-import type { Answer } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
 import { fakeNetwork } from "../support/providers";
@@ -167,57 +166,6 @@ describe.each(WAYS)("the host of an identity provider, in %s", (_, place, hosts)
       expect(world.logs.at(-1)).toContain("add its host to trustedProviderHosts");
     },
   );
-});
-
-it("the resolver is asked for hosts of the provider that is used, however many are stored", async () => {
-  const asked = new Set<string>();
-  const world = await createSSOWorld({
-    provider,
-    hosts: SUBDOMAINS,
-    sso: { providersLimit: 100 },
-    tenant: {
-      resolveTenantId: (ctx) => {
-        const host = ctx.headers?.get("host") ?? "";
-        if (host.endsWith(".idp.example")) asked.add(host);
-        return SUBDOMAINS.resolveTenantId?.(ctx);
-      },
-    },
-  });
-  const askedBy = async (call: Promise<Answer<unknown>>) => {
-    asked.clear();
-    return [(await call).status, ...asked];
-  };
-  const admin = await world.as("admin", "platform");
-  const endpoints = (host: string) => ({
-    ...world.oidc("okta").oidcConfig,
-    authorizationEndpoint: `https://${host}/authorize`,
-    tokenEndpoint: `https://${host}/token`,
-    jwksEndpoint: `https://${host}/jwks`,
-  });
-  for (let i = 0; i < 30; i++) {
-    const host = `c${i}.idp.example`;
-    await world.register("platform", {
-      providerId: `c${i}`,
-      issuer: `https://${host}`,
-      domain: `c${i}.example, c${i}.org`,
-      oidcConfig: endpoints(host),
-    });
-  }
-  for (const by of [
-    ["email", "ada@c3.org"],
-    ["domain", "hr.C3.org"],
-  ]) {
-    expect(await askedBy(world.start("platform", Object.fromEntries([by])))).toEqual([
-      200,
-      "c3.idp.example",
-    ]);
-  }
-  expect(await askedBy(world.start("platform", { email: "ada@ac3.org" }))).toEqual([404]);
-  expect(await askedBy(admin.get("/sso/providers"))).toEqual([200]);
-  // What a caller writes down is limited as before.
-  const many = Array.from({ length: 21 }, (_, i) => `https://d${i}.idp.example`);
-  const body = { providerId: "c1", oidcConfig: { ...endpoints("c1.idp.example"), many } };
-  expectRefused(await admin.post("/sso/update-provider", body), 400, "VALIDATION_ERROR");
 });
 
 describe("where tenants have hosts", () => {

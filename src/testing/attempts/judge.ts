@@ -102,18 +102,16 @@ function otherId(id: string): string {
   // The beginning of a UUID says which kind it is.
   const kept = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-/i.exec(id)?.[0] ?? "";
   const rest = id.slice(kept.length);
-  return kept + rest.replaceAll(/[a-zA-Z0-9]/g, (character) => NEXT[character] ?? character);
+  return kept + rest.replaceAll(/[a-zA-Z0-9]/g, next);
 }
 
-const circle = (characters: string) =>
-  [...characters].map((one, index) => [one, characters[(index + 1) % characters.length]]);
-
 // In a UUID, letters stay below "g".
-const NEXT: Record<string, string> = Object.fromEntries(
-  ["0123456789", "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ"].flatMap(
-    circle,
-  ),
-);
+const CIRCLES = "0123456789 abcdef ghijklmnopqrstuvwxyz ABCDEF GHIJKLMNOPQRSTUVWXYZ".split(" ");
+
+function next(character: string): string {
+  const circle = CIRCLES.find((characters) => characters.includes(character)) ?? character;
+  return circle[(circle.indexOf(character) + 1) % circle.length] ?? character;
+}
 
 /** The ids that a request says, of those given: texts without spaces, and no emails. */
 const idsIn = ({ url, body = "" }: Repeatable, texts: string[]) => {

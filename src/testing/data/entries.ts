@@ -11,9 +11,7 @@ const RAW = Symbol.for("better-auth-tenant:raw-storage");
 /** What was put into secondary storage during the run, below the isolation: it cannot be listed. */
 export function openEntries({ ctx }: Subject, note: (key: string, value: string) => void) {
   const storages = [ctx.options.secondaryStorage, ctx.secondaryStorage] as { [RAW]?: Storage }[];
-  const raws = new Set(
-    storages.map((storage) => storage?.[RAW]).filter((raw) => raw !== undefined),
-  );
+  const raws = new Set(storages.flatMap((storage) => (storage?.[RAW] ? [storage[RAW]] : [])));
   const entries = new Map<string, Entry>();
   let before = new Map<string, Entry>();
   const touched = new Set<string>();

@@ -1,3 +1,4 @@
+import { within } from "../../framework";
 import { standInForDomains } from "./domains";
 import { standInForProviders } from "./network";
 import { catchMails, replace, undoing } from "./outbox";
@@ -82,22 +83,16 @@ function waitForBackground(subject: Subject) {
     });
   };
 
-  async function settle(): Promise<boolean> {
+  async function settle(): Promise<void> {
     // A task may start others.
     while (tasks.length) await Promise.allSettled(tasks.splice(0));
-    return true;
   }
 
   const patiently = async (request: Request) => {
     const response = await handler(request);
     if (!tasks.length) return response;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<boolean>((resolve) => {
-      timer = setTimeout(resolve, patience, false);
-    });
     // A task that never ends holds up a few requests, not all of them.
-    if (!(await Promise.race([settle(), late]))) patience /= 2;
-    clearTimeout(timer);
+    await within(patience, settle()).catch(() => (patience /= 2));
     return response;
   };
   const names = ["runInBackground", "runInBackgroundOrAwait"] as const;

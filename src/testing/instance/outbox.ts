@@ -15,9 +15,7 @@ export function catchMails({ ctx, plugins }: Subject) {
     senderNames(holder).flatMap((sender) => {
       const given: unknown = Reflect.get(holder, sender);
       if (typeof given !== "function") return [];
-      const keep = async (data: unknown) => {
-        mails.push({ sender, data: data as Mail["data"] });
-      };
+      const keep = async (data: unknown) => void mails.push({ sender, data: data as Mail["data"] });
       // What is caught is what the application would have sent: some links are sealed.
       return [replace(holder, sender, SEALING in given ? sealingSender(ctx, keep) : keep)];
     }),

@@ -1,8 +1,7 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import type { DBAdapter } from "better-auth/types";
-import { PLUGIN_ID } from "../../constants";
 import { isolationOf } from "../../isolation/isolation";
-import { type ResolvedOptions, resolveOptions } from "../../options";
+import type { ResolvedOptions } from "../../options";
 import { isolatedModels } from "../../schema";
 import { messageOf } from "../data/texts";
 
@@ -38,21 +37,19 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
       { cause: error },
     );
   });
-  const plugins = ctx.options.plugins ?? [];
-  const ours = plugins.find(({ id }) => id === PLUGIN_ID);
   const isolation = isolationOf(ctx);
-  if (!ours || !isolation) {
+  if (!isolation) {
     throw new Error(`${caller}: tenantAuth() is not among the plugins of this instance`);
   }
-  const tenantOptions = resolveOptions(ours.options as ResolvedOptions | undefined);
+  const tenantOptions = isolation.options;
   return {
     handler: (request) => auth.handler(request),
     api: auth.api as Subject["api"],
     ctx,
     options: auth.options,
     tenantOptions,
-    plugins,
-    raw: isolation.raw as DBAdapter,
+    plugins: ctx.options.plugins ?? [],
+    raw: isolation.raw,
     confined: isolatedModels(tenantOptions).filter((model) => ctx.tables[model]),
     // Signing keys of the application, and counters of requests, have no owner.
     shared: [...tenantOptions.sharedModels, "jwks", "rateLimit", "oauthClientAssertion"],

@@ -53,13 +53,8 @@ export class Browser {
     const { place, subject } = this;
     const address = path.startsWith("http") ? path : place.origin + subject.basePath + path;
     const named = namedAtHome(place, subject.tenantOptions);
-    const headers = { ...place.headers, ...named, ...sending.headers };
-    const { url, ...init } = buildRequest(
-      new URL(address),
-      method,
-      { ...sending, headers },
-      this.cookies,
-    );
+    const sent = { ...sending, headers: { ...place.headers, ...named, ...sending.headers } };
+    const { url, ...init } = buildRequest(new URL(address), method, sent, this.cookies);
     const answer = await read(await subject.handler(new Request(url, init)));
     keepCookies(this.cookies, answer.headers);
     return answer;

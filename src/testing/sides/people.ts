@@ -73,9 +73,7 @@ export async function signIn(browser: Browser, userId: string, email: string): P
 export async function issueSession(browser: Browser, userId: string): Promise<string> {
   const { ctx } = browser.subject;
   const { session, name } = await inside(browser.place, async () => ({
-    session: (await ctx.internalAdapter.createSession(userId).catch(explainPolicy)) as {
-      token: string;
-    } | null,
+    session: await ctx.internalAdapter.createSession(userId).catch(explainPolicy),
     name: ctx.authCookies.sessionToken.name,
   }));
   if (!session) {
