@@ -7,7 +7,7 @@ import { tenantError } from "../errors";
 import { type AfterHook, type BeforeHook, clauses, silentHook } from "../framework";
 import { OF_KEY } from "../isolation/isolation";
 import { currentEndpoint, type Endpoint } from "../request/endpoint";
-import { removedCookies } from "../request/prefix";
+import { isFollowing, removedCookies } from "../request/prefix";
 import { requestSlot, type SessionRow } from "../request/scope";
 import { appliedPolicy } from "../setup/overrides";
 import { allows, CONTINUES, methodOf } from "./methods";
@@ -84,6 +84,7 @@ export function countsUnder(
   session: SessionRow,
 ): boolean | Promise<boolean> {
   if (!policy || satisfies(policy, session) || counting.get() === "any") return true;
+  if (isFollowing.get()) return isSetup(session) && !isOver(session);
   const endpoint = currentEndpoint();
   const { path = "", body, context } = endpoint ?? {};
   // Its user ends it: it must not come back once the policy is another.

@@ -72,9 +72,14 @@ function followPrefix(ctx: HookEndpointContext, tenantId: string, tenant?: { sta
   return needsNoSession(ctx.path) ? leaveIfSignedOut(ctx) : undefined;
 }
 
-/** Endpoints that create users, sessions or mails for callers without a session. */
+/**
+ * Endpoints that create users, sessions or mails for callers without a session. Both steps of a flow
+ * have to be among them, or a cookie that is no longer valid leads one of them elsewhere.
+ */
 const needsNoSession = (path = "") =>
-  namesAddress(path) || isSignIn(path) || /password|verification|otp/.test(path);
+  namesAddress(path) ||
+  isSignIn(path) ||
+  /password|verification|otp|two-factor|passkey|siwe/.test(path);
 
 /**
  * A prefix without a valid session behind it (forged, ended, expired) must not put a sign-in or

@@ -71,7 +71,8 @@ function piecesOf(call: Call): Piece[] {
     const value = text.slice(at + 1).trim();
     const unquoted = value.startsWith('"') ? value.slice(1, -1) : value;
     const [token = ""] = decodeComponent(unquoted).split(".");
-    return { text, name: text.slice(0, at).trim(), token };
+    // better-auth skips a cookie without a name.
+    return { text, name: text.slice(0, Math.max(at, 0)).trim(), token };
   });
 }
 
@@ -93,12 +94,17 @@ export function prefixesIn(call: Call): (string | null)[] {
 export const carries = ({ headers, context }: Endpoint, token = "") =>
   sessionTokens({ headers, context }).includes(token);
 
+/** True while `isSignedIn` asks: a setup session leads to its tenant as well. */
+export const isFollowing = requestSlot<boolean>();
+
 /** Whether a valid session stands behind the prefix that the request follows. */
 export async function isSignedIn(call: Call): Promise<boolean> {
   const { context, headers = call.request?.headers } = call;
   const input = { context, headers } as Parameters<typeof readSessionToken>[0];
   const token = bearerTokenIn(call) ?? (await readSessionToken(input));
+  isFollowing.set(true);
   const found = token ? await context.internalAdapter.findSession(token) : null;
+  isFollowing.set(false);
   return found !== null && found.session.expiresAt > new Date();
 }
 
@@ -118,7 +124,7 @@ export function removeForeignCredentials(ctx: HookEndpointContext): undefined {
   // A token without a prefix may be another plugin's: in a tenant, no session is found for it.
   const isSession = bearer?.includes(SEPARATOR) || adminTarget(ctx as Endpoint);
   const removesBearer = bearer !== undefined && isSession && isForeign(tenantInPrefix(bearer));
-  const cookie = ownCookies(ctx, isForeign);
+  const cookie = ownCookies(ctx, isForeign, removesBearer ? undefined : bearer);
   if (!removesBearer && cookie === undefined) return;
   if (!sentHeaders.get()) sentHeaders.set(new Headers(headers));
   const change = (sent: Headers) => {
@@ -149,10 +155,13 @@ function foreignIn(ctx: HookEndpointContext): IsForeign {
 }
 
 /** The cookies without foreign sessions, if there are any. Notes which ones the browser keeps. */
-function ownCookies(ctx: HookEndpointContext, isForeign: IsForeign): string | undefined {
+function ownCookies(
+  ctx: HookEndpointContext,
+  isForeign: IsForeign,
+  bearer: string | undefined,
+): string | undefined {
   const { context } = ctx;
   const name = sessionCookie(context);
-  const bearer = bearerTokenIn(ctx);
   const pieces = piecesOf(ctx);
   // A bearer token replaces the cookie, so nothing is found out about the cookie.
   const own = pieces.filter((piece) => piece.name === name);

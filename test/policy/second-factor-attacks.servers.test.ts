@@ -238,6 +238,17 @@ it("a second factor that is switched off no longer counts for the session", asyn
 });
 
 describe("legitimate users", () => {
+  it("set a second factor up where only their cookie names the tenant", async () => {
+    const world = await makeWorld();
+    await world.as("jane", "acme");
+    await world.change("acme", { policy: REQUIRED });
+    const jane = world.at("acme");
+    await signIn(jane);
+    const window = world.at("platform", jane);
+    await enroll(window);
+    expect(await world.whoIs(window)).not.toBeNull();
+  });
+
   it("have one session for one sign-in", async () => {
     const world = await makeWorld();
     const jane = await world.as("jane", "acme");

@@ -1,6 +1,8 @@
+import { passkey } from "@better-auth/passkey";
 import { createAuthEndpoint, requestPasswordReset } from "better-auth/api";
 import { bearer } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
+import { registerPasskey, signInByPasskey } from "../policy/two-factor";
 import { BASE_URL } from "../support/instance";
 import {
   createWorld,
@@ -72,6 +74,37 @@ describe("R4: a session takes its request into its tenant", () => {
     }
     // The same with the signature: the test would notice if none of these were cookies at all.
     expect(await reset(`${name}=${value}`)).toMatchObject([{ userId: acme.id, sentIn: id }]);
+  });
+
+  it("a cookie without a name is none", async () => {
+    const jane = await world.as("jane", "acme");
+    const cookie = `better-auth.session_tokenX; ${jane.cookieHeader()}`;
+    const { data } = await world.browser({ cookie }).get<SessionAnswer | null>("/get-session");
+    expect(data?.user.id).toBe(jane.id);
+  });
+
+  it("signing out clears the cookie, also next to the bearer token of another tenant", async () => {
+    const world = await createWorld({ plugins: [bearer()] });
+    const { acme, globex } = await world.strangers();
+    const authorization = `Bearer ${globex.token}`;
+    const window = world.browser({ ...world.naming("acme"), authorization });
+    for (const [name, value] of acme.cookies) window.cookies.set(name, value);
+    expect((await window.get<SessionAnswer>("/get-session")).data.user.id).toBe(acme.id);
+    expect((await window.post("/sign-out")).status).toBe(200);
+    expect(window.cookieHeader()).toBe("");
+  });
+
+  it("both steps of a flow run in the same place, with the cookie of a session that is over", async () => {
+    const world = await createWorld({
+      plugins: [passkey({ rpID: "localhost" })],
+      tenant: { scopedModels: ["passkey"] },
+    });
+    const { acme, platform } = await world.strangers();
+    const { authenticator } = await registerPasskey(platform, true);
+    const window = world.at("platform", acme);
+    await acme.post("/sign-out");
+    expect((await signInByPasskey(window, authenticator)).status).toBe(200);
+    expect((await world.whoIs(window))?.id).toBe(platform.id);
   });
 
   it("an Authorization header that is no session leaves it to the cookie", async () => {
