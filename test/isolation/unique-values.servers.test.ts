@@ -572,6 +572,12 @@ describe("which fields", () => {
       { ...CODE, transform: { output: String } },
       /globallyUnique: \{ project: \["key"\] \}/,
     ],
+    [
+      "what changes with every update",
+      {},
+      { ...CODE, onUpdate: () => "drawn" },
+      /onUpdate.* globallyUnique: \{ project: \["key"\] \}/,
+    ],
   ])("refuses to start with %s", async (_, globallyUnique, key, message) => {
     const tenant = { ...scoped, globallyUnique: globallyUnique as Record<string, string[]> };
     const starting = createInstance({ tenant, plugins: [own({ key })], migrate: false });
