@@ -171,7 +171,7 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
     try {
       return await run();
     } catch (error) {
-      throw explainDatabaseError(isolation.ctx, error);
+      throw explainDatabaseError(isolation.ctx, error, model);
     }
   }
 

@@ -52,7 +52,7 @@ const TOO_LONG = ["ER_DATA_TOO_LONG", "1406", "22001", "54000", "2628", "8152", 
  * be taken where the scope cannot see it. For emails there is a second reason: an application that
  * had users before this plugin still has better-auth's unique index on the email alone.
  */
-export function explainDatabaseError(ctx: AuthContext, error: unknown): unknown {
+export function explainDatabaseError(ctx: AuthContext, error: unknown, model?: string): unknown {
   const refusal = rootCause(error);
   const { message = "", constraint, code } = refusal;
   const tenantId = getTenantId();
@@ -68,14 +68,17 @@ export function explainDatabaseError(ctx: AuthContext, error: unknown): unknown 
   // PostgreSQL names the index, MySQL ends its message with the name, SQLite with the columns.
   const [, index] = /(?:for key|constraint failed:)(.*)$/i.exec(message) ?? [];
   const violated = (constraint ?? index ?? "").trim();
-  if (!/email/i.test(violated)) {
+  const { modelName: table = "user", fields } = ctx.tables.user ?? {};
+  const column = fields?.email?.fieldName ?? "email";
+  // `user_email_key`, `user.tenantId, user.email` and the like, not the `workEmail` of a user.
+  const email = new RegExp(`(^|\\W|(user|${table})s?_|id_)${column}(_|\\W|$)`, "i");
+  if (model !== "user" || !email.test(violated)) {
     const taken = tenantError("VALUE_TAKEN");
     // Plugins that try again with another value (device codes) go by the driver's identifiers or by
     // these words. The response keeps its own.
     return Object.assign(taken, ids, { message: `${taken.message} (unique constraint)` });
   }
   if (!/tenant/i.test(violated)) {
-    const table = ctx.tables.user?.modelName ?? "user";
     ctx.logger.error(
       `A sign-up at ${tenantId === null ? "the platform" : `tenant ${tenantId}`} failed: this email exists in another tenant or on the platform, and the table "${table}" still has the unique index on the email alone (${violated}), from before tenantAuth() was installed. Drop that index (see docs/adding.md) or set keepEmailGloballyUnique: true.`,
     );

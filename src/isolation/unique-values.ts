@@ -46,9 +46,13 @@ export function findUniqueFields(
         attributes.unique || indexes.some((one) => one.unique && one.fields.join() === name);
       const isText = attributes.type === "string" && !attributes.references;
       if (!isUnique || !isText || GLOBAL.test(path) || left.delete(path)) continue;
-      if (attributes.transform?.output) {
+      const changes =
+        (attributes.transform?.output && "transform.output") ||
+        // The adapter would write its value without the prefix.
+        (attributes.onUpdate && "onUpdate");
+      if (changes) {
         refuse(
-          `the values of ${path} cannot be unique per tenant, because the field has transform.output. Set this option: globallyUnique: { ${model}: ["${name}"] }`,
+          `the values of ${path} cannot be unique per tenant, because the field has ${changes}. Set this option: globallyUnique: { ${model}: ["${name}"] }`,
         );
       }
       withoutTransform(attributes);

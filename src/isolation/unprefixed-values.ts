@@ -37,7 +37,7 @@ export async function prefixUniqueValues(ctx: AuthContext) {
     try {
       counts.prefixed += await isolation.stored.updateMany({ model, where, update });
     } catch (error) {
-      const explained = explainDatabaseError(ctx, error);
+      const explained = explainDatabaseError(ctx, error, model);
       if (explained === error) throw error;
       counts.refused++;
       ctx.logger.error(`${model} ${id}: ${name} stays as it is: ${(explained as Error).message}`);

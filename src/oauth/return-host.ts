@@ -97,7 +97,9 @@ export async function sendToStartHost(
   sent.set("state", prefixState(state.state, tenantId, state.signature, host));
   if (tenant !== undefined) sent.set("tenant", tenant);
   if (code !== undefined) sent.set(SEALED_CODE, await sealCode(context, state, textOf(code)));
-  throw redirect(`${origin}${pathOf(context)}/tenant/callback/${params?.id}?${sent}`);
+  // "#" drops the fragment, which browsers take along otherwise: a user lured into the implicit flow
+  // of the shared client would bring its tokens to the tenant's host.
+  throw redirect(`${origin}${pathOf(context)}/tenant/callback/${params?.id}?${sent}#`);
 }
 
 /**

@@ -24,6 +24,7 @@ export const SIGN_IN_METHODS: Readonly<Record<string, Method>> = {
   "/verify-email": "password",
   "/sign-in/social": ({ body }) => social(body?.provider),
   "/callback/:id": ({ params }) => social(params?.id),
+  "/callback/:id/oauth-proxy": ({ params }) => social(params?.id),
   "/one-tap/callback": "social:google",
   "/magic-link/verify": "magic-link",
   "/sign-in/email-otp": "email-otp",
@@ -115,6 +116,8 @@ const COMPLETES = [
   "/siwe/verify",
   "/passkey/verify-authentication",
   "/device/token",
+  // Deprecated: it does not name its provider, so it is refused if the policy lists methods.
+  "/oauth-proxy-callback",
 ];
 
 /** Endpoints that only sign in, or send a link or code to sign in with. */

@@ -1,4 +1,5 @@
 import type { AuthContext } from "better-auth";
+import { SIGN_UP_PATH } from "../constants";
 import { isolationOf } from "../isolation/isolation";
 import { offeredProviders } from "../oauth/provider";
 import type { Tenant } from "../tenants/cache";
@@ -32,10 +33,12 @@ export async function signInMethods(
   ctx: AuthContext,
   { id, name, slug, status, policy }: Tenant,
 ): Promise<SignInMethods> {
-  const { emailAndPassword } = ctx.options;
+  const { emailAndPassword, disabledPaths = [] } = ctx.options;
   const allowed = (method: SignInMethod) =>
     allows(policy ?? {}, method) && canHaveSecondFactor(policy ?? {}, method);
-  const enabled = emailAndPassword?.enabled === true && allowed("password");
+  const has = (path: string) =>
+    emailAndPassword?.enabled === true && !disabledPaths.includes(path) && allowed("password");
+  const enabled = has("/sign-in/email");
   const isOpen = (policy?.signUp ?? "open") === "open" && !emailAndPassword?.disableSignUp;
   const offered = await offeredProviders(ctx, id);
   const { identityProviders } = isolationOf(ctx) ?? {};
@@ -48,7 +51,7 @@ export async function signInMethods(
       (method) => allowed(method) && (method !== "sso" || hasSSO),
     ),
     twoFactor: { required: policy?.twoFactor?.required === true },
-    emailAndPassword: { enabled, signUp: enabled && isOpen },
+    emailAndPassword: { enabled, signUp: enabled && isOpen && has(SIGN_UP_PATH) },
     providers: offered.filter((provider) => allowed(`social:${provider.id}`)),
     ...(identityProviders && { sso }),
   };

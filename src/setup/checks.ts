@@ -1,7 +1,7 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { PLUGIN_ID } from "../constants";
 import { assertKeysIsolated, whyKeysAreScoped } from "../integrations/api-key";
-import { databaseOf } from "../isolation/isolation";
+import { databaseOf, isolationOf } from "../isolation/isolation";
 import type { ResolvedOptions } from "../options";
 import { TENANT_ID } from "../request/prefix";
 import { asHostResolver, MISSING_DOMAINS } from "../request/resolvers";
@@ -27,6 +27,7 @@ export function checkSetup(ctx: AuthContext, options: ResolvedOptions): void {
   assertModelsExist(setup);
   assertModelsDecided(setup);
   assertNotShared(setup);
+  assertNotReferenced(ctx);
   assertKeysIsolated(others);
   assertOwnCallbacks(setup);
   assertTableNames(setup);
@@ -161,6 +162,25 @@ function assertNotShared({ ctx, others, options: { scopedModels, sharedModels } 
       `sharedModels: ${list(shared)} cannot be shared. What one tenant stores there ${because}.`,
       "Set this option instead, and run the migrations:",
       `  scopedModels: ${list([...scopedModels, ...shared])},`,
+    );
+  }
+}
+
+/**
+ * A foreign key has no tenant prefix: in a tenant it would match no row, or one of the platform,
+ * whose deletion would delete the tenant's rows.
+ */
+function assertNotReferenced(ctx: AuthContext) {
+  const { isolatedModel, uniqueFields } = isolationOf(ctx) ?? {};
+  const fields = Object.values(ctx.tables).flatMap((table) => Object.values(table.fields));
+  for (const { references: to } of fields) {
+    const model = to && isolatedModel?.(to.model);
+    const name = model && uniqueFields?.get(model)?.get(to.field)?.name;
+    if (!name) continue;
+    refuse(
+      `the values of ${model}.${name} cannot be unique per tenant, because a foreign key references the field.`,
+      "Set this option:",
+      `  globallyUnique: { ${model}: ["${name}"] },`,
     );
   }
 }

@@ -4,7 +4,7 @@ import { generateRandomString } from "better-auth/crypto";
 import { generateCodeChallenge } from "better-auth/oauth2";
 import { oAuthProxy } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
-import type { TenantAuthOptions } from "../../src/index";
+import type { TenantAuthOptions, TenantPolicy } from "../../src/index";
 import type { Answer, Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
 import {
@@ -154,11 +154,12 @@ const PRODUCTION = "http://production.example.com";
 const createPreview = (
   gitlab: SocialOptions["gitlab"] = {},
   stateStrategy?: SocialOptions["stateStrategy"],
+  tenant: TenantAuthOptions = {},
 ) => {
   const allowedHosts = ["localhost:3000", "production.example.com"];
   const plugins = [oAuthProxy({ productionURL: PRODUCTION, currentURL: PREVIEW })];
   const baseURL = { allowedHosts, protocol: "http" as const, fallback: PREVIEW };
-  return createSocialWorld({ gitlab, stateStrategy, plugins, auth: { baseURL } });
+  return createSocialWorld({ gitlab, stateStrategy, plugins, tenant, auth: { baseURL } });
 };
 
 /** Follows redirects for as long as they lead to this server, perhaps with a tenant's name. */
@@ -273,5 +274,24 @@ it.each(["database", "cookie"] as const)(
       expect((await complete()).location).toBe("/welcome");
       expect(await world.whoIs(browser)).toMatchObject({ tenantId: null });
     }
+  },
+);
+
+it.each(["/callback/gitlab/oauth-proxy", "/oauth-proxy-callback"])(
+  "R14: %s signs in by the provider's method, and leaves no user behind without a session",
+  async (path) => {
+    const platformPolicy: TenantPolicy = { methods: ["social:gitlab"] };
+    const world = await createPreview({}, "database", { platformPolicy });
+    const browser = world.at("platform");
+    const { data } = await world.start(browser, null);
+    const { location } = await browser.get(await world.idp.authorize(data.url, "alice"));
+    const answer = await browser.get(path + new URL(location ?? "").search);
+    // The deprecated one does not name the provider.
+    const isNamed = path.startsWith("/callback/");
+    expect(answer.location).toContain(isNamed ? "/welcome" : "SIGN_IN_METHOD_NOT_ALLOWED");
+    const rows = await Promise.all(
+      ["user", "account", "session"].map((table) => world.rows(table)),
+    );
+    expect(rows).toEqual(isNamed ? [1, 1, 1] : [0, 0, 0]);
   },
 );

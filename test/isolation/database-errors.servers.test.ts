@@ -11,7 +11,7 @@ import {
   databases,
   type TestDatabase,
 } from "../support/database";
-import { PASSWORD } from "../support/instance";
+import { newcomer, PASSWORD } from "../support/instance";
 import {
   createWorld,
   EMAIL,
@@ -124,6 +124,26 @@ describe.each(databases)("keepEmailGloballyUnique on %s", (database) => {
   );
 });
 
+it.each(databases)(
+  "a taken value of a field named like an email is a 422 on %s",
+  async (database) => {
+    const workEmail = { type: "string", required: false, unique: true } as const;
+    const user = { additionalFields: { workEmail } };
+    const world = await createWorld({ database, auth: { user } });
+    for (const place of ["acme", "platform"] as const) {
+      const body = { workEmail: "a@work.example" };
+      const signUpWith = () => world.at(place).post("/sign-up/email", { ...newcomer(), ...body });
+      expect((await signUpWith()).status).toBe(200);
+      const person = world.at(place);
+      await person.post("/sign-up/email", newcomer());
+      for (const taken of [await person.post("/update-user", body), await signUpWith()]) {
+        expect(outcome(taken)).toEqual([422, "VALUE_TAKEN"]);
+      }
+    }
+    expect(world.logs.join()).not.toContain("Drop that index");
+  },
+);
+
 describe("device codes that collide", () => {
   /** Codes in the order given, and then the last one for ever. */
   function drawing(...codes: string[]) {
@@ -217,6 +237,9 @@ describe("what a driver says when the database refuses", () => {
     [postgres("device_code_key"), TAKEN_VALUE],
     [mysql("username"), TAKEN_VALUE],
     [sqlite("user.username"), TAKEN_VALUE],
+    [postgres("user_workEmail_key"), TAKEN_VALUE],
+    [mysql("user.user_work_email_key"), TAKEN_VALUE],
+    [sqlite("people.workEmail"), TAKEN_VALUE],
     [{ message: "E11000 duplicate key" }, TAKEN_VALUE],
     [{ code: "ERR_SQLITE_ERROR", errcode: 2067, message: "UNIQUE constraint failed" }, TAKEN_VALUE],
     [{ code: "EREQUEST", number: 2627, message: "verletzt" }, TAKEN_VALUE],
@@ -227,6 +250,7 @@ describe("what a driver says when the database refuses", () => {
     [postgres("user_email_key"), AS_IT_IS, OLD_INDEX],
     [mysql("user_email_key"), AS_IT_IS, OLD_INDEX],
     [sqlite("user.email"), AS_IT_IS, OLD_INDEX],
+    [postgres("people_email_key"), AS_IT_IS, /\(people_email_key\)/],
     [{ code: "23503", message: "verletzt" }, GONE],
     [{ code: "ER_NO_REFERENCED_ROW_2", message: "a foreign key constraint fails" }, GONE],
     [{ message: "connection closed" }, AS_IT_IS],
@@ -234,7 +258,7 @@ describe("what a driver says when the database refuses", () => {
     const lines: string[] = [];
     const tables = { user: { modelName: "people" } };
     const ctx = { tables, logger: { error: (line: string) => lines.push(line) } };
-    const explain = async () => explainDatabaseError(ctx as unknown as AuthContext, error);
+    const explain = async () => explainDatabaseError(ctx as unknown as AuthContext, error, "user");
     const said = (await runInTenant("acme", explain)) as {
       statusCode?: number;
       message: string;

@@ -4,13 +4,13 @@ import { expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
 import { combine } from "../support/matrix";
 import { createMemory, type Row } from "../support/stores";
-import { createWorld, EMAIL } from "../support/world";
+import { createWorld, EMAIL, type WorldOptions } from "../support/world";
 
 type Last = (made: Row) => Row | null;
 const itself: Last = (made) => made;
 
 /** The row of an update is read again by its first condition, that of an insert as told. */
-function start(last = itself, hasTransactions = true) {
+function start(last = itself, hasTransactions = true, options: WorldOptions = {}) {
   const { database } = createMemory((inner) => {
     const answering = <A extends DBTransactionAdapter>(adapter: A): A => ({
       ...adapter,
@@ -24,14 +24,14 @@ function start(last = itself, hasTransactions = true) {
       },
     });
     // Adapters have two words for it.
-    const options = { ...inner.options, [hasTransactions ? "type" : "provider"]: "mysql" };
-    const adapter: DBAdapter = { ...answering(inner), id: "mysql", options } as never;
+    const told = { ...inner.options, [hasTransactions ? "type" : "provider"]: "mysql" };
+    const adapter: DBAdapter = { ...answering(inner), id: "mysql", options: told } as never;
     adapter.transaction = (run) =>
       hasTransactions ? inner.transaction((tx) => run(answering(tx))) : run(adapter);
     return adapter;
   });
   const auth = { advanced: { database: { generateId: "serial" as const } } };
-  return createWorld({ database, migrate: false, auth });
+  return createWorld({ database, migrate: false, auth, ...options });
 }
 
 it("R3: a change by e-mail answers with the row of the scope, and changes nothing without one", async () => {
@@ -76,3 +76,15 @@ it.each(combine(KEYS, [true, false]).map(([[model, key], has]) => [model, key, h
     await expect(make()).rejects.toThrow("a different row");
   },
 );
+
+it("a new row whose unique text has a transform is handed out", async () => {
+  const slug = { type: "string", unique: true, required: true } as const;
+  const transform = { input: (value: unknown) => String(value).toLowerCase() };
+  const { context, ids } = await start(itself, true, {
+    plugins: [{ id: "own", schema: { project: { fields: { slug: { ...slug, transform } } } } }],
+    tenant: { scopedModels: ["project"] },
+  });
+  const data = { slug: "ABC" } as never;
+  const create = () => context.adapter.create({ model: "project", data });
+  expect(await runInTenant(ids.acme, create)).toMatchObject({ slug: "abc" });
+});

@@ -572,11 +572,50 @@ describe("which fields", () => {
       { ...CODE, transform: { output: String } },
       /globallyUnique: \{ project: \["key"\] \}/,
     ],
+    [
+      "what changes with every update",
+      {},
+      { ...CODE, onUpdate: () => "drawn" },
+      /onUpdate.* globallyUnique: \{ project: \["key"\] \}/,
+    ],
   ])("refuses to start with %s", async (_, globallyUnique, key, message) => {
     const tenant = { ...scoped, globallyUnique: globallyUnique as Record<string, string[]> };
     const starting = createInstance({ tenant, plugins: [own({ key })], migrate: false });
     await expect(starting).rejects.toThrow(message);
   });
+
+  it.each([
+    ["project", "key"],
+    ["projects_table", "project_key"],
+  ])(
+    "threat: a row of a tenant bound to the platform's: refuses a key onto %s.%s",
+    async (model, field) => {
+      const key: DBFieldAttribute = { ...name, unique: true, fieldName: "project_key" };
+      const projectKey: DBFieldAttribute = { ...name, references: { model, field } };
+      const plugin: BetterAuthPlugin = {
+        id: "own",
+        schema: {
+          project: { modelName: "projects_table", fields: { key } },
+          issue: { fields: { projectKey } },
+        },
+      };
+      const start = (globallyUnique = {}) => {
+        const tenant = { scopedModels: ["project", "issue"], globallyUnique };
+        const arrange = (ours: BetterAuthPlugin, others: BetterAuthPlugin[]) => [ours, ...others];
+        return createWorld({ tenant, plugins: [plugin], arrange });
+      };
+      await expect(start()).rejects.toThrow(
+        /foreign key.*$[\s\S]*^ {2}globallyUnique: \{ project: \["key"\] \},$/m,
+      );
+      const { context, ids } = await start({ project: ["key"] });
+      await runInTenant(ids.acme, async () => {
+        await context.adapter.create({ model: "project", data: { key: "alpha" } as never });
+        const issue = { projectKey: "alpha" };
+        const made = await context.adapter.create({ model: "issue", data: issue as never });
+        expect(made).toMatchObject(issue);
+      });
+    },
+  );
 
   it("by other names of tables and columns", async () => {
     const fields = { username: "user_name" };

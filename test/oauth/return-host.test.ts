@@ -362,3 +362,13 @@ it("without it, states and redirect URIs are as before", async () => {
     signature: undefined,
   });
 });
+
+it("threat: tokens in the fragment of a callback do not follow to a tenant's host", async () => {
+  const { atHost, agree } = await createHosts();
+  // Globex starts a flow of its own, and lures Bob to the provider with response_type=token.
+  const back = await agree(atHost("globex.example.com"), "bob");
+  const { location } = await atHost("example.com").get(back);
+  expect(location).toMatch(/^http:\/\/globex\.example\.com\//);
+  // A browser keeps the fragment, unless the redirect has one of its own.
+  expect(location).toMatch(/#$/);
+});

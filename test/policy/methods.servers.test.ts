@@ -13,7 +13,6 @@ import { codeOf, createWays, endpointsThatCall, STORES } from "./sign-ins";
 describe("R14: the table of ways", () => {
   /** Those of @better-auth/sso, whose helpers make the sessions. */
   const isElsewhere = (path: string) => path.startsWith("/sso/");
-  const PLATFORM_ONLY = "/callback/:id/oauth-proxy";
 
   it("has every endpoint of every official plugin that makes a session", () => {
     const calls = /\bcreateSession\(|\bhandleOAuthUserInfo\(|\bvalid\(ctx\b/;
@@ -21,7 +20,7 @@ describe("R14: the table of ways", () => {
     const makers = new Set(endpointsThatCall(calls, helpers));
     expect(makers.size).toBeGreaterThan(20);
     const known = Object.keys(SIGN_IN_METHODS).filter((path) => !isElsewhere(path));
-    expect([...makers].sort()).toEqual([...known, PLATFORM_ONLY].sort());
+    expect([...makers].sort()).toEqual(known.sort());
   });
 
   it("has every endpoint of @better-auth/sso that signs people in", () => {

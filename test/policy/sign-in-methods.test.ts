@@ -67,6 +67,15 @@ it.each([
   expect(data).toMatchObject({ emailAndPassword: { enabled, signUp }, providers: [] });
 });
 
+it.each([
+  ["/sign-in/email", false, false],
+  ["/sign-up/email", true, false],
+])("with %s in disabledPaths, enabled: %s, signUp: %s", async (path, enabled, signUp) => {
+  const world = await createWorld({ auth: { disabledPaths: [path] } });
+  const { data } = await ask(world.ids.acme, world);
+  expect(data).toMatchObject({ emailAndPassword: { enabled, signUp } });
+});
+
 it("costs two queries, however many configs there are, and asks no provider", async () => {
   const id = await settle({ github: {}, twitch: {}, vk: {}, zoom: {} });
   const sent = fakeNetwork();
