@@ -118,8 +118,8 @@ export async function askForHosts(
 }
 
 /**
- * Whether an address that was stored earlier belongs to another tenant than the current scope: hosts
- * change hands with slugs and domains.
+ * Whether an address that was stored earlier is not trusted in the current scope, or no longer: hosts
+ * change hands with slugs and domains, and a lost domain may be anyone's.
  */
 export async function leadsElsewhere(
   ctx: HookEndpointContext,
@@ -129,7 +129,8 @@ export async function leadsElsewhere(
   const url = webAddress(address);
   if (!url || isSwitchedOff(ctx.context)) return false;
   await findOwners(ctx, options, [url], 1);
-  return isForeign(url);
+  const owner = hosts.get().get(url.host) ?? null;
+  return owner === null ? !ctx.context.isTrustedOrigin(url.href) : owner !== getTenantId();
 }
 
 /** Whether the resolver gives the host of an address to the tenant that the request runs in. */
