@@ -154,6 +154,7 @@ export const hostNameOf = (ctx: ResolveTenantContext) => HOST.exec(hostOf(ctx) ?
 const findVerified: FindHost = async (host, ctx) => {
   const domains = domainsIn(ctx.context);
   if (!domains) throw new BetterAuthError(MISSING_DOMAINS);
+  if (isAtApplicationHost(ctx)) return undefined;
   const tenantId = await domains.tenantOf(ctx.context, host);
   if (tenantId) verifiedHosts.set(ctx.request ?? ctx.headers ?? {}, tenantId);
   return tenantId;

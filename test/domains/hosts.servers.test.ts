@@ -270,6 +270,31 @@ it("x-forwarded-host counts only if better-auth trusts it", async () => {
   expect(data).toMatchObject({ tenant: { slug: "acme" } });
 });
 
+const bySub = bySubdomain({ baseDomain: APP });
+const beside = firstOf(bySubdomain({ baseDomain: "example.app" }), byDomain());
+it.each([
+  ["byDomain() alone", byDomain()],
+  ["with tenants below another domain", beside],
+  ["before bySubdomain()", firstOf(byDomain(), bySub)],
+])("a verified domain takes no host of the application: %s", async (_, resolveTenantId) => {
+  const names = { acme: "acme.example.com", globex: "globex.example.com", platform: APP };
+  const world = await createDomains({
+    auth: { baseURL: OWN_HOSTS },
+    hosts: { names, resolveTenantId },
+  });
+  const operator = await world.operator();
+  const methods = async (host: string) =>
+    outcome(await world.atHost(host).get("/tenant/sign-in-methods"));
+  await world.own("globex", "login.globex.org");
+  for (const host of [APP, "new.example.com"]) await world.own("acme", host);
+  expect(await methods("login.globex.org")).toEqual([200, undefined]);
+  expect(await methods(APP)).toEqual([400, "TENANT_ID_REQUIRED"]);
+  expect(await methods("new.example.com")).not.toEqual([200, undefined]);
+  expect((await operator.get("/tenant/list")).status).toBe(200);
+  // Calls of the server, which run at the fallback.
+  await expect(world.remove("acme", APP)).resolves.toEqual({ success: true });
+});
+
 describe("other resolvers", () => {
   const named = { "x-tenant-slug": "acme" };
 
