@@ -270,6 +270,23 @@ it("x-forwarded-host counts only if better-auth trusts it", async () => {
   expect(data).toMatchObject({ tenant: { slug: "acme" } });
 });
 
+it.each(["login.acme.com.", "lost_host.acme.com", "login.acme.com, example.com"])(
+  "a forwarded host that better-auth does not read is never the platform: %s",
+  async (forwarded) => {
+    const world = await createDomains({
+      auth: { baseURL: OWN_HOSTS, advanced: { trustedProxyHeaders: true } },
+      tenant: { resolveTenantId: SUBDOMAINS_AND_DOMAINS },
+    });
+    await world.own("acme", "login.acme.com");
+    // The proxy calls the application at its own host.
+    const browser = (host: string) => world.atHost(APP, { "x-forwarded-host": host });
+    expect((await browser("login.acme.com").get("/tenant/sign-in-methods")).status).toBe(200);
+    expect((await browser(APP).get("/ok")).status).toBe(200);
+    expect(outcome(await browser(forwarded).post("/sign-up/email", ada()))).toEqual(NOT_FOUND);
+    expect(outcome(await browser(forwarded).get("/get-session"))).toEqual(NOT_FOUND);
+  },
+);
+
 const bySub = bySubdomain({ baseDomain: APP });
 const beside = firstOf(bySubdomain({ baseDomain: "example.app" }), byDomain());
 it.each([
