@@ -312,6 +312,23 @@ it.each([
   await expect(world.remove("acme", APP)).resolves.toEqual({ success: true });
 });
 
+it("the application may trust a verified domain elsewhere: only its tenant does", async () => {
+  const trustedOrigins = ["http://login.acme.com"];
+  const world = await createDomains({
+    auth: { baseURL: OWN_HOSTS, trustedOrigins },
+    tenant: { resolveTenantId: SUBDOMAINS_AND_DOMAINS },
+  });
+  for (const name of ["login", "other"]) await world.own("acme", `${name}.acme.com`);
+  const reset = async (host: string, redirectTo: string) =>
+    outcome(
+      await world.atHost(host).post("/request-password-reset", { email: "a@acme.com", redirectTo }),
+    );
+  const refused = [403, "INVALID_REDIRECT_URL"];
+  expect(await reset("acme.example.com", "http://other.acme.com/new")).toEqual(refused);
+  expect(await reset("acme.example.com", "http://login.acme.com/new")).toEqual([200, undefined]);
+  expect(await reset("globex.example.com", "http://login.acme.com/new")).toEqual(refused);
+});
+
 describe("other resolvers", () => {
   const named = { "x-tenant-slug": "acme" };
 
