@@ -14,17 +14,19 @@ const MOST = 253 - recordNameOf("").length;
 /** Everything that a URL has besides a name. The URL parser would read it as something else. */
 const NOT_A_NAME = /[\s\p{Cc}/\\:@?#%*[\]_]/u;
 
-/**
- * The one form of a domain: ASCII (an IDN as `xn--…`), lower case, without a trailing dot. Refuses
- * what no tenant can own: public suffixes (`co.uk`, `github.io`), IP addresses, `localhost`.
- */
-export function requireDomain(input: string): string {
+/** The one form of a domain: ASCII (an IDN as `xn--…`), lower case, without a trailing dot. */
+export function normalizeDomain(input: string): string {
   // One more for a trailing dot. First: what follows sees a short text.
   const isName = input.length <= 254 && !NOT_A_NAME.test(input);
   const address = `http://${input}`;
   // The parser of the runtime knows the rules for IDN, and what is an IP address in disguise.
   const host = isName && URL.canParse(address) ? new URL(address).hostname : "";
-  const name = host.replace(/\.$/, "");
+  return host.replace(/\.$/, "");
+}
+
+/** Refuses what no tenant can own: public suffixes (`co.uk`, `github.io`), IP addresses, `localhost`. */
+export function requireDomain(input: string): string {
+  const name = normalizeDomain(input);
   const isLong = name.length > MOST || name.split(".").some((label) => label.length > 63);
   const { domain, isIp } = parse(name, { allowPrivateDomains: true, extractHostname: false });
   if (!DOMAIN.test(name) || isLong || !domain || isIp || name.endsWith(".localhost")) {

@@ -6,7 +6,7 @@ import { runInScope, scopeOf } from "../request/scope";
 import { findTenant, type Tenant } from "../tenants/cache";
 import { get, getOfTenant, post, tenantId } from "../tenants/input";
 import { requireTarget } from "../tenants/management";
-import { requireDomain } from "./name";
+import { normalizeDomain, requireDomain } from "./name";
 import type { ResolvedDomainOptions, StoredDomain } from "./options";
 import * as store from "./store";
 import { type DomainRecord, recheck, recordOf, tell, verify } from "./verify";
@@ -112,7 +112,7 @@ export const updateDomainEndpoint = createAuthEndpoint(
   async (ctx) => {
     const { context, body } = ctx;
     const row = await manage(ctx, "domain:update", async ({ actor }) => {
-      const known = await store.requireRow(context, requireDomain(body.domain));
+      const known = await store.requireRow(context, normalizeDomain(body.domain));
       const { discoverable = known.discoverable, host = known.host } = body;
       const changed = await store.update(context, known, { discoverable, host });
       await tell(context, actor, changed, { type: "domain:updated" });
@@ -128,7 +128,8 @@ export const removeDomainEndpoint = createAuthEndpoint(
   async (ctx) => {
     const { context, body } = ctx;
     await manage(ctx, "domain:remove", async ({ actor }) => {
-      const row = await store.requireRow(context, requireDomain(body.domain));
+      // Without a check: a stored domain may have become a public suffix since.
+      const row = await store.requireRow(context, normalizeDomain(body.domain));
       await store.remove(context, row);
       await tell(context, actor, row, { type: "domain:removed" });
     });

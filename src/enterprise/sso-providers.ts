@@ -67,7 +67,9 @@ const mustVerify = ({ tables }: AuthContext) =>
   tables[SSO_PROVIDER]?.fields.domainVerified !== undefined;
 
 /** A provider is verified as well while its tenant has verified all its domains itself. */
-async function withTenantDomains(ctx: AuthContext, row: Row, tenantId = getTenantId()) {
+async function withTenantDomains(ctx: AuthContext, stored: Row, tenantId = getTenantId()) {
+  const isProven = !stored.domainVerified || isOneLabel(stored.providerId);
+  const row = isProven ? stored : { ...stored, domainVerified: false };
   const domains = domainsIn(ctx);
   if (!domains || !tenantId || row.domainVerified || !row.domain || !mustVerify(ctx)) return row;
   const names = splitDomains(row.domain);
@@ -75,6 +77,12 @@ async function withTenantDomains(ctx: AuthContext, row: Row, tenantId = getTenan
   const isVerified = names.every((name) => verified.includes(name.toLowerCase()));
   return names.length > 0 && isVerified ? { ...row, domainVerified: true } : row;
 }
+
+/**
+ * better-auth proves `co.uk` by a record at `_better-auth-token-<id>.co.uk`. With an id of several
+ * labels (`okta.evil`), that record is in the zone of `evil.co.uk`. IDN has other dots as well.
+ */
+export const isOneLabel = (providerId: unknown) => /^[\w-]+$/.test(String(providerId));
 
 /** The application's own providers, which all tenants share. */
 export const sharedProviders = ({ options: { plugins } }: AuthContext): { providerId: string }[] =>
@@ -180,7 +188,7 @@ async function refuseTakenId(raw: DBTransactionAdapter, { providerId }: Row): Pr
 export const badRequest = (code: string, message: string) =>
   new APIError("BAD_REQUEST", { code, message });
 
-const PLAIN_ID = /^[a-z\d][a-z\d._-]*$/;
+const PLAIN_ID = /^[a-z\d][a-z\d_-]*$/;
 const { compare } = new Intl.Collator("en", { sensitivity: "base" });
 
 /** Refuses ids that can be confused with others. better-auth compares reserved ids exactly. */
@@ -189,7 +197,7 @@ function assertPlainId(ctx: AuthContext, { providerId }: Row): void {
   if (!PLAIN_ID.test(id)) {
     throw badRequest(
       "INVALID_PROVIDER_ID",
-      `[body.providerId] Expected lower-case letters, digits, hyphens, dots and underscores: "acme-okta"`,
+      `[body.providerId] Expected lower-case letters, digits, hyphens and underscores: "acme-okta"`,
     );
   }
   const reserved = [

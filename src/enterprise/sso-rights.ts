@@ -6,8 +6,9 @@ import type { TenantManagementAction } from "../options";
 import { effectiveScope, isOutermost } from "../request/endpoint";
 import { prefixesIn, sentHeaders } from "../request/prefix";
 import { runInScope, scopeOf } from "../request/scope";
+import { domainsIn } from "../tenants/domains";
 import { notAllowed, ownTenantOf, requireManager } from "../tenants/management";
-import { badRequest, ssoManager } from "./sso-providers";
+import { badRequest, isOneLabel, ssoManager } from "./sso-providers";
 
 /** Endpoints that better-auth lets every signed-in user call. */
 const ACTIONS: Readonly<Record<string, TenantManagementAction>> = {
@@ -52,6 +53,7 @@ export const requireSSOManager: BeforeHook = {
       if (await getAuthoritativeSessionFromCtx(withoutSession(ctx))) throw error;
       throw tenantError("UNAUTHORIZED");
     });
+    if (action === "sso:verify") assertVerifiable(ctx, tenantId);
     if (actor === "server" || !actor.userId) return;
     if (isOutermost(ctx)) ssoManager.set({ userId: actor.userId, isGuest: guest !== null });
     // An operator has no session in the tenant, and better-auth requires one.
@@ -65,6 +67,20 @@ const withoutSession = (ctx: GenericEndpointContext): GenericEndpointContext => 
   query: { ...ctx.query, disableRefresh: true },
   context: { ...ctx.context, session: null },
 });
+
+/** A record of better-auth's own proves a domain for one provider, and is never checked again. */
+function assertVerifiable(
+  { context, body }: GenericEndpointContext,
+  tenantId: string | null,
+): void {
+  if (tenantId !== null && domainsIn(context)) {
+    const message = "In a tenant, tenantDomains() verifies domains: call /tenant/domain/add";
+    throw tenantError("PLATFORM_ONLY", message);
+  }
+  if (isOneLabel(body?.providerId)) return;
+  const message = "[body.providerId] Register the provider again, with an id without dots";
+  throw badRequest("INVALID_PROVIDER_ID", message);
+}
 
 /** Decide where the client secret is sent, and whether it is. */
 const DESTINATIONS = ["discoveryEndpoint", "tokenEndpoint", "tokenEndpointAuthentication"];

@@ -239,13 +239,17 @@ async function assertNoUser(
   throw invitationError("USER_ALREADY_IN_TENANT");
 }
 
-/** R9: the host of a stored page may belong to another tenant by now, which would get the token. */
+/** R9: the host of a stored page may no longer be the tenant's, and its owner would get the token. */
 async function assertOwnPage(ctx: GenericEndpointContext, page: string | null): Promise<void> {
   const owner = await ownerOf(ctx, tenantAuthOptions(ctx.context), page);
-  const { disableOriginCheck } = ctx.context.options.advanced ?? {};
-  if (owner === null || owner === getTenantId() || disableOriginCheck === true) return;
+  const { options, isTrustedOrigin } = ctx.context;
+  const isTrusted =
+    owner === null
+      ? page === null || isTrustedOrigin(page, { allowRelativePaths: true })
+      : owner === getTenantId();
+  if (isTrusted || options.advanced?.disableOriginCheck === true) return;
   ctx.context.logger.error(
-    `The invitation leads to ${page}, which belongs to another tenant. Invite the address again with another redirectTo.`,
+    `The invitation leads to ${page}, which is not trusted in its tenant. Invite the address again with another redirectTo.`,
   );
   throw APIError.from("FORBIDDEN", BASE_ERROR_CODES.INVALID_REDIRECT_URL);
 }

@@ -131,7 +131,8 @@ function byHost({ find, readsVerified = false, hostsOf = () => [] }: ByHost): Re
     const host = hostOf(ctx);
     // A call of the server's own code may have no host to go by.
     if (host === undefined && !ctx.headers?.has("host")) return undefined;
-    const name = hostNameOf(ctx);
+    // better-auth goes on with the proxy's own host, which is not the one that the caller is at.
+    const name = readsVerified && isUnreadable(ctx) ? undefined : hostNameOf(ctx);
     const found = name === undefined ? undefined : await find(name, ctx);
     if (!isUnknown(found) && found !== false) return found;
     const isRefused = readsVerified && isUnknown(found) && !ofAddresses.has(ctx.request ?? {});
@@ -151,6 +152,7 @@ export const hostNameOf = (ctx: ResolveTenantContext) => HOST.exec(hostOf(ctx) ?
 const findVerified: FindHost = async (host, ctx) => {
   const domains = domainsIn(ctx.context);
   if (!domains) throw new BetterAuthError(MISSING_DOMAINS);
+  if (isAtApplicationHost(ctx)) return undefined;
   const tenantId = await domains.tenantOf(ctx.context, host);
   if (tenantId) verifiedHosts.set(ctx.request ?? ctx.headers ?? {}, tenantId);
   return tenantId;
@@ -164,6 +166,7 @@ export const verifiedHosts = new WeakMap<object, string>();
 
 /** Whether the host of a request is one of better-auth's `baseURL`, with this port or without. */
 export function isAtApplicationHost(ctx: ResolveTenantContext): boolean {
+  if (isUnreadable(ctx)) return false;
   // The options of a request have the base URL of that request.
   const { baseURL } = (isolationOf(ctx.context)?.ctx ?? ctx.context).options;
   const patterns = isDynamicBaseURLConfig(baseURL)
@@ -200,6 +203,14 @@ export function hostOf({ headers, request, context }: ResolveTenantContext): str
   const source = request ?? headers;
   const trusted = context.options.advanced?.trustedProxyHeaders;
   return (source && getHostFromSource(source, trusted))?.toLowerCase();
+}
+
+/** Whether a trusted proxy sends a host that better-auth does not read: a list, or a trailing dot. */
+function isUnreadable(ctx: ResolveTenantContext): boolean {
+  const { headers, request, context } = ctx;
+  if (!context.options.advanced?.trustedProxyHeaders) return false;
+  const forwarded = (request?.headers ?? headers)?.get("x-forwarded-host")?.toLowerCase();
+  return Boolean(forwarded) && forwarded !== hostOf(ctx);
 }
 
 /**

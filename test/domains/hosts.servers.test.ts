@@ -270,6 +270,65 @@ it("x-forwarded-host counts only if better-auth trusts it", async () => {
   expect(data).toMatchObject({ tenant: { slug: "acme" } });
 });
 
+it.each(["login.acme.com.", "lost_host.acme.com", "login.acme.com, example.com"])(
+  "a forwarded host that better-auth does not read is never the platform: %s",
+  async (forwarded) => {
+    const world = await createDomains({
+      auth: { baseURL: OWN_HOSTS, advanced: { trustedProxyHeaders: true } },
+      tenant: { resolveTenantId: SUBDOMAINS_AND_DOMAINS },
+    });
+    await world.own("acme", "login.acme.com");
+    // The proxy calls the application at its own host.
+    const browser = (host: string) => world.atHost(APP, { "x-forwarded-host": host });
+    expect((await browser("login.acme.com").get("/tenant/sign-in-methods")).status).toBe(200);
+    expect((await browser(APP).get("/ok")).status).toBe(200);
+    expect(outcome(await browser(forwarded).post("/sign-up/email", ada()))).toEqual(NOT_FOUND);
+    expect(outcome(await browser(forwarded).get("/get-session"))).toEqual(NOT_FOUND);
+  },
+);
+
+const bySub = bySubdomain({ baseDomain: APP });
+const beside = firstOf(bySubdomain({ baseDomain: "example.app" }), byDomain());
+it.each([
+  ["byDomain() alone", byDomain()],
+  ["with tenants below another domain", beside],
+  ["before bySubdomain()", firstOf(byDomain(), bySub)],
+])("a verified domain takes no host of the application: %s", async (_, resolveTenantId) => {
+  const names = { acme: "acme.example.com", globex: "globex.example.com", platform: APP };
+  const world = await createDomains({
+    auth: { baseURL: OWN_HOSTS },
+    hosts: { names, resolveTenantId },
+  });
+  const operator = await world.operator();
+  const methods = async (host: string) =>
+    outcome(await world.atHost(host).get("/tenant/sign-in-methods"));
+  await world.own("globex", "login.globex.org");
+  for (const host of [APP, "new.example.com"]) await world.own("acme", host);
+  expect(await methods("login.globex.org")).toEqual([200, undefined]);
+  expect(await methods(APP)).toEqual([400, "TENANT_ID_REQUIRED"]);
+  expect(await methods("new.example.com")).not.toEqual([200, undefined]);
+  expect((await operator.get("/tenant/list")).status).toBe(200);
+  // Calls of the server, which run at the fallback.
+  await expect(world.remove("acme", APP)).resolves.toEqual({ success: true });
+});
+
+it("the application may trust a verified domain elsewhere: only its tenant does", async () => {
+  const trustedOrigins = ["http://login.acme.com"];
+  const world = await createDomains({
+    auth: { baseURL: OWN_HOSTS, trustedOrigins },
+    tenant: { resolveTenantId: SUBDOMAINS_AND_DOMAINS },
+  });
+  for (const name of ["login", "other"]) await world.own("acme", `${name}.acme.com`);
+  const reset = async (host: string, redirectTo: string) =>
+    outcome(
+      await world.atHost(host).post("/request-password-reset", { email: "a@acme.com", redirectTo }),
+    );
+  const refused = [403, "INVALID_REDIRECT_URL"];
+  expect(await reset("acme.example.com", "http://other.acme.com/new")).toEqual(refused);
+  expect(await reset("acme.example.com", "http://login.acme.com/new")).toEqual([200, undefined]);
+  expect(await reset("globex.example.com", "http://login.acme.com/new")).toEqual(refused);
+});
+
 describe("other resolvers", () => {
   const named = { "x-tenant-slug": "acme" };
 

@@ -134,6 +134,19 @@ describe("a domain", () => {
   });
 });
 
+it("a domain that has become a public suffix can be changed and removed, not verified", async () => {
+  const { id: tenantId } = await app.createTenant();
+  const admin = await app.join(tenantId, "admin");
+  await app.add(tenantId, "suffix.example.com");
+  const body = { domain: "github.io" };
+  await app.write("tenantDomain", body, { domain: "suffix.example.com" });
+  expect(outcome(await admin.post(VERIFY, body))).toEqual([400, "INVALID_DOMAIN"]);
+  const changed = await admin.post("/tenant/domain/update", { domain: "GitHub.io.", host: false });
+  expect(changed.data).toMatchObject({ ...body, host: false });
+  expect((await admin.post("/tenant/domain/remove", body)).status).toBe(200);
+  expect((await admin.get(LIST)).data).toEqual([]);
+});
+
 it("domains that are added at once are not more than the limit", async () => {
   const small = await createDomains({ domains: { maxDomains: 2 }, tenant: { tenantRoles } });
   const admin = await small.as("admin", "acme");

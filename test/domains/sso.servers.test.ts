@@ -3,6 +3,7 @@ import { tenantDomains } from "../../src/domains/index";
 import { ADA, createSSOWorld, oidc } from "../enterprise/world";
 import { databases } from "../support/database";
 import { createDns } from "../support/domains";
+import { outcome } from "../support/world";
 
 it.each(databases)(
   "a domain that the tenant has verified is verified for its identity providers, while it has it: %s",
@@ -28,12 +29,18 @@ it.each(databases)(
         .get<Methods>("/tenant/sign-in-methods", { query });
       return data.sso.map(({ id }) => id);
     };
+    const admin = await world.as("admin", "acme");
     const several = { domain: "acme.example, acme-2.example" };
     await world.register("acme", "acme-okta");
     await world.register("acme", oidc(world.provider, "acme-two", several));
     await world.change("acme", { policy: { emailDomains: "verified" } });
     expect(await offered()).toEqual([]);
     expect((await world.start("acme", "acme-okta")).status).toBe(401);
+    // Not by a record of sso() itself, which nothing would check again.
+    for (const path of ["/sso/request-domain-verification", "/sso/verify-domain"]) {
+      const answer = await admin.post(path, { providerId: "acme-okta" });
+      expect(outcome(answer), path).toEqual([403, "PLATFORM_ONLY"]);
+    }
     // Globex has verified it: that says nothing about Acme's provider.
     await own("globex", "acme.example");
     expect(await offered()).toEqual([]);

@@ -136,6 +136,16 @@ describe.each(databases)("two tenants that claim a domain, on %s", (database) =>
     expect(await verifiedBy(world)).toEqual(["acme"]);
   });
 
+  it("keep the records that they have published, if the one that has it proves it again", async () => {
+    const world = await createDomains({ database });
+    await world.own("acme", "shared.com");
+    const { record } = await world.add("globex", "shared.com");
+    world.dns.publish(record);
+    await world.verify("acme", "shared.com");
+    expect(await world.verify("globex", "shared.com")).toMatchObject({ verified: true });
+    expect(await verifiedBy(world)).toEqual(["globex"]);
+  });
+
   it("a record that was left in DNS, and never asked for, takes nothing later", async () => {
     const world = await createDomains({ database });
     const { record } = await world.add("globex", "shared.com");

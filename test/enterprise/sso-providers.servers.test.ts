@@ -76,16 +76,24 @@ describe.each(databases)("identity providers in the database, on %s", (database)
   });
 
   // threat: to MySQL all of these are ids that somebody else has, or "credential".
-  it.each(["CREDENTIAL", "Okta", "ökta", "okta ", "ok ta", "okta/", "-okta", "ｏkta", ""])(
-    "have plain ids, not %j",
-    async (providerId) => {
-      const admin = await world.as("admin", "acme");
-      await world.unchanged(async () => {
-        const refused = await admin.post("/sso/register", world.oidc(providerId));
-        expectRefused(refused, 400, "INVALID_PROVIDER_ID");
-      });
-    },
-  );
+  it.each([
+    "CREDENTIAL",
+    "Okta",
+    "ökta",
+    "okta ",
+    "ok ta",
+    "okta/",
+    "okta.evil",
+    "-okta",
+    "ｏkta",
+    "",
+  ])("have plain ids, not %j", async (providerId) => {
+    const admin = await world.as("admin", "acme");
+    await world.unchanged(async () => {
+      const refused = await admin.post("/sso/register", world.oidc(providerId));
+      expectRefused(refused, 400, "INVALID_PROVIDER_ID");
+    });
+  });
 
   it("from before with other ids stay, and are found by that very id alone", async () => {
     const { id, slug, providerId, admin } = await world.newTenant();
@@ -220,6 +228,20 @@ describe.each(databases)("the domain of a provider has to be verified, on %s", (
     const body = { tenantId: invited.id, email: ADA };
     await (await world.operator()).post("/tenant/invitation/create", body);
     expect(Boolean((await invited.signIn()).who)).toBe(isProven);
+  });
+
+  // threat: the record of "okta.evil" for co.uk is in the zone of evil.co.uk.
+  it.each([".", "。"])("and never is by a record of an id with a dot: %s", async (dot) => {
+    const { id, slug, providerId, admin } = await world.newTenant();
+    const stored = { providerId: `${slug}${dot}evil` };
+    await world.write("ssoProvider", stored, { providerId });
+    for (const path of ["/sso/request-domain-verification", "/sso/verify-domain"]) {
+      expectRefused(await admin.post(path, stored), 400, "INVALID_PROVIDER_ID");
+    }
+    // Verified before that was refused.
+    await world.write("ssoProvider", { domainVerified: true }, stored);
+    expect((await methodsOf(world, id)).sso).toEqual([]);
+    expect((await world.start(id, stored)).status).toBe(401);
   });
 });
 

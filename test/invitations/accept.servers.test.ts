@@ -1,10 +1,11 @@
 import { createAuthEndpoint, createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
 import { symmetricEncrypt } from "better-auth/crypto";
 import { magicLink } from "better-auth/plugins";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../src/index";
-import { INVITATION_HEADER } from "../../src/invitations/index";
+import { INVITATION_HEADER, tenantInvitations } from "../../src/invitations/index";
 import { createDatabase, databases } from "../support/database";
+import { createDomains, OWN_HOSTS, SUBDOMAINS_AND_DOMAINS } from "../support/domains";
 import { PASSWORD } from "../support/instance";
 import { createInviting, INVITED, shareInviting } from "../support/inviting";
 import { everyCase } from "../support/matrix";
@@ -393,4 +394,35 @@ it("R9: one that is sent again leads to no host that is another tenant's by now"
   expect(outcome(await app.open(token))).toEqual(NOT_FOUND);
   expect((await app.open(app.sent.at(-1)?.token ?? "")).status).toBe(200);
   expect(await again("create", { ...person, redirectTo: "/join" })).toEqual([200, undefined]);
+});
+
+it("R9: one that is sent again leads to no domain that the tenant has lost", async () => {
+  const sent: string[] = [];
+  const world = await createDomains({
+    auth: { baseURL: OWN_HOSTS },
+    hosts: { names: SUBDOMAINS.names, resolveTenantId: SUBDOMAINS_AND_DOMAINS },
+    tenant: { tenantRoles: { admin: ["invitation:*"] } },
+    plugins: [tenantInvitations({ sendInvitationEmail: ({ url }) => void sent.push(url) })],
+  });
+  await world.own("acme", "login.acme.com");
+  const admin = await world.as("admin", "acme");
+  const there = world.atHost("login.acme.com");
+  for (const [name, value] of admin.cookies) there.cookies.set(name, value);
+  const redirectTo = "http://login.acme.com/join";
+  const { data } = await there.post<{ id: string }>("/tenant/invitation/create", {
+    email: INVITED,
+    redirectTo,
+  });
+  let now = Date.now();
+  const clock = vi.spyOn(Date, "now").mockImplementation(() => now);
+  onTestFinished(() => clock.mockRestore());
+  const again = async () => {
+    now += 120_000;
+    return outcome(await admin.post("/tenant/invitation/resend", { id: data.id }));
+  };
+  expect(await again()).toEqual([200, undefined]);
+  expect(sent.map((url) => url.split("?")[0])).toEqual([redirectTo, redirectTo]);
+  await world.remove("acme", "login.acme.com");
+  expect(await again()).toEqual([403, "INVALID_REDIRECT_URL"]);
+  expect(sent).toHaveLength(2);
 });
