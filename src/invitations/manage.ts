@@ -242,13 +242,13 @@ async function assertNoUser(
 /** R9: the host of a stored page may no longer be the tenant's, and its owner would get the token. */
 async function assertOwnPage(ctx: GenericEndpointContext, page: string | null): Promise<void> {
   const owner = await ownerOf(ctx, tenantAuthOptions(ctx.context), page);
-  const { options, isTrustedOrigin } = ctx.context;
+  const { context } = ctx;
   const isTrusted =
     owner === null
-      ? page === null || isTrustedOrigin(page, { allowRelativePaths: true })
+      ? page === null || context.isTrustedOrigin(page, { allowRelativePaths: true })
       : owner === getTenantId();
-  if (isTrusted || options.advanced?.disableOriginCheck === true) return;
-  ctx.context.logger.error(
+  if (isTrusted || context.options.advanced?.disableOriginCheck === true) return;
+  context.logger.error(
     `The invitation leads to ${page}, which is not trusted in its tenant. Invite the address again with another redirectTo.`,
   );
   throw APIError.from("FORBIDDEN", BASE_ERROR_CODES.INVALID_REDIRECT_URL);
