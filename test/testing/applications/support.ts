@@ -47,10 +47,10 @@ export async function check({ build }: Application) {
   return checkIsolation(auth, { ...options, extent: { paths }, progress: false });
 }
 
-/** On PostgreSQL another sixth of the applications every day, on SQLite a few; APPLICATIONS=all: all. */
+/** On PostgreSQL another tenth of the applications every day, on SQLite a few; APPLICATIONS=all: all. */
 export function share(list: Application[]): Application[] {
   if (process.env.APPLICATIONS === "all") return list;
-  const { oneOf, offset } = partOfToday(6);
+  const { oneOf, offset } = partOfToday(10);
   return everyCase ? list.filter((_, index) => index % oneOf === offset) : sample(list, 4);
 }
 
