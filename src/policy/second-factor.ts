@@ -52,6 +52,11 @@ const ENROLLS = [
  */
 const counting = requestSlot<"setup" | "any">();
 
+async function countingAny(run: () => Promise<unknown>): Promise<void> {
+  counting.set("any");
+  await run().finally(() => counting.set(undefined));
+}
+
 /** A setup session was found that may not set up what the request asks for. */
 const isRefused = requestSlot<boolean>();
 
@@ -222,13 +227,13 @@ async function secondFactorOf(policy: TenantPolicy, adapter: DBTransactionAdapte
  */
 async function startOver(adapter: DBTransactionAdapter, userId: string): Promise<void> {
   const { internalAdapter, tables } = currentEndpoint()?.context ?? {};
-  counting.set("any");
-  for (const session of (await internalAdapter?.listSessions(userId)) ?? []) {
-    const { token, secondFactorAt, impersonatedBy, ...rest }: SessionRow = session;
-    const isEarlier = isSetup(rest) || (secondFactorAt && !impersonatedBy);
-    if (isEarlier) await internalAdapter?.deleteSession(String(token));
-  }
-  counting.set(undefined);
+  await countingAny(async () => {
+    for (const session of (await internalAdapter?.listSessions(userId)) ?? []) {
+      const { token, secondFactorAt, impersonatedBy, ...rest }: SessionRow = session;
+      const isEarlier = isSetup(rest) || (secondFactorAt && !impersonatedBy);
+      if (isEarlier) await internalAdapter?.deleteSession(String(token));
+    }
+  });
   await adapter.deleteMany({ model: "twoFactor", where: clauses({ userId }) });
   if (!tables?.verification) return;
   await adapter.deleteMany({ model: "verification", where: clauses({ value: userId }) });
@@ -298,9 +303,7 @@ export const completeFactors: AfterHook = {
       secondFactorAt: new Date(),
       expiresAt: new Date(Date.now() + seconds * 1000),
     };
-    counting.set("any");
-    await internalAdapter.updateSession(String(session.token), change);
-    counting.set(undefined);
+    await countingAny(() => internalAdapter.updateSession(String(session.token), change));
     const changed = { session: { ...session, ...change }, user };
     await setSessionCookie(ctx, changed as never, ...isShort);
   }),

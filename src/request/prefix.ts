@@ -102,10 +102,14 @@ export async function isSignedIn(call: Call): Promise<boolean> {
   const { context, headers = call.request?.headers } = call;
   const input = { context, headers } as Parameters<typeof readSessionToken>[0];
   const token = bearerTokenIn(call) ?? (await readSessionToken(input));
+  if (!token) return false;
   isFollowing.set(true);
-  const found = token ? await context.internalAdapter.findSession(token) : null;
-  isFollowing.set(false);
-  return found !== null && found.session.expiresAt > new Date();
+  try {
+    const found = await context.internalAdapter.findSession(token);
+    return found !== null && found.session.expiresAt > new Date();
+  } finally {
+    isFollowing.set(false);
+  }
 }
 
 const readSessionToken = createAuthMiddleware(async (ctx) =>
