@@ -38,7 +38,7 @@ export interface StoredOAuthConfig extends OAuthConfigKey, Omit<OAuthConfigInput
   updatedAt: Date;
 }
 
-export const MODEL = "tenantOauthConfig";
+const MODEL = "tenantOauthConfig";
 
 /** Decrypts with the one of better-auth's secrets that the config was encrypted with. */
 export async function decrypt(ctx: AuthContext, stored: StoredOAuthConfig): Promise<Confidential> {
