@@ -1,4 +1,5 @@
-import type { HookEndpointContext } from "better-auth";
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { type AfterHook, clauses, expiringMap, oncePerObject } from "../framework";
@@ -21,6 +22,7 @@ import { deactivatedUserId, requireAnotherAdmin } from "../policy/last-admin";
 import { methodOf } from "../policy/methods";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId, requestSlot, type SessionRow } from "../request/scope";
+import { ALL } from "../tenants/cache";
 import {
   entriesOf,
   findUser,
@@ -30,8 +32,9 @@ import {
   SCIM_USER,
 } from "./scim-rows";
 
-/** The user that a call of the directory is about. */
+/** The user that a call of the directory is about, and the user that it deleted. */
 const directoryUserId = requestSlot<string>();
+const deprovisionedUserId = requestSlot<string>();
 
 const isAboutUsers = (endpoint: { path?: string | undefined } | undefined) =>
   endpoint?.path?.startsWith("/scim/v2/Users") === true;
@@ -192,40 +195,63 @@ async function keepLastAdmin(isolation: Isolation, { call, transaction }: Guarde
   await requireAnotherAdmin(isolation, { where: clauses({ id: userId }) }, transaction);
 }
 
-/** better-auth reads the directory's row of a user before it changes or deletes that row. */
+/**
+ * Remembers the user that a call of the directory is about, and whether it deletes them: better-auth
+ * deletes the directory's row, which it reads before, and leaves the user.
+ */
 function rememberDirectoryUser(method: string, found: unknown): void {
   if (!isAboutUsers(currentEndpoint()) || getTenantId() === null) return;
   const { userId, active } = (found ?? {}) as Row;
-  if (userId === undefined) return;
-  if (method === "findOne" || method === "create") directoryUserId.set(String(userId));
-  if (method === "update" || method === "create") {
-    deactivatedUserId.set(active ? undefined : String(userId));
+  if (userId !== undefined) {
+    if (method === "findOne" || method === "create") directoryUserId.set(String(userId));
+    if (method === "update" || method === "create") {
+      deactivatedUserId.set(active ? undefined : String(userId));
+    }
   }
+  if (method === "delete") deprovisionedUserId.set(directoryUserId.get());
 }
 
 /**
- * Runs after the directory's change is committed. Sessions of a user who is deactivated or deleted
- * are refused from here on (`acceptsSession`). better-auth deletes the directory's row and leaves
- * the user, who is deleted here if no directory has them any more.
+ * Runs after the directory's change is committed. Deletes a user that no directory has any more. Ends
+ * sessions that better-auth did not see, because the user signed in during the deactivation.
  */
 export function followDirectory(isolation: Isolation): AfterHook {
   return {
-    matcher: (ctx) => isAboutUsers(ctx) && ctx.method !== "GET",
+    matcher: (ctx) =>
+      isAboutUsers(ctx) && ctx.method !== "GET" && directoryUserId.get() !== undefined,
 
-    handler: createAuthMiddleware(async ({ context, method }: HookEndpointContext) => {
+    handler: createAuthMiddleware(async ({ context }: HookEndpointContext) => {
       const userId = directoryUserId.get();
       const tenantId = getTenantId();
       if (!userId || !tenantId) return;
       forget(isolation, tenantId, userId);
-      if (isAPIError(context.returned) || method !== "DELETE") return;
+      if (isAPIError(context.returned)) return;
       const raw = await unscopedAdapter(isolation);
-      if ((await entriesOf(raw, tenantId, userId)).some(isInUse)) return;
-      await context.internalAdapter.deleteUser(userId);
-      // Another request may have cached the user in the meantime.
-      forget(isolation, tenantId, userId);
-      await deleteKeysOf(context, userId);
+      const isDeleted =
+        deprovisionedUserId.get() !== undefined &&
+        !(await entriesOf(raw, tenantId, userId)).some(isInUse);
+      if (isDeleted) {
+        await context.internalAdapter.deleteUser(userId);
+        // Another request may have cached the user in the meantime.
+        forget(isolation, tenantId, userId);
+        await deleteKeysOf(context, userId);
+      } else {
+        if (!(await isDeactivated(raw, tenantId, userId))) return;
+        await context.internalAdapter.deleteUserSessions(userId);
+      }
+      await endImpersonations(context, userId);
     }),
   };
+}
+
+/** Ends sessions in which the user impersonates others. Sessions in no table are refused when used. */
+async function endImpersonations(ctx: AuthContext, userId: string): Promise<void> {
+  const { adapter, internalAdapter, tables } = ctx;
+  if (!tables.session?.fields.impersonatedBy) return;
+  const where = clauses({ impersonatedBy: userId });
+  const call = { model: "session", where, limit: ALL };
+  const sessions = await (await getCurrentAdapter(adapter)).findMany<{ token: string }>(call);
+  if (sessions.length) await internalAdapter.deleteSessions(sessions.map(({ token }) => token));
 }
 
 /** If no directory is left that could let a user in again, the tenant's administrator can. */

@@ -88,14 +88,16 @@ export function countsUnder(
   policy: TenantPolicy | null | undefined,
   session: SessionRow,
 ): boolean | Promise<boolean> {
+  // better-auth moves the end of a session that is used.
+  if (isSetup(session) && isOver(session)) return counting.get() === "any";
   if (!policy || satisfies(policy, session) || counting.get() === "any") return true;
-  if (isFollowing.get()) return isSetup(session) && !isOver(session);
+  if (isFollowing.get()) return isSetup(session);
   const endpoint = currentEndpoint();
   const { path = "", body, context } = endpoint ?? {};
   // Its user ends it: it must not come back once the policy is another.
   if (path === "/revoke-session" && body?.token === session.token) return true;
-  if (!isSetup(session) || isOver(session) || !context) return false;
-  const isEnrolling = counting.get() === "setup";
+  if (!isSetup(session) || !context) return false;
+  const isEnrolling = counting.get() === "setup" && ENROLLS.includes(path);
   if (isEnrolling && path === "/sign-out") return true;
   // `get-session` would delete the cookie of a session that it does not find.
   const replacesCookie = path === "/sign-out" || FIRST_STEPS.includes(path);
@@ -193,7 +195,8 @@ export async function admitFactors(
   const factor = await secondFactorOf(policy, adapter, userId);
   if (factor === "passkey") throw tenantError("TWO_FACTOR_REQUIRED", "Sign in with your passkey");
   if (factor) return { signInMethod: null };
-  await startOver(adapter, userId);
+  // A new user has nothing, and would wait for others' codes: no index leads to these.
+  if (isFirstStep) await startOver(adapter, userId);
   return { signInMethod: `${SETUP}${session.signInMethod}`, ...ends };
 }
 
@@ -223,7 +226,8 @@ async function secondFactorOf(policy: TenantPolicy, adapter: DBTransactionAdapte
 /**
  * A user who sets up a second factor has none. Nothing of an earlier one, or of another setup,
  * survives: someone who knows the password may have left it behind. A trusted device is a
- * verification with the user's id; one in a secondary storage cannot be found, and expires.
+ * verification with the user's id, as links that reset a password are, whose identifier may be hashed;
+ * one in a secondary storage cannot be found, and expires.
  */
 async function startOver(adapter: DBTransactionAdapter, userId: string): Promise<void> {
   const { internalAdapter, tables } = currentEndpoint()?.context ?? {};

@@ -91,8 +91,8 @@ export function prefixesIn(call: Call): (string | null)[] {
 }
 
 /** Whether this is the session token that the endpoint reads its session by. */
-export const carries = ({ headers, context }: Endpoint, token = "") =>
-  sessionTokens({ headers, context }).includes(token);
+export const carries = ({ headers, context }: Endpoint, token: string | undefined) =>
+  token !== undefined && sessionTokens({ headers, context }).includes(token);
 
 /** True while `isSignedIn` asks: a setup session leads to its tenant as well. */
 export const isFollowing = requestSlot<boolean>();

@@ -263,6 +263,8 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
       for (const browser of [other, operator, bob]) {
         expect(await world.whoIs(browser)).toMatchObject({ id: bob.id });
       }
+      const sessions = await world.rowsIn(id, "session");
+      expect(sessions.map(({ impersonatedBy }) => impersonatedBy)).not.toContain(ada.id);
     },
   );
 
