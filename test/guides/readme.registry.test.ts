@@ -7,12 +7,13 @@ import { Client } from "pg";
 import { afterAll, describe, expect, inject, type TestContext, test, vi } from "vitest";
 import example from "../../examples/nextjs/package.json" with { type: "json" };
 import manifest from "../../package.json" with { type: "json" };
+import { partOfToday } from "../support/matrix";
 import { blocksIn } from "../support/pages";
 import { run } from "../support/processes";
 
 /*
  * What the README says about setting up, and docs/testing.md about a first test, typed word for word
- * into fresh Next.js projects. It builds and starts two of them and asks the registry, so it runs on
+ * into fresh Next.js projects. It builds and starts one of them and asks the registry, so it runs on
  * demand: npm run test:package.
  *
  * Two words differ: our own package is the packed one, and better-auth has the version that the
@@ -42,7 +43,10 @@ describe("the setup of the README", () => {
 
   afterAll(() => rmSync(temporary, { recursive: true, force: true, maxRetries: 3 }), LONG);
 
-  test.concurrent(
+  // By turns: each builds or compiles a project of Next.js.
+  const { offset } = partOfToday(2);
+
+  test.runIf(offset === 0)(
     `on SQLite, built, with Node ${process.versions.node}`,
     async ({ onTestFinished }) => {
       const project = await createProject("sqlite", dirname(process.execPath));
@@ -56,7 +60,7 @@ describe("the setup of the README", () => {
     LONG,
   );
 
-  test.concurrent(
+  test.runIf(offset === 1)(
     "on PostgreSQL if it runs here, in development, with the newest Node",
     async ({ onTestFinished, skip }) => {
       const newest = await installNewestNode().catch((error: Error) => error.message);
