@@ -1,4 +1,5 @@
 import { connection } from "next/server";
+import { Brand } from "@/components/brand";
 import { APP_URL } from "@/lib/hosts";
 
 export default async function NotFound() {
@@ -8,6 +9,11 @@ export default async function NotFound() {
     <div className="page">
       {/* Here, because a page of a tenant that does not exist has no metadata. */}
       <title>Not found</title>
+      <header className="bar">
+        <div>
+          <Brand name="Tenants" href={APP_URL.origin} />
+        </div>
+      </header>
       <main id="content" className="content middle">
         <h1>Page not found</h1>
         <p className="muted">The address may be misspelled, or the tenant no longer exists.</p>

@@ -10,7 +10,7 @@ export function EmailFirst() {
     const { data, error } = await platformClient.tenant.discover({ query });
     if (error) return asOutcome(error);
     const page = data[0]?.signInURL;
-    if (!page) return { error: "Nobody signs in here with an email address of this domain." };
+    if (!page) return { error: "Nobody signs in here with an email address at this domain." };
     location.assign(page);
   };
   const { form, pending, outcome } = useForm(find, { keep: true });

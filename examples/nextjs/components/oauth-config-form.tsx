@@ -1,30 +1,40 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import { useEffect, useState } from "react";
-import { providerFields, providerIds, providerName } from "@/lib/providers";
+import { Fragment, useEffect, useState } from "react";
+import { checkedProblem, providerFields, providerIds, providerName } from "@/lib/providers";
 import { RedirectURI } from "./copyable";
 import { asOutcome, Field, OutcomeNote, PasswordField, SubmitButton, useForm } from "./form";
 import { useManagement } from "./management";
 
 type Options = Record<string, string>;
 
-/** Sets up a provider, or replaces what is there. */
+/** Sets up a provider, or replaces what is there. It stays off if a check finds a problem. */
 export function OAuthConfigForm({ tenantId }: { tenantId: string }) {
   const router = useRouter();
   const { oauthConfig } = useManagement();
   const [providerId, setProviderId] = useState("gitlab");
   const [options, setOptions] = useState<Options>({});
+  const [saved, setSaved] = useState(0);
   const name = providerName(providerId);
-  const { form, pending, outcome } = useForm(async ({ clientId = "", clientSecret = "" }) => {
+  const save = async ({ clientId = "", clientSecret = "" }: Record<string, string>) => {
     const given = filledIn(options);
-    const { error } = await oauthConfig.register({
+    const config = {
       ...{ tenantId, providerId, clientId, clientSecret },
       options: Object.keys(given).length ? given : null,
-    });
-    if (!error) router.refresh();
-    return asOutcome(error, `${name} is set up.`);
-  });
+    };
+    const { data: check, error: unchecked } = await oauthConfig.check(config);
+    if (!check) return asOutcome(unchecked);
+    const { error } = await oauthConfig.register({ ...config, enabled: check.ok });
+    if (error) return asOutcome(error);
+    setOptions({});
+    setSaved(saved + 1);
+    router.refresh();
+    const off = `It stays off, because the check found a problem: ${checkedProblem(check)}.`;
+    return { done: check.ok ? `${name} is set up.` : `${name} is set up. ${off}` };
+  };
+  // React's reset would show the first provider of the list, while the form still saves the chosen one.
+  const { form, pending, outcome } = useForm(save, { keep: true });
   const choose = (id: string) => {
     setProviderId(id);
     setOptions({});
@@ -42,14 +52,17 @@ export function OAuthConfigForm({ tenantId }: { tenantId: string }) {
         />
       ))}
       <RedirectURIBefore {...{ tenantId, providerId, options }} />
-      <Field label="Client ID" name="clientId" autoComplete="off" required />
-      <PasswordField
-        label="Client secret"
-        name="clientSecret"
-        autoComplete="off"
-        hint="It is stored encrypted and never shown again."
-        required
-      />
+      {/* Empty again for the next provider. */}
+      <Fragment key={saved}>
+        <Field label="Client ID" name="clientId" autoComplete="off" required />
+        <PasswordField
+          label="Client secret"
+          name="clientSecret"
+          autoComplete="off"
+          hint="It is stored encrypted and never shown again."
+          required
+        />
+      </Fragment>
       <div>
         <SubmitButton className="" pending={pending}>
           Set up {name}

@@ -3,10 +3,11 @@
 import type { OAuthConfigCheck } from "better-auth-tenant";
 import { useRouter } from "next/navigation";
 import { useState } from "react";
-import { providerName } from "@/lib/providers";
+import { checkedProblem, providerName } from "@/lib/providers";
 import { RedirectURI } from "./copyable";
 import { ActionButton, asOutcome, OutcomeNote, PasswordField, SubmitButton, useForm } from "./form";
 import { useManagement } from "./management";
+import { ProviderIcon } from "./provider-icon";
 import { RemoveProvider } from "./remove-provider";
 
 export interface Config {
@@ -30,6 +31,7 @@ export function OAuthConfig({ tenantId, config }: { tenantId: string; config: Co
     <article className="stack grow" aria-labelledby={`provider-${providerId}`}>
       <div className="spread">
         <div className="row">
+          <ProviderIcon id={providerId} />
           <h3 id={`provider-${providerId}`}>{name}</h3>
           <span className={enabled ? "badge good" : "badge"}>{enabled ? "On" : "Off"}</span>
           {!config.readable && <span className="badge bad">Cannot be decrypted</span>}
@@ -81,10 +83,16 @@ export interface Target {
   providerId: string;
 }
 
+/** A provider goes on once a check finds no problem. */
 function ToggleButton({ enabled, ...target }: Target & { enabled: boolean }) {
   const router = useRouter();
   const { oauthConfig } = useManagement();
   const toggle = async () => {
+    if (!enabled) {
+      const { data: check, error } = await oauthConfig.check(target);
+      if (!check) return asOutcome(error);
+      if (!check.ok) return { error: `The check found a problem: ${checkedProblem(check)}.` };
+    }
     const { error } = await oauthConfig.update({ ...target, enabled: !enabled });
     if (!error) router.refresh();
     return asOutcome(error);
@@ -148,7 +156,7 @@ function SecretForm(target: Target) {
   const { form, pending, outcome } = useForm(async ({ clientSecret = "" }) => {
     const { error } = await oauthConfig.update({ ...target, clientSecret });
     if (!error) router.refresh();
-    return asOutcome(error, "The new secret is in use.");
+    return asOutcome(error, "The new secret is in use. Please check it.");
   });
   return (
     <form className="stack" {...form}>

@@ -3,14 +3,14 @@
 import type { SignInMethod, TenantPolicy } from "better-auth-tenant";
 import { useRouter } from "next/navigation";
 import { useState } from "react";
-import { LIMITS, methodName, policyFrom } from "@/lib/policy";
+import { exemptMethods, LIMITS, methodName, policyFrom } from "@/lib/policy";
 import { asOutcome, Check, Field, OutcomeNote, SelectField, SubmitButton, useForm } from "./form";
 import { useManagement } from "./management";
 
 const SIGN_UP = {
-  open: "Everybody",
-  invited: "Only people who are invited",
-  closed: "Nobody new",
+  open: "Anyone",
+  invited: "Invited people only",
+  closed: "No one new",
 };
 
 /** What a tenant decides: who may join, and how people sign in. */
@@ -21,7 +21,7 @@ export function PolicyForm({
 }: {
   tenantId: string;
   policy: TenantPolicy | null;
-  /** Those to choose from. */
+  /** Those that are set up. */
   methods: SignInMethod[];
 }) {
   const router = useRouter();
@@ -29,11 +29,11 @@ export function PolicyForm({
   const [endSessions, setEndSessions] = useState(false);
   const { form, pending, outcome } = useForm(
     async (_, data) => {
-      const { error } = await update({ tenantId, policy: policyFrom(data), endSessions });
+      const { error } = await update({ tenantId, policy: policyFrom(data, policy), endSessions });
       if (error) return asOutcome(error);
       setEndSessions(false);
       router.refresh();
-      return { done: "The policy is in force." };
+      return { done: "Policy saved." };
     },
     { keep: true },
   );
@@ -47,11 +47,14 @@ export function PolicyForm({
         name="emailDomains"
         defaultValue={[emailDomains].flat().join(", ")}
         placeholder="example.com, example.org"
-        hint="New people need an email address of one of these domains, or of one that is verified: enter “verified”. Leave empty to allow all."
+        hint="New users need an email address at one of these domains. Enter “verified” for the verified domains of this tenant. Leave empty to allow all."
       />
-      <Methods methods={methods} allowed={policy?.methods} />
+      <Methods
+        methods={[...new Set([...methods, ...(policy?.methods ?? [])])]}
+        allowed={policy?.methods}
+      />
       <Field
-        label="Shortest password"
+        label="Minimum password length"
         name="minLength"
         type="number"
         min={LIMITS.minPassword}
@@ -61,25 +64,25 @@ export function PolicyForm({
         hint={`In characters, for new passwords. Leave empty for ${LIMITS.minPassword}.`}
       />
       <Field
-        label="Length of a session"
+        label="Session length"
         name="sessionHours"
         type="number"
         step="any"
         max={LIMITS.sessionHours}
         defaultValue={hoursOf(session?.expiresIn)}
         placeholder={String(LIMITS.sessionHours)}
-        hint={`In hours. Leave empty for ${LIMITS.sessionHours}, which is also the most.`}
+        hint={`In hours. Leave empty for ${LIMITS.sessionHours}, the maximum.`}
       />
       <Check
         label="Require a second factor after a password"
         name="twoFactor"
         defaultChecked={policy?.twoFactor?.required}
       />
-      {methods.filter(isElsewhere).map((method) => (
+      {exemptMethods(policy, methods).map((method) => (
         <input key={method} type="hidden" name="exempt" value={method} />
       ))}
       <Check
-        label="End all sessions now, so that everybody has to sign in again"
+        label="End all sessions now, so that everyone has to sign in again"
         checked={endSessions}
         onChange={({ target }) => setEndSessions(target.checked)}
       />
@@ -91,9 +94,6 @@ export function PolicyForm({
     </form>
   );
 }
-
-/** People sign in elsewhere, and may have a second factor there. */
-const isElsewhere = (method: SignInMethod) => method === "sso" || method.startsWith("social:");
 
 const hoursOf = (seconds: number | undefined) =>
   seconds === undefined ? undefined : String(seconds / 3600);
@@ -119,8 +119,8 @@ function Methods({
   return (
     <fieldset className="choices">
       <legend>How people sign in</legend>
-      {choice("In every way that is set up, now or later", "")}
-      {choice("Only in these ways", "yes")}
+      {choice("With every method that is set up, now or later", "")}
+      {choice("Only with these methods", "yes")}
       {isLimited && (
         <div className="choices inner">
           {methods.map((method) => (

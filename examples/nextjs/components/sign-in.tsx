@@ -17,6 +17,7 @@ import {
   SubmitButton,
   useForm,
 } from "./form";
+import { ProviderIcon } from "./provider-icon";
 import { nextPage } from "./second-factor";
 
 export interface Place {
@@ -146,7 +147,7 @@ export function SocialButtons({
           value={id}
           aria-disabled={pending}
         >
-          <AwayIcon />
+          <ProviderIcon id={id} />
           Continue with {providerName(id)}
         </button>
       ))}
@@ -154,18 +155,22 @@ export function SocialButtons({
   );
 }
 
-/** An arrow that leaves a frame: the page goes to the provider. */
-function AwayIcon() {
+/** A link by email in place of a password. */
+export function MagicLinkForm({ tenantId, base }: Place) {
+  const { form, pending, outcome } = useForm(async ({ email = "" }) => {
+    const { error } = await tenantClient(tenantId).signIn.magicLink({
+      email,
+      callbackURL: `${base}/dashboard`,
+      errorCallbackURL: base || "/",
+    });
+    return asOutcome(error, `We have sent a sign-in link to ${email}.`);
+  });
   return (
-    <svg
-      viewBox="0 0 20 20"
-      fill="none"
-      stroke="currentColor"
-      strokeWidth="1.75"
-      aria-hidden="true"
-    >
-      <path d="M8 4H5a1 1 0 0 0-1 1v10a1 1 0 0 0 1 1h10a1 1 0 0 0 1-1v-3M11 4h5v5M16 4l-7 7" />
-    </svg>
+    <form className="stack" {...form}>
+      <OutcomeNote {...outcome} />
+      <EmailField />
+      <SubmitButton pending={pending}>Email me a sign-in link</SubmitButton>
+    </form>
   );
 }
 

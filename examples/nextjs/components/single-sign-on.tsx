@@ -27,7 +27,7 @@ export function SingleSignOn({
     <section className="card" aria-labelledby="single-sign-on">
       <h2 id="single-sign-on">Single sign-on</h2>
       <p className="muted">
-        People with an email address of your domain sign in at your own identity provider, such as
+        People with an email address at your domain sign in at your own identity provider, such as
         Okta, Entra or Google Workspace.
       </p>
       <ul className="list">

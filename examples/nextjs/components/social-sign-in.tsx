@@ -6,7 +6,7 @@ export function SocialSignIn({ tenantId, configs }: { tenantId: string; configs:
   return (
     <section className="card" aria-labelledby="providers">
       <h2 id="providers">Social sign-in</h2>
-      {configs.length === 0 && <p className="nothing">People can sign in with a password only.</p>}
+      {configs.length === 0 && <p className="nothing">No provider is set up yet.</p>}
       <ul className="list">
         {configs.map((config) => (
           <li key={config.providerId}>

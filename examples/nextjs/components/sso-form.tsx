@@ -92,7 +92,7 @@ export function DomainField({ defaultValue }: { defaultValue?: string }) {
       placeholder="example.com"
       pattern="\s*@?[\w\-]+(\.[\w\-]+)+([\s,;]+@?[\w\-]+(\.[\w\-]+)+)*\s*"
       title="Domains such as example.com"
-      hint="Whoever types an email address of this domain is sent to the identity provider."
+      hint="People with an email address at this domain sign in at the identity provider."
       autoComplete="off"
       required
     />

@@ -37,7 +37,7 @@ export function Status({ tenant }: { tenant: TenantWithStatus }) {
               "Nobody can sign in, and all sessions have ended. Nothing else is lost."}
             {status === "deleting" &&
               deleteAt &&
-              `Nobody can sign in. Everything will be deleted after ${formatTime(deleteAt)}. Until then, you can take it back.`}
+              `Nobody can sign in. Everything will be deleted after ${formatTime(deleteAt)}. Until then, you can cancel this.`}
           </p>
         </div>
         <StatusButton tenant={tenant} to={status === "active" ? "suspended" : "active"}>

@@ -1,11 +1,11 @@
 "use client";
 
 import { useRouter } from "next/navigation";
-import type { CSSProperties } from "react";
+import { type CSSProperties, type FormEvent, useRef } from "react";
 import { asOutcome, Field, NameField, OutcomeNote, SubmitButton, useForm } from "./form";
 import { useManagement, useOwnTenant } from "./management";
 
-const COLOURS = { Blue: 255, Violet: 285, Pink: 350, Orange: 50, Green: 155, Teal: 200 };
+const COLORS = { Blue: 255, Violet: 285, Pink: 350, Orange: 50, Green: 155, Teal: 200 };
 
 interface KnownTenant {
   id: string;
@@ -30,9 +30,16 @@ export function TenantForm({ tenant }: { tenant?: KnownTenant }) {
     return { done: "Saved." };
   };
   const { form, pending, outcome } = useForm(save, { keep: true });
-  const hue = nearestColour(Number(tenant?.metadata?.hue ?? COLOURS.Blue));
+  const hue = nearestColor(Number(tenant?.metadata?.hue ?? COLORS.Blue));
+  const suggested = useRef("");
+  /** The slug follows the name until it is edited. */
+  const suggestSlug = ({ currentTarget }: FormEvent<HTMLFormElement>) => {
+    const [name, slug] = ["name", "slug"].map((field) => currentTarget.elements.namedItem(field));
+    if (!(name instanceof HTMLInputElement && slug instanceof HTMLInputElement)) return;
+    if (slug.value === suggested.current) slug.value = suggested.current = slugFrom(name.value);
+  };
   return (
-    <form className="stack" {...form}>
+    <form className="stack" onInput={tenant ? undefined : suggestSlug} {...form}>
       <OutcomeNote {...outcome} />
       <NameField defaultValue={tenant?.name} />
       {!isOwn && (
@@ -46,9 +53,9 @@ export function TenantForm({ tenant }: { tenant?: KnownTenant }) {
         />
       )}
       <fieldset>
-        <legend>Colour</legend>
+        <legend>Color</legend>
         <div className="swatches">
-          {Object.entries(COLOURS).map(([label, value]) => (
+          {Object.entries(COLORS).map(([label, value]) => (
             <label className="themed" key={label} style={{ "--hue": value } as CSSProperties}>
               <input type="radio" name="hue" value={value} defaultChecked={value === hue} />
               {label}
@@ -65,7 +72,17 @@ export function TenantForm({ tenant }: { tenant?: KnownTenant }) {
   );
 }
 
-function nearestColour(hue: number): number {
+/** "Café Müller" becomes "cafe-muller". */
+const slugFrom = (name: string) =>
+  name
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .slice(0, 63)
+    .replace(/^-|-$/g, "");
+
+function nearestColor(hue: number): number {
   const distance = (other: number) => Math.abs(other - hue);
-  return Object.values(COLOURS).reduce((a, b) => (distance(b) < distance(a) ? b : a));
+  return Object.values(COLORS).reduce((a, b) => (distance(b) < distance(a) ? b : a));
 }

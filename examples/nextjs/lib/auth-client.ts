@@ -1,5 +1,5 @@
 import { ssoClient } from "@better-auth/sso/client";
-import { twoFactorClient } from "better-auth/client/plugins";
+import { magicLinkClient, twoFactorClient } from "better-auth/client/plugins";
 import { createAuthClient } from "better-auth/react";
 import { tenantAuthClient } from "better-auth-tenant/client";
 import { tenantDomainsClient } from "better-auth-tenant/domains/client";
@@ -24,6 +24,7 @@ const createTenantClient = (tenantId: string) =>
       tenantInvitationsClient(),
       tenantDomainsClient(),
       ssoClient(),
+      magicLinkClient(),
       twoFactorClient(),
     ],
   });

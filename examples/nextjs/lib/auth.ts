@@ -1,6 +1,6 @@
 import { sso } from "@better-auth/sso";
 import { betterAuth } from "better-auth";
-import { admin, twoFactor } from "better-auth/plugins";
+import { admin, magicLink, twoFactor } from "better-auth/plugins";
 import { byDomain, bySubdomain, firstOf, tenantAuth } from "better-auth-tenant";
 import { tenantDomains } from "better-auth-tenant/domains";
 import { tenantInvitations } from "better-auth-tenant/invitations";
@@ -105,6 +105,15 @@ export const auth = betterAuth({
       signInURL: ({ slug }) => `${APP_URL.origin}/t/${slug}`,
     }),
     admin(),
+    magicLink({
+      sendMagicLink: ({ email, url }) =>
+        sendMail({
+          to: email,
+          subject: "Your sign-in link",
+          text: "This link signs you in. It works once, for five minutes. If you did not ask for it, you can ignore this email.",
+          link: url,
+        }),
+    }),
     // Tenants may require it: see the policy of a tenant.
     twoFactor({ issuer: "Tenants, an example" }),
     // A demo has no DNS where a domain could be verified, so it believes what a tenant's identity

@@ -36,18 +36,32 @@ export const socialIn = (methods: SignInMethod[]) =>
     .map((method) => method.slice(SOCIAL.length))
     .sort(byName);
 
-/** What a tenant can choose from: what it has, and what it has chosen already. */
-export function offeredMethods(
-  { providerIds, hasSSO }: { providerIds: string[]; hasSSO: boolean },
-  policy: TenantPolicy | null,
-): SignInMethod[] {
+/** What a tenant has set up. */
+export function methodsOf(providerIds: string[], hasSSO: boolean): SignInMethod[] {
   const social = providerIds.toSorted(byName).map((id): SignInMethod => `${SOCIAL}${id}`);
-  const sso: SignInMethod[] = hasSSO ? ["sso"] : [];
-  return [...new Set<SignInMethod>(["password", ...sso, ...social, ...(policy?.methods ?? [])])];
+  return ["password", ...(hasSSO ? (["sso"] as const) : []), ...social, "magic-link"];
 }
 
-/** The policy of a form. What is left empty is as the application has it. */
-export function policyFrom(form: FormData): TenantPolicy {
+/** People sign in elsewhere, and may have a second factor there. */
+const isElsewhere = (method: SignInMethod) => method === "sso" || method.startsWith(SOCIAL);
+
+/** The methods that need no second factor: as stored, without providers that are gone or off. */
+export function exemptMethods(policy: TenantPolicy | null, setUp: SignInMethod[]): SignInMethod[] {
+  if (!policy?.twoFactor?.required) return setUp.filter(isElsewhere);
+  const stored = policy.twoFactor.exemptMethods ?? [];
+  return stored.filter((method) => !method.startsWith(SOCIAL) || setUp.includes(method));
+}
+
+/** Sets or removes one value, and keeps the others that are stored. */
+function withValue<T extends object>(stored: T | undefined, change: Partial<T>): T | undefined {
+  const merged = Object.entries({ ...stored, ...change }).filter(
+    ([, value]) => value !== undefined,
+  );
+  return merged.length > 0 ? (Object.fromEntries(merged) as T) : undefined;
+}
+
+/** The policy of a form. What is left empty is as the application has it, what is not in there as stored. */
+export function policyFrom(form: FormData, stored: TenantPolicy | null): TenantPolicy {
   const text = (name: string) => String(form.get(name) ?? "").trim();
   const signUp = text("signUp") as NonNullable<TenantPolicy["signUp"]>;
   const names = text("emailDomains")
@@ -57,16 +71,23 @@ export function policyFrom(form: FormData): TenantPolicy {
   const emailDomains = isVerified ? "verified" : names.map((name) => name.replace(/^@/, ""));
   const methods = form.getAll("methods") as SignInMethod[];
   const exempt = form.getAll("exempt") as SignInMethod[];
-  const hours = text("sessionHours");
+  const numberOf = (name: string) => (text(name) ? Number(text(name)) : undefined);
+  const hours = numberOf("sessionHours");
   return {
-    ...(signUp !== "open" && { signUp }),
-    ...(names.length > 0 && { emailDomains }),
-    ...(text("limited") && { methods }),
-    // Social providers and single sign-on have a second factor of their own.
-    ...(form.has("twoFactor") && {
-      twoFactor: { required: true, ...(exempt.length > 0 && { exemptMethods: exempt }) },
+    ...stored,
+    signUp: signUp === "open" ? undefined : signUp,
+    emailDomains: names.length > 0 ? emailDomains : undefined,
+    methods: text("limited") ? methods : undefined,
+    twoFactor: form.has("twoFactor")
+      ? {
+          ...stored?.twoFactor,
+          required: true,
+          exemptMethods: exempt.length > 0 ? exempt : undefined,
+        }
+      : undefined,
+    password: withValue(stored?.password, { minLength: numberOf("minLength") }),
+    session: withValue(stored?.session, {
+      expiresIn: hours === undefined ? undefined : Math.round(hours * 3600),
     }),
-    ...(text("minLength") && { password: { minLength: Number(text("minLength")) } }),
-    ...(hours && { session: { expiresIn: Math.round(Number(hours) * 3600) } }),
   };
 }

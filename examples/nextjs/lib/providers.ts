@@ -1,4 +1,5 @@
 import type { SocialProviderList } from "better-auth/social-providers";
+import type { OAuthConfigCheck } from "better-auth-tenant";
 
 type ProviderId = SocialProviderList[number];
 
@@ -52,6 +53,10 @@ export function providerName(id: string): string {
 export function byName(a: string, b: string): number {
   return providerName(a).localeCompare(providerName(b), "en");
 }
+
+/** The first problem that a check has found. */
+export const checkedProblem = ({ findings }: OAuthConfigCheck) =>
+  findings.find(({ ok }) => ok === false)?.message ?? "Unknown";
 
 export interface ProviderField {
   name: string;

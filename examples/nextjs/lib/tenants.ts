@@ -1,5 +1,6 @@
 import { isAPIError } from "better-auth/api";
 import type { Tenant } from "better-auth-tenant";
+import type { TenantDomain } from "better-auth-tenant/domains";
 import { headers } from "next/headers";
 import { notFound, redirect } from "next/navigation";
 import { cache } from "react";
@@ -33,6 +34,15 @@ export const withShownName = (tenant: Tenant): Tenant => ({
   ...tenant,
   name: shownName(tenant.name, tenant.slug),
 });
+
+/** Which email domains may join, or null for all. Some are no applicant's business. */
+export async function domainsToJoin({ id, policy }: Tenant): Promise<string[] | null> {
+  const { emailDomains = null } = policy ?? {};
+  if (emailDomains !== "verified") return emailDomains;
+  const domains = await auth.api.listTenantDomains({ query: { tenantId: id } });
+  const isPublic = ({ verified, discoverable }: TenantDomain) => verified && discoverable;
+  return domains.filter(isPublic).map(({ domain }) => domain);
+}
 
 /** What goes before the paths of a tenant's pages: nothing on a host of its own. */
 export async function basePath({ slug }: Tenant): Promise<string> {

@@ -1,7 +1,7 @@
 import axe from "axe-core";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { createTenant, deleteTenantsAfterwards, followMail, invite } from "./support/console";
+import { createTenant, deleteTenantsAfterwards, followMail, invite, post } from "./support/console";
 import { inEachLook } from "./support/looks";
 import { checkSSO, fillOIDC, openSSOForm, samlOffer, setUpSSO, typeAddress } from "./support/sso";
 import {
@@ -15,6 +15,7 @@ import {
   OPERATOR,
   signIn,
   signInAsOperator,
+  tenantId,
   text,
 } from "./support/visitor";
 
@@ -33,6 +34,7 @@ const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText(/invalid/i).waitFor();
   },
+  "sign-in-link": (page) => page.goto(`${APP}/t/acme/sign-in-link`),
   "sign-up": (page) => page.goto(`${APP}/t/globex/sign-up`),
   "forgot-password": (page) => page.goto(`${APP}/t/acme/forgot-password`),
   "reset-password": (page) => page.goto(`${APP}/t/acme/reset-password?token=none`),
@@ -63,7 +65,7 @@ const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
     await page.getByRole("button", { name: "Check GitLab" }).click();
     await page.getByText("No problems found.").waitFor();
     for (const summary of await page.locator("summary").all()) await summary.click();
-    await page.getByLabel("Only in these ways").check();
+    await page.getByLabel("Only with these methods").check();
     await page.getByLabel("Email").fill("jane@example.com");
     await page.getByRole("button", { name: "Send invitation" }).click();
     await page.getByText("There is already an account").waitFor();
@@ -100,6 +102,14 @@ const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
   "consent-saml": async (page) => {
     await typeAddress(page, `${APP}/t/hooli`, "kim@saml.example");
     await page.waitForURL(`${IDP}/saml/sso?**`);
+  },
+  "sign-up-domains": async (page) => {
+    const id = await tenantId(page, { slug: "hooli" });
+    await page.goto(`${APP}/t/hooli/sign-up`);
+    const policy = { emailDomains: ["hooli.example", "example.com"] };
+    await post(page, "/tenant/update", { tenantId: id, policy });
+    await page.reload();
+    await page.getByText("You can join with").waitFor();
   },
   "console-delete": async (page) => {
     await page.goto(`${APP}/console`);

@@ -86,6 +86,10 @@ test("an operator sets a provider up, checks it, and switches it off and on", as
   await config.getByRole("button", { name: "Check GitLab" }).click();
   await config.getByText("This config does not work.").waitFor();
   expect(await config.innerText()).toContain("does not know this client id and secret");
+  // It stays off as long as a check finds a problem.
+  await config.getByText("Off", { exact: true }).waitFor();
+  await config.getByRole("button", { name: "Turn GitLab on" }).click();
+  await config.getByText("The check found a problem: The provider does not know").waitFor();
   expect(await config.innerText()).toContain(`${APP}/api/auth/tenant/callback/gitlab`);
 
   await config.getByText("Change the secret or remove GitLab").click();
@@ -94,6 +98,8 @@ test("an operator sets a provider up, checks it, and switches it off and on", as
   await config.getByText("The new secret is in use").waitFor();
   await config.getByRole("button", { name: "Check GitLab" }).click();
   await config.getByText("No problems found.").waitFor();
+  await config.getByRole("button", { name: "Turn GitLab on" }).click();
+  await config.getByText("On", { exact: true }).waitFor();
   // No secret comes back, neither on the page nor in what the page was made from.
   expect(await page.content()).not.toContain(demo.spareClient.secret);
 
@@ -123,7 +129,47 @@ test("an operator sets a provider up, checks it, and switches it off and on", as
   await question.waitFor({ state: "hidden" });
   await config.getByRole("button", { name: "Remove GitLab …" }).click();
   await question.getByRole("button", { name: "Remove GitLab", exact: true }).click();
-  await page.getByText("People can sign in with a password only.").waitFor();
+  await page.getByText("No provider is set up yet.").waitFor();
+});
+
+test("the form for a provider saves the one that it shows, and the next one as well", async () => {
+  const page = await (await newVisitor()).newPage();
+  await signInAsOperator(page);
+  await createTenant(page, "Dunder", "dunder");
+  await setUpGitLab(page);
+  const section = socialOn(page);
+  const shown = () => section.getByLabel("Provider").locator("option:checked").innerText();
+  expect(await shown()).toBe("GitLab");
+  for (const label of ["Client ID", "Client secret", "URL of your own GitLab"]) {
+    expect(await section.getByLabel(label, { exact: true }).inputValue()).toBe("");
+  }
+  // Google itself is left alone.
+  const check = { providerId: "google", ok: true, redirectURI: "https://a.example", findings: [] };
+  await page.route("**/oauth-config/check", (route) => route.fulfill({ json: check }));
+  await section.getByLabel("Provider").selectOption("Google");
+  await section.getByLabel("Client ID").fill("an id at Google");
+  await section.getByLabel("Client secret", { exact: true }).fill("a secret at Google");
+  await section.getByRole("button", { name: "Set up Google" }).click();
+  const google = section.getByRole("article", { name: "Google" });
+  await google.getByText("an id at Google").waitFor();
+  await section.getByText("Google is set up.").waitFor();
+  expect(await shown()).toBe("Google");
+  const gitlab = section.getByRole("article", { name: "GitLab" });
+  expect(await gitlab.innerText()).toContain(demo.spareClient.id);
+});
+
+test("the slug of a new tenant follows its name until it is edited", async () => {
+  const page = await (await newVisitor()).newPage();
+  await signInAsOperator(page);
+  await page.goto(`${APP}/console/tenants/new`);
+  const slugFor = async (name: string) => {
+    await page.getByLabel("Name").fill(name);
+    return page.getByLabel("Slug").inputValue();
+  };
+  await expect.poll(() => slugFor("Café Müller & Söhne!")).toBe("cafe-muller-sohne");
+  expect(await slugFor("Stark")).toBe("stark");
+  await page.getByLabel("Slug").fill("iron");
+  expect(await slugFor("Stark Industries")).toBe("iron");
 });
 
 test("a provider may not live where the application does not trust it to", async () => {

@@ -217,8 +217,10 @@ test("a confirmation link may be followed twice, also by somebody who is signed 
 test("a page that is not there leads to the start", async () => {
   const page = await (await newVisitor({ expects: /404/ })).newPage();
   for (const address of [`${APP}/nowhere`, `${hostOf({ slug: "nobody" })}/`]) {
-    await page.goto(address);
-    await page.getByRole("link", { name: "Go to the start page" }).click();
-    await page.waitForURL(`${APP}/`);
+    for (const name of ["Go to the start page", "Tenants"]) {
+      await page.goto(address);
+      await page.getByRole("link", { name, exact: true }).click();
+      await page.waitForURL(`${APP}/`);
+    }
   }
 });

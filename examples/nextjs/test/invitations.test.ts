@@ -32,9 +32,9 @@ async function createInviteOnly(operator: Page, name: string, slug: string) {
   const tenant = await createTenant(operator, name, slug);
   await setUpGitLab(operator);
   const policy = operator.getByRole("region", { name: "Policy" });
-  await policy.getByLabel("Who may join").selectOption("Only people who are invited");
+  await policy.getByLabel("Who may join").selectOption("Invited people only");
   await policy.getByRole("button", { name: "Save policy" }).click();
-  await policy.getByText("The policy is in force.").waitFor();
+  await policy.getByText("Policy saved.").waitFor();
   return tenant;
 }
 
@@ -80,7 +80,7 @@ test("the same address is invited to two tenants: by password here, with GitLab 
   await kim.waitForURL(`${stark.address}/dashboard`);
   expect(await text(kim)).toContain("Hello, Kim Park");
   await kim.getByRole("link", { name: "Settings" }).click();
-  await kim.getByRole("heading", { name: "Settings of Stark" }).waitFor();
+  await kim.getByRole("heading", { name: "Stark settings" }).waitFor();
   // At the other one, Kim is nobody's administrator.
   await kim.goto(`${wayne.address}/dashboard`);
   expect(await kim.getByRole("link", { name: "Settings" }).count()).toBe(0);

@@ -36,7 +36,7 @@ test("a tenant requires a second factor, from the policy to a lost device", asyn
   const policy = operator.getByRole("region", { name: "Policy" });
   await policy.getByLabel("Require a second factor").check();
   await policy.getByRole("button", { name: "Save policy" }).click();
-  await policy.getByText("The policy is in force.").waitFor();
+  await policy.getByText("Policy saved.").waitFor();
   // Pages have an instance of their own, which reads the policy within ten seconds.
   const pathOfDashboard = async () => {
     await page.goto(`${address}/dashboard`);

@@ -40,14 +40,15 @@ test("a tenant's own administrator sets up social sign-in and checks it, without
 
   // Nobody locks themselves out.
   const policy = page.getByRole("region", { name: "Policy" });
-  await policy.getByLabel("Only in these ways").check();
+  await policy.getByLabel("Only with these methods").check();
   await policy.getByLabel("Password", { exact: true }).uncheck();
+  await policy.getByLabel("Magic link").uncheck();
   await policy.getByRole("button", { name: "Save policy" }).click();
   await policy.getByText("you could not sign in again yourself").waitFor();
   await policy.getByLabel("Password", { exact: true }).check();
   await policy.getByLabel("GitLab").uncheck();
   await policy.getByRole("button", { name: "Save policy" }).click();
-  await policy.getByText("The policy is in force.").waitFor();
+  await policy.getByText("Policy saved.").waitFor();
   await kim.goto(`${hostOf({ slug: "soylent" })}/`);
   expect(await kim.getByRole("button", { name: "Continue with" }).count()).toBe(0);
 
@@ -55,7 +56,7 @@ test("a tenant's own administrator sets up social sign-in and checks it, without
   await page.getByLabel("Name").fill("Soylent Green");
   expect(await page.getByLabel("Slug").count()).toBe(0);
   await page.getByRole("button", { name: "Save", exact: true }).click();
-  await page.getByRole("heading", { name: "Settings of Soylent Green" }).waitFor();
+  await page.getByRole("heading", { name: "Soylent Green settings" }).waitFor();
   // Who ends all sessions ends their own, too.
   await policy.getByLabel("End all sessions now").check();
   await policy.getByRole("button", { name: "Save policy" }).click();
@@ -71,7 +72,7 @@ for (const [where, address] of [
     const ids = { acme: await tenantId(page, ACME), globex: await tenantId(page, GLOBEX) };
     await signIn(page, ACME, address, ADMINISTRATOR);
     await page.goto(`${address}/settings`);
-    await page.getByRole("heading", { name: "Settings of Acme" }).waitFor();
+    await page.getByRole("heading", { name: "Acme settings" }).waitFor();
     await page.getByRole("button", { name: "Check GitLab" }).click();
     await page.getByText("No problems found.").waitFor();
 
@@ -112,8 +113,9 @@ test("an operator in the same browser lends nobody any rights", async () => {
   await signIn(page, ACME, `${APP}/t/acme`, ADMINISTRATOR);
   await page.getByRole("link", { name: "Settings" }).click();
   const policy = page.getByRole("region", { name: "Policy" });
-  await policy.getByLabel("Only in these ways").check();
+  await policy.getByLabel("Only with these methods").check();
   await policy.getByLabel("Password", { exact: true }).uncheck();
+  await policy.getByLabel("Magic link").uncheck();
   await policy.getByRole("button", { name: "Save policy" }).click();
   await policy.getByText("you could not sign in again yourself").waitFor();
   await page.getByRole("button", { name: "Sign out" }).click();
@@ -123,6 +125,31 @@ test("an operator in the same browser lends nobody any rights", async () => {
   expect(await text(page)).toContain("Only administrators of Acme can change its settings.");
   await page.goto(`${APP}/console`);
   await page.getByRole("heading", { name: "Tenants" }).waitFor();
+});
+
+test("every section of the settings can be reached, and the header fits a phone", async () => {
+  const page = await (await newVisitor()).newPage();
+  await signIn(page, ACME, `${APP}/t/acme`, ADMINISTRATOR);
+  await page.goto(`${APP}/t/acme/settings`);
+  const sections = page.getByRole("navigation", { name: "Settings" }).getByRole("link");
+  expect(await sections.allInnerTexts()).toEqual(
+    await page
+      .locator(".card > h2")
+      .evaluateAll((all) => all.map((heading) => heading.textContent?.replace(" at Acme", ""))),
+  );
+  for (const section of await sections.all()) {
+    await section.click();
+    await expect.poll(() => page.locator("h2:target").count()).toBe(1);
+  }
+  await page.setViewportSize({ width: 390, height: 844 });
+  const header = page.getByRole("banner");
+  const [brand, button, nav] = await Promise.all([
+    header.getByText("Acme", { exact: true }).boundingBox(),
+    header.getByRole("button", { name: "Sign out" }).boundingBox(),
+    header.getByRole("navigation").boundingBox(),
+  ]);
+  expect(button?.y).toBeLessThan(Number(brand?.y) + Number(brand?.height));
+  expect(nav?.y).toBeGreaterThan(Number(button?.y));
 });
 
 test("other people of a tenant have no settings", async () => {

@@ -102,9 +102,10 @@ test("a tenant allows nothing but single sign-on, and then nothing else is shown
   // By an administrator who comes in that way.
   const policy = page.getByRole("region", { name: "Policy" });
   const allowNothingElse = async (said: string) => {
-    await policy.getByLabel("Only in these ways").check();
+    await policy.getByLabel("Only with these methods").check();
     await policy.getByLabel("Password", { exact: true }).uncheck();
     await policy.getByLabel("GitLab").uncheck();
+    await policy.getByLabel("Magic link").uncheck();
     expect(await policy.getByLabel("Single sign-on (SSO)").isChecked()).toBe(true);
     await policy.getByRole("button", { name: "Save policy" }).click();
     await policy.getByText(said).waitFor();
@@ -116,7 +117,7 @@ test("a tenant allows nothing but single sign-on, and then nothing else is shown
   await page.waitForURL(`${address}/dashboard`);
   expect(await text(page)).toContain("Hello, Lee");
   await page.getByRole("link", { name: "Settings" }).click();
-  await allowNothingElse("The policy is in force.");
+  await allowNothingElse("Policy saved.");
   const kim = await somebody();
   await kim.goto(address);
   expect(await kim.getByRole("main").getByRole("button").allInnerTexts()).toEqual(["Continue"]);
@@ -172,9 +173,9 @@ test("an administrator sets up SAML and checks it, and people of the domain are 
 
   // Who may not join is told so.
   const policy = page.getByRole("region", { name: "Policy" });
-  await policy.getByLabel("Who may join").selectOption("Only people who are invited");
+  await policy.getByLabel("Who may join").selectOption("Invited people only");
   await policy.getByRole("button", { name: "Save policy" }).click();
-  await policy.getByText("The policy is in force.").waitFor();
+  await policy.getByText("Policy saved.").waitFor();
   const alice = await somebody();
   await goThere(alice, address, "Alice Reed", "SAML");
   await alice.getByRole("alert").getByText("You can join by invitation only.").waitFor();

@@ -110,7 +110,7 @@ test("a deletion waits for a week and can be taken back, until it is due", async
   await post(operator, "/tenant/delete", { tenantId: id, after: 0 });
   await operator.reload();
   await operator.getByRole("button", { name: "Do not delete Oscorp" }).click();
-  await status.getByText("The time to take this back is over.").waitFor();
+  await status.getByText("It is too late to cancel this.").waitFor();
   expect(await (await purge(secret)).json()).toEqual({ deleted: [id], failed: [] });
   expect((await page.goto(address))?.status()).toBe(404);
 });

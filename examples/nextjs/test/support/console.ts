@@ -86,7 +86,7 @@ export async function newAdministrator(
   await fillAccount(page, { Name: person.name, Password: person.password });
   await page.waitForURL(`${tenant.address}/dashboard`);
   await page.getByRole("link", { name: "Settings" }).click();
-  await page.getByRole("heading", { name: `Settings of ${name}` }).waitFor();
+  await page.getByRole("heading", { name: `${name} settings` }).waitFor();
   return { ...tenant, page, operator };
 }
 

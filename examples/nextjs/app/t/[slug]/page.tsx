@@ -2,7 +2,7 @@ import type { Tenant } from "better-auth-tenant";
 import Link from "next/link";
 import { redirect } from "next/navigation";
 import { Entrance } from "@/components/entrance";
-import { SignInForm, SingleSignOnForm, SocialButtons } from "@/components/sign-in";
+import { MagicLinkForm, SignInForm, SingleSignOnForm, SocialButtons } from "@/components/sign-in";
 import { auth } from "@/lib/auth";
 import { explainRefusal } from "@/lib/errors";
 import { socialIn } from "@/lib/policy";
@@ -22,7 +22,10 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
   const place = { tenantId: tenant.id, base };
   const hasPassword = methods.includes("password");
   const hasSSO = methods.includes("sso");
+  const hasLink = methods.includes("magic-link");
+  const hasForm = hasSSO || hasPassword;
   const providers = socialIn(methods);
+  const hasMore = (hasForm && hasLink) || providers.length > 0;
   return (
     <Entrance
       brand={tenant.name}
@@ -50,7 +53,13 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
       )}
       {hasSSO && <SingleSignOnForm {...place} hasPassword={hasPassword} />}
       {!hasSSO && hasPassword && <SignInForm {...place} />}
-      {(hasSSO || hasPassword) && providers.length > 0 && <p className="divider">or</p>}
+      {!hasForm && hasLink && <MagicLinkForm {...place} />}
+      {(hasForm || hasLink) && hasMore && <p className="divider">or</p>}
+      {hasForm && hasLink && (
+        <Link className="button plain wide" href={`${base}/sign-in-link`}>
+          Email me a sign-in link
+        </Link>
+      )}
       {providers.length > 0 && <SocialButtons {...place} providers={providers} />}
     </Entrance>
   );

@@ -94,6 +94,7 @@ async function Accounts({ tenant }: { tenant: Tenant }) {
   return (
     <div className="row">
       <span className="small muted">You can sign in with</span>
+      {accounts.length === 0 && <span className="badge tint">a link by email</span>}
       {accounts.map(({ id, providerId }) => (
         <span className="badge tint" key={id}>
           {providerId === "credential" ? "a password" : providerName(providerId)}

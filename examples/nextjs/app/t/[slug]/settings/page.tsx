@@ -35,7 +35,7 @@ export default async function SettingsPage({ params }: PageProps<"/t/[slug]/sett
   return (
     <TenantFrame tenant={tenant} current="settings">
       <div className="tight">
-        <h1>Settings of {tenant.name}</h1>
+        <h1>{tenant.name} settings</h1>
         <p className="muted">You are one of its administrators.</p>
       </div>
       <AsAdministrator tenantId={tenant.id}>

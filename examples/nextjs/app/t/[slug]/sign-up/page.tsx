@@ -5,9 +5,11 @@ import { SignUpForm, SocialButtons } from "@/components/sign-in";
 import { auth } from "@/lib/auth";
 import { passwordLength } from "@/lib/policy";
 import { byName } from "@/lib/providers";
-import { activeTenantOfPage, basePath } from "@/lib/tenants";
+import { activeTenantOfPage, basePath, domainsToJoin } from "@/lib/tenants";
 
 export const metadata = { title: "Create an account" };
+
+const either = new Intl.ListFormat("en", { type: "disjunction" });
 
 export default async function SignUpPage({ params }: PageProps<"/t/[slug]/sign-up">) {
   const tenant = await activeTenantOfPage((await params).slug);
@@ -16,6 +18,7 @@ export default async function SignUpPage({ params }: PageProps<"/t/[slug]/sign-u
     query: { tenantId: tenant.id },
   });
   if (!emailAndPassword.signUp) notFound();
+  const domains = await domainsToJoin(tenant);
   return (
     <Entrance
       brand={tenant.name}
@@ -27,6 +30,13 @@ export default async function SignUpPage({ params }: PageProps<"/t/[slug]/sign-u
         </>
       }
     >
+      {domains && (
+        <p className="note">
+          {domains.length > 0
+            ? `You can join with an email address at ${either.format(domains)}.`
+            : "Only email addresses at certain domains can join."}
+        </p>
+      )}
       <SignUpForm tenantId={tenant.id} base={base} minLength={passwordLength(tenant)} />
       {providers.length > 0 && (
         <>

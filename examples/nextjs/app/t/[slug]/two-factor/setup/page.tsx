@@ -13,7 +13,7 @@ export default async function SetupPage({ params }: PageProps<"/t/[slug]/two-fac
       brand={tenant.name}
       motto="Two keys are better than one."
       title="Set up a second factor"
-      intro="From then on, signing in takes a code of your authenticator app besides your password."
+      intro="From then on, you sign in with your password and a code from your authenticator app."
     >
       <SetupForm tenantId={tenant.id} base={base} />
     </Entrance>
