@@ -8,6 +8,7 @@ import { RedirectURI } from "./copyable";
 import { ActionButton, asOutcome, OutcomeNote, PasswordField, SubmitButton, useForm } from "./form";
 import { useManagement } from "./management";
 import { RemoveProvider } from "./remove-provider";
+import { Time } from "./time";
 
 export interface Config {
   providerId: string;
@@ -70,7 +71,9 @@ function Facts({ clientId, issuer, secretChangedAt }: Config) {
       )}
       <div>
         <dt>Secret changed</dt>
-        <dd>{secretChangedAt}</dd>
+        <dd>
+          <Time date={secretChangedAt} />
+        </dd>
       </div>
     </dl>
   );

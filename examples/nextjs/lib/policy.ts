@@ -43,7 +43,8 @@ export function offeredMethods(
 ): SignInMethod[] {
   const social = providerIds.toSorted(byName).map((id): SignInMethod => `${SOCIAL}${id}`);
   const sso: SignInMethod[] = hasSSO ? ["sso"] : [];
-  return [...new Set<SignInMethod>(["password", ...sso, ...social, ...(policy?.methods ?? [])])];
+  const offered: SignInMethod[] = ["password", ...sso, ...social, "passkey"];
+  return [...new Set([...offered, ...(policy?.methods ?? [])])];
 }
 
 /** The policy of a form. What is left empty is as the application has it. */

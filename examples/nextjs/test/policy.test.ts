@@ -90,6 +90,7 @@ test("a tenant allows GitLab only, and ends the sessions of before", async () =>
     .evaluateAll((all) => all.map((box) => (box as HTMLInputElement).labels?.[0]?.textContent));
   expect(names.slice(0, 2)).toEqual(["Password", "GitLab"]);
   await policy.getByLabel("Password", { exact: true }).uncheck();
+  await policy.getByLabel("Passkey").uncheck();
   await policy.getByLabel("GitLab").uncheck();
   await savePolicy(operator, "Please choose at least one way to sign in");
   await policy.getByLabel("GitLab").check();

@@ -2,7 +2,7 @@ import type { Tenant } from "better-auth-tenant";
 import Link from "next/link";
 import { redirect } from "next/navigation";
 import { Entrance } from "@/components/entrance";
-import { SignInForm, SingleSignOnForm, SocialButtons } from "@/components/sign-in";
+import { PasskeyButton, SignInForm, SingleSignOnForm, SocialButtons } from "@/components/sign-in";
 import { auth } from "@/lib/auth";
 import { explainRefusal } from "@/lib/errors";
 import { socialIn } from "@/lib/policy";
@@ -22,6 +22,7 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
   const place = { tenantId: tenant.id, base };
   const hasPassword = methods.includes("password");
   const hasSSO = methods.includes("sso");
+  const hasPasskey = methods.includes("passkey");
   const providers = socialIn(methods);
   return (
     <Entrance
@@ -50,7 +51,10 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
       )}
       {hasSSO && <SingleSignOnForm {...place} hasPassword={hasPassword} />}
       {!hasSSO && hasPassword && <SignInForm {...place} />}
-      {(hasSSO || hasPassword) && providers.length > 0 && <p className="divider">or</p>}
+      {(hasSSO || hasPassword) && (hasPasskey || providers.length > 0) && (
+        <p className="divider">or</p>
+      )}
+      {hasPasskey && <PasskeyButton {...place} />}
       {providers.length > 0 && <SocialButtons {...place} providers={providers} />}
     </Entrance>
   );
