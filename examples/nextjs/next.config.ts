@@ -4,7 +4,13 @@ const config: NextConfig = {
   // The repository around this folder has a lock file too; this folder is the application.
   turbopack: { root: import.meta.dirname },
   // Nothing is gained by bundling what stays on the server, and the build is a lot faster.
-  serverExternalPackages: ["better-auth", "better-auth-tenant", "@better-auth/sso", "samlify"],
+  serverExternalPackages: [
+    "better-auth",
+    "better-auth-tenant",
+    "@better-auth/passkey",
+    "@better-auth/sso",
+    "samlify",
+  ],
   // `npm run typecheck` looks at the types, and at the tests as well.
   typescript: { ignoreBuildErrors: true },
   poweredByHeader: false,

@@ -2,7 +2,6 @@
 
 import type { InvitationStatus, TenantInvitation } from "better-auth-tenant/invitations";
 import { useRouter } from "next/navigation";
-import { formatTime } from "@/lib/format";
 import { invitationPage, ROLES, roleName } from "@/lib/invitations";
 import {
   ActionButton,
@@ -14,6 +13,7 @@ import {
   useForm,
 } from "./form";
 import { useManagement } from "./management";
+import { Time } from "./time";
 
 /** Whom a tenant has invited, and the form to invite somebody else. */
 export function Invitations({
@@ -81,7 +81,8 @@ function Invitation({ invitation }: { invitation: TenantInvitation }) {
         </span>
         <div className="small muted three-lines">
           {roleName(role)}
-          {inviterName && `, invited by ${inviterName}`}, {whenOf(invitation)}
+          {inviterName && `, invited by ${inviterName}`}, {status === "pending" && "until "}
+          <Time date={timeOf(invitation)} />
         </div>
       </div>
       {isOpen && <InvitationButtons id={id} email={email} />}
@@ -89,9 +90,9 @@ function Invitation({ invitation }: { invitation: TenantInvitation }) {
   );
 }
 
-function whenOf({ status, expiresAt, acceptedAt, updatedAt }: TenantInvitation): string {
-  if (status === "pending") return `until ${formatTime(expiresAt)}`;
-  return formatTime((status === "expired" && expiresAt) || acceptedAt || updatedAt);
+function timeOf({ status, expiresAt, acceptedAt, updatedAt }: TenantInvitation): Date {
+  if (status === "pending" || status === "expired") return expiresAt;
+  return acceptedAt ?? updatedAt;
 }
 
 function InvitationButtons({ id, email }: { id: string; email: string }) {

@@ -20,6 +20,12 @@ export function useManagement() {
   return useMemo(() => (own ? tenantClient(own) : platformClient).tenant, [own]);
 }
 
+/** better-auth's own calls about users. An operator's work in every tenant. */
+export function useAdmin() {
+  const own = useOwnTenant();
+  return (own ? tenantClient(own) : platformClient).admin;
+}
+
 /** The same for better-auth's own calls about identity providers. The query names the tenant. */
 export function useSSO(tenantId: string) {
   const own = useOwnTenant();

@@ -9,6 +9,7 @@ import { ActionButton, asOutcome, OutcomeNote, PasswordField, SubmitButton, useF
 import { useManagement } from "./management";
 import { ProviderIcon } from "./provider-icon";
 import { RemoveProvider } from "./remove-provider";
+import { Time } from "./time";
 
 export interface Config {
   providerId: string;
@@ -72,7 +73,9 @@ function Facts({ clientId, issuer, secretChangedAt }: Config) {
       )}
       <div>
         <dt>Secret changed</dt>
-        <dd>{secretChangedAt}</dd>
+        <dd>
+          <Time date={secretChangedAt} />
+        </dd>
       </div>
     </dl>
   );

@@ -1,6 +1,7 @@
-import { formatTime, shownName } from "@/lib/format";
+import { shownName } from "@/lib/format";
 import { roleName } from "@/lib/invitations";
-import { ResetSecondFactor } from "./second-factor";
+import { PersonActions } from "./person-actions";
+import { Time } from "./time";
 
 interface Person {
   id: string;
@@ -8,16 +9,20 @@ interface Person {
   email: string;
   emailVerified: boolean;
   role?: string | null;
+  banned?: boolean | null;
   twoFactorEnabled?: boolean | null;
   createdAt: Date;
 }
 
 export function People({
   tenant,
+  self,
   users,
   total,
 }: {
   tenant: { id: string; name: string };
+  /** The administrator who looks at them, if they are one of them. */
+  self?: string;
   users: Person[];
   total: number;
 }) {
@@ -38,24 +43,33 @@ export function People({
               </tr>
             </thead>
             <tbody>
-              {users.map(
-                ({ id, name, email, emailVerified, role, twoFactorEnabled, createdAt }) => (
-                  <tr key={id}>
-                    <th scope="row">
-                      <span className="three-lines">{shownName(name, "No name")}</span>
-                      {role === "admin" && <span className="badge tint">{roleName(role)}</span>}
-                    </th>
-                    <td>
-                      <span className="row">
-                        <span className="grow">{email}</span>
-                        {emailVerified && <span className="badge good">Confirmed</span>}
-                      </span>
-                      {twoFactorEnabled && <ResetSecondFactor tenantId={tenant.id} userId={id} />}
-                    </td>
-                    <td className="small muted wide-only time">{formatTime(createdAt)}</td>
-                  </tr>
-                ),
-              )}
+              {users.map(({ id, name, email, emailVerified, role, createdAt, ...user }) => (
+                <tr key={id}>
+                  <th scope="row">
+                    <span className="three-lines">{shownName(name, "No name")}</span>
+                    {role === "admin" && <span className="badge tint">{roleName(role)}</span>}
+                    {user.banned && <span className="badge bad">Banned</span>}
+                  </th>
+                  <td>
+                    <span className="row">
+                      <span className="grow">{email}</span>
+                      {emailVerified && <span className="badge good">Confirmed</span>}
+                    </span>
+                    <PersonActions
+                      tenantId={tenant.id}
+                      userId={id}
+                      name={shownName(name, email)}
+                      isAdministrator={role === "admin"}
+                      isBanned={Boolean(user.banned)}
+                      hasSecondFactor={Boolean(user.twoFactorEnabled)}
+                      isSelf={id === self}
+                    />
+                  </td>
+                  <td className="small muted wide-only time">
+                    <Time date={createdAt} />
+                  </td>
+                </tr>
+              ))}
             </tbody>
           </table>
         </div>

@@ -3,6 +3,7 @@ import { Entrance } from "./entrance";
 /** What happened, for the errors that people can do something about. */
 const EXPLANATIONS: Record<string, string> = {
   access_denied: "You cancelled signing in.",
+  banned: "You have been banned here.",
   state_mismatch: "The sign-in was started in another browser, or it took too long.",
   state_not_found: "The sign-in has already been completed, or it took too long.",
   please_restart_the_process: "The sign-in took too long.",

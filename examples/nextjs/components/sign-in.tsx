@@ -119,6 +119,23 @@ export function SignUpForm({ tenantId, base, minLength }: Place & { minLength: n
   );
 }
 
+export function PasskeyButton({ tenantId, base }: Place) {
+  const router = useRouter();
+  const { form, pending, outcome } = useForm(async () => {
+    const { error } = await tenantClient(tenantId).signIn.passkey();
+    if (error) return asOutcome(error);
+    router.replace(`${base}/dashboard`);
+  });
+  return (
+    <form className="stack" {...form}>
+      <OutcomeNote {...outcome} />
+      <SubmitButton className="plain wide" pending={pending}>
+        Sign in with a passkey
+      </SubmitButton>
+    </form>
+  );
+}
+
 /** One button for each provider that the tenant has. An invitation goes along, if there is one. */
 export function SocialButtons({
   tenantId,

@@ -3,8 +3,8 @@
 import type { TenantStatus } from "better-auth-tenant";
 import { useRouter } from "next/navigation";
 import { platformClient } from "@/lib/auth-client";
-import { formatTime } from "@/lib/format";
 import { ActionButton, asOutcome } from "./form";
+import { Time } from "./time";
 
 interface TenantWithStatus {
   id: string;
@@ -35,9 +35,12 @@ export function Status({ tenant }: { tenant: TenantWithStatus }) {
             {status === "active" && "People can sign in."}
             {status === "suspended" &&
               "Nobody can sign in, and all sessions have ended. Nothing else is lost."}
-            {status === "deleting" &&
-              deleteAt &&
-              `Nobody can sign in. Everything will be deleted after ${formatTime(deleteAt)}. Until then, you can cancel this.`}
+            {status === "deleting" && deleteAt && (
+              <>
+                Nobody can sign in. Everything will be deleted after <Time date={deleteAt} />. Until
+                then, you can cancel this.
+              </>
+            )}
           </p>
         </div>
         <StatusButton tenant={tenant} to={status === "active" ? "suspended" : "active"}>

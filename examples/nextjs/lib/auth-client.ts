@@ -1,5 +1,6 @@
+import { passkeyClient } from "@better-auth/passkey/client";
 import { ssoClient } from "@better-auth/sso/client";
-import { magicLinkClient, twoFactorClient } from "better-auth/client/plugins";
+import { adminClient, magicLinkClient, twoFactorClient } from "better-auth/client/plugins";
 import { createAuthClient } from "better-auth/react";
 import { tenantAuthClient } from "better-auth-tenant/client";
 import { tenantDomainsClient } from "better-auth-tenant/domains/client";
@@ -7,7 +8,13 @@ import { tenantInvitationsClient } from "better-auth-tenant/invitations/client";
 
 /** For operators, who belong to the platform and to no tenant. */
 export const platformClient = createAuthClient({
-  plugins: [tenantAuthClient(), tenantInvitationsClient(), tenantDomainsClient(), ssoClient()],
+  plugins: [
+    tenantAuthClient(),
+    tenantInvitationsClient(),
+    tenantDomainsClient(),
+    adminClient(),
+    ssoClient(),
+  ],
 });
 
 /** For the pages of a tenant: every call of this client runs inside it. */
@@ -23,9 +30,11 @@ const createTenantClient = (tenantId: string) =>
       tenantAuthClient({ tenantId }),
       tenantInvitationsClient(),
       tenantDomainsClient(),
+      adminClient(),
       ssoClient(),
       magicLinkClient(),
       twoFactorClient(),
+      passkeyClient(),
     ],
   });
 

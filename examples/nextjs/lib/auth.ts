@@ -1,3 +1,4 @@
+import { passkey } from "@better-auth/passkey";
 import { sso } from "@better-auth/sso";
 import { betterAuth } from "better-auth";
 import { admin, magicLink, twoFactor } from "better-auth/plugins";
@@ -76,7 +77,7 @@ export const auth = betterAuth({
       // People sign up at a tenant. Operators of the platform are made by other operators.
       platformPolicy: { signUp: "closed" },
       trustedProviderHosts: PROVIDER_HOSTS,
-      scopedModels: ["mail", "ssoProvider"],
+      scopedModels: ["mail", "ssoProvider", "passkey"],
       // A tenant's own administrators manage it at /t/<slug>/settings, without an operator.
       tenantRoles: {
         admin: [
@@ -116,6 +117,7 @@ export const auth = betterAuth({
     }),
     // Tenants may require it: see the policy of a tenant.
     twoFactor({ issuer: "Tenants, an example" }),
+    passkey(),
     // A demo has no DNS where a domain could be verified, so it believes what a tenant's identity
     // provider says about an address. Yours has `domainVerification: { enabled: true }` instead.
     sso({ trustEmailVerified: true }),

@@ -11,6 +11,8 @@ const TAKEN_SSO = "This identifier is already taken. Please choose another one."
 const BROKEN_SSO =
   "Single sign-on does not work at the moment. Please tell an administrator to check it.";
 
+const NO_PASSKEY = "Your browser has not used a passkey. Please try again.";
+
 const SENTENCES: Record<string, string> = {
   INVALID_EMAIL: "Please enter a valid email address.",
   INVALID_EMAIL_OR_PASSWORD: "Invalid email or password.",
@@ -30,6 +32,14 @@ const SENTENCES: Record<string, string> = {
   EMAIL_DOMAIN_NOT_ALLOWED: "Email addresses at this domain cannot join.",
   SIGN_IN_METHOD_NOT_ALLOWED: "This sign-in method is not allowed here.",
   TWO_FACTOR_REQUIRED: "A second factor is required here. Please sign in with your password.",
+  LAST_ADMIN: "This is the last administrator. Please make another user an administrator first.",
+  BANNED_USER: "You have been banned here. Please ask an administrator.",
+  SESSION_NOT_FRESH: "You signed in some time ago. Please sign out, and sign in again.",
+  PASSKEY_NOT_FOUND: "This passkey is not known here. Please choose another way to sign in.",
+  AUTH_CANCELLED: NO_PASSKEY,
+  ERROR_CEREMONY_ABORTED: NO_PASSKEY,
+  ERROR_PASSTHROUGH_SEE_CAUSE_PROPERTY: NO_PASSKEY,
+  ERROR_AUTHENTICATOR_PREVIOUSLY_REGISTERED: "There is a passkey of this device already.",
   INVITATION_NOT_FOUND: "This invitation is no longer valid.",
   INVITATION_EXPIRED: "This invitation has expired.",
   INVITATION_ALREADY_ACCEPTED: "This invitation has already been accepted.",

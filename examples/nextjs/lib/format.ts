@@ -3,16 +3,17 @@ export function shownName(name: string, otherwise: string): string {
   return /[\p{L}\p{N}\p{P}\p{S}]/u.test(name) ? name : otherwise;
 }
 
-const moment = new Intl.DateTimeFormat("en", {
-  dateStyle: "medium",
-  timeStyle: "short",
-  timeZone: "UTC",
-});
+const STYLE = { dateStyle: "medium", timeStyle: "short" } as const;
+const inUTC = new Intl.DateTimeFormat("en", { ...STYLE, timeZone: "UTC" });
+const inOwnZone = new Intl.DateTimeFormat("en", STYLE);
 
-/** The same on the server and in every browser. */
+/** In UTC: for emails, and for pages until the browser shows its own time. See `<Time>`. */
 export function formatTime(date: Date | string): string {
-  return `${moment.format(new Date(date))} UTC`;
+  return `${inUTC.format(new Date(date))} UTC`;
 }
+
+/** In the time zone of the browser that this runs in. */
+export const formatLocalTime = (date: Date | string) => inOwnZone.format(new Date(date));
 
 /** "Chrome on Linux" for what a browser says about itself. */
 export function formatBrowser(userAgent: string | null | undefined): string {

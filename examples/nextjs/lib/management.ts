@@ -3,7 +3,6 @@ import type { Tenant, TenantOAuthConfig } from "better-auth-tenant";
 import { headers } from "next/headers";
 import { notFound, redirect } from "next/navigation";
 import { auth } from "./auth";
-import { formatTime } from "./format";
 import { byName } from "./providers";
 import { shownProvider } from "./sso";
 import { basePath, headersFor, sessionAt } from "./tenants";
@@ -75,7 +74,7 @@ function shownConfig(config: TenantOAuthConfig) {
   return {
     ...{ providerId, clientId, callbackURL, enabled, readable },
     issuer: typeof options?.issuer === "string" ? options.issuer : null,
-    secretChangedAt: formatTime(config.secretChangedAt),
+    secretChangedAt: new Date(config.secretChangedAt).toISOString(),
     version: new Date(config.updatedAt).toISOString(),
   };
 }

@@ -39,7 +39,7 @@ export const socialIn = (methods: SignInMethod[]) =>
 /** What a tenant has set up. */
 export function methodsOf(providerIds: string[], hasSSO: boolean): SignInMethod[] {
   const social = providerIds.toSorted(byName).map((id): SignInMethod => `${SOCIAL}${id}`);
-  return ["password", ...(hasSSO ? (["sso"] as const) : []), ...social, "magic-link"];
+  return ["password", ...(hasSSO ? (["sso"] as const) : []), ...social, "magic-link", "passkey"];
 }
 
 /** People sign in elsewhere, and may have a second factor there. */

@@ -31,7 +31,7 @@ const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
     await page.goto(`${APP}/t/acme`);
     await page.getByLabel("Email").fill("jane@example.com");
     await page.getByLabel("Password", { exact: true }).fill("a wrong password");
-    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("button", { name: "Sign in", exact: true }).click();
     await page.getByText(/invalid/i).waitFor();
   },
   "sign-in-link": (page) => page.goto(`${APP}/t/acme/sign-in-link`),
@@ -40,6 +40,10 @@ const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
   "reset-password": (page) => page.goto(`${APP}/t/acme/reset-password?token=none`),
   "reset-password-without-token": (page) => page.goto(`${APP}/t/acme/reset-password`),
   dashboard: (page) => signIn(page, ACME),
+  account: async (page) => {
+    await page.getByRole("link", { name: "Account" }).click();
+    await page.getByRole("heading", { name: "Your account" }).waitFor();
+  },
   "dashboard-by-host": (page) => signIn(page, ACME, hostOf(ACME)),
   inbox: async (page) => {
     await page.goto(`${APP}/t/acme/forgot-password`);
@@ -140,6 +144,7 @@ const PAGES: Record<string, (page: Page) => Promise<unknown>> = {
     await invite(page, "robin@example.com");
     await page.getByRole("button", { name: "Revoke the invitation to robin" }).click();
     await page.getByText("Revoked").waitFor();
+    await page.getByText("Manage Jane at Acme").click();
   },
   invitation: async (page) => {
     await followMail(page, "acme", "wren@example.com", "Join Acme");

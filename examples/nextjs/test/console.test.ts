@@ -217,6 +217,7 @@ test("deleting a tenant shows what goes, and takes it and nothing else", async (
     "Domains\n0",
     "Emails\n2",
     "Identity providers\n0",
+    "Passkeys\n0",
     "OAuth configs\n1",
   ]);
 

@@ -94,6 +94,7 @@ test("a tenant allows GitLab only, and ends the sessions of before", async () =>
     .evaluateAll((all) => all.map((box) => (box as HTMLInputElement).labels?.[0]?.textContent));
   expect(names.slice(0, 3)).toEqual(["Password", "GitLab", "Magic link"]);
   await policy.getByLabel("Password", { exact: true }).uncheck();
+  await policy.getByLabel("Passkey").uncheck();
   await policy.getByLabel("GitLab").uncheck();
   await policy.getByLabel("Magic link").uncheck();
   await savePolicy(operator, "Please choose at least one sign-in method");

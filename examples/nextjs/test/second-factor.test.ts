@@ -62,6 +62,7 @@ test("a tenant requires a second factor, from the policy to a lost device", asyn
 
   // The device is lost.
   await operator.reload();
+  await operator.getByText("Manage Miles").click();
   await operator.getByRole("button", { name: "Reset second factor" }).click();
   await operator
     .getByRole("button", { name: "Reset second factor" })

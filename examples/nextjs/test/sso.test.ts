@@ -89,7 +89,7 @@ test("an administrator sets up OpenID Connect and checks it, and people of the d
   await peter.getByLabel("Email").fill(LEE.email);
   await peter.getByRole("button", { name: "Use a password" }).click();
   await peter.getByLabel("Password", { exact: true }).fill(LEE.password);
-  await peter.getByRole("button", { name: "Sign in" }).click();
+  await peter.getByRole("button", { name: "Sign in", exact: true }).click();
   await peter.waitForURL(`${address}/dashboard`);
 }, 120_000);
 
@@ -104,6 +104,7 @@ test("a tenant allows nothing but single sign-on, and then nothing else is shown
   const allowNothingElse = async (said: string) => {
     await policy.getByLabel("Only with these methods").check();
     await policy.getByLabel("Password", { exact: true }).uncheck();
+    await policy.getByLabel("Passkey").uncheck();
     await policy.getByLabel("GitLab").uncheck();
     await policy.getByLabel("Magic link").uncheck();
     expect(await policy.getByLabel("Single sign-on (SSO)").isChecked()).toBe(true);

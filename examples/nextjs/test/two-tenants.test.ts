@@ -104,11 +104,11 @@ test("sessions are listed, and the others can be ended", async () => {
   await signIn(atDesk, GLOBEX);
   await signIn(onPhone, GLOBEX);
 
-  await atDesk.reload();
+  await atDesk.getByRole("link", { name: "Account" }).click();
   await atDesk.getByRole("button", { name: "Sign out of all other sessions" }).click();
   await atDesk.getByText("Sign out of all other sessions").waitFor({ state: "detached" });
   await onPhone.reload();
   expect(new URL(onPhone.url()).pathname).toBe("/t/globex");
-  await atDesk.reload();
+  await atDesk.goto(`${APP}/t/globex/dashboard`);
   expect(await text(atDesk)).toContain("Hello, Jane at Globex");
 });

@@ -3,9 +3,9 @@ import type { CSSProperties } from "react";
 import { Monogram } from "@/components/brand";
 import { ConsoleFrame } from "@/components/console-frame";
 import { StatusBadge } from "@/components/status";
+import { Time } from "@/components/time";
 import { auth } from "@/lib/auth";
 import { countOf } from "@/lib/console";
-import { formatTime } from "@/lib/format";
 import { asOperator } from "@/lib/management";
 import { hueOf, withShownName } from "@/lib/tenants";
 
@@ -90,7 +90,9 @@ export default async function ConsolePage({ searchParams }: PageProps<"/console"
                     <td className="number">{count.users}</td>
                     <td className="number">{count.sessions}</td>
                     <td className="number wide-only">{count.providers}</td>
-                    <td className="small muted wide-only time">{formatTime(tenant.createdAt)}</td>
+                    <td className="small muted wide-only time">
+                      <Time date={tenant.createdAt} />
+                    </td>
                   </tr>
                 ))}
               </tbody>

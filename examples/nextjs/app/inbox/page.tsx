@@ -1,7 +1,7 @@
 import Link from "next/link";
 import type { CSSProperties } from "react";
 import { Brand } from "@/components/brand";
-import { formatTime } from "@/lib/format";
+import { Time } from "@/components/time";
 import { mailsOf } from "@/lib/mail";
 import { hueOf, listedTenants } from "@/lib/tenants";
 
@@ -63,7 +63,7 @@ export default async function InboxPage({ searchParams }: PageProps<"/inbox">) {
               <span className="badge tint">{tenant.name}</span>
             </div>
             <p className="small muted">
-              To {mail.to}, {formatTime(mail.createdAt)}
+              To {mail.to}, <Time date={mail.createdAt} />
             </p>
             <p>{mail.text}</p>
             <div>

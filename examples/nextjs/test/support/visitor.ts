@@ -55,6 +55,7 @@ interface VisitorOptions extends BrowserContextOptions {
 export async function newVisitor({ expects, ...options }: VisitorOptions = {}) {
   browser ??= launch();
   const context = await (await browser).newContext({
+    timezoneId: "UTC",
     ...options,
     extraHTTPHeaders: { "x-forwarded-for": `10.0.${visitors >> 8}.${visitors++ & 255}` },
   });
@@ -84,7 +85,7 @@ interface Credentials {
 export async function fillSignIn(page: Page, { email, password }: Credentials) {
   await page.getByLabel("Email").fill(email);
   await page.getByLabel("Password", { exact: true }).fill(password);
-  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
 }
 
 /** Signs in at a tenant, at whichever address of it. */

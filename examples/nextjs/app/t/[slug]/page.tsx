@@ -2,7 +2,13 @@ import type { Tenant } from "better-auth-tenant";
 import Link from "next/link";
 import { redirect } from "next/navigation";
 import { Entrance } from "@/components/entrance";
-import { MagicLinkForm, SignInForm, SingleSignOnForm, SocialButtons } from "@/components/sign-in";
+import {
+  MagicLinkForm,
+  PasskeyButton,
+  SignInForm,
+  SingleSignOnForm,
+  SocialButtons,
+} from "@/components/sign-in";
 import { auth } from "@/lib/auth";
 import { explainRefusal } from "@/lib/errors";
 import { socialIn } from "@/lib/policy";
@@ -24,8 +30,9 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
   const hasSSO = methods.includes("sso");
   const hasLink = methods.includes("magic-link");
   const hasForm = hasSSO || hasPassword;
+  const hasPasskey = methods.includes("passkey");
   const providers = socialIn(methods);
-  const hasMore = (hasForm && hasLink) || providers.length > 0;
+  const hasMore = (hasForm && hasLink) || hasPasskey || providers.length > 0;
   return (
     <Entrance
       brand={tenant.name}
@@ -60,6 +67,7 @@ export default async function SignInPage({ params, searchParams }: PageProps<"/t
           Email me a sign-in link
         </Link>
       )}
+      {hasPasskey && <PasskeyButton {...place} />}
       {providers.length > 0 && <SocialButtons {...place} providers={providers} />}
     </Entrance>
   );

@@ -4,9 +4,9 @@ import Link from "next/link";
 import { AcceptForm } from "@/components/accept-invitation";
 import { Entrance } from "@/components/entrance";
 import { SocialButtons } from "@/components/sign-in";
+import { Time } from "@/components/time";
 import { auth } from "@/lib/auth";
 import { explainRefusal } from "@/lib/errors";
-import { formatTime } from "@/lib/format";
 import { passwordLength } from "@/lib/policy";
 import { byName } from "@/lib/providers";
 import { activeTenantOfPage, basePath, headersFor, sessionAt } from "@/lib/tenants";
@@ -35,7 +35,7 @@ export default async function AcceptInvitationPage({
         <>
           You are invited as <strong>{email}</strong>.{" "}
           {role === "admin" && "You will be an administrator. "}
-          This link works until {formatTime(expiresAt)}.
+          This link works until <Time date={expiresAt} />.
         </>
       }
     >

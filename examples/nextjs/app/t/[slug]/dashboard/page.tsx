@@ -3,10 +3,9 @@ import { headers } from "next/headers";
 import Link from "next/link";
 import { redirect } from "next/navigation";
 import { Monogram } from "@/components/brand";
-import { EndOtherSessionsButton } from "@/components/session-buttons";
 import { TenantFrame } from "@/components/tenant-frame";
+import { Time } from "@/components/time";
 import { auth } from "@/lib/auth";
-import { formatBrowser, formatTime } from "@/lib/format";
 import { APP_URL, slugOfHost } from "@/lib/hosts";
 import { providerName } from "@/lib/providers";
 import {
@@ -48,31 +47,30 @@ export default async function DashboardPage({
         </p>
       )}
       <div className="columns two">
-        <div className="stack">
-          <section className="card" aria-labelledby="account">
-            <h2 id="account">Your account at {tenant.name}</h2>
-            <dl className="facts">
-              <Fact term="Tenant">{tenant.name}</Fact>
-              <Fact term="Name">{user.name}</Fact>
-              <Fact term="Email">
-                {user.email} {user.emailVerified && <span className="badge good">Confirmed</span>}
-              </Fact>
-              <Fact term="User ID">
-                <code>{user.id}</code>
-              </Fact>
-              <Fact term="Signed in">{formatTime(session.createdAt)}</Fact>
-            </dl>
-            <Accounts tenant={tenant} />
-            <p className="small">
-              {user.twoFactorEnabled ? (
-                "A second factor is set up."
-              ) : (
-                <Link href={`${base}/two-factor/setup`}>Set up a second factor</Link>
-              )}
-            </p>
-          </section>
-          <Sessions tenant={tenant} current={session.id} />
-        </div>
+        <section className="card" aria-labelledby="account">
+          <h2 id="account">Your account at {tenant.name}</h2>
+          <dl className="facts">
+            <Fact term="Tenant">{tenant.name}</Fact>
+            <Fact term="Name">{user.name}</Fact>
+            <Fact term="Email">
+              {user.email} {user.emailVerified && <span className="badge good">Confirmed</span>}
+            </Fact>
+            <Fact term="User ID">
+              <code>{user.id}</code>
+            </Fact>
+            <Fact term="Signed in">
+              <Time date={session.createdAt} />
+            </Fact>
+          </dl>
+          <Accounts tenant={tenant} />
+          <p className="small">
+            {user.twoFactorEnabled ? (
+              "A second factor is set up."
+            ) : (
+              <Link href={`${base}/two-factor/setup`}>Set up a second factor</Link>
+            )}
+          </p>
+        </section>
         <Elsewhere here={tenant} />
       </div>
     </TenantFrame>
@@ -147,30 +145,6 @@ async function Elsewhere({ here }: { here: Tenant }) {
           </li>
         ))}
       </ul>
-    </section>
-  );
-}
-
-async function Sessions({ tenant, current }: { tenant: Tenant; current: string }) {
-  const sessions = await auth.api.listSessions({ headers: await headersFor(tenant.id) });
-  return (
-    <section className="card" aria-labelledby="sessions">
-      <h2 id="sessions">Your sessions at {tenant.name}</h2>
-      <ul className="list">
-        {sessions.map(({ id, userAgent, ipAddress, createdAt }) => (
-          <li key={id}>
-            <div className="grow">
-              {formatBrowser(userAgent)}
-              <div className="small muted">
-                {formatTime(createdAt)}
-                {ipAddress && `, from ${ipAddress}`}
-              </div>
-            </div>
-            {id === current && <span className="badge good">This session</span>}
-          </li>
-        ))}
-      </ul>
-      {sessions.length > 1 && <EndOtherSessionsButton tenantId={tenant.id} />}
     </section>
   );
 }

@@ -5,7 +5,7 @@ import { TenantFrame } from "@/components/tenant-frame";
 import { TenantSettings } from "@/components/tenant-settings";
 import { auth } from "@/lib/auth";
 import { administratorOf, settingsOf } from "@/lib/management";
-import { activeTenantOfPage, basePath } from "@/lib/tenants";
+import { activeTenantOfPage, basePath, sessionAt } from "@/lib/tenants";
 
 export const metadata = { title: "Settings" };
 
@@ -32,6 +32,7 @@ export default async function SettingsPage({ params }: PageProps<"/t/[slug]/sett
   const people = await asAdministrator((headers) =>
     auth.api.listUsers({ query: { limit: 50, sortBy: "createdAt" }, headers }),
   );
+  const signedIn = await sessionAt(tenant.id);
   return (
     <TenantFrame tenant={tenant} current="settings">
       <div className="tight">
@@ -40,7 +41,7 @@ export default async function SettingsPage({ params }: PageProps<"/t/[slug]/sett
       </div>
       <AsAdministrator tenantId={tenant.id}>
         <TenantSettings tenant={stored} {...settings} />
-        <People tenant={tenant} {...people} />
+        <People tenant={tenant} self={signedIn?.user.id} {...people} />
       </AsAdministrator>
     </TenantFrame>
   );

@@ -64,5 +64,6 @@ const MODELS: Record<string, string> = {
   tenantDomain: "Domains",
   tenantOauthConfig: "OAuth configs",
   ssoProvider: "Identity providers",
+  passkey: "Passkeys",
   mail: "Emails",
 };
