@@ -65,6 +65,16 @@ export const sessionAt = cache(async (tenantId: string) => {
   return { session, user: { ...user, name: shownName(user.name, user.email) } };
 });
 
+/** What is asked for a signed-in user. If the session has just ended, the sign-in page is next. */
+export async function orSignIn<T>(tenant: Tenant, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isAPIError(error) && error.statusCode === 401) redirect((await basePath(tenant)) || "/");
+    throw error;
+  }
+}
+
 /** A tenant's colour, as a hue. */
 export function hueOf({ metadata }: Pick<Tenant, "metadata">): number {
   const hue = metadata?.hue;

@@ -70,7 +70,7 @@ test("guessing passwords is slowed down", async () => {
     expect((await answer).status()).toBe(count < 3 ? 401 : 429);
     await alert.getByText(count < 3 ? "Invalid email or password" : "Too many requests").waitFor();
     // While it works, the button does nothing.
-    await page.locator('button[aria-disabled="false"]', { hasText: "Sign in" }).waitFor();
+    await page.locator('button[aria-disabled="false"]', { hasText: /^Sign in$/ }).waitFor();
   }
 });
 

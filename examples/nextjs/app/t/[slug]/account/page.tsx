@@ -15,7 +15,7 @@ import { Time } from "@/components/time";
 import { auth } from "@/lib/auth";
 import { formatBrowser } from "@/lib/format";
 import { passwordLength } from "@/lib/policy";
-import { activeTenantOfPage, basePath, headersFor, sessionAt } from "@/lib/tenants";
+import { activeTenantOfPage, basePath, headersFor, orSignIn, sessionAt } from "@/lib/tenants";
 
 export const metadata = { title: "Account" };
 
@@ -27,7 +27,7 @@ export default async function AccountPage({ params }: PageProps<"/t/[slug]/accou
   if (!signedIn) redirect(base || "/");
   const { user, session } = signedIn;
   const headers = await headersFor(tenant.id);
-  const accounts = await auth.api.listUserAccounts({ headers });
+  const accounts = await orSignIn(tenant, auth.api.listUserAccounts({ headers }));
   const hasPassword = accounts.some(({ providerId }) => providerId === "credential");
   const { methods } = await auth.api.getTenantSignInMethods({ query: { tenantId: tenant.id } });
   return (
@@ -98,7 +98,8 @@ function SecondFactor({ tenant, base, isOn }: { tenant: Tenant; base: string; is
 }
 
 async function Passkeys({ tenant }: { tenant: Tenant }) {
-  const passkeys = await auth.api.listPasskeys({ headers: await headersFor(tenant.id) });
+  const headers = await headersFor(tenant.id);
+  const passkeys = await orSignIn(tenant, auth.api.listPasskeys({ headers }));
   return (
     <Section id="passkeys" title="Passkeys">
       {passkeys.length === 0 && (
@@ -121,7 +122,8 @@ async function Passkeys({ tenant }: { tenant: Tenant }) {
 }
 
 async function Sessions({ tenant, current }: { tenant: Tenant; current: string }) {
-  const sessions = await auth.api.listSessions({ headers: await headersFor(tenant.id) });
+  const headers = await headersFor(tenant.id);
+  const sessions = await orSignIn(tenant, auth.api.listSessions({ headers }));
   return (
     <Section id="sessions" title="Sessions">
       <ul className="list">

@@ -14,6 +14,7 @@ import {
   headersFor,
   hueOf,
   listedTenants,
+  orSignIn,
   sessionAt,
 } from "@/lib/tenants";
 
@@ -88,7 +89,8 @@ function Fact({ term, children }: { term: string; children: React.ReactNode }) {
 
 /** The ways to sign in that this user has, in this tenant. */
 async function Accounts({ tenant }: { tenant: Tenant }) {
-  const accounts = await auth.api.listUserAccounts({ headers: await headersFor(tenant.id) });
+  const headers = await headersFor(tenant.id);
+  const accounts = await orSignIn(tenant, auth.api.listUserAccounts({ headers }));
   return (
     <div className="row">
       <span className="small muted">You can sign in with</span>
