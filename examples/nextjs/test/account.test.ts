@@ -81,6 +81,7 @@ test("users change their name, password, second factor, passkeys and sessions", 
 
   // A second factor, on and off.
   await section("Second factor").getByRole("link", { name: "Set up a second factor" }).click();
+  await page.waitForURL(/two-factor\/setup/);
   await page.getByLabel("Password", { exact: true }).fill(SECOND);
   await page.getByRole("button", { name: "Continue" }).click();
   await page.locator(".qr svg").waitFor();
