@@ -27,7 +27,7 @@ export const couldBeUserId = ({ ctx }: Isolation, id: string) =>
 
 /**
  * R8: sessions and accounts are given to users of the scope only, for every plugin. Returns the
- * tenant that the row belongs to: the user's. A user whom the request has seen is not looked up.
+ * tenant that the row belongs to: the user's. A user that the request has read is not looked up again.
  */
 export function requireUserInScope(
   isolation: Isolation,

@@ -111,7 +111,7 @@ const isOver = ({ createdAt }: SessionRow) =>
 /**
  * Whether a setup session may set up what the request asks for. This is asked where the session is
  * found, so no kind of credential leads past it: another session of the user may have set up a second
- * factor meanwhile, and whoever knows the password only must not add another.
+ * factor meanwhile, and a thief who only knows the password must not add another.
  */
 async function mayEnroll(policy: TenantPolicy, endpoint: Endpoint, userId: string) {
   const { path = "", body, context } = endpoint;
