@@ -460,6 +460,19 @@ it.each(ODD_PLACES.flatMap(([place, auth]) => LEAVING.map((how) => [place, how, 
   },
 );
 
+it("R10: sessions in cookies end for good with a suspended tenant that has a directory", async () => {
+  const world = await createSCIMWorld({ auth: { session: { cookieCache: { enabled: true } } } });
+  await world.connect("acme");
+  const jane = await world.as("jane", "acme");
+  const other = await world.as("jane", "globex");
+  expect(await world.whoIs(jane)).toMatchObject({ id: jane.id });
+  await world.change("acme", { status: "suspended" });
+  expect(await world.whoIs(jane.fork())).toBe(null);
+  await world.change("acme", { status: "active" });
+  expect(await world.whoIs(jane)).toBe(null);
+  expect(await world.whoIs(other)).toMatchObject({ id: other.id });
+});
+
 it("nobody acts as somebody else ten seconds after an administrator has removed them", async () => {
   vi.useFakeTimers({ toFake: ["Date"], now: new Date() });
   onTestFinished(() => void vi.useRealTimers());

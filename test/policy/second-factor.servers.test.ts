@@ -521,16 +521,19 @@ describe("reset by an administrator", () => {
     await enroll(jane);
     await registerPasskey(jane, true);
     const admin = await world.as("admin", "acme");
-    await enroll(admin);
+    const factors = await enroll(admin);
     await world.change("acme", { policy: REQUIRED });
-    return { jane, admin };
+    return { jane, admin, factors };
   }
 
   it.each(databases)("leads into setup at the next sign-in, on %s", async (database) => {
     const world = await makeWorld({ database });
-    const { jane, admin } = await lostDevice(world);
+    const { jane, admin, factors } = await lostDevice(world);
     expect((await reset(admin, jane.id)).data).toEqual({ success: true });
     await expectNobody(jane);
+    // Nobody else loses anything.
+    expect(await world.whoIs(admin)).toMatchObject({ id: admin.id });
+    await signInTwice(world, factors, admin.email);
     const again = world.at("acme");
     expect((await signIn(again)).data).toMatchObject({ twoFactorSetupRequired: true });
     await enroll(again);
