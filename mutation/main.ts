@@ -28,18 +28,26 @@ const { values, positionals } = parseArgs({
 const ENOUGH = 20;
 
 /** The files to try, and on which of their lines. */
-function subjects(): Map<string, Set<number> | undefined> {
-  if (positionals.length > 0) return new Map(positionals.map((file) => [file, undefined]));
+type Subjects = Map<string, Set<number> | undefined>;
+
+/** `src/file.ts`, or `src/file.ts:12` for what is on that line. */
+function named(paths: string[]): Subjects {
+  const found: Subjects = new Map();
+  for (const path of paths) {
+    const [file = "", line] = path.split(":");
+    found.set(file, line ? new Set(found.get(file)).add(Number(line)) : undefined);
+  }
+  return found;
+}
+
+function subjects(): Subjects {
+  if (positionals.length > 0) return named(positionals);
   const base = values.base ?? baseRevision();
   console.log(`Mutants on lines changed since ${base}.`);
   return new Map([...changedLines(base)].filter(([file]) => existsSync(file) && roomOf(file)));
 }
 
-async function tryRoom(
-  room: string,
-  lines: ReturnType<typeof subjects>,
-  until: number,
-): Promise<Fate[]> {
+async function tryRoom(room: string, lines: Subjects, until: number): Promise<Fate[]> {
   const files = [...lines.keys()].filter((file) => roomOf(file) === room);
   const sources = prepare(files);
   const isWanted = ({ file, line }: Mutant) => lines.get(file)?.has(line) ?? true;
