@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { byDomain, tenantAuth } from "../../src/index";
+import { byDomain, bySubdomain, firstOf, type ResolveTenant, tenantAuth } from "../../src/index";
 import { prefixState, readState } from "../../src/oauth/state";
 import type { Browser } from "../support/browser";
 import {
@@ -300,10 +300,18 @@ describe("list, check and register return the tenant's redirect URI", () => {
   const PATH = "/api/auth/tenant/callback/google";
   const trustedOrigins = ["http://localhost:3000", BASE];
   const STATIC = { baseURL: "https://app.example", trustedOrigins };
+  const { resolveTenantId } = SUBDOMAINS;
+  // Acme's subdomain is the application's own.
+  const RESERVED = bySubdomain({ baseDomain: "example.com", reserved: ["acme"] });
+  const first = (...resolvers: ResolveTenant[]) => ({
+    hosts: { ...SUBDOMAINS, resolveTenantId: firstOf(...resolvers) },
+  });
 
   it.each([
     ["subdomains", { hosts: SUBDOMAINS }, "http://acme.example.com"],
     ["custom domains", { hosts: DOMAINS }, "http://login.acme.com"],
+    ["both", first(resolveTenantId, DOMAINS.resolveTenantId), "http://acme.example.com"],
+    ["a reserved slug", first(RESERVED, DOMAINS.resolveTenantId), "http://login.acme.com"],
     ["redirectBaseURL", { hosts: SUBDOMAINS, tenant: { redirectBaseURL: BASE } }, BASE],
     ["one base URL", { auth: STATIC }, "https://app.example"],
     ["one base URL and hosts", { hosts: SUBDOMAINS, auth: STATIC }, "https://app.example"],
