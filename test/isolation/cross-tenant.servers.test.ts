@@ -475,12 +475,15 @@ describe("an operator's session that is prolonged", () => {
 
   const tenMinutesLater = () => vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 600_000 });
 
-  it.each(["platform", "acme"] as const)("at %s stays the platform's", async (place) => {
+  it.each([
+    ["platform", "storage"],
+    ["acme", "storage"],
+    ["acme", "database"],
+  ] as const)("at %s stays the platform's, in the %s", async (place, store) => {
     const entries = new Map<string, string>();
     const session = { updateAge: 60, expiresIn: 1000 };
-    const world = await createWorld({
-      auth: { secondaryStorage: createStorage({}, entries), session },
-    });
+    const inStorage = store === "storage" && { secondaryStorage: createStorage({}, entries) };
+    const world = await createWorld({ auth: { ...inStorage, session } });
     const operator = await world.operator();
     tenMinutesLater();
     expect((await world.at(place, operator).get("/admin/list-users")).status).toBe(200);
