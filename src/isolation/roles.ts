@@ -87,11 +87,11 @@ function rightsOfRole(known: KnownRoles, name: string): string[] {
   const isAdmin = [adminRoles].flat().flatMap(rolesIn).includes(name);
   const isDescribed = roles && Object.hasOwn(roles, name);
   const inTenant = Object.hasOwn(tenantRoles, name) ? tenantRoles[name] : undefined;
-  // The admin plugin has these two where it is given no others.
-  const isBuiltIn = !roles && (name === "admin" || name === "user");
+  // Where the admin plugin is given no roles, it has this one beside the administrator's.
+  const isBuiltIn = !roles && name === "user";
   const isKnown = isAdmin || isBuiltIn || isDescribed || inTenant || name === defaultRole;
   return [
-    ...(isAdmin || (isBuiltIn && name === "admin") ? [ADMINISTRATOR] : []),
+    ...(isAdmin ? [ADMINISTRATOR] : []),
     ...statements(known, name),
     ...(inTenant ?? []).flatMap(actionsIn),
     ...(isKnown ? [] : [`the role ${name}`]),

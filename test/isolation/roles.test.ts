@@ -228,6 +228,14 @@ it("what the admin plugin's roles can do counts; the default role is everyone's"
   }
 });
 
+it("the admin plugin's own role may be given where it is given no roles, and another may not", async () => {
+  const world = await createWorld({ plugins: [admin({ defaultRole: "member" })] });
+  const [boss, jane] = [await world.join("acme", "admin"), await world.join("acme", "member")];
+  const give = (role: string) => boss.post("/admin/set-role", { userId: jane.id, role });
+  expect(outcome(await give("owner"))).toEqual(REFUSED);
+  for (const role of ["user", "member", "admin"]) expect((await give(role)).status, role).toBe(200);
+});
+
 describe("on the platform, an operator is safe from users who are none", () => {
   const platformRoles = { ...roles, operator: ac.newRole({ project: ["create"] }) };
   const options = (more: TenantAuthOptions): WorldOptions => ({
