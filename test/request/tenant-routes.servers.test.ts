@@ -58,6 +58,14 @@ describe.each(databases)("on %s", (database) => {
     expect(await world.whoIs(browser, "acme")).toMatchObject({ id });
   });
 
+  it("better-auth's own sign-in and sign-up answer what they always do", async () => {
+    const { email } = await world.signUp("platform", somebody().email);
+    const signedIn = await world.browser().post("/sign-in/email", { email, password: PASSWORD });
+    const up = await world.browser().post("/sign-up/email", somebody());
+    expect(keys(up.data as object)).toEqual(["token", "user"]);
+    expect(keys(signedIn.data as object)).toEqual(["redirect", "token", "user"]);
+  });
+
   it("R2: ids that are none are 404; in other letters they are nobody's, or the tenant's", async () => {
     const { id: tenantId } = await world.createTenant();
     await world.unchanged(async () => {
