@@ -11,7 +11,6 @@ import {
   newId,
   ofTenant,
   openEndpoint,
-  PASSWORD,
   says,
   twins,
 } from "./support";
@@ -37,44 +36,6 @@ const copiedUsers = twins({
     ],
     options: { tables: ["phone_book"] },
     exploit: async ({ a, b }) => says(await a.browser.get("/phone-book"), b.name),
-  }),
-});
-
-/** Notes who signs in, from which program. */
-const auditLog = twins({
-  name: "an after hook writes a log that everybody reads",
-  sound: "an after hook writes a log for each tenant",
-  hole: "The last twenty sign-ins are those of all tenants.",
-  endpoint: "/audit/recent",
-  define: (sound) => ({
-    sql: [
-      "create table audit_log (id integer primary key autoincrement, tenant_id text, what text, program text)",
-    ],
-    hooks(db) {
-      const handler = createAuthMiddleware(async ({ context: { newSession }, headers }) => {
-        if (!newSession) return;
-        const values = [
-          here(),
-          `${newSession.user.name} signed in`,
-          headers?.get("user-agent") ?? "",
-        ];
-        await db.query("insert into audit_log (tenant_id, what, program) values (?, ?, ?)", values);
-      });
-      return { after: [{ matcher: ({ path }) => path === "/sign-in/email", handler }] };
-    },
-    endpoints: (db) => [
-      endpoint("GET /audit/recent", null, async () => {
-        const where = sound ? "where tenant_id = ?" : "";
-        const query = `select what, program from audit_log ${where} order by id desc limit 20`;
-        return { entries: await db.query(query, sound ? [here()] : []) };
-      }),
-    ],
-    options: { tables: ["audit_log"] },
-    exploit: async ({ a, b }) => {
-      const credentials = { email: b.email, password: PASSWORD };
-      await must(b.browser.post("/sign-in/email", credentials));
-      return says(await must(a.browser.get("/audit/recent")), b.name);
-    },
   }),
 });
 
@@ -156,4 +117,4 @@ const newsForAll = twins({
   }),
 });
 
-export const hooks: Application[] = [...copiedUsers, ...auditLog, ...queued, ...newsForAll];
+export const hooks: Application[] = [...copiedUsers, ...queued, ...newsForAll];

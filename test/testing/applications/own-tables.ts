@@ -51,45 +51,6 @@ const notesById = twins({
   }),
 });
 
-const archiving = twins({
-  name: "a project is archived by its id alone",
-  sound: "a project is archived by its id and tenant",
-  hole: "An update with a fixed value takes the id of any tenant's project.",
-  endpoint: "/projects/archive",
-  define: (sound) => ({
-    sql: [
-      `create table project (id text primary key, "tenantId" text not null, name text, status text)`,
-    ],
-    endpoints: (db) => [
-      endpoint("POST /projects/create", z.object({ name: z.string() }), async ({ input }) => {
-        const id = newId();
-        await insert(db, "project", id, here(), input.name, "active");
-        return { id };
-      }),
-      endpoint("GET /projects", null, () =>
-        db.query(`select * from project where "tenantId" = ?`, [here()]),
-      ),
-      endpoint("POST /projects/archive", z.object({ projectId: z.string() }), async ({ input }) => {
-        const own = sound ? ` and "tenantId" = ?` : "";
-        const values = sound ? [input.projectId, here()] : [input.projectId];
-        await db.query(`update project set status = 'archived' where id = ?${own}`, values);
-        return { success: true };
-      }),
-    ],
-    options: {
-      tables: ["project"],
-      endpoints: {
-        "/projects/archive": ({ rows }) => ({ body: { projectId: rows("project")[0]?.id } }),
-      },
-    },
-    exploit: async ({ a, b }) => {
-      const { data } = await must(b.browser.post("/projects/create", { name: "Rocket" }));
-      await a.browser.post("/projects/archive", { projectId: data.id });
-      return says(await must(b.browser.get("/projects")), "archived");
-    },
-  }),
-});
-
 /** A model in better-auth's schema. Nobody has thought much about the list that it has to be in. */
 const deleting = twins({
   name: "a shared model is deleted by id",
@@ -343,7 +304,6 @@ const samePage = twins({
 
 export const ownTables: Application[] = [
   ...notesById,
-  ...archiving,
   ...deleting,
   ...invoiceByPath,
   ...nestedOwner,

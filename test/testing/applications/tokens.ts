@@ -11,7 +11,6 @@ import {
   insert,
   must,
   newId,
-  ofTenant,
   openEndpoint,
   says,
   twins,
@@ -139,48 +138,4 @@ const jwtWithoutTenant = twins({
   }),
 });
 
-/** Something is shared with an address, as in every office suite. */
-const sharedByEmail = twins({
-  name: "something is shared with an email, in all tenants",
-  sound: "something is shared with an email of this tenant",
-  hole: "What is shared with an address shows to whoever has it at another tenant.",
-  endpoint: "/shares/with-me",
-  define: (sound) => ({
-    sql: ["create table share (id text primary key, tenant_id text, email text, link text)"],
-    endpoints: (db) => [
-      endpoint(
-        "POST /shares/add",
-        z.object({ email: z.email(), link: z.url() }),
-        async ({ input }) => {
-          await insert(db, "share", newId(), here(), input.email, input.link);
-          return { shared: true };
-        },
-      ),
-      endpoint("GET /shares/with-me", null, async ({ user }) => {
-        const found = await db.query("select * from share where email = ?", [user.email]);
-        return ofTenant(found, sound).map(({ link }) => link);
-      }),
-    ],
-    options: {
-      tables: ["share"],
-      endpoints: {
-        "/shares/add": ({ email, mark }) => ({
-          body: { email, link: `https://files.example.com/${mark}` },
-        }),
-      },
-    },
-    exploit: async ({ a, b, colleague }) => {
-      const boss = await colleague(b, "boss@example.com", "Boss of Globex");
-      const link = "https://files.example.com/merger";
-      await must(boss.browser.post("/shares/add", { email: b.email, link }));
-      return says(await must(a.browser.get("/shares/with-me")), "merger");
-    },
-  }),
-});
-
-export const tokens: Application[] = [
-  ...inviteCodes,
-  ...entering,
-  ...jwtWithoutTenant,
-  ...sharedByEmail,
-];
+export const tokens: Application[] = [...inviteCodes, ...entering, ...jwtWithoutTenant];
