@@ -3,9 +3,7 @@ import * as z from "zod";
 import {
   type Application,
   endpoint,
-  find,
   here,
-  insert,
   must,
   newId,
   openEndpoint,
@@ -36,44 +34,6 @@ const trustedHeader = twins({
       await must(a.browser.get("/gateway/summary", { headers: { "x-user-id": a.userId } }));
       const headers = { "x-user-id": b.userId };
       return says(await a.browser.get("/gateway/summary", { headers }), b.name);
-    },
-  }),
-});
-
-/** Devices say their number with every request. */
-const requiredHeader = twins({
-  name: "a device by the number in a required header",
-  sound: "a device of this tenant by the number in a required header",
-  hole: "The number of another tenant's device is answered with its label.",
-  endpoint: "/devices/state",
-  define: (sound) => ({
-    sql: ["create table device (id text primary key, tenant_id text, label text)"],
-    endpoints: (db) => [
-      endpoint("POST /devices/register", z.object({ label: z.string() }), async ({ input }) => {
-        const id = newId();
-        await insert(db, "device", id, here(), input.label);
-        return { id };
-      }),
-      endpoint("GET /devices/state", null, async ({ ctx }) => {
-        const id = ctx.headers?.get("x-device-id");
-        if (!id) throw new APIError("BAD_REQUEST", { message: "x-device-id is required" });
-        const { label } = await find(db, sound, ["device", "id"], id);
-        return { label, on: true };
-      }),
-    ],
-    options: {
-      tables: ["device"],
-      endpoints: {
-        "/devices/register": ({ mark }) => ({ body: { label: `Door ${mark}` } }),
-        "/devices/state": ({ rows }) => ({
-          headers: { "x-device-id": String(rows("device")[0]?.id) },
-        }),
-      },
-    },
-    exploit: async ({ a, b }) => {
-      const { data } = await must(b.browser.post("/devices/register", { label: "Vault" }));
-      const headers = { "x-device-id": String(data.id) };
-      return says(await a.browser.get("/devices/state", { headers }), "Vault");
     },
   }),
 });
@@ -132,52 +92,6 @@ const sessionsByEmail = twins({
   }),
 });
 
-/** A bucket with a folder for each tenant. */
-const fileBySlug = twins({
-  name: "a file by the slug in its path",
-  sound: "a file by the slug in its path, of this tenant",
-  hole: "The folder in the path is that of any tenant, and nobody compares it with the session.",
-  endpoint: "/files/:folder/:file",
-  define(sound) {
-    const bucket = new Map<string, string>();
-    const upload = z.object({ file: z.string().regex(/^[\w.-]+$/), content: z.string() });
-    return {
-      endpoints(db) {
-        const slugOfMine = async () => {
-          const [tenant] = await db.query("select slug from tenant where id = ?", [here()]);
-          return String(tenant?.slug ?? "platform");
-        };
-        return [
-          endpoint("POST /files/upload", upload, async ({ input }) => {
-            const path = `${await slugOfMine()}/${input.file}`;
-            bucket.set(path, input.content);
-            return { path };
-          }),
-          endpoint("GET /files/:folder/:file", null, async ({ ctx: { params } }) => {
-            const isMine = !sound || params?.folder === (await slugOfMine());
-            const content = isMine && bucket.get(`${params?.folder}/${params?.file}`);
-            if (!content) throw new APIError("NOT_FOUND");
-            return new Response(content, { headers: { "content-type": "text/plain" } });
-          }),
-        ];
-      },
-      options: {
-        endpoints: {
-          "/files/upload": ({ mark }) => ({ body: { file: "a.txt", content: `text of ${mark}` } }),
-          "/files/:folder/:file": ({ slug }) => ({
-            params: { folder: slug ?? "platform", file: "a.txt" },
-          }),
-        },
-      },
-      exploit: async ({ a, b }) => {
-        const body = { file: "plan.txt", content: "world domination" };
-        await must(b.browser.post("/files/upload", body));
-        return says(await a.browser.get(`/files/${b.slug}/plan.txt`), "domination");
-      },
-    };
-  },
-});
-
 /** Where events go to, and what they are signed with. */
 const webhookSettings = twins({
   name: "webhook settings by the id of a workspace",
@@ -221,9 +135,7 @@ const webhookSettings = twins({
 
 export const requests: Application[] = [
   ...trustedHeader,
-  ...requiredHeader,
   ...updateByEmail,
   ...sessionsByEmail,
-  ...fileBySlug,
   ...webhookSettings,
 ];

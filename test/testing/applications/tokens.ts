@@ -16,47 +16,6 @@ import {
   twins,
 } from "./support";
 
-/** Whoever has an invitation becomes a manager. */
-const inviteCodes = twins({
-  name: "an invitation code that makes managers in any tenant",
-  sound: "an invitation code that makes managers in its tenant",
-  hole: "A code that was made at one tenant makes somebody a manager at another, and is used up.",
-  endpoint: "/managers/accept",
-  define: (sound) => ({
-    sql: [
-      "create table manager_invite (code text primary key, tenant_id text not null)",
-      "create table manager (id text primary key, tenant_id text not null, user_id text not null)",
-    ],
-    endpoints: (db) => [
-      endpoint("POST /managers/invite", null, async () => {
-        const code = newId().slice(0, 8);
-        await insert(db, "manager_invite", code, here());
-        return { code };
-      }),
-      endpoint("POST /managers/accept", z.object({ code: z.string() }), async ({ input, user }) => {
-        await find(db, sound, ["manager_invite", "code"], input.code);
-        await db.query("delete from manager_invite where code = ?", [input.code]);
-        await insert(db, "manager", newId(), here(), user.id);
-        return { manager: true };
-      }),
-    ],
-    options: {
-      tables: ["manager_invite", "manager"],
-      endpoints: {
-        "/managers/accept": ({ rows }) => ({
-          body: { code: String(rows("manager_invite")[0]?.code) },
-        }),
-      },
-    },
-    exploit: async ({ a, b, db }) => {
-      const { data } = await must(b.browser.post("/managers/invite"));
-      await a.browser.post("/managers/accept", { code: data.code });
-      const left = await db.query("select * from manager_invite where code = ?", [data.code]);
-      return left.length === 0;
-    },
-  }),
-});
-
 /** Support hands out a code with which somebody without a password gets in. */
 const entering = twins({
   name: "an entry code that knows an email, and no tenant",
@@ -138,4 +97,4 @@ const jwtWithoutTenant = twins({
   }),
 });
 
-export const tokens: Application[] = [...inviteCodes, ...entering, ...jwtWithoutTenant];
+export const tokens: Application[] = [...entering, ...jwtWithoutTenant];
