@@ -200,11 +200,11 @@ interface Parts {
   person?: Record<string, unknown>;
 }
 
-export const ORIGIN = "http://localhost:3000";
+const ORIGIN = "http://localhost:3000";
 export const PASSWORD = "correct horse battery";
 
 /** Somebody of a tenant, in a browser that is signed in. */
-export interface Person {
+interface Person {
   tenantId: string;
   slug: string;
   userId: string;
@@ -215,7 +215,7 @@ export interface Person {
 }
 
 /** Both have the same e-mail address, as the same person at two companies has. */
-export interface Two {
+interface Two {
   a: Person;
   b: Person;
   db: TestDatabase;
@@ -227,7 +227,7 @@ export interface Two {
   colleague(of: Person, email: string, name: string): Promise<Person>;
 }
 
-export async function assemble({ plugins = () => [], sql = [], ...parts }: Parts) {
+async function assemble({ plugins = () => [], sql = [], ...parts }: Parts) {
   const db = await createDatabase(process.env.TEST_SERVERS ? "postgres" : "sqlite");
   onTestFinished(() => db.close());
   const options = parts.auth?.(db);
