@@ -15,33 +15,25 @@ afterEach(() => {
   if (app.dns) Object.assign(app.dns, { failure: undefined, delay: 0, before: async () => {} });
 });
 
-describe("the record", () => {
-  it.each<[string, (value: string) => (string | string[])[]]>([
-    ["another value", () => ["tenant-verification=another"]],
-    ["in upper case", (value) => [value.toUpperCase()]],
-    ["with more in front of it or behind", (value) => [`v=${value}`, `${value}x`, ` ${value}`]],
-    ["without its prefix", (value) => [value.slice("tenant-verification=".length)]],
-    ["in two records", (value) => [value.slice(0, 30), value.slice(30)]],
-    ["none at all", () => []],
-    ["empty ones", () => ["", []]],
-  ])("does not count as %s", async (_, answer) => {
-    const domain = newDomain();
-    const { record } = await app.add("acme", domain);
-    app.dns.records.set(record.name, answer(record.value));
-    expect(await app.verify("acme", domain)).toEqual({ domain, verified: false, verifiedAt: null });
-  });
+const LARGE = Array.from({ length: 5000 }, (_, index) => "x".repeat(255) + index);
 
-  it.each<[string, (value: string) => (string | string[])[]]>([
-    ["in parts", (value) => [[value.slice(0, 30), value.slice(30)]]],
-    [
-      "among thousands of large ones",
-      (value) => [...Array.from({ length: 5000 }, (_, i) => "x".repeat(255) + i), value],
-    ],
-  ])("counts %s", async (_, answer) => {
+describe("the record", () => {
+  it.each<[what: string, verified: boolean, answer: (value: string) => (string | string[])[]]>([
+    ["another value", false, () => ["tenant-verification=another"]],
+    ["in upper case", false, (value) => [value.toUpperCase()]],
+    ["in more text", false, (value) => [`v=${value}`, `${value}x`, ` ${value}`]],
+    ["without its prefix", false, (value) => [value.slice("tenant-verification=".length)]],
+    ["in two records", false, (value) => [value.slice(0, 30), value.slice(30)]],
+    ["none at all", false, () => []],
+    ["empty ones", false, () => ["", []]],
+    ["in parts", true, (value) => [[value.slice(0, 30), value.slice(30)]]],
+    ["among thousands of large ones", true, (value) => [...LARGE, value]],
+  ])("as %s counts: %s", async (_, verified, answer) => {
     const domain = newDomain();
     const { record } = await app.add("acme", domain);
     app.dns.records.set(record.name, answer(record.value));
-    expect(await app.verify("acme", domain)).toMatchObject({ verified: true });
+    const verifiedAt = verified ? expect.any(Date) : null;
+    expect(await app.verify("acme", domain)).toEqual({ domain, verified, verifiedAt });
   });
 
   it("is asked for at one name, and not at the domain itself or in another tenant's name", async () => {

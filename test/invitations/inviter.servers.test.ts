@@ -5,8 +5,14 @@ import { createSCIMWorld, identity } from "../enterprise/world";
 import type { Browser } from "../support/browser";
 import { databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
-import { createInviting, INVITED, invitationsWithMailbox, tokenIn } from "../support/inviting";
-import { outcome } from "../support/world";
+import {
+  createInviting,
+  INVITED,
+  invitationsWithMailbox,
+  shareInviting,
+  tokenIn,
+} from "../support/inviting";
+import { outcome, type WorldOptions } from "../support/world";
 
 const NOT_FOUND = [404, "INVITATION_NOT_FOUND"];
 
@@ -32,41 +38,65 @@ const admins = ({ action, tenantId, session }: TenantManagementRequest) => {
   return !home || (home === tenantId && action.startsWith("invitation:"));
 };
 
-describe("where canManageTenants decides, an inviter who may not invite any more gives no role", () => {
+describe.each<[what: string, tenant: TenantAuthOptions]>([
+  ["tenantRoles", { tenantRoles: { admin: ["invitation:*"] } }],
+  ["canManageTenants", { canManageTenants: (_, request) => admins(request) }],
+])("where %s decides, an inviter who may not invite any more gives no role", (_, tenant) => {
+  const plugins: WorldOptions["plugins"] = (send) => [magicLink({ sendMagicLink: send("link") })];
+  const app = shareInviting({ tenant, plugins });
+
   it.each([
     ["demoted", "set-role"],
     ["deleted", "remove-user"],
     ["banned", "ban-user"],
   ])("%s, in the tenant", async (_, path) => {
-    const app = await createManaged((_, request) => admins(request));
-    const { acme: tenantId } = app.ids;
-    const boss = await app.member("acme", "admin");
-    const inviter = await app.member("acme", "admin");
-    const at = app.at("acme", inviter);
-    const greater = await link(at, { tenantId });
+    const tenantId = await app.home();
+    await app.member(tenantId, "admin");
+    const inviter = await app.member(tenantId, "admin");
+    const at = app.at(tenantId, inviter);
+    const email = "greater@example.com";
+    const greater = await link(at, { tenantId, email });
     const lesser = await link(at, { tenantId, email: "lesser@example.com", role: "user" });
     expect((await app.open(greater)).status).toBe(200);
-    const change = { userId: inviter.id, role: "user" };
-    expect((await app.at("acme", boss).post(`/admin/${path}`, change)).status).toBe(200);
+    const operator = app.at(tenantId, await app.operator());
+    const changed = await operator.post(`/admin/${path}`, { userId: inviter.id, role: "user" });
+    expect(changed.status).toBe(200);
     for (const answer of [await app.open(greater), await app.accept(greater)]) {
       expect(outcome(answer)).toEqual(NOT_FOUND);
     }
+    const byMail = async () => {
+      await app.at(tenantId).post("/sign-in/magic-link", { email, callbackURL: "/" });
+      await app.browser().get(app.lastMail("link").url);
+      return (await app.rowsIn(tenantId, "user")).find((user) => user.email === email)?.role;
+    };
+    expect(await byMail()).toBeUndefined();
     expect((await app.accept(lesser)).status).toBe(200);
+    // Somebody else who may give it can send it again.
+    const pending = (await app.list(tenantId)).find(({ status }) => status === "pending");
+    await app.aMinuteLater();
+    await operator.fork({}).post("/tenant/invitation/resend", { id: pending?.id });
+    expect(await byMail()).toBe("admin");
   });
 
   it("demoted and deleted, on the platform", async () => {
-    const app = await createManaged((_, request) => admins(request));
-    const { acme: tenantId } = app.ids;
+    const tenantId = await app.home();
     const operator = await app.join(null, "admin");
-    const token = await link(operator, { tenantId });
+    const [greater, another] = [
+      await link(operator, { tenantId }),
+      await link(operator, { tenantId, email: "another@example.com" }),
+    ];
+    const lesser = await link(operator, { tenantId, email: "lesser@example.com", role: "user" });
     await app.setRole(operator.id, "user");
-    expect(outcome(await app.accept(token))).toEqual(NOT_FOUND);
+    expect(outcome(await app.accept(greater))).toEqual(NOT_FOUND);
+    expect((await app.accept(lesser)).status).toBe(200);
     await app.setRole(operator.id, "admin");
-    expect((await app.open(token)).status).toBe(200);
+    expect((await app.accept(greater)).data.user.role).toBe("admin");
     await (await app.operator()).post("/admin/remove-user", { userId: operator.id });
-    expect(outcome(await app.accept(token))).toEqual(NOT_FOUND);
+    expect(outcome(await app.accept(another))).toEqual(NOT_FOUND);
   });
+});
 
+describe("where canManageTenants decides, an inviter who may not invite any more gives no role", () => {
   it.each(databases)(
     "of a third place, by a list of the application's own, on %s",
     async (database) => {

@@ -357,57 +357,6 @@ describe("roles", () => {
   });
 });
 
-describe("an inviter who is no more what they were", () => {
-  it.each([
-    ["demoted", "set-role"],
-    ["deleted", "remove-user"],
-    ["banned", "ban-user"],
-  ])("%s: the role that they could give then is not given now", async (_, path) => {
-    const a = await app.home();
-    await app.member(a, "admin");
-    const inviter = await app.member(a, "admin");
-    const link = async (email: string, role: string) =>
-      tokenIn((await invite(inviter, { email, role, send: false })).data.url);
-    const greater = await link("greater@example.com", "admin");
-    const lesser = await link("lesser@example.com", "user");
-    expect((await app.open(greater)).status).toBe(200);
-    const operator = app.at(a, await app.operator());
-    const changed = await operator.post(`/admin/${path}`, { userId: inviter.id, role: "user" });
-    expect(changed.status).toBe(200);
-    for (const answer of [await app.open(greater), await app.accept(greater)]) {
-      expect(outcome(answer)).toEqual(NOT_FOUND);
-    }
-    const byMail = async () => {
-      const email = "greater@example.com";
-      await app.at(a).post("/sign-in/magic-link", { email, callbackURL: "/" });
-      await app.browser().get(app.lastMail("link").url);
-      return (await app.rowsIn(a, "user")).find((user) => user.email === email)?.role;
-    };
-    expect(await byMail()).toBeUndefined();
-    expect((await app.accept(lesser)).status).toBe(200);
-    // Somebody else who may give it can send it again.
-    const pending = (await app.list(a)).find(({ status }) => status === "pending");
-    await app.aMinuteLater();
-    await operator.fork({}).post("/tenant/invitation/resend", { id: pending?.id });
-    expect(await byMail()).toBe("admin");
-  });
-
-  it("an operator who is none any more: as little", async () => {
-    const tenantId = await app.home();
-    const operator = await app.join(null, "admin");
-    const link = async (role: string) => {
-      const body = { tenantId, email: `${role}@example.com`, role, send: false };
-      return tokenIn((await invite(operator, body)).data.url);
-    };
-    const [greater, lesser] = [await link("admin"), await link("user")];
-    await app.setRole(operator.id, "user");
-    expect(outcome(await app.accept(greater))).toEqual(NOT_FOUND);
-    expect((await app.accept(lesser)).status).toBe(200);
-    await app.setRole(operator.id, "admin");
-    expect((await app.accept(greater)).data.user.role).toBe("admin");
-  });
-});
-
 describe.each(databases)("on %s", (database) => {
   it.each(idKindsOn(database))("an id of another form is nobody's: %s", async (ids) => {
     const own = await createInviting({

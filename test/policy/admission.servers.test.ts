@@ -29,10 +29,15 @@ const ACME: TenantPolicy = { emailDomains: ["acme.com"] };
 const CLOSED: TenantPolicy = { signUp: "closed", ...ACME };
 
 describe("R13: who becomes a user", () => {
-  it.each(
-    combine(REFUSALS, STORES).map(([[code, policy], store]) => [code, store, policy] as const),
-  )("%s, whichever endpoint makes the user in %s", async (code, store, policy) => {
-    const { ways, visitor, setPolicy, people } = await createWays(store);
+  // The platform has no invitations.
+  const onPlatform = REFUSALS.filter(([code]) => code !== "INVITATION_REQUIRED");
+  const cases = [
+    ...combine(REFUSALS, STORES, ["acme"] as const),
+    ...combine(onPlatform, STORES, ["platform"] as const),
+  ].map(([[code, policy], store, place]) => [code, store, place, policy] as const);
+  it.each(cases)("%s, whichever endpoint makes the user in %s, at %s", async (...row) => {
+    const [code, store, place, policy] = row;
+    const { ways, visitor, setPolicy, people } = await createWays(store, { place });
     const before = await people();
     for (const { name, run } of ways.filter(({ makesUser }) => makesUser)) {
       await setPolicy(null);

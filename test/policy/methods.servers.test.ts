@@ -47,7 +47,7 @@ const LAST: Parameters<typeof createWays>[1] = {
 };
 const MOMENTS = ["from the start", "since the last step but one"] as const;
 
-it.each(combine(STORES, MOMENTS, [{}, LAST]))(
+it.each(combine(STORES, MOMENTS, [{}, LAST, { place: "platform" } as const]))(
   "R14: sessions in %s: with its method, %s, a way leads in, and with another it does not",
   async (store, moment, options) => {
     const { ways, visitor, setPolicy, people } = await createWays(store, options);

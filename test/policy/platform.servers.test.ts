@@ -10,62 +10,12 @@ import {
   tenantAuth,
 } from "../../src/index";
 import { createInstance, PASSWORD, newcomer as person } from "../support/instance";
-import { combine } from "../support/matrix";
 import { createWorld, outcome, type SessionAnswer, SUBDOMAINS } from "../support/world";
-import { codeOf, createWays, STORES } from "./sign-ins";
 
 type Signed = { token: string | null; user: { id: string; tenantId: string | null } };
 
-const PLATFORM = { place: "platform" } as const;
-
+// Which users and sessions there are: admission.servers.test.ts and methods.servers.test.ts.
 describe("R13, R14: the platform is a scope like any other", () => {
-  it.each(
-    combine(
-      [
-        ["SIGN_UP_CLOSED", { signUp: "closed" }],
-        ["EMAIL_DOMAIN_NOT_ALLOWED", { emailDomains: ["acme.com"] }],
-      ] as [string, TenantPolicy][],
-      STORES,
-    ).map(([[code, policy], store]) => [code, store, policy] as const),
-  )("%s, whichever endpoint makes the user in %s", async (code, store, policy) => {
-    const { ways, visitor, setPolicy, people } = await createWays(store, PLATFORM);
-    const before = await people();
-    for (const { name, run } of ways.filter(({ makesUser }) => makesUser)) {
-      await setPolicy(null);
-      const browser = visitor();
-      const answer = await run(browser, () => setPolicy(policy));
-      expect([name, codeOf(answer), await people()]).toEqual([name, code, before]);
-      browser.keepCookies(answer.headers);
-      expect((await browser.get("/get-session")).data).toBeNull();
-    }
-    await setPolicy(policy);
-    for (const how of ["createUser", "createOAuthUser", "adapter"]) {
-      const answer = await visitor().post(`/unknown/user?how=${how}`);
-      expect([how, ...outcome(answer)]).toEqual([how, 403, code]);
-    }
-    expect(await people()).toEqual(before);
-    for (const { name, run } of ways.filter(({ makesUser }) => !makesUser)) {
-      const answer = await run(visitor());
-      expect([name, codeOf(answer), answer.status]).toEqual([name, undefined, 200]);
-    }
-  });
-
-  it.each(STORES)("only the methods that it lists give a session, in %s", async (store) => {
-    const { ways, visitor, setPolicy, people } = await createWays(store, PLATFORM);
-    for (const { name, method, run } of ways) {
-      for (const policy of [{ methods: ["sso"] }, { methods: [method ?? "sso"] }]) {
-        await setPolicy(null);
-        const before = await people();
-        const browser = visitor();
-        const answer = await run(browser, () => setPolicy(policy as TenantPolicy));
-        const isAllowed = method !== null && policy.methods.includes(method);
-        const expected = isAllowed ? undefined : "SIGN_IN_METHOD_NOT_ALLOWED";
-        expect([name, policy, codeOf(answer)]).toEqual([name, policy, expected]);
-        if (!isAllowed) expect([name, await people()]).toEqual([name, before]);
-      }
-    }
-  });
-
   it("tenants go by their own policy, wherever they are called from", async () => {
     const platformPolicy: TenantPolicy = { signUp: "closed", password: { minLength: 40 } };
     const world = await createWorld({ tenant: { platformPolicy } });

@@ -11,12 +11,14 @@ import { createWorld, EMAIL, expectRefused, type World } from "../support/world"
 import {
   type Enabled,
   enroll,
+  makeRequiring,
   makeWorld,
   REQUIRED,
   registerPasskey,
   signIn,
   signInByPasskey,
   signInTwice,
+  startSetup,
 } from "./two-factor";
 
 // A thief knows a user's password, and nothing else. The tenant requires a second factor.
@@ -83,9 +85,7 @@ it("setups that a slow storage has forgotten end when the owner sets up a second
     get: (key: string) => slowly(() => storage.get(key)),
     set: (key: string, value: string, ttl?: number) => slowly(() => storage.set(key, value, ttl)),
   };
-  const world = await makeWorld({ auth: { secondaryStorage: secondaryStorage as never } });
-  await world.as("jane", "acme");
-  await world.change("acme", { policy: REQUIRED });
+  const world = await makeRequiring({ auth: { secondaryStorage: secondaryStorage as never } });
   const setups = await Promise.all(Array.from({ length: 4 }, () => signIn(world.at("acme"))));
   const owner = world.at("acme");
   expect((await signIn(owner)).data).toMatchObject({ twoFactorSetupRequired: true });
@@ -224,11 +224,7 @@ describe("what was left behind before the policy is gone once the owner sets up 
 });
 
 it("a second factor that is switched off no longer counts for the session", async () => {
-  const world = await makeWorld();
-  await world.as("jane", "acme");
-  await world.change("acme", { policy: REQUIRED });
-  const jane = world.at("acme");
-  await signIn(jane);
+  const { world, jane } = await startSetup();
   await enroll(jane);
   await world.change("acme", { policy: null });
   expect((await jane.post("/two-factor/disable", { password: PASSWORD })).status).toBe(200);
@@ -239,11 +235,7 @@ it("a second factor that is switched off no longer counts for the session", asyn
 
 describe("legitimate users", () => {
   it("set a second factor up where only their cookie names the tenant", async () => {
-    const world = await makeWorld();
-    await world.as("jane", "acme");
-    await world.change("acme", { policy: REQUIRED });
-    const jane = world.at("acme");
-    await signIn(jane);
+    const { world, jane } = await startSetup();
     const window = world.at("platform", jane);
     await enroll(window);
     expect(await world.whoIs(window)).not.toBeNull();

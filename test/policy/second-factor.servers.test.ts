@@ -14,6 +14,7 @@ import { codeOf, createWays, STORES } from "./sign-ins";
 import {
   type Enabled,
   enroll,
+  makeRequiring,
   makeWorld,
   REQUIRED,
   registerPasskey,
@@ -21,6 +22,7 @@ import {
   signIn,
   signInByPasskey,
   signInTwice,
+  startSetup,
 } from "./two-factor";
 
 afterEach(() => void vi.useRealTimers());
@@ -94,9 +96,7 @@ it("tells the sign-in page", async () => {
 });
 
 it("refuses a method before anything is mailed", async () => {
-  const world = await makeWorld();
-  await world.as("jane", "acme");
-  await world.change("acme", { policy: REQUIRED });
+  const world = await makeRequiring();
   world.mails.length = 0;
   const answer = await world.at("acme").post("/sign-in/magic-link", { email: EMAIL });
   expectRefused(answer, 403, "TWO_FACTOR_REQUIRED");
@@ -105,11 +105,11 @@ it("refuses a method before anything is mailed", async () => {
 
 describe.each(sample(SORTS, 3))("setup, with sessions in $name", (store) => {
   it("leads from the first sign-in to an authenticator app, and asks for its code next time", async () => {
-    const world = await makeWorld({ store });
-    await world.as("jane", "acme");
-    await world.change("acme", { policy: REQUIRED });
-    const jane = world.at("acme");
-    const { status, data } = await signIn(jane);
+    const {
+      world,
+      jane,
+      answer: { status, data },
+    } = await startSetup({ store });
     expect([status, data]).toEqual([
       200,
       { twoFactorSetupRequired: true, token: expect.any(String) },
@@ -135,9 +135,7 @@ describe.each(sample(SORTS, 3))("setup, with sessions in $name", (store) => {
   });
 
   it("leads to codes by mail", async () => {
-    const world = await makeWorld({ store });
-    await world.as("jane", "acme");
-    await world.change("acme", { policy: REQUIRED });
+    const world = await makeRequiring({ store });
     for (const enables of [true, false]) {
       await world.api.resetTenantUserTwoFactor({
         body: { tenantId: world.ids.acme, userId: (await world.as("jane", "acme")).id },
@@ -161,11 +159,7 @@ describe.each(sample(SORTS, 3))("setup, with sessions in $name", (store) => {
   });
 
   it("leads to a passkey that verifies its user, and to no other", async () => {
-    const world = await makeWorld({ store });
-    await world.as("jane", "acme");
-    await world.change("acme", { policy: REQUIRED });
-    const jane = world.at("acme");
-    await signIn(jane);
+    const { world, jane } = await startSetup({ store });
     const weak = await registerPasskey(jane, false);
     expectRefused(weak.answer, 401, "TWO_FACTOR_REQUIRED");
     await expectNobody(jane);
@@ -206,11 +200,7 @@ it("a passkey that does not verify its user is one factor", async () => {
 });
 
 it("a setup session lasts ten minutes, however often it is used", async () => {
-  const world = await makeWorld();
-  await world.as("jane", "acme");
-  await world.change("acme", { policy: REQUIRED });
-  const jane = world.at("acme");
-  await signIn(jane);
+  const { world, jane } = await startSetup();
   const use = async () => (await jane.post("/two-factor/send-otp")).status;
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 9 * 60_000 });
   expect(await use()).toBe(200);
@@ -222,9 +212,7 @@ it("a setup session lasts ten minutes, however often it is used", async () => {
 });
 
 it("a setup session is of no use once another session has set up a second factor", async () => {
-  const world = await makeWorld();
-  await world.as("jane", "acme");
-  await world.change("acme", { policy: REQUIRED });
+  const world = await makeRequiring();
   await world.change("acme", { policy: null });
   // Who signs in with Google, say, and has a session that a setup does not end.
   const jane = await world.signUp("acme", "other@example.com");
@@ -248,9 +236,7 @@ it("a setup session is of no use once another session has set up a second factor
 });
 
 it("there is one setup at a time, and nothing of another one survives", async () => {
-  const world = await makeWorld();
-  await world.as("jane", "acme");
-  await world.change("acme", { policy: REQUIRED });
+  const world = await makeRequiring();
   const [thief, jane] = [world.at("acme"), world.at("acme")];
   await signIn(thief);
   const planted = await thief.post<Enabled>("/two-factor/enable", { password: PASSWORD });
@@ -299,9 +285,7 @@ it("R14: hooks of other plugins find no setup session", async () => {
       ],
     },
   };
-  const world = await makeWorld({ plugins: [spy, multiSession()] });
-  await world.as("jane", "acme");
-  await world.change("acme", { policy: REQUIRED });
+  const world = await makeRequiring({ plugins: [spy, multiSession()] });
   found.length = 0;
   const jane = world.at("acme");
   const { token = "" } = (await signIn(jane)).data;
@@ -329,11 +313,7 @@ it("signing out of a setup session clears its cookies, also if a hook has read i
       ],
     },
   };
-  const world = await makeWorld({ plugins: [spy] });
-  await world.as("jane", "acme");
-  await world.change("acme", { policy: REQUIRED });
-  const jane = world.at("acme");
-  await signIn(jane);
+  const { jane } = await startSetup({ plugins: [spy] });
   const isSessionCookie = (name: string) => name.includes("session_token");
   expect([...jane.cookies.keys()].some(isSessionCookie)).toBe(true);
   expect((await jane.get("/get-session")).data).toBeNull();
@@ -371,11 +351,7 @@ it("a session that better-auth fails to take back is not valid", async () => {
 it.each(sample(SORTS, 4))(
   "a trusted device and a backup code count, with sessions in $name",
   async (store) => {
-    const world = await makeWorld({ store });
-    await world.as("jane", "acme");
-    await world.change("acme", { policy: REQUIRED });
-    const first = world.at("acme");
-    await signIn(first);
+    const { world, jane: first } = await startSetup({ store });
     const app = await enroll(first);
     const jane = await signInTwice(world, app, EMAIL, { trustDevice: true });
     await jane.post("/sign-out");
@@ -415,27 +391,19 @@ it("a tenant's administrator requires what their own session has", async () => {
 });
 
 describe("what a policy may say", () => {
-  it.each<[TenantPolicy["twoFactor"] | object, string]>([
-    [{ required: true, exemptMethods: ["password"] }, "exemptMethods"],
-    [{ required: true, exemptMethods: ["siwe"] }, "siwe"],
-    [{ required: "yes" }, "required"],
-    [{ required: true, more: 1 }, "more"],
+  it.each<[policy: object, named: string]>([
+    [{ twoFactor: { required: true, exemptMethods: ["password"] } }, "exemptMethods"],
+    [{ twoFactor: { required: true, exemptMethods: ["siwe"] } }, "siwe"],
+    [{ twoFactor: { required: "yes" } }, "required"],
+    [{ twoFactor: { required: true, more: 1 } }, "more"],
+    // It has to leave a method that can have a second factor.
+    [{ ...REQUIRED, methods: ["magic-link"] }, "none of the methods"],
   ])("%j is refused", async (policy, named) => {
     const world = await makeWorld();
-    const operator = await world.operator();
-    const body = { tenantId: world.ids.acme, policy: { twoFactor: policy } };
-    const answer = await operator.post<{ message: string }>("/tenant/update", body);
-    expectRefused(answer, 400, "VALIDATION_ERROR");
-    expect(answer.data.message).toContain(named);
-  });
-
-  it("leaves a method that can have a second factor", async () => {
-    const world = await makeWorld();
-    const policy: TenantPolicy = { ...REQUIRED, methods: ["magic-link"] };
     const body = { tenantId: world.ids.acme, policy };
     const answer = await (await world.operator()).post<{ message: string }>("/tenant/update", body);
     expectRefused(answer, 400, "VALIDATION_ERROR");
-    expect(answer.data.message).toContain("none of the methods");
+    expect(answer.data.message).toContain(named);
   });
 
   it("asks for no such method where no second factor is required", async () => {

@@ -39,6 +39,21 @@ export const makeWorld = (options: WorldOptions = {}) =>
 export const signIn = (browser: Browser, email = EMAIL, more: object = {}) =>
   browser.post<Setup>("/sign-in/email", { email, password: PASSWORD, ...more });
 
+/** Jane has been at Acme, which requires a second factor now. */
+export async function makeRequiring(options?: WorldOptions) {
+  const world = await makeWorld(options);
+  await world.as("jane", "acme");
+  await world.change("acme", { policy: REQUIRED });
+  return world;
+}
+
+/** The same, where she has signed in with her password, and has to set a second factor up. */
+export async function startSetup(options?: WorldOptions) {
+  const world = await makeRequiring(options);
+  const jane = world.at("acme");
+  return { world, jane, answer: await signIn(jane) };
+}
+
 /** Sets up an authenticator app, and returns what it needs to make codes. */
 export async function enroll(browser: Browser): Promise<Enabled> {
   const { status, data } = await browser.post<Enabled>("/two-factor/enable", {

@@ -1,7 +1,4 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { electron } from "@better-auth/electron";
 import { expo } from "@better-auth/expo";
 import { i18n } from "@better-auth/i18n";
@@ -9,7 +6,6 @@ import { mcp } from "@better-auth/mcp";
 import { oauthProvider } from "@better-auth/oauth-provider";
 import { stripe } from "@better-auth/stripe";
 import type { BetterAuthPlugin } from "better-auth";
-import { getMigrations } from "better-auth/db/migration";
 import { bearer, jwt, oAuthProxy, oauthPopup } from "better-auth/plugins";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { tenantDomains } from "../../src/domains/index";
@@ -239,15 +235,4 @@ it("domains as hosts: nothing leaks", LONG, async () => {
     `http://${tenant ? `${tenant.slug}.verified.org` : APP}`;
   const paths = everyCase ? ["/"] : ["/tenant/d", "/get-session"];
   await holds(auth, { address, extent: { paths } });
-});
-
-it.runIf(everyCase)("the Next.js example keeps its tenants apart", LONG, async () => {
-  const dir = mkdtempSync(join(tmpdir(), "isolation-"));
-  onTestFinished(() => rmSync(dir, { recursive: true }));
-  vi.stubEnv("DATA_DIR", dir);
-  vi.stubEnv("BETTER_AUTH_SECRET", "a test secret that is long enough for everybody");
-  onTestFinished(() => void vi.unstubAllEnvs());
-  const { auth } = await import("../../examples/nextjs/lib/auth");
-  await (await getMigrations(auth.options)).runMigrations();
-  await holds(auth, { extent: { oneOf: 4 } });
 });

@@ -1,27 +1,17 @@
-import { Hono } from "hono";
 import { bySlug } from "../../../src/index";
-import type { Caller, Route } from "../../../src/testing/index";
-import { type Application, assemble, newId, says, twins } from "./support";
+import { type Application, application, insert, newId, says, twins } from "./support";
 
-type Assembled = Awaited<ReturnType<typeof assemble>>;
+interface Api {
+  getSession(call: { headers: Headers }): Promise<{ session: object; user: object } | null>;
+}
 
 /** The user and the tenant of a request, as the documentation has it. */
-async function requireMember({ api }: Pick<Assembled, "api">, headers: Headers) {
-  const session = await api.getSession({ headers }).catch(() => null);
-  if (!session) return undefined;
-  const { tenantId } = session.session as { tenantId?: string | null };
-  return { tenantId: tenantId ?? "", user: session.user };
+async function requireMember(api: Api, { raw: { headers } }: { raw: Request }) {
+  const found = await api.getSession({ headers }).catch(() => null);
+  if (!found) return undefined;
+  const { tenantId } = found.session as { tenantId?: string | null };
+  return { tenantId: tenantId ?? "", user: found.user as { email: string; name: string } };
 }
-
-/** A server with better-auth and routes of its own. */
-function serverOf({ auth }: Pick<Assembled, "auth">) {
-  const app = new Hono();
-  app.on(["GET", "POST"], "/api/auth/*", (c) => auth.handler(c.req.raw));
-  return app;
-}
-
-const call = async (app: Hono, path: string, { headers }: Pick<Caller, "headers">) =>
-  app.request(`http://localhost:3000${path}`, { headers });
 
 const bodyOf = async (response: Response) => ({ data: await response.text() });
 
@@ -30,29 +20,22 @@ const person = twins({
   sound: "a route that shows a person of this tenant by id",
   hole: "The route asks whether somebody is signed in, and not at which tenant.",
   endpoint: "person",
-  async build(sound) {
-    const assembled = await assemble({});
-    const { auth, db, attack } = assembled;
-    const app = serverOf(assembled);
-    app.get("/api/people/:id", async (c) => {
-      const member = await requireMember(assembled, c.req.raw.headers);
-      if (!member) return c.json({ error: "sign in first" }, 401);
-      const [user] = await db.query(`select name, image, "tenantId" from "user" where id = ?`, [
-        c.req.param("id"),
-      ]);
-      if (!user || (sound && user.tenantId !== member.tenantId)) return c.notFound();
-      return c.json({ name: user.name, image: user.image });
-    });
-    const person: Route = (as, about) => call(app, `/api/people/${about.userId}`, as);
-    return {
-      auth,
-      options: { routes: [person] },
-      exploit: attack(async ({ a, b }) => {
-        const answer = await call(app, `/api/people/${b.userId}`, { headers: a.headers() });
-        return says(await bodyOf(answer), b.name);
+  define: (sound) => ({
+    server: (app, { api, db }) =>
+      app.get("/api/people/:id", async (c) => {
+        const member = await requireMember(api, c.req);
+        if (!member) return c.json({ error: "sign in first" }, 401);
+        const query = `select name, image, "tenantId" from "user" where id = ?`;
+        const [user] = await db.query(query, [c.req.param("id")]);
+        if (!user || (sound && user.tenantId !== member.tenantId)) return c.notFound();
+        return c.json({ name: user.name, image: user.image });
       }),
-    };
-  },
+    routes: (request) => ({
+      person: (as, about) => request(`/api/people/${about.userId}`, as.headers),
+    }),
+    exploit: async ({ a, b, request }) =>
+      says(await bodyOf(await request(`/api/people/${b.userId}`, a.headers())), b.name),
+  }),
 });
 
 const todos = twins({
@@ -60,50 +43,32 @@ const todos = twins({
   sound: "a route that goes by the tenant of the session",
   hole: "The list is that of the tenant in `x-tenant-id`, which anybody can send.",
   endpoint: "todos",
-  async build(sound) {
-    const assembled = await assemble({
-      sql: ["create table todo (id text primary key, tenant_id text, title text)"],
-      auth: (db) => ({
-        databaseHooks: {
-          user: {
-            create: {
-              after: async (user) => {
-                const { id, name, tenantId } = user as typeof user & { tenantId?: string };
-                const title = `say hello to ${name} (${id})`;
-                await db.query("insert into todo values (?, ?, ?)", [
-                  newId(),
-                  tenantId ?? "",
-                  title,
-                ]);
-              },
-            },
-          },
-        },
+  define: (sound) => ({
+    sql: ["create table todo (id text primary key, tenant_id text, title text)"],
+    auth: (db) => {
+      const after = async (user: { id: string; name: string; tenantId?: string }) => {
+        const title = `say hello to ${user.name} (${user.id})`;
+        await insert(db, "todo", newId(), user.tenantId ?? "", title);
+      };
+      return { databaseHooks: { user: { create: { after } } } };
+    },
+    server: (app, { api, db }) =>
+      app.get("/api/todos", async (c) => {
+        const claimed = c.req.header("x-tenant-id") ?? "";
+        const tenantId = sound ? (await requireMember(api, c.req))?.tenantId : claimed;
+        if (tenantId === undefined) return c.json([], 401);
+        return c.json(await db.query("select title from todo where tenant_id = ?", [tenantId]));
       }),
-    });
-    const { auth, db, attack } = assembled;
-    const app = serverOf(assembled);
-    app.get("/api/todos", async (c) => {
-      const claimed = c.req.header("x-tenant-id") ?? "";
-      const tenantId = sound
-        ? (await requireMember(assembled, c.req.raw.headers))?.tenantId
-        : claimed;
-      if (tenantId === undefined) return c.json([], 401);
-      return c.json(await db.query("select title from todo where tenant_id = ?", [tenantId]));
-    });
-    const todos: Route = (as, about) =>
-      call(app, "/api/todos", {
-        headers: { ...as.headers, "x-tenant-id": about.tenantId ?? "" },
-      });
-    return {
-      auth,
-      options: { tables: ["todo"], routes: [todos] },
-      exploit: attack(async ({ a, b }) => {
-        const headers = { ...a.headers(), "x-tenant-id": b.tenantId };
-        return says(await bodyOf(await call(app, "/api/todos", { headers })), b.name);
-      }),
-    };
-  },
+    options: { tables: ["todo"] },
+    routes: (request) => ({
+      todos: (as, about) =>
+        request("/api/todos", { ...as.headers, "x-tenant-id": about.tenantId ?? "" }),
+    }),
+    exploit: async ({ a, b, request }) => {
+      const headers = { ...a.headers(), "x-tenant-id": b.tenantId };
+      return says(await bodyOf(await request("/api/todos", headers)), b.name);
+    },
+  }),
 });
 
 /** A route that writes. */
@@ -112,73 +77,56 @@ const avatar = twins({
   sound: "a route that sets the picture of a user of this tenant",
   hole: "The picture of a user of another tenant can be replaced.",
   endpoint: "avatar",
-  async build(sound) {
-    const assembled = await assemble({});
-    const { auth, db, attack } = assembled;
-    const app = serverOf(assembled);
-    app.put("/api/people/:id/avatar", async (c) => {
-      const member = await requireMember(assembled, c.req.raw.headers);
-      if (!member) return c.json({ error: "sign in first" }, 401);
-      const own = sound ? `and "tenantId" = ?` : "";
-      await db.query(
-        `update "user" set image = 'https://cdn.example.com/default.png' where id = ? ${own}`,
-        sound ? [c.req.param("id"), member.tenantId] : [c.req.param("id")],
-      );
-      return c.body(null, 204);
-    });
-    const put = async (id: string, headers: Record<string, string>) =>
-      app.request(`http://localhost:3000/api/people/${id}/avatar`, { method: "PUT", headers });
-    const avatar: Route = (as, about) => put(about.userId, as.headers);
-    return {
-      auth,
-      options: { routes: [avatar] },
-      exploit: attack(async ({ a, b }) => {
-        await put(b.userId, a.headers());
-        return says(await b.browser.get("/get-session"), "default.png");
+  define: (sound) => ({
+    server: (app, { api, db }) =>
+      app.put("/api/people/:id/avatar", async (c) => {
+        const member = await requireMember(api, c.req);
+        if (!member) return c.json({ error: "sign in first" }, 401);
+        const own = sound ? `and "tenantId" = ?` : "";
+        const id = c.req.param("id");
+        await db.query(
+          `update "user" set image = 'https://cdn.example.com/default.png' where id = ? ${own}`,
+          sound ? [id, member.tenantId] : [id],
+        );
+        return c.body(null, 204);
       }),
-    };
-  },
+    routes: (request) => ({
+      avatar: (as, about) => request(`/api/people/${about.userId}/avatar`, as.headers, "PUT"),
+    }),
+    exploit: async ({ a, b, request }) => {
+      await request(`/api/people/${b.userId}/avatar`, a.headers(), "PUT");
+      return says(await b.browser.get("/get-session"), "default.png");
+    },
+  }),
 });
 
 /** As in the documentation: slugs in a header, cookies for each tenant, and the session decides. */
-const soundServer: Application = {
-  name: "a Hono server with routes that ask the session",
-  async build() {
-    const assembled = await assemble({
-      tenant: { resolveTenantId: bySlug(), sessionCookies: "per-tenant" },
-    });
-    const { auth, db, attack } = assembled;
-    const app = serverOf(assembled);
+const soundServer = application("a Hono server with routes that ask the session", () => ({
+  tenant: { resolveTenantId: bySlug(), sessionCookies: "per-tenant" },
+  server(app, { api, db }) {
     app.get("/api/me", async (c) => {
-      const member = await requireMember(assembled, c.req.raw.headers);
+      const member = await requireMember(api, c.req);
       return c.json({ email: member?.user.email ?? null, name: member?.user.name ?? null });
     });
     app.get("/api/colleagues", async (c) => {
-      const member = await requireMember(assembled, c.req.raw.headers);
+      const member = await requireMember(api, c.req);
       if (!member) return c.json({ error: "sign in first" }, 401);
-      return c.json(
-        await db.query(`select id, name from "user" where "tenantId" = ?`, [member.tenantId]),
-      );
+      const query = `select id, name from "user" where "tenantId" = ?`;
+      return c.json(await db.query(query, [member.tenantId]));
     });
-    const me: Route = (as) => call(app, "/api/me", as);
-    const colleagues: Route = (as) => call(app, "/api/colleagues", as);
-    return {
-      auth,
-      options: { routes: [me, colleagues] },
-      exploit: attack(async ({ a, b }) => {
-        const headers = a.headers();
-        const own = await bodyOf(await call(app, "/api/colleagues", { headers }));
-        if (!says(own, a.name)) throw new Error("the route does not work at home");
-        const there = { ...headers, "x-tenant-id": b.tenantId };
-        const answers = await Promise.all(
-          ["/api/me", "/api/colleagues"].map(async (path) =>
-            bodyOf(await call(app, path, { headers: there })),
-          ),
-        );
-        return [own, ...answers].some((answer) => says(answer, b.name));
-      }),
-    };
   },
-};
+  routes: (request) => ({
+    me: (as) => request("/api/me", as.headers),
+    colleagues: (as) => request("/api/colleagues", as.headers),
+  }),
+  exploit: async ({ a, b, request }) => {
+    const own = await bodyOf(await request("/api/colleagues", a.headers()));
+    if (!says(own, a.name)) throw new Error("the route does not work at home");
+    const there = { ...a.headers(), "x-tenant-id": b.tenantId };
+    const paths = ["/api/me", "/api/colleagues"];
+    const answers = paths.map(async (path) => bodyOf(await request(path, there)));
+    return [own, ...(await Promise.all(answers))].some((answer) => says(answer, b.name));
+  },
+}));
 
 export const routes: Application[] = [...person, ...todos, ...avatar, soundServer];

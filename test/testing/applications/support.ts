@@ -3,14 +3,19 @@ import {
   type BetterAuthOptions,
   type BetterAuthPlugin,
   betterAuth,
+  type GenericEndpointContext,
 } from "better-auth";
+import { APIError, createAuthEndpoint, sessionMiddleware } from "better-auth/api";
 import { getMigrations } from "better-auth/db/migration";
+import type { User } from "better-auth/types";
+import { Hono } from "hono";
 import { onTestFinished } from "vitest";
 import { getTenantId, runInTenant, type TenantAuthOptions, tenantAuth } from "../../../src/index";
 import {
   type AuthInstance,
   checkIsolation,
   type IsolationOptions,
+  type Route,
 } from "../../../src/testing/index";
 import { type Answer, Browser } from "../../support/browser";
 import { createDatabase, type TestDatabase } from "../../support/database";
@@ -60,14 +65,128 @@ export function twins(both: {
   sound: string;
   hole: string;
   endpoint: string;
-  build(sound: boolean): Promise<Built>;
+  define(sound: boolean): Definition;
 }): Application[] {
-  const { name, hole, endpoint, build } = both;
+  const { name, hole, endpoint, define } = both;
   return [
-    { name, hole, endpoint, build: () => build(false) },
-    { name: both.sound, build: () => build(true) },
+    { name, hole, endpoint, build: () => build(define(false)) },
+    application(both.sound, () => define(true)),
   ];
 }
+
+export const application = (name: string, define: () => Definition): Application => ({
+  name,
+  build: () => build(define()),
+});
+
+interface Definition extends Parts {
+  /** What the application's own plugin has. */
+  endpoints?: (db: TestDatabase) => Endpoint[];
+  hooks?: (db: TestDatabase) => Required<BetterAuthPlugin>["hooks"];
+  schema?: Required<BetterAuthPlugin>["schema"];
+  init?: Required<BetterAuthPlugin>["init"];
+  /** A server with better-auth and routes of its own, and how the kit calls these. */
+  server?: (app: Hono, application: { api: Api; db: TestDatabase }) => unknown;
+  routes?: (request: Request) => Record<string, Route>;
+  options?: IsolationOptions;
+  exploit(two: Two): Promise<boolean>;
+}
+
+type Api = Awaited<ReturnType<typeof assemble>>["api"];
+type Request = (
+  path: string,
+  headers: Record<string, string>,
+  method?: string,
+) => Promise<Response>;
+
+export async function build(definition: Definition): Promise<Built> {
+  const { endpoints, hooks, schema, init, server, routes, options, exploit, ...parts } = definition;
+  const own = (db: TestDatabase): BetterAuthPlugin => ({
+    id: "application",
+    endpoints: Object.fromEntries(endpoints?.(db).map((one) => [one.path, one]) ?? []),
+    ...(hooks && { hooks: hooks(db) }),
+    ...(schema && { schema }),
+    ...(init && { init }),
+  });
+  const plugins = (db: TestDatabase) => [...(parts.plugins?.(db) ?? []), own(db)];
+  const { auth, api, db, attack } = await assemble({ ...parts, plugins });
+  const app = new Hono();
+  app.on(["GET", "POST"], "/api/auth/*", (c) => auth.handler(c.req.raw));
+  server?.(app, { api, db });
+  const request: Request = async (path, headers, method = "GET") =>
+    app.request(`${ORIGIN}${path}`, { method, headers });
+  return {
+    auth,
+    options: { ...options, ...(routes && { routes: Object.values(routes(request)) }) },
+    exploit: attack((two) => exploit({ ...two, request })),
+  };
+}
+
+type Endpoint = Required<BetterAuthPlugin>["endpoints"][string];
+
+interface Call<Input> {
+  /** The query or the body, as the schema has checked it. */
+  input: Input;
+  /** Who is signed in. */
+  user: User & { role?: string; company?: string };
+  adapter: AuthContext["adapter"];
+  ctx: GenericEndpointContext;
+}
+
+/** A schema of zod or of another library. */
+interface Schema<Output> {
+  "~standard": { version: 1; types?: { output: Output } | undefined };
+}
+
+const endpointWith =
+  (use: (typeof sessionMiddleware)[]) =>
+  <Input>(
+    route: `GET ${string}` | `POST ${string}`,
+    schema: Schema<Input> | null,
+    run: (call: Call<Input>) => unknown,
+  ): Endpoint => {
+    const [method = "", path = ""] = route.split(" ");
+    const options = { method: method as "GET" | "POST", use, requireHeaders: true };
+    const checked = schema && { [method === "GET" ? "query" : "body"]: schema };
+    return createAuthEndpoint(path, { ...options, ...checked }, async (context) => {
+      const ctx = context as unknown as GenericEndpointContext;
+      const { session, adapter } = ctx.context;
+      const user = session?.user as Call<Input>["user"];
+      const input = method === "GET" ? ctx.query : ctx.body;
+      return run({ input, user, adapter, ctx });
+    });
+  };
+
+/** An endpoint for people who are signed in: what it takes by query or body, and its answer. */
+export const endpoint = endpointWith([sessionMiddleware]);
+
+/** An endpoint for everybody. */
+export const openEndpoint = endpointWith([]);
+
+type Row = Record<string, unknown>;
+
+const isOfThisTenant = (row: Row) => (row.tenant_id ?? row.tenantId) === here();
+
+/** Rows of this tenant where the application is sound, and of all tenants otherwise. */
+export const ofTenant = (rows: Row[], sound: boolean) =>
+  rows.filter((row) => !sound || isOfThisTenant(row));
+
+/** The row with a value in a column, of this tenant where the application is sound. */
+export async function find(
+  db: TestDatabase,
+  sound: boolean,
+  [table, column]: [table: string, column: string],
+  value: unknown,
+): Promise<Row> {
+  const rows = await db.query(`select * from ${table} where ${column} = ?`, [value ?? null]);
+  const [row] = ofTenant(rows, sound);
+  if (!row) throw new APIError("NOT_FOUND");
+  return row;
+}
+
+/** A new row, with a value for each column. */
+export const insert = (db: TestDatabase, table: string, ...values: unknown[]) =>
+  db.query(`insert into ${table} values (${values.map(() => "?").join(", ")})`, values);
 
 interface Parts {
   plugins?: (db: TestDatabase) => BetterAuthPlugin[];
@@ -81,11 +200,11 @@ interface Parts {
   person?: Record<string, unknown>;
 }
 
-export const ORIGIN = "http://localhost:3000";
+const ORIGIN = "http://localhost:3000";
 export const PASSWORD = "correct horse battery";
 
 /** Somebody of a tenant, in a browser that is signed in. */
-export interface Person {
+interface Person {
   tenantId: string;
   slug: string;
   userId: string;
@@ -96,14 +215,19 @@ export interface Person {
 }
 
 /** Both have the same e-mail address, as the same person at two companies has. */
-export interface Two {
+interface Two {
   a: Person;
   b: Person;
+  db: TestDatabase;
+  /** A browser without a session, which names the tenant of somebody. */
+  strangerAt(of: Person): Browser;
+  /** A request to a route of the application. */
+  request: Request;
   /** Somebody else at the tenant of somebody. */
   colleague(of: Person, email: string, name: string): Promise<Person>;
 }
 
-export async function assemble({ plugins = () => [], sql = [], ...parts }: Parts) {
+async function assemble({ plugins = () => [], sql = [], ...parts }: Parts) {
   const db = await createDatabase(process.env.TEST_SERVERS ? "postgres" : "sqlite");
   onTestFinished(() => db.close());
   const options = parts.auth?.(db);
@@ -124,7 +248,7 @@ export async function assemble({ plugins = () => [], sql = [], ...parts }: Parts
     else if (!statement.startsWith("pragma")) await db.query(statement.replace(...COUNTING));
   }
   /** Two tenants with somebody in each, for an exploit. */
-  const attack = (run: (two: Two) => Promise<boolean>) => async () => {
+  const attack = (run: (two: Omit<Two, "request">) => Promise<boolean>) => async () => {
     const join = (tenant: Tenant, email: string, name: string) =>
       signUp(auth, db, tenant, { email, name, ...parts.person }, parts.origin?.(tenant.slug));
     const acme = await createTenant(auth, "acme");
@@ -132,6 +256,9 @@ export async function assemble({ plugins = () => [], sql = [], ...parts }: Parts
     return run({
       a: await join(acme, "sam@example.com", "Sam of Acme"),
       b: await join(globex, "sam@example.com", "Sam of Globex"),
+      db,
+      strangerAt: ({ tenantId }) =>
+        new Browser(auth.handler, `${ORIGIN}/api/auth`, { "x-tenant-id": tenantId }),
       colleague: (of, email, name) => join({ id: of.tenantId, slug: of.slug }, email, name),
     });
   };
