@@ -1,5 +1,6 @@
 import { bearer, genericOAuth, oauthPopup, oneTap } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
+import type { TenantAuthOptions, TenantPolicy } from "../../src/index";
 import { prefixState } from "../../src/oauth/state";
 import type { Answer, Browser } from "../support/browser";
 import { ASKS_PROVIDERS_AGAIN } from "../support/differences";
@@ -94,12 +95,16 @@ it("genericOAuth: its redirectURI is the platform's, tenants have their own call
 
 describe.runIf(ASKS_PROVIDERS_AGAIN)("genericOAuth: a provider that was away at startup", () => {
   /** Comes back, and is first asked for by a request of the caller's choice. */
-  async function comesBack(ask: (world: World) => Promise<unknown>) {
+  async function comesBack(
+    ask: (world: World) => Promise<unknown>,
+    tenant: TenantAuthOptions = {},
+  ) {
     const { idp, client } = await startCorporation();
     const { authorizationUrl: authorization_endpoint, tokenUrl: token_endpoint, ...rest } = client;
     const discoveryUrl = `${idp.issuer}/.well-known/openid-configuration`;
-    const config = [{ providerId: "corp", ...rest, discoveryUrl }];
-    const world = await createWorld({ plugins: [genericOAuth({ config })] });
+    // One of them has the name of a built-in provider.
+    const config = ["corp", "slack"].map((id) => ({ providerId: id, ...rest, discoveryUrl }));
+    const world = await createWorld({ tenant, plugins: [genericOAuth({ config })] });
     idp.rules.discovery = { authorization_endpoint, token_endpoint };
     await ask(world);
     return { idp, world };
@@ -128,6 +133,15 @@ describe.runIf(ASKS_PROVIDERS_AGAIN)("genericOAuth: a provider that was away at 
       expect((await world.at("platform", browser).get(back)).location).toBe("/in");
     }
     expect(await world.rows("user")).toBe(3);
+  });
+
+  it("is known to a policy, and no tenant's to configure", async () => {
+    const policy: TenantPolicy = { methods: ["social:corp", "password"] };
+    const { world } = await comesBack(async () => {}, { platformPolicy: policy });
+    expect((await world.change("acme", { policy })).policy).toEqual(policy);
+    const own = { providerId: "slack", clientId: "x", clientSecret: "y" };
+    const { register } = await world.oauthTenant();
+    expect(outcome(await register(own))).toEqual([400, "UNSUPPORTED_PROVIDER"]);
   });
 });
 
