@@ -309,8 +309,9 @@ export function giveTenantProviders(ctx: AuthContext): BeforeHook {
         inTenants = [...ids].map((id) => tenantEntry(id, byId.get(id)));
         atCallback = ctx.socialProviders.map(callbackEntry);
       }
-      if (getTenantId() !== null) context.socialProviders = inTenants;
-      else if (path === CALLBACK_PATH) context.socialProviders = atCallback;
+      // A list of its own for each request: what a plugin adds to it stays there.
+      if (getTenantId() !== null) context.socialProviders = [...inTenants];
+      else if (path === CALLBACK_PATH) context.socialProviders = [...atCallback];
       return undefined;
     }),
   };
