@@ -12,6 +12,7 @@ import {
   type Row,
   unscopedAdapter,
 } from "../isolation/isolation";
+import { applicationProviders } from "../oauth/application-providers";
 import { rotateAll } from "../oauth/config-store";
 import { vouchedDomains } from "../policy/admission";
 import { DOMAIN } from "../policy/schema";
@@ -203,6 +204,7 @@ function assertPlainId(ctx: AuthContext, { providerId }: Row): void {
   const reserved = [
     // A provider that is a function may have no id.
     ...ctx.socialProviders.flatMap(({ id }) => id ?? []),
+    ...applicationProviders(ctx).ofPlugins,
     ...ctx.trustedProviders,
     ...sharedProviderIds(ctx),
   ];

@@ -5,13 +5,13 @@ import { isolationOf } from "../isolation/isolation";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
 
-/** The application's own providers, as they are when it starts. */
+/** The application's own providers. */
 interface ApplicationProviders {
   /** If two providers have the same id, better-auth uses the first. */
   byId: Map<string, OAuthProvider>;
   /** What `socialProviders` says about better-auth's own providers, enabled or not. */
   options: Map<string, ProviderOptions>;
-  /** Ids of providers that plugins brought. */
+  /** Ids of providers that plugins brought, or will bring. */
   ofPlugins: Set<string>;
 }
 
@@ -39,18 +39,37 @@ export function noteProviders(
   options: Map<string, ProviderOptions>,
 ): void {
   for (const provider of ctx.socialProviders) assertPlain(provider);
-  ctx.socialProviders = ctx.socialProviders.map(withMatchingTokens);
+  const ofGeneric = genericConfigs(complete).map(({ providerId }) => providerId);
+  ctx.socialProviders = [...ctx.socialProviders];
   const byId = new Map<string, OAuthProvider>();
-  for (const one of ctx.socialProviders) if (!byId.has(one.id)) byId.set(one.id, one);
   const isEnabled = (id: string) =>
     options.has(id) && (options.get(id) as { enabled?: boolean }).enabled !== false;
   const isOfPlugin = (id: string) =>
     ctx.socialProviders.filter((one) => one.id === id).length > Number(isEnabled(id));
-  known.set(ctx, { byId, options, ofPlugins: new Set([...byId.keys()].filter(isOfPlugin)) });
+  const ofPlugins = new Set(ofGeneric);
+  known.set(ctx, { byId, options, ofPlugins });
+  noteAddedProviders(ctx);
+  for (const id of byId.keys()) if (isOfPlugin(id)) ofPlugins.add(id);
   for (const [id, given] of options) hideRedirectURI(id, given);
   for (const one of ctx.socialProviders) hideRedirectURI(one.id, one.options);
   for (const config of genericConfigs(complete)) hideRedirectURI(config.providerId, config);
 }
+
+/** Also called later: genericOAuth() adds a provider that did not answer at startup. */
+export function noteAddedProviders(ctx: AuthContext): void {
+  const { byId } = applicationProviders(ctx);
+  // In place: requests that are running have the same list.
+  for (const [index, provider] of ctx.socialProviders.entries()) {
+    if (noted.has(provider)) continue;
+    const one = withMatchingTokens(provider);
+    noted.add(one);
+    ctx.socialProviders[index] = one;
+  }
+  byId.clear();
+  for (const one of ctx.socialProviders) if (!byId.has(one.id)) byId.set(one.id, one);
+}
+
+const noted = new WeakSet<OAuthProvider>();
 
 /** Providers are copied for tenants, and a copy of anything else would lack its methods. */
 function assertPlain(provider: OAuthProvider): void {

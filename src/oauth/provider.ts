@@ -18,7 +18,12 @@ import { currentEndpoint, type Endpoint } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
 import { appliedPolicy, requiresVerification } from "../setup/overrides";
 import { lookUpTenant } from "../tenants/cache";
-import { applicationProviders, optionsOf, withMatchingTokens } from "./application-providers";
+import {
+  applicationProviders,
+  noteAddedProviders,
+  optionsOf,
+  withMatchingTokens,
+} from "./application-providers";
 import {
   decrypt,
   listOAuthConfigs,
@@ -291,14 +296,22 @@ const callable = (
  */
 export function giveTenantProviders(ctx: AuthContext): BeforeHook {
   const { byId } = applicationProviders(ctx);
-  const ids = new Set([...byId.keys(), ...socialProviderList]);
-  const inTenants = [...ids].map((id) => tenantEntry(id, byId.get(id)));
-  const atCallback = ctx.socialProviders.map(callbackEntry);
+  let inTenants: OAuthProvider[] = [];
+  let atCallback: OAuthProvider[] = [];
+  let known = -1;
   return {
     matcher: () => true,
     handler: silentHook(({ context, path }) => {
-      if (getTenantId() !== null) context.socialProviders = inTenants;
-      else if (path === CALLBACK_PATH) context.socialProviders = atCallback;
+      if (known !== ctx.socialProviders.length) {
+        known = ctx.socialProviders.length;
+        noteAddedProviders(ctx);
+        const ids = new Set([...byId.keys(), ...socialProviderList]);
+        inTenants = [...ids].map((id) => tenantEntry(id, byId.get(id)));
+        atCallback = ctx.socialProviders.map(callbackEntry);
+      }
+      // A list of its own for each request: what a plugin adds to it stays there.
+      if (getTenantId() !== null) context.socialProviders = [...inTenants];
+      else if (path === CALLBACK_PATH) context.socialProviders = [...atCallback];
       return undefined;
     }),
   };

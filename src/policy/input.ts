@@ -64,7 +64,8 @@ function assertEnforceable(
     const isOutside = given !== undefined && !(given >= min && given <= max);
     if (isOutside) fail(path, `${given} is not ${min} to ${max}`);
   }
-  const providers = [...applicationProviders(ctx).byId.keys(), ...ownProviders, ...byOneTap(ctx)];
+  const { byId, ofPlugins } = applicationProviders(ctx);
+  const providers = [...byId.keys(), ...ofPlugins, ...ownProviders, ...byOneTap(ctx)];
   const available = availableMethods(ctx, tenantId, providers);
   const { methods, twoFactor } = policy;
   const lists = { methods, "twoFactor.exemptMethods": twoFactor?.exemptMethods };

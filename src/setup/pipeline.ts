@@ -29,10 +29,12 @@ export function pluginsAtRunTime(
   );
   const isLast = ({ id }: BetterAuthPlugin) => PASSES_COOKIES.test(id);
   const lastOnes = others.filter(isLast);
+  const adding = others.filter(({ id }) => id === ADDS_PROVIDERS);
+  const addProviders = adding.flatMap(({ hooks }) => hooks?.before ?? []) as BeforeHook[];
   return [
     {
       id: `${PLUGIN_ID}-first`,
-      hooks: { before: [inOrder([...resolve, ...entered])], after: afterEndpoint },
+      hooks: { before: [inOrder([...resolve, ...addProviders, ...entered])], after: afterEndpoint },
       onRequest: rewriteTenantRoute,
     },
     {
@@ -42,7 +44,13 @@ export function pluginsAtRunTime(
         after: runAlways(applicationHooks.after),
       },
     },
-    ...others.filter((plugin) => !isLast(plugin)),
+    ...others
+      .filter((plugin) => !isLast(plugin))
+      .map((plugin) =>
+        adding.includes(plugin)
+          ? withChanges(plugin, { hooks: { ...plugin.hooks, before: [] } })
+          : plugin,
+      ),
     {
       id: `${PLUGIN_ID}-last`,
       hooks: {
@@ -57,6 +65,12 @@ export function pluginsAtRunTime(
     ),
   ];
 }
+
+/**
+ * Since 1.7.24, a hook of genericOAuth() adds a provider that did not answer at startup. It has to do
+ * so before tenants are given theirs.
+ */
+const ADDS_PROVIDERS = "generic-oauth";
 
 /** Integrations that read the cookies of a response in a hook, and have to be last. */
 const PASSES_COOKIES = /-cookies(-|$)/;

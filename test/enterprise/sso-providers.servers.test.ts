@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from "node:crypto";
-import { magicLink } from "better-auth/plugins";
+import { genericOAuth, magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { runInTenant } from "../../src/index";
 import { tenantInvitations } from "../../src/invitations/index";
@@ -347,4 +347,12 @@ it("secrets go along with the auth secret, and without it are nobody's", async (
   const query = { providerId: okta };
   expect((await browser.get("/sso/get-provider", { query })).status).toBe(200);
   expect((await browser.post("/sso/delete-provider", query)).status).toBe(200);
+});
+
+it("have no id of a provider of the application, also if that one was away at startup", async () => {
+  const client = { clientId: "corp-client", clientSecret: "corp-secret" };
+  const config = [{ providerId: "corp", discoveryUrl: "http://127.0.0.1:1/none", ...client }];
+  const world = await createSSOWorld({ plugins: [genericOAuth({ config })] });
+  const admin = await world.as("admin", "acme");
+  expectRefused(await admin.post("/sso/register", world.oidc("corp")), 422, "VALUE_TAKEN");
 });

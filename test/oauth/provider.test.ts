@@ -1,4 +1,5 @@
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
+import { createAuthMiddleware } from "better-auth/api";
 import { symmetricEncrypt } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
 import { genericOAuth } from "better-auth/plugins";
@@ -431,6 +432,18 @@ it.each<[what: string, slack: object | undefined, plugins: BetterAuthPlugin[], a
   });
   const tenant = await own.oauthTenant();
   expect(outcome(await tenant.register({ ...CLIENT, providerId: "slack" }))).toEqual(answer);
+});
+
+it("a provider that a plugin adds in a tenant's request is of that request alone", async () => {
+  const sizes: number[] = [];
+  const handler = createAuthMiddleware(async ({ context: { socialProviders } }) => {
+    sizes.push(socialProviders.push({ ...socialProviders[0], id: "added" } as OAuthProvider));
+  });
+  const adding = { id: "adding", hooks: { before: [{ matcher: () => true, handler }] } };
+  const own = await createWorld({ plugins: [adding] });
+  sizes.length = 0;
+  for (const _ of PLACES) await own.at("acme").get("/get-session");
+  expect([sizes.length, new Set(sizes).size]).toEqual([3, 1]);
 });
 
 /** Lets Bob in and nobody else. */

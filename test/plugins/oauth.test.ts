@@ -1,12 +1,22 @@
 import { bearer, genericOAuth, oauthPopup, oneTap } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
+import type { TenantAuthOptions, TenantPolicy } from "../../src/index";
 import { prefixState } from "../../src/oauth/state";
 import type { Answer, Browser } from "../support/browser";
+import { ASKS_PROVIDERS_AGAIN } from "../support/differences";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
 import { fakeGoogleAndGitHub } from "../support/providers";
 import { GLOBAL, shareSocialWorld } from "../support/social";
-import { createWorld, outcome, PLACES, type Place, queryOf, type Where } from "../support/world";
+import {
+  createWorld,
+  outcome,
+  PLACES,
+  type Place,
+  queryOf,
+  type Where,
+  type World,
+} from "../support/world";
 
 /** An identity provider with somebody, and what genericOAuth() has to know of it. */
 async function startCorporation() {
@@ -81,6 +91,58 @@ it("genericOAuth: its redirectURI is the platform's, tenants have their own call
   const frozen = Object.freeze(configure());
   const refused = createWorld({ plugins: [genericOAuth({ config: [frozen] })] });
   await expect(refused).rejects.toThrow(/corp are frozen.*Leave out the redirectURI/);
+});
+
+describe.runIf(ASKS_PROVIDERS_AGAIN)("genericOAuth: a provider that was away at startup", () => {
+  /** Comes back, and is first asked for by a request of the caller's choice. */
+  async function comesBack(
+    ask: (world: World) => Promise<unknown>,
+    tenant: TenantAuthOptions = {},
+  ) {
+    const { idp, client } = await startCorporation();
+    const { authorizationUrl: authorization_endpoint, tokenUrl: token_endpoint, ...rest } = client;
+    const discoveryUrl = `${idp.issuer}/.well-known/openid-configuration`;
+    // One of them has the name of a built-in provider.
+    const config = ["corp", "slack"].map((id) => ({ providerId: id, ...rest, discoveryUrl }));
+    const world = await createWorld({ tenant, plugins: [genericOAuth({ config })] });
+    idp.rules.discovery = { authorization_endpoint, token_endpoint };
+    await ask(world);
+    return { idp, world };
+  }
+
+  it.each<[what: string, ask: (world: World) => Promise<unknown>]>([
+    [
+      "a sign-in at Acme",
+      (world) => world.at("acme").post("/sign-in/social", { provider: "corp" }),
+    ],
+    [
+      "a sign-in on the platform",
+      (world) => world.at(null).post("/sign-in/social", { provider: "corp" }),
+    ],
+    ["a stranger's callback", (world) => world.at(null).get("/callback/corp")],
+    ["a stranger's callback of a tenant", (world) => world.at(null).get("/tenant/callback/corp")],
+  ])("works in each place, if the first to ask was %s", async (_, ask) => {
+    const { idp, world } = await comesBack(ask);
+    for (const place of PLACES) {
+      const browser = world.at(place);
+      const body = { provider: "corp", callbackURL: "/in", errorCallbackURL: "/failed" };
+      const { data } = await browser.post<{ url: string }>("/sign-in/social", body);
+      const back = await idp.authorize(data.url, "alice");
+      const callback = place === "platform" ? "/callback/corp" : "/tenant/callback/corp";
+      expect(new URL(back).pathname).toBe(`/api/auth${callback}`);
+      expect((await world.at("platform", browser).get(back)).location).toBe("/in");
+    }
+    expect(await world.rows("user")).toBe(3);
+  });
+
+  it("is known to a policy, and no tenant's to configure", async () => {
+    const policy: TenantPolicy = { methods: ["social:corp", "password"] };
+    const { world } = await comesBack(async () => {}, { platformPolicy: policy });
+    expect((await world.change("acme", { policy })).policy).toEqual(policy);
+    const own = { providerId: "slack", clientId: "x", clientSecret: "y" };
+    const { register } = await world.oauthTenant();
+    expect(outcome(await register(own))).toEqual([400, "UNSUPPORTED_PROVIDER"]);
+  });
 });
 
 describe.each(["database", "cookie"] as const)("oauthPopup, state in the %s", (stateStrategy) => {

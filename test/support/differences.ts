@@ -36,3 +36,6 @@ export const ZOOM_SHOWS_OPTIONS = differs(false, true);
 
 /** A provider of genericOAuth() reads the user from the id token alone, if one is sent. */
 export const ID_TOKEN_SPEAKS_ALONE = differs(false, true);
+
+/** A provider of genericOAuth() that did not answer at startup is asked again when it is needed. */
+export const ASKS_PROVIDERS_AGAIN = differs(false, true);
