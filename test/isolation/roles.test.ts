@@ -231,16 +231,9 @@ it("what the admin plugin's roles can do counts; the default role is everyone's"
 
 describe("on the platform, an operator is safe from users who are none", () => {
   const platformRoles = { ...roles, operator: ac.newRole({ project: ["create"] }) };
-  const options = (more: TenantAuthOptions): WorldOptions => ({
-    plugins: [
-      admin({
-        ac,
-        roles: platformRoles,
-        allowImpersonatingAdmins: true,
-      }) as unknown as BetterAuthPlugin,
-      bearer(),
-    ],
-    tenant: more,
+  const options = (tenant: TenantAuthOptions): WorldOptions => ({
+    plugins: [withRoles({ roles: platformRoles, allowImpersonatingAdmins: true }), bearer()],
+    tenant,
   });
   const asking: TenantAuthOptions["canManageTenants"] = (_, { session }) => {
     const { tenantId, role = "" } = session?.user ?? {};
