@@ -69,131 +69,95 @@ async function responseSigned(xml: string): Promise<string> {
     .replace("<saml:Issuer>", `<saml:Issuer${ASSERTION_NS}>`);
   const canonical = spelled.replaceAll(`<ds:SignedInfo${DS}>`, "<ds:SignedInfo>");
   const signature = await idp.signatureOf(idIn(xml), canonical);
-  return after(spelled, "</saml:Issuer>", `${signature}`);
+  return inside(spelled, `${signature}`);
 }
 
 /** A response that the provider has signed, without an assertion, in one that it has not. */
 const aroundSigned: Forge = async (xml, assertion) => {
   const inner = await responseSigned(xml.replace(assertion, "").replace(idIn(xml), "_inner"));
   const outer = xml.replace(assertion, () => forged(assertion));
-  const signature = signatureIn(inner).replace(
-    "</ds:Signature>",
-    () => `<ds:Object>${unsigned(inner)}</ds:Object></ds:Signature>`,
-  );
-  return after(outer, "</saml:Issuer>", signature);
+  return inside(outer, withObject(signatureIn(inner), `<ds:Object>${unsigned(inner)}</ds:Object>`));
 };
 
 const MULTIPLE = "saml_multiple_assertions";
 const INVALID = "saml_error";
 const UNBOUND = "invalid_saml_response";
 
+/** Puts something in the place of the signed assertion. */
+const replacing =
+  (instead: (assertion: string) => string | Promise<string>): Forge =>
+  async (xml, assertion) => {
+    const replaced = await instead(assertion);
+    return xml.replace(assertion, () => replaced);
+  };
+
+const inside = (xml: string, more: string) => after(xml, "</saml:Issuer>", more);
+const withObject = (signature: string, content: string) =>
+  signature.replace("</ds:Signature>", () => `${content}</ds:Signature>`);
+const signedByImpostor = async (assertion: string) =>
+  impostor.signatureOf("_forged", forged(assertion));
+const shown = impostor.certificate.replaceAll(/-----.*?-----|\s/g, "");
+const KEY_INFO = `<ds:KeyInfo><ds:X509Data><ds:X509Certificate>${shown}</ds:X509Certificate></ds:X509Data></ds:KeyInfo>`;
+/** In another namespace. */
+const renamed = (xml: string) => xml.replaceAll("saml:", "x:").replace("xmlns:x", 'xmlns:x="y" $&');
+
 const FORGERIES: [name: string, error: string, forge: Forge][] = [
   ["changed", INVALID, (xml) => xml.replaceAll(MALLORY, BOSS)],
-  ["changed and without a signature", INVALID, (xml, a) => xml.replace(a, () => forged(a))],
-  ["behind a forged one", MULTIPLE, (xml, a) => xml.replace(a, () => forged(a) + a)],
-  ["before a forged one", MULTIPLE, (xml, a) => xml.replace(a, () => a + forged(a))],
-  ["beside one with its ID", MULTIPLE, (xml, a) => xml.replace(a, () => forged(a, idIn(a)) + a)],
+  ["changed and without a signature", INVALID, replacing((a) => forged(a))],
+  ["behind a forged one", MULTIPLE, replacing((a) => forged(a) + a)],
+  ["before a forged one", MULTIPLE, replacing((a) => a + forged(a))],
+  ["beside one with its ID", MULTIPLE, replacing((a) => forged(a, idIn(a)) + a)],
   [
     "inside a forged one",
     MULTIPLE,
-    (xml, a) =>
-      xml.replace(a, () => after(forged(a), "</saml:Issuer>", `<saml:Advice>${a}</saml:Advice>`)),
+    replacing((a) => inside(forged(a), `<saml:Advice>${a}</saml:Advice>`)),
   ],
   [
     "inside the signature that a forged one has",
     MULTIPLE,
-    (xml, a) => {
-      const object = `<ds:Object>${unsigned(a)}</ds:Object></ds:Signature>`;
-      const signature = signatureIn(a).replace("</ds:Signature>", () => object);
-      return xml.replace(a, () => after(forged(a), "</saml:Issuer>", signature));
-    },
+    replacing((a) =>
+      inside(forged(a), withObject(signatureIn(a), `<ds:Object>${unsigned(a)}</ds:Object>`)),
+    ),
   ],
   ["moved to the extensions", MULTIPLE, (xml, a) => inExtensions(xml, a, forged(a))],
   [
     "moved to the extensions, its signature left behind",
     MULTIPLE,
-    (xml, a) =>
-      inExtensions(xml, a, after(forged(a), "</saml:Issuer>", signatureIn(a))).replace(
-        a,
-        unsigned(a),
-      ),
+    (xml, a) => inExtensions(xml, a, inside(forged(a), signatureIn(a))).replace(a, unsigned(a)),
   ],
-  [
-    "beside one of another namespace",
-    MULTIPLE,
-    (xml, a) =>
-      xml.replace(
-        a,
-        () => `${forged(a).replaceAll("saml:", "x:").replace("xmlns:x", 'xmlns:x="y" $&')}${a}`,
-      ),
-  ],
+  ["beside one of another namespace", MULTIPLE, replacing((a) => renamed(forged(a)) + a)],
   ["beside a second root", MULTIPLE, (xml, a) => xml + xml.replace(a, () => forged(a))],
   ["nowhere: the response without one is signed, around it is another", INVALID, aroundSigned],
   [
     "signed with another key",
     INVALID,
-    async (xml, a) => {
-      const signature = await impostor.signatureOf("_forged", forged(a));
-      return xml.replace(a, () => after(forged(a), "</saml:Issuer>", signature));
-    },
+    replacing(async (a) => inside(forged(a), await signedByImpostor(a))),
   ],
   [
     "signed with another key, which it shows",
     INVALID,
-    async (xml, a) => {
-      const certificate = impostor.certificate.replaceAll(/-----.*?-----|\s/g, "");
-      const key = `<ds:KeyInfo><ds:X509Data><ds:X509Certificate>${certificate}</ds:X509Certificate></ds:X509Data></ds:KeyInfo></ds:Signature>`;
-      const signature = await impostor.signatureOf("_forged", forged(a));
-      return xml.replace(a, () =>
-        after(forged(a), "</saml:Issuer>", signature.replace("</ds:Signature>", key)),
-      );
-    },
+    replacing(async (a) => inside(forged(a), withObject(await signedByImpostor(a), KEY_INFO))),
   ],
 ];
 
-const YEARS_AGO = "2020-01-01T00:00:00.000Z";
-const IN_YEARS = "2070-01-01T00:00:00.000Z";
+/** Signed by the right provider, and not meant for this, or not now: what is changed before it signs. */
+const MISDIRECTED: [name: string, error: string, from: string | RegExp, to: string][] = [
+  ["audience", UNBOUND, "<saml:Audience>", "$&https://other.example/"],
+  ["audience of another tenant", UNBOUND, /(?<=<saml:Audience>)[^<]+/, audienceOf("globex-saml")],
+  ["no audience", UNBOUND, /<saml:AudienceRestriction>.*<\/saml:AudienceRestriction>/, ""],
+  ["recipient", UNBOUND, 'Recipient="', "$&https://other.example/"],
+  ["recipient of another tenant", UNBOUND, /(?<=Recipient=")[^"]+/, acsOf("globex-saml")],
+  ["recipient: none", UNBOUND, / Recipient="[^"]+"/, ""],
+  ["issuer", INVALID, /(?<=<saml:Issuer>)[^<]+/, globexIdp.entityID],
+  ["time: over", INVALID, /(?<=<saml:Conditions .*NotOnOrAfter=")[^"]+/, "2020-01-01T00:00:00Z"],
+  ["time: not yet", INVALID, /(?<=NotBefore=")[^"]+/, "2070-01-01T00:00:00Z"],
+];
 
-/** Signed by the right provider, and not meant for this, or not now. */
-const MISDIRECTED: [name: string, error: string, edit?: Edit, forge?: Forge][] = [
-  ["audience", UNBOUND, (a) => a.replace(/<saml:Audience>/, "$&https://other.example/")],
-  [
-    "audience of another tenant",
-    UNBOUND,
-    (a) => a.replace(/(?<=<saml:Audience>)[^<]+/, audienceOf("globex-saml")),
-  ],
-  [
-    "no audience",
-    UNBOUND,
-    (a) => a.replace(/<saml:AudienceRestriction>.*<\/saml:AudienceRestriction>/, ""),
-  ],
-  ["recipient", UNBOUND, (a) => a.replace(/Recipient="/, "$&https://other.example/")],
-  [
-    "recipient of another tenant",
-    UNBOUND,
-    (a) => a.replace(/(?<=Recipient=")[^"]+/, acsOf("globex-saml")),
-  ],
-  ["recipient: none", UNBOUND, (a) => a.replace(/ Recipient="[^"]+"/, "")],
-  [
-    "destination",
-    UNBOUND,
-    undefined,
-    (xml) => xml.replace(/ Destination="/, "$&https://other.example/"),
-  ],
-  ["issuer", INVALID, (a) => a.replace(/(?<=<saml:Issuer>)[^<]+/, globexIdp.entityID)],
-  [
-    "time: it has expired",
-    INVALID,
-    (a) => a.replace(/(?<=<saml:Conditions .*NotOnOrAfter=")[^"]+/, YEARS_AGO),
-  ],
-  ["time: it is not valid yet", INVALID, (a) => a.replace(/(?<=NotBefore=")[^"]+/, IN_YEARS)],
-  ["status", INVALID, undefined, (xml) => xml.replace("status:Success", "status:AuthnFailed")],
-  [
-    "request: an unknown one",
-    UNBOUND,
-    undefined,
-    (xml) => xml.replace(/(?<= InResponseTo=")[^"]*/, "_unknown"),
-  ],
+/** What is changed around the assertion, and signed by nobody. */
+const MISLABELED: typeof MISDIRECTED = [
+  ["destination", UNBOUND, ' Destination="', "$&https://other.example/"],
+  ["status", INVALID, "status:Success", "status:AuthnFailed"],
+  ["request: an unknown one", UNBOUND, /(?<= InResponseTo=")[^"]*/, "_unknown"],
 ];
 
 const FLOWS = ["started at the tenant", "started by the provider"] as const;
@@ -291,8 +255,12 @@ describe.each([
     await expectSignedIn(flow, providerId);
   });
 
-  it.each(MISDIRECTED)("is refused with another %s", async (_, error, edit, forge) => {
-    await expectRefused(error, await make(flow, providerId, { edit, forge }), acsOf(providerId));
+  it.each([...MISDIRECTED, ...MISLABELED])("is refused with another %s", async (...row) => {
+    const [what, error, from, to] = row;
+    const change = (xml: string) => xml.replace(from, to);
+    const isSigned = MISDIRECTED.some(([name]) => name === what);
+    const made = isSigned ? { edit: change } : { forge: change };
+    await expectRefused(error, await make(flow, providerId, made), acsOf(providerId));
     await expectSignedIn(flow, providerId);
   });
 
@@ -350,6 +318,12 @@ describe.each(FLOWS)("a SAML response of a flow that was %s", (flow) => {
     await expectRefused("invalid_state", changed, acsOf("acme-saml"));
     await expectSignedIn(flow, "acme-saml");
   });
+});
+
+it("a SAML response is refused as the answer to a request of another tenant", async () => {
+  const { inResponseTo } = await samlUnderWay(world, "globex", "globex-saml", globexIdp);
+  const sent = await samlUnderWay(world, "acme", "acme-saml", idp, { inResponseTo });
+  await expectRefused(UNBOUND, sent, acsOf("acme-saml"));
 });
 
 const written = (xml: string, how: (id: string) => string) => {

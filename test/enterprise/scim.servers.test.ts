@@ -55,6 +55,14 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
     return { id, directory: await world.connect(id) };
   }
 
+  /** A directory adds Ada, who is an administrator. */
+  async function addAdmin(id: string, directory: Directory) {
+    const { data } = await directory.add("ada");
+    const [ada] = await world.rowsIn(id, "user");
+    await world.setRole(String(ada?.id), "admin");
+    return data.id;
+  }
+
   it("creates, reads, changes and deletes people of that tenant", async () => {
     const [ours, theirs] = [await newTenant(), await newTenant()];
     const ids: string[] = [];
@@ -128,10 +136,7 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
         await before.add("ada");
         await before.decommission();
       }
-      const { data } = await directory.add("ada");
-      const [ada] = await world.rowsIn(id, "user");
-      await world.setRole(String(ada?.id), "admin");
-      const path = `Users/${data.id}`;
+      const path = `Users/${await addAdmin(id, directory)}`;
       const expectKept = async () => {
         const refused = await directory.delete(path);
         expect([refused.status, refused.data.detail]).toEqual([409, "Last admin"]);
@@ -167,11 +172,9 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
 
   it("deletes whom it has deactivated, though nobody else is an administrator", async () => {
     const { id, directory } = await newTenant();
-    const { data } = await directory.add("ada");
-    const [ada] = await world.rowsIn(id, "user");
-    await world.setRole(String(ada?.id), "admin");
-    await directory.patch(`Users/${data.id}`, "active", false);
-    expect((await directory.delete(`Users/${data.id}`)).status).toBe(204);
+    const path = `Users/${await addAdmin(id, directory)}`;
+    await directory.patch(path, "active", false);
+    expect((await directory.delete(path)).status).toBe(204);
     expect(await world.emails(id)).toEqual([]);
   });
 

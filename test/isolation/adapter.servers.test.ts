@@ -125,25 +125,6 @@ describe.each(databases)("the confined adapter on %s", (kind) => {
     );
   });
 
-  it("R5: a session is found by its token where it belongs, whatever else is asked", async () => {
-    const people = await populate();
-    for (const [place, other] of [
-      ["acme", "globex"],
-      ["globex", "platform"],
-    ] as const) {
-      const find = (whose: Place, more: object) =>
-        inside(place, (adapter) => {
-          const { session } = people[whose];
-          const where = [{ field: "token", value: String(session.token) }];
-          return adapter.findOne<Row>({ model: "session", where, ...more });
-        });
-      for (const more of [{}, { select: ["id"] }]) {
-        expect(await find(place, more)).toMatchObject({ id: people[place].session.id });
-        expect(await find(other, more)).toBeNull();
-      }
-    }
-  });
-
   it("R4: outside of a request it is the platform, which reads null and stores no null", async () => {
     const { platform, acme } = await populate();
     const call = { model: "user", where: byId(platform.user) };

@@ -16,7 +16,7 @@ import type { Browser } from "../support/browser";
 import { PASSWORD } from "../support/instance";
 import { combine } from "../support/matrix";
 import { createSocialWorld } from "../support/social";
-import { SORTS } from "../support/stores";
+import { SORTS, type Store } from "../support/stores";
 import {
   createWorld,
   EMAIL,
@@ -164,23 +164,26 @@ async function signInAt(world: World, browser: Browser, place: Place): Promise<s
   return data.token;
 }
 
+/** Jane with multiSession(), signed in at all places in one browser. */
+async function signInEverywhere(store: Store) {
+  const world = await createWorld({ plugins: [multiSession()], store });
+  await world.janes();
+  const browser = world.at("platform");
+  const tokens = {} as Record<Place, string>;
+  // The platform first: a sign-in that names no tenant goes by the session in its browser.
+  for (const place of [...PLACES].reverse()) tokens[place] = await signInAt(world, browser, place);
+  const setActive = (place: Place) =>
+    world.at(place, browser).post("/multi-session/set-active", { sessionToken: tokens[place] });
+  return { world, browser, tokens, setActive };
+}
+
 it.each(SORTS.slice(0, 2))(
   "R5: signing out at Acme with multiSession() keeps what is elsewhere, in $name",
   async (store) => {
-    const world = await createWorld({ plugins: [multiSession()], store });
-    await world.janes();
-    const browser = world.at("platform");
-    const tokens = new Map<Place, string>();
-    // The platform first: a sign-in that names no tenant goes by the session in its browser.
-    for (const place of [...PLACES].reverse()) {
-      tokens.set(place, await signInAt(world, browser, place));
-    }
+    const { world, browser, setActive } = await signInEverywhere(store);
     await browser.post("/sign-out", {}, { headers: world.naming("acme") });
-    for (const [place, sessionToken] of tokens) {
-      const back = await world
-        .at(place, browser)
-        .post("/multi-session/set-active", { sessionToken });
-      expect(back.status, place).toBe(place === "acme" ? 401 : 200);
+    for (const place of PLACES) {
+      expect((await setActive(place)).status, place).toBe(place === "acme" ? 401 : 200);
     }
   },
 );
@@ -188,22 +191,17 @@ it.each(SORTS.slice(0, 2))(
 it.each(SORTS.slice(0, 2))(
   "R5: multiSession() at Acme ends no session of elsewhere, and drops no cookie of one, in $name",
   async (store) => {
-    const world = await createWorld({ plugins: [multiSession()], store });
-    await world.janes();
-    const browser = world.at("platform");
-    const elsewhere = await signInAt(world, browser, "globex");
-    const here = await signInAt(world, browser, "acme");
+    const { world, browser, tokens, setActive } = await signInEverywhere(store);
     const acme = world.at("acme", browser);
-    const answer = await acme.post("/multi-session/revoke", { sessionToken: elsewhere });
-    expect(answer.headers.getSetCookie().join()).not.toContain(elsewhere.toLowerCase());
-    const globex = world.at("globex", browser);
-    expect(
-      (await globex.post("/multi-session/set-active", { sessionToken: elsewhere })).status,
-    ).toBe(200);
+    const revoke = async (sessionToken: string) => {
+      const { headers } = await acme.post("/multi-session/revoke", { sessionToken });
+      return headers.getSetCookie().join().toLowerCase();
+    };
+    expect(await revoke(tokens.globex)).not.toContain(tokens.globex.toLowerCase());
+    expect((await setActive("globex")).status).toBe(200);
     // Control: its own.
-    await acme.post("/multi-session/set-active", { sessionToken: here });
-    const own = await acme.post("/multi-session/revoke", { sessionToken: here });
-    expect(own.headers.getSetCookie().join().toLowerCase()).toContain(here.toLowerCase());
+    await acme.post("/multi-session/set-active", { sessionToken: tokens.acme });
+    expect(await revoke(tokens.acme)).toContain(tokens.acme.toLowerCase());
   },
 );
 

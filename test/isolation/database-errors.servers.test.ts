@@ -1,17 +1,13 @@
 import type { AuthContext } from "better-auth";
 import { deviceAuthorization, emailOTP } from "better-auth/plugins";
-import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import type { DBAdapter } from "better-auth/types";
+import { beforeAll, describe, expect, it } from "vitest";
 import { runInTenant } from "../../src/index";
 import { explainDatabaseError } from "../../src/isolation/database-errors";
 import { prepareScopes } from "../../src/request/scope";
-import {
-  createDatabase,
-  crowdOn,
-  type DatabaseKind,
-  databases,
-  type TestDatabase,
-} from "../support/database";
+import { crowdOn, type DatabaseKind, databases, type TestDatabase } from "../support/database";
 import { newcomer, PASSWORD } from "../support/instance";
+import { createMemory } from "../support/stores";
 import {
   createWorld,
   EMAIL,
@@ -154,6 +150,7 @@ describe("device codes that collide", () => {
   async function expectDrawnAgain(place: Place, database: DatabaseKind | TestDatabase) {
     const { at } = await createWorld({
       database,
+      migrate: typeof database === "string",
       plugins: [drawing("SAME", "SAME", "OTHER", "SAME")],
       tenant: { scopedModels: ["deviceCode"] },
     });
@@ -171,33 +168,17 @@ describe("device codes that collide", () => {
     expectDrawnAgain,
   );
 
-  /** A driver that says in its own words what SQLite refuses. */
-  async function speaking(words: object): Promise<TestDatabase> {
-    const database = await createDatabase("sqlite");
-    onTestFinished(() => database.close());
-    const { dialect } = database.option;
-    const createDriver = dialect.createDriver.bind(dialect);
-    dialect.createDriver = () => {
-      const driver = createDriver();
-      const acquire = driver.acquireConnection.bind(driver);
-      driver.acquireConnection = async () => {
-        const connection = await acquire();
-        const executeQuery = connection.executeQuery.bind(connection);
-        return Object.assign(Object.create(connection), {
-          executeQuery: async (query: unknown) => {
-            try {
-              return await executeQuery(query);
-            } catch (error) {
-              if (!/unique/i.test(String(error))) throw error;
-              throw Object.assign(new Error(), words);
-            }
-          },
-        });
+  /** A database that says in the words of a driver that a code is taken. */
+  const speaking = (words: object) =>
+    createMemory((inner) => {
+      const create = async (call: { model: string; data: { userCode?: string } }) => {
+        const where = [{ field: "userCode", value: call.data.userCode ?? "" }];
+        const isTaken = call.model === "deviceCode" && (await inner.count({ ...call, where }));
+        if (isTaken) throw Object.assign(new Error(), words);
+        return inner.create(call);
       };
-      return driver;
-    };
-    return database;
-  }
+      return { ...inner, create } as DBAdapter;
+    }).database;
 
   const UNIQUE = "UNIQUE constraint failed: deviceCode.userCode";
 
@@ -208,7 +189,7 @@ describe("device codes that collide", () => {
     ["SQL Server", { code: "EREQUEST", number: 2627, message: "UNIQUE KEY constraint violated" }],
     ["MySQL in German", { errno: 1062, code: "ER_DUP_ENTRY", message: "Doppelter Eintrag" }],
   ])("are drawn again whatever the driver says: %s", async (_, words) => {
-    for (const place of PLACES) await expectDrawnAgain(place, await speaking(words));
+    for (const place of PLACES) await expectDrawnAgain(place, speaking(words));
   });
 });
 

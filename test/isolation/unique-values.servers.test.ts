@@ -96,11 +96,7 @@ describe.each(databases)("R15: on %s", (database) => {
     };
     const users = [];
     for (const place of PLACES) users.push(await enter(place));
-    expect(users).toEqual([
-      expect.objectContaining(phone),
-      expect.objectContaining(phone),
-      expect.objectContaining(phone),
-    ]);
+    expect(users).toMatchObject([phone, phone, phone]);
     expect(new Set(users.map(({ id }) => id)).size).toBe(3);
     for (const [index, place] of PLACES.entries()) {
       expect((await enter(place)).id).toBe(users[index]?.id);
@@ -128,12 +124,9 @@ describe.each(databases)("R15: on %s", (database) => {
       const taken = await people[place].post("/organization/check-slug", { slug: "sales" });
       expect(taken.status).toBe(400);
       const data = { slug: "sales", name: "Renamed" };
-      const organizationId = made.get(place);
-      const update = await people[place].post<Row>("/organization/update", {
-        data,
-        organizationId,
-      });
-      expect(update.data).toMatchObject({ slug: "sales", name: "Renamed" });
+      const change = { data, organizationId: made.get(place) };
+      const update = await people[place].post<Row>("/organization/update", change);
+      expect(update.data).toMatchObject(data);
     }
   });
 
@@ -216,12 +209,16 @@ describe.each<Ground>(["memory", ...databases])("operators on %s", (ground) => {
     const [tenantId = ""] = tenants;
     const here = <T>(run: (adapter: DBAdapter) => Promise<T>) =>
       runInTenant(tenantId, () => run(context.adapter as unknown as DBAdapter));
+    const call = <T = Row>(method: Exclude<keyof DBAdapter, "id" | "options">, input: object) =>
+      here((adapter) =>
+        (adapter[method] as (input: object) => Promise<T>)({ model: "user", ...input }),
+      );
     const find = async (...where: Where[]) => {
-      const rows = await here((adapter) => adapter.findMany<Row>({ model: "user", where }));
-      expect(await here((adapter) => adapter.count({ model: "user", where }))).toBe(rows.length);
+      const rows = await call<Row[]>("findMany", { where });
+      expect(await call("count", { where })).toBe(rows.length);
       return rows.map(({ code }) => code).filter((code) => code !== null && code !== undefined);
     };
-    return { here, find, tenantId };
+    return { here, call, find, tenantId };
   }
 
   it("work on the value, by the name of the field and of its column", async () => {
@@ -248,62 +245,36 @@ describe.each<Ground>(["memory", ...databases])("operators on %s", (ground) => {
   });
 
   it("work together, with null, sorted, selected, and where rows are changed", async () => {
-    const { find, here, tenantId } = await populate();
+    const { find, call } = await populate();
     const one = (code: string, connector: "AND" | "OR" = "AND"): Where[] => [
       { field: "code", value: code, connector },
     ];
     expect((await find(...one("anna", "OR"), ...one("bob", "OR"))).sort()).toEqual(["anna", "bob"]);
-    const nothing: Where[] = [{ field: "code", value: null }];
-    expect(await here((adapter) => adapter.count({ model: "user", where: nothing }))).toBe(2);
+    expect(await call("count", { where: [{ field: "code", value: null }] })).toBe(2);
 
-    const sortBy = { field: "code", direction: "desc" } as const;
-    const sorted = await here((adapter) =>
-      adapter.findMany<Row>({
-        model: "user",
-        where: [{ field: "code", operator: "gte", value: "a" }],
-        sortBy,
-      }),
-    );
+    const sorted = await call<Row[]>("findMany", {
+      where: [{ field: "code", operator: "gte", value: "a" }],
+      sortBy: { field: "code", direction: "desc" },
+    });
     expect(sorted.map(({ code }) => code)).toEqual(["carl~x", "bob", "anna"]);
-    const select = ["code"];
-    const selected = await here((adapter) =>
-      adapter.findOne<Row>({ model: "user", where: one("anna"), select }),
-    );
+    const selected = await call("findOne", { where: one("anna"), select: ["code"] });
     expect(selected).toEqual({ code: "anna" });
 
     const update = { code: "anna", name: "Renamed" };
-    for (const where of [one("anna"), one("bob")]) {
-      const changed = here((adapter) => adapter.update<Row>({ model: "user", where, update }));
-      if (where[0]?.value === "anna") expect(await changed).toMatchObject(update);
-      // The memory adapter has no unique values.
-      else if (ground !== "memory")
-        await expect(changed).rejects.toMatchObject({ statusCode: 422 });
-      else await changed;
-    }
+    expect(await call("update", { where: one("anna"), update })).toMatchObject(update);
+    // The memory adapter has no unique values.
     if (ground === "memory") return;
-    const many = await here((adapter) =>
-      adapter.updateMany({ model: "user", where: one("bob"), update: { code: "ben" } }),
-    );
+    const taken = call("update", { where: one("bob"), update });
+    await expect(taken).rejects.toMatchObject({ statusCode: 422 });
+    const many = await call("updateMany", { where: one("bob"), update: { code: "ben" } });
     expect([many, await find(...one("ben"))]).toEqual([1, ["ben"]]);
-    const incremented = await here((adapter) =>
-      adapter.incrementOne<Row>({
-        model: "user",
-        where: one("ben"),
-        increment: {},
-        set: { code: "bert" },
-      }),
-    );
-    expect(incremented).toMatchObject({ code: "bert" });
-    const consumed = await here((adapter) =>
-      adapter.consumeOne<Row>({ model: "user", where: one("bert") }),
-    );
-    expect(consumed).toMatchObject({ code: "bert" });
-    await here((adapter) => adapter.delete({ model: "user", where: one("anna") }));
-    expect(
-      await here((adapter) => adapter.deleteMany({ model: "user", where: one("carl~x") })),
-    ).toBe(1);
+    const set = { code: "bert" };
+    const incremented = await call("incrementOne", { where: one("ben"), increment: {}, set });
+    expect(incremented).toMatchObject(set);
+    expect(await call("consumeOne", { where: one("bert") })).toMatchObject(set);
+    await call("delete", { where: one("anna") });
+    expect(await call("deleteMany", { where: one("carl~x") })).toBe(1);
     expect(await find()).toEqual([""]);
-    expect(tenantId).not.toBe("");
   });
 
   it("work in a transaction", async () => {
@@ -401,31 +372,24 @@ describe("threat: a value that looks like a tenant's", () => {
   it("cannot be chosen on the platform, where it would be taken in the tenant", async () => {
     const world = await createFields({ code: CODE });
     const person = await world.as("jane", "platform");
-    const tilde = ["~", "\uff5e"];
-    for (const between of tilde) {
-      for (const code of [
-        `${world.ids.acme}${between}jane`,
-        `x${between}`,
-        `a\u200bb${between}c`,
-      ]) {
-        const attempts = [
-          () =>
-            world.at("platform").post("/sign-up/email", { ...jane, email: "x@example.com", code }),
+    const { acme } = world.ids;
+    const signUp = (place: Place, more: object) =>
+      world.at(place).post<Signed>("/sign-up/email", { ...jane, ...more });
+    for (const between of ["~", "\uff5e"]) {
+      for (const code of [`${acme}${between}jane`, `x${between}`, `a\u200bb${between}c`]) {
+        for (const attempt of [
+          () => signUp("platform", { email: "x@example.com", code }),
           () => person.post("/update-user", { code }),
-        ];
-        for (const attempt of attempts) {
+        ]) {
           expectRefused(await world.unchanged(attempt), 400, "INVALID_VALUE");
         }
       }
     }
-    const code = `${world.ids.acme}~jane`;
-    expect((await world.at("acme").post("/sign-up/email", { ...jane, code: "jane" })).status).toBe(
-      200,
-    );
+    const code = `${acme}~jane`;
+    expect((await signUp("acme", { code: "jane" })).status).toBe(200);
     // In a tenant, even its own prefix is only a part of the value.
     for (const place of ["acme", "globex"] as const) {
-      const body = { ...jane, email: "y@example.com", code };
-      const { data } = await world.at(place).post<Signed>("/sign-up/email", body);
+      const { data } = await signUp(place, { email: "y@example.com", code });
       expect(data.user.code).toBe(code);
     }
   });
@@ -540,20 +504,10 @@ describe("which fields", () => {
       const find = () => world.context.adapter.findOne<Row>({ model: "project", where });
       expect(await inside(world, place, find)).toMatchObject(data);
     }
-    const columns = ["name", "project_key", "path", "license", "random", "number", "owner"];
-    const stored = await world.database.query('select * from "project" where "license" = ?', [
-      "l0",
-    ]);
-    expect(columns.map((column) => stored[0]?.[column])).toEqual(
-      [
-        "n",
-        `${world.ids.acme}~k`,
-        `${world.ids.acme}~p`,
-        "l0",
-        `${world.ids.acme}~drawn-1`,
-        0,
-      ].concat(people.acme.id),
-    );
+    const [stored] = await world.database.query(`select * from "project" where "license" = 'l0'`);
+    const { acme } = world.ids;
+    const prefixed = { project_key: `${acme}~k`, path: `${acme}~p`, random: `${acme}~drawn-1` };
+    expect(stored).toMatchObject({ name: "n", ...prefixed, number: 0, owner: people.acme.id });
     for (const taken of [{ key: "k" }, { path: "p" }, { license: "l1" }, { number: 2 }]) {
       const made = create("acme", { name: "n", key: "k2", path: "p2", ...taken });
       await expect(made, JSON.stringify(taken)).rejects.toMatchObject({ statusCode: 422 });
@@ -638,12 +592,8 @@ describe("which fields", () => {
 describe.each(databases)("prefixUniqueValues on %s", (database) => {
   it("prefixes what an earlier version has stored, once, and says what is taken by now", async () => {
     const world = await createOfficial({ database });
-    const table = world.database.quote("user");
-    const people = new Map<Place, string[]>();
     for (const place of PLACES) {
-      const names = place === "platform" ? ["jane", "joe"] : ["jane", "joe", "new"];
-      people.set(place, names);
-      for (const one of names) {
+      for (const one of place === "platform" ? ["jane", "joe"] : ["jane", "joe", "new"]) {
         const body = { ...jane, username: one, email: `${one}@example.com` };
         await world.at(place).post("/sign-up/email", body);
       }
@@ -660,17 +610,12 @@ describe.each(databases)("prefixUniqueValues on %s", (database) => {
     expect(await prefixUniqueValues(world.auth)).toEqual({ prefixed: 0, refused: 0 });
 
     // As before: every value was unique in the whole table.
-    await world.database.query(`update ${table} set username = 'joe.acme' where username = ?`, [
-      `${world.ids.acme}~joe`,
-    ]);
-    await world.database.query(`update ${table} set username = 'new.acme' where username = ?`, [
-      `${world.ids.acme}~new`,
-    ]);
+    const { acme, globex } = world.ids;
+    await world.write("user", { username: "joe.acme" }, { username: `${acme}~joe` });
+    await world.write("user", { username: "new.acme" }, { username: `${acme}~new` });
     await world.write("organization", { slug: "sales" });
     // And one that somebody has taken since.
-    await world.database.query(`update ${table} set username = 'taken' where username = ?`, [
-      `${world.ids.globex}~new`,
-    ]);
+    await world.write("user", { username: "taken" }, { username: `${globex}~new` });
     const taken = { ...jane, username: "taken", email: "taken@example.com" };
     expect((await world.at("globex").post("/sign-up/email", taken)).status).toBe(200);
     const signIn = async (place: Place, username: string) =>

@@ -219,18 +219,14 @@ describe("before there is a config", () => {
     await acme.register({ ...GOOGLE, providerId: "github" });
     await (await world.oauthTenant()).register(GOOGLE);
     const sent = fakeNetwork();
+    const message = "There is no client id and secret yet";
     expect(await check({ providerId: "google" })).toEqual({
       providerId: "google",
       ok: false,
       redirectURI: `${CALLBACK}/google`,
       findings: [
         { subject: "options", ok: true, message: expect.any(String) },
-        {
-          subject: "token",
-          ok: false,
-          code: "OAUTH_CONFIG_NOT_FOUND",
-          message: "There is no client id and secret yet",
-        },
+        { subject: "token", ok: false, code: "OAUTH_CONFIG_NOT_FOUND", message },
       ],
     });
     expect(sent).toEqual([]);

@@ -93,16 +93,6 @@ describe("R12: rate limits", () => {
     return 6;
   }
 
-  const byPlugin = {
-    id: "limits",
-    rateLimit: [
-      {
-        pathMatcher: (path: string) =>
-          /^\/(sign-in\/email$|callback\/|tenant\/sign-up\/)/.test(path),
-        ...upTo(1),
-      },
-    ],
-  };
   /** Plugins with a rule for each. */
   const limits = (...rules: [of: RegExp, max: number][]) =>
     rules.map(([of, max], index) => ({
@@ -133,7 +123,7 @@ describe("R12: rate limits", () => {
         ...{ "/sign-in/email": 1, [SIGN_IN]: 1, "/tenant/callback/google": 1, [SOCIAL]: 3 },
         ...{ "/sign-up/email": 3, [SIGN_UP]: 1 },
       },
-      [byPlugin],
+      limits([/^\/(sign-in\/email$|callback\/|tenant\/sign-up\/)/, 1]),
     ],
     [
       "a looser rule for everything but better-auth's own sign-in takes no limit away",

@@ -125,19 +125,6 @@ describe.each(databases)("on %s", (database) => {
   });
 });
 
-it("sends the config's redirectURI to both endpoints of the provider", async () => {
-  const world = await createSocialWorld();
-  const redirectURI = "https://login.tenant.example/back";
-  await world.configure("acme", { redirectURI });
-  const browser = world.browser();
-  const url = await world.authorize(browser, "acme");
-  expect(url.startsWith(`${redirectURI}?`)).toBe(true);
-  // The tenant's host hands the request on to the callback.
-  const back = await browser.get(BACK, { query: queryOf(url) });
-  expect(back.location).toBe("/welcome");
-  expect(world.idp.exchanges()[0]?.params.redirect_uri).toBe(redirectURI);
-});
-
 it("is a tenant's own where there is no global one, and nobody else's", async () => {
   const world = await createSocialWorld({ gitlab: false });
   await world.configure("acme");

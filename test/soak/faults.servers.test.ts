@@ -1,14 +1,10 @@
-import { randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { Client } from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { servers } from "../support/database";
-import { buildForProcesses } from "../support/processes";
 import { programs, startPgBouncer, startPostgres, startRedis } from "./services";
-import { createWorld, rowsLeft, SECONDS, SEED } from "./world";
+import { SECONDS, startSoak } from "./world";
 
 /*
  * Servers that restart and clocks that jump under load. Nothing crosses, nothing that was acknowledged
@@ -28,20 +24,14 @@ describe.runIf(servers.asked)("three processes, and servers that restart", () =>
     "R3, R5, R10: with sessions in %s, nothing crosses, and nothing is lost",
     async (sessionsIn) => {
       if (!installed) return;
-      const worker = await buildForProcesses(join(import.meta.dirname, "worker.ts"));
-      onTestFinished(worker.remove);
       const postgres = await startPostgres(installed);
       const isInRedis = sessionsIn === "Redis";
       const redis = isInRedis ? await startRedis(installed) : undefined;
       const bouncer = isInRedis ? undefined : await startPgBouncer(installed, postgres.port);
-      const world = createWorld(worker.path, {
+      const world = await startSoak({
         database: { name: "postgres", port: (bouncer ?? postgres).port },
-        secret: randomBytes(32).toString("hex"),
         ...(redis && { redis: { prefix: "soak:", port: redis.port } }),
       });
-      onTestFinished(async () => void (await Promise.all(world.running().map(world.kill))));
-      for (const index of [0, 1, 2]) await world.launch(index);
-      await world.operator();
 
       /** How long processes needed once a server was back, in ms. */
       const recoveries: Record<string, number[]> = {};
@@ -87,27 +77,15 @@ describe.runIf(servers.asked)("three processes, and servers that restart", () =>
         await pause();
         isOpen = false;
       };
-      await Promise.all([
-        faults(),
-        world.manage(() => isOpen),
-        ...Array.from({ length: 24 }, (_, index) => world.live(`user-${index}`, () => isOpen)),
-      ]);
+      await Promise.all([faults(), ...world.crowd(() => isOpen)]);
       await world.checkPeople();
-      await world.removeAll();
-      await world.checkSessions();
-      const [member] = world.members;
-      member?.child.send("purge");
-      if (member) await once(member.child, "message");
-
-      console.log(`Sessions in ${sessionsIn}, SOAK_SEED=${SEED}`, world.counts, recoveries);
-      expect(world.findings).toEqual([]);
+      console.log(`Sessions in ${sessionsIn}`, recoveries);
       const client = new Client({ host: "127.0.0.1", port: postgres.port, user: "postgres" });
       await client.connect();
       onTestFinished(() => client.end());
       const query = async (sql: string) => (await client.query(sql)).rows;
-      expect(await rowsLeft({ query })).toEqual([]);
-      const { failed, deleted, checked } = world.counts;
-      expect([failed > 0, deleted > 4, checked > 40]).toEqual([true, true, true]);
+      await world.finish({ query });
+      expect(world.counts.failed).toBeGreaterThan(0);
     },
     SECONDS * 3_000 + 120_000,
   );

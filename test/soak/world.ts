@@ -1,14 +1,17 @@
 import { type ChildProcess, fork, type StdioOptions } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { expect, onTestFinished } from "vitest";
 import type { TestDatabase } from "../support/database";
 import { createRandom } from "../support/matrix";
+import { buildForProcesses } from "../support/processes";
 import type { Order } from "./worker";
 
 /** SOAK_SECONDS=60 makes a soak longer, SOAK_SEED=… repeats its choices. */
 export const SECONDS = Number(process.env.SOAK_SECONDS ?? 20);
-export const SEED = Number(process.env.SOAK_SEED ?? randomBytes(4).readUInt32BE());
+const SEED = Number(process.env.SOAK_SEED ?? randomBytes(4).readUInt32BE());
 /** How long another process may accept sessions of a deleted tenant, on a busy machine. */
 const GRACE_MS = 10_500;
 
@@ -49,7 +52,7 @@ interface Call {
   on?: Member;
 }
 
-export function createWorld(script: string, given: Omit<Order, "migrate">) {
+function createWorld(script: string, given: Omit<Order, "migrate">) {
   const random = createRandom(SEED);
   const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)] as T;
   const members: Member[] = [];
@@ -309,8 +312,44 @@ export function createWorld(script: string, given: Omit<Order, "migrate">) {
   };
 }
 
+/** Three processes, which end with the test, and an operator. */
+export async function startSoak(given: Omit<Order, "migrate" | "secret">) {
+  const worker = await buildForProcesses(join(import.meta.dirname, "worker.ts"));
+  onTestFinished(worker.remove);
+  const secret = randomBytes(32).toString("hex");
+  const world = createWorld(worker.path, { ...given, secret });
+  onTestFinished(async () => void (await Promise.all(world.running().map(world.kill))));
+  for (const index of [0, 1, 2]) await world.launch(index);
+  await world.operator();
+
+  return {
+    ...world,
+
+    /** People come and go, for as long as it goes on. */
+    crowd: (goesOn: () => boolean) => [
+      world.manage(goesOn),
+      ...Array.from({ length: 24 }, (_, index) => world.live(`user-${index}`, goesOn)),
+    ],
+
+    /** Deletes all tenants and what is left of them: nothing may be. */
+    async finish(database: Pick<TestDatabase, "query">) {
+      await world.removeAll();
+      await world.checkSessions();
+      const [member] = world.members;
+      member?.child.send("purge");
+      if (member) await once(member.child, "message");
+      console.log(`${SECONDS} s, SOAK_SEED=${SEED}`, world.counts);
+      expect(world.findings).toEqual([]);
+      expect(await rowsLeft(database)).toEqual([]);
+      // That nothing went wrong says something only if a lot was done.
+      const { deleted, checked } = world.counts;
+      expect([deleted > 4, checked > 40]).toEqual([true, true]);
+    },
+  };
+}
+
 /** Rows of tenants that are gone, after a purge. */
-export async function rowsLeft({ query }: Pick<TestDatabase, "query">) {
+async function rowsLeft({ query }: Pick<TestDatabase, "query">) {
   const tables = await query(
     "select table_name as name from information_schema.columns where table_schema = 'public' and column_name = 'tenantId'",
   );
