@@ -30,7 +30,7 @@ export function integrations(isolation: Isolation): Part {
         enterByEvent(isolation),
       ],
       entered: [isolateSearchAtCheckout],
-      afterEndpoint: [resolveAppHost(isolation.options)],
+      afterEndpoint: [resolveAppHost],
       afterPlugins: [redirectWithPrefix, prefixDeviceCode],
     },
   };

@@ -9,7 +9,6 @@ import { createEndpoint, createRouter } from "better-call";
 import * as z from "zod";
 import { SIGN_UP_PATH } from "../constants";
 import { type BeforeHook, silentHook, tenantRoute, textOf } from "../framework";
-import { tenantAuthOptions } from "../isolation/isolation";
 import { whyNotAdmitted } from "../policy/email-domains";
 import type { Inviting } from "../policy/inviting";
 import { type SignInMethods, signInMethods } from "../policy/sign-in-methods";
@@ -66,7 +65,7 @@ function canSignUp({ context }: GenericEndpointContext, { policy }: Tenant, emai
 async function open(ctx: GenericEndpointContext, token: unknown): Promise<StoredInvitation> {
   const link = await openLink(ctx.context, token);
   if (!link) throw notFound();
-  const resolve = () => requestedTenantId(ctx, tenantAuthOptions(ctx.context));
+  const resolve = () => requestedTenantId(ctx);
   // A session in another tenant, which a hook may have read, does not count as requesting that tenant.
   const requested = await (hasNoRequest(ctx) ? resolve() : runInScope(undefined, resolve));
   if (requested !== undefined && requested !== link.tenantId) throw notFound();

@@ -5,6 +5,7 @@ import { DEFAULT_SLUG_HEADER, DEFAULT_TENANT_HEADER, isManagement, isOwnPath } f
 import { tenantError } from "../errors";
 import { type BeforeHook, silentHook } from "../framework";
 import { requireVisitor } from "../isolation/cross-tenant";
+import { tenantAuthOptions } from "../isolation/isolation";
 import type { ResolvedOptions, ResolveTenant } from "../options";
 import {
   findTenant,
@@ -22,13 +23,10 @@ import { around, enteredBy, getTenantId, runAsResolver } from "./scope";
  * R1 for a request: the resolver, else the body's `tenantId`, else the query's, else the header. The
  * first one that answers wins.
  */
-export async function requestedTenantId(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-): Promise<string | undefined> {
-  const resolved = await resolvedTenantId(ctx, options);
+export async function requestedTenantId(ctx: HookEndpointContext): Promise<string | undefined> {
+  const resolved = await resolvedTenantId(ctx);
   // A mistake in a claim is an error, whatever the resolver says.
-  const claimed = resolved === false ? undefined : await claimedTenantId(ctx, options);
+  const claimed = resolved === false ? undefined : await claimedTenantId(ctx);
   const named = resolved || claimed;
   // A call from inside a tenant's request, or from `runInTenant`, need not say it again.
   return named || (enteredBy.get() === "credential" ? undefined : (getTenantId() ?? undefined));
@@ -78,23 +76,21 @@ function unreadHeaders({ resolveTenantId, bySlug, tenantHeader }: ResolvedOption
 }
 
 /** R1 without the resolver: what the request itself claims. */
-export async function claimedTenantId(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-): Promise<string | undefined> {
-  const { body, query, header } = claimedNames(ctx, options);
-  return body ?? query ?? header ?? claimedBySlug(ctx, options);
+export async function claimedTenantId(ctx: HookEndpointContext): Promise<string | undefined> {
+  const { body, query, header } = claimedNames(ctx);
+  return body ?? query ?? header ?? claimedBySlug(ctx);
 }
 
 /** The last of the claims, because it has to be looked up: see `bySlug()`. */
-export const claimedBySlug = async (ctx: HookEndpointContext, { bySlug }: ResolvedOptions) =>
-  (await tenantOfAnswer(ctx, await bySlug?.(ctx))) || undefined;
+export const claimedBySlug = async (ctx: HookEndpointContext) =>
+  (await tenantOfAnswer(ctx, await tenantAuthOptions(ctx.context).bySlug?.(ctx))) || undefined;
 
 /**
  * The body names a tenant on this plugin's endpoints only: elsewhere `tenantId` is not ours. A page
  * that adds its slug to the headers of a caller must not get the caller's id instead.
  */
-export function claimedNames(ctx: HookEndpointContext, { bySlug, tenantHeader }: ResolvedOptions) {
+export function claimedNames(ctx: HookEndpointContext) {
+  const { bySlug, tenantHeader } = tenantAuthOptions(ctx.context);
   const headers = ctx.headers ?? ctx.request?.headers;
   const isOurs = isOwnPath(ctx.path) || tenantRouteOf(ctx) !== undefined;
   return {
@@ -122,14 +118,12 @@ type Resolved = string | false | undefined;
 const answers = new WeakMap<object, Promise<Resolved>>();
 
 /** What the resolver says of a call. It may be slow: hook and endpoint of one call share its answer. */
-export function resolvedTenantId(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-): Promise<Resolved> | undefined {
-  if (!options.resolveTenantId) return undefined;
+export function resolvedTenantId(ctx: HookEndpointContext): Promise<Resolved> | undefined {
+  const { resolveTenantId } = tenantAuthOptions(ctx.context);
+  if (!resolveTenantId) return undefined;
   const known = answers.get(ctx.context);
   if (known) return known;
-  const answer = ask(ctx, options.resolveTenantId);
+  const answer = ask(ctx, resolveTenantId);
   answers.set(ctx.context, answer);
   return answer;
 }

@@ -112,7 +112,7 @@ export async function install(
       if (storage) isolateStorage(storage, isolation);
     }
     if (options.sessionCookies === "per-tenant") nameCookiesPerTenant(ctx);
-    if (options.resolveTenantId) ctx.isTrustedOrigin = trustOwnAddresses(ctx, options);
+    if (options.resolveTenantId) ctx.isTrustedOrigin = trustOwnAddresses(ctx);
     for (const { finish } of parts) finish?.();
   });
   return { options: { [OURS]: true } as BetterAuthOptions };
