@@ -7,7 +7,7 @@ import {
   TENANT_ROUTES,
 } from "../constants";
 import { tenantError } from "../errors";
-import { type BeforeHook, silentHook } from "../framework";
+import { after, type BeforeHook, silentHook } from "../framework";
 import { tenantAuthOptions } from "../isolation/isolation";
 import { enterByState } from "../oauth/state";
 import { isSignIn } from "../policy/methods";
@@ -59,9 +59,9 @@ export const enterByPrefix: BeforeHook = {
       enter(scopeOf(null));
       return removeForeignCredentials(ctx);
     }
-    const follow = (tenant?: { status: string }) => followPrefix(ctx, tenantId, tenant);
-    const known = cachedTenant(ctx.context, tenantId);
-    return known ? follow(known) : lookUpTenant(ctx.context, tenantId).then(follow);
+    return after(lookUpTenant(ctx.context, tenantId), (tenant) =>
+      followPrefix(ctx, tenantId, tenant),
+    );
   }),
 };
 
@@ -93,10 +93,8 @@ async function leaveIfSignedOut(ctx: HookEndpointContext): Promise<void> {
 
 function enterByName(ctx: HookEndpointContext): Promise<void> | void {
   const route = tenantRouteOf(ctx);
-  const entering = enterOrStay(ctx, route);
   // better-auth's own endpoint would take it for a field of the application's.
-  const removeName = () => void (route && delete ctx.body?.tenantId);
-  return entering ? entering.then(removeName) : removeName();
+  return after(enterOrStay(ctx, route), () => void (route && delete ctx.body?.tenantId));
 }
 
 /** Most requests name no tenant, or one that is cached, and need not wait here. */
