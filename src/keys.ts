@@ -8,21 +8,13 @@ type Secret = AuthContext["secretConfig"];
 type Purpose = "link" | "state" | "code" | "oauth-credentials";
 
 const encoder = new TextEncoder();
-const derivedKeys = new Map<string, Promise<string>>();
 
 /**
  * A key for one purpose, by HKDF. better-auth signs every cookie with `makeSignature(text, secret)`,
  * and some of its endpoints let a caller choose the text: a key derived that way could be obtained
  * from the server.
  */
-export function deriveKey(purpose: Purpose, secret: string): Promise<string> {
-  const name = `${purpose} ${secret}`;
-  const key = derivedKeys.get(name) ?? hkdf(purpose, secret);
-  derivedKeys.set(name, key);
-  return key;
-}
-
-async function hkdf(purpose: Purpose, secret: string): Promise<string> {
+export async function deriveKey(purpose: Purpose, secret: string): Promise<string> {
   const material = await crypto.subtle.importKey("raw", encoder.encode(secret), "HKDF", false, [
     "deriveBits",
   ]);
