@@ -22,6 +22,7 @@ import {
   isServerCall,
 } from "../request/endpoint";
 import { requestSlot, type Scope, type SessionRow, scopeOf } from "../request/scope";
+import { appliedPolicy } from "../setup/overrides";
 import { policyOf } from "../tenants/cache";
 import { isInDomains, needsProof, whyNotAdmitted } from "./email-domains";
 import { type Admission, invitingOf } from "./inviting";
@@ -257,7 +258,7 @@ function isProvenByLink(endpoint: Endpoint | undefined, email: unknown): boolean
 
 /** Refuses what the policy does not allow before better-auth does anything. */
 export const askPolicy: BeforeHook = {
-  matcher: ({ path }) => namesAddress(path) || isSignIn(path),
+  matcher: ({ path }) => Boolean(appliedPolicy.get()) && (namesAddress(path) || isSignIn(path)),
 
   handler: silentHook((ctx) => refuseEarly(ctx as Endpoint)),
 };
