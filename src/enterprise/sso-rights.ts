@@ -69,10 +69,7 @@ const withoutSession = (ctx: GenericEndpointContext): GenericEndpointContext => 
 });
 
 /** A record of better-auth's own proves a domain for one provider, and is never checked again. */
-function assertVerifiable(
-  { context, body }: GenericEndpointContext,
-  tenantId: string | null,
-): void {
+function assertVerifiable({ context, body }: GenericEndpointContext, tenantId: string | null) {
   if (tenantId !== null && domainsIn(context)) {
     const message = "In a tenant, tenantDomains() verifies domains: call /tenant/domain/add";
     throw tenantError("PLATFORM_ONLY", message);

@@ -108,10 +108,7 @@ export async function askForHosts(
 }
 
 /** The tenant that the host of an address belongs to; null if there is none. */
-export async function ownerOf(
-  ctx: HookEndpointContext,
-  address: string | null,
-): Promise<string | null> {
+export async function ownerOf(ctx: HookEndpointContext, address: string | null) {
   const url = webAddress(address);
   if (!url) return null;
   await findOwners(ctx, [url], 1);

@@ -7,14 +7,7 @@ import { type BeforeHook, silentHook } from "../framework";
 import { requireVisitor } from "../isolation/cross-tenant";
 import { tenantAuthOptions } from "../isolation/isolation";
 import type { ResolvedOptions, ResolveTenant } from "../options";
-import {
-  findTenant,
-  hasNumericIds,
-  isText,
-  lookUpTenant,
-  type Tenant,
-  tenantIdOfSlug,
-} from "../tenants/cache";
+import { findTenant, hasNumericIds, isText, lookUpTenant, tenantIdOfSlug } from "../tenants/cache";
 import { type Endpoint, tenantRouteOf } from "./endpoint";
 import { asHostResolver } from "./resolvers";
 import { around, enteredBy, getTenantId, runAsResolver } from "./scope";
@@ -156,10 +149,7 @@ export async function tenantOfAnswer(ctx: HookEndpointContext, answer: unknown):
 }
 
 /** R2: the tenant has to be named, and has to exist. */
-export async function requireTenant(
-  ctx: HookEndpointContext,
-  tenantId: string | undefined,
-): Promise<Tenant> {
+export async function requireTenant(ctx: HookEndpointContext, tenantId: string | undefined) {
   if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
   const tenant = await findTenant(ctx.context, "id", tenantId);
   if (!tenant) throw tenantError("TENANT_NOT_FOUND");
@@ -167,10 +157,7 @@ export async function requireTenant(
 }
 
 /** The same for what is about to run in the tenant, which has to be active. */
-export async function requireTenantId(
-  ctx: HookEndpointContext,
-  tenantId: string | undefined,
-): Promise<string> {
+export async function requireTenantId(ctx: HookEndpointContext, tenantId: string | undefined) {
   if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
   const tenant = await lookUpTenant(ctx.context, tenantId);
   if (!tenant) throw tenantError("TENANT_NOT_FOUND");
