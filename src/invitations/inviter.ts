@@ -8,6 +8,7 @@ import {
 } from "../isolation/isolation";
 import { askAbout, isOperator, logFailure, rolesIn } from "../isolation/operators";
 import { adminOptions, canGiveRole, type Giver } from "../isolation/roles";
+import { readUser } from "../isolation/users";
 import { adminPlugin, currentEndpoint, type Endpoint } from "../request/endpoint";
 import { runInScope, scopeOf } from "../request/scope";
 import { lookUpTenant } from "../tenants/cache";
@@ -43,8 +44,7 @@ async function findInviter(isolation: Isolation, tenantId: string, id: string) {
     if (found) return { ...found, tenantId: home } as Person;
   }
   if (!isolation.options.canManageTenants) return null;
-  const adapter = await unscopedAdapter(isolation);
-  return adapter.findOne<Person>({ model: "user", where: [{ field: "id", value: id }] });
+  return readUser<Person>(await unscopedAdapter(isolation), id);
 }
 
 /** An inviter who may not sign in must not come back by inviting a second address. */

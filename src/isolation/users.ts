@@ -21,6 +21,12 @@ export function rememberUser({ id, tenantId, email, emailVerified }: Row): void 
   users.set(String(id), { tenantId, email, emailVerified });
 }
 
+/** A user by id. With the adapter below the isolation, a user of any tenant or the platform. */
+export const readUser = <T = Row>(adapter: DBTransactionAdapter, id: unknown) =>
+  adapter
+    .findOne<T>({ model: "user", where: [{ field: "id", value: String(id) }] })
+    .catch(nullIfInvalidId);
+
 /** Ids of users may be from before the application changed how ids are made. */
 export const couldBeUserId = ({ ctx }: Isolation, id: string) =>
   hasNumericIds(ctx) ? couldBeId(ctx, id) : isText(id);

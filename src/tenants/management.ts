@@ -4,6 +4,7 @@ import { getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
 import { tenantError } from "../errors";
 import { tenantAuthOptions } from "../isolation/isolation";
 import { isOperator, rolesIn } from "../isolation/operators";
+import { readUser } from "../isolation/users";
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
 import { hasNoRequest } from "../request/endpoint";
 import { sentPrefixes } from "../request/prefix";
@@ -53,10 +54,9 @@ export async function requireManager(
 
 /** A session that is kept in a cookie or a cache has the role of when it was made. */
 async function asStored(ctx: GenericEndpointContext, { user }: TenantSession) {
-  const where = [{ field: "id", value: user.id }];
   const adapter = await getCurrentAdapter(ctx.context.adapter);
   const stored = await runInScope(scopeOf(user.tenantId ?? null), () =>
-    adapter.findOne<{ role?: string; banned?: boolean }>({ model: "user", where }),
+    readUser<{ role?: string; banned?: boolean }>(adapter, user.id),
   );
   if (!stored || stored.banned) throw notAllowed();
   return { ...user, role: stored.role };
