@@ -27,7 +27,7 @@ export async function mayStillGiveRole(ctx: AuthContext, invitation: StoredInvit
   if (!role || !inviterId) return true;
   const isolation = isolationOf(ctx) as Isolation;
   const { options } = isolation;
-  const canGive = (giver: Giver) => canGiveRole(ctx, options, rolesIn(role), giver);
+  const canGive = (giver: Giver) => canGiveRole(ctx, role, giver);
   if (canGive({ tenantId, role: null })) return true;
   const inviter = await findInviter(isolation, tenantId, inviterId);
   if (!inviter || inviter.banned || !canGive(inviter)) return false;
@@ -99,7 +99,7 @@ export function requireRole(ctx: AuthContext, role: string | null, inviter: Give
 }
 
 export function requireGiver(ctx: AuthContext, role: string, inviter: Giver): void {
-  if (!canGiveRole(ctx, tenantAuthOptions(ctx), rolesIn(role), inviter)) throw notAllowed();
+  if (!canGiveRole(ctx, role, inviter)) throw notAllowed();
 }
 
 const notAllowed = () => invitationError("ROLE_NOT_ALLOWED");
