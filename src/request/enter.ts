@@ -39,7 +39,9 @@ export const enterNamedTenant: BeforeHook = {
 
   handler: silentHook((ctx) => {
     noteEndpoint(ctx as never);
-    return enterByName(ctx);
+    const route = tenantRouteOf(ctx);
+    // better-auth's own endpoint would take it for a field of the application's.
+    return after(enterOrStay(ctx, route), () => void (route && delete ctx.body?.tenantId));
   }),
 };
 
@@ -89,12 +91,6 @@ async function leaveIfSignedOut(ctx: HookEndpointContext): Promise<void> {
   if (await isSignedIn(ctx)) return;
   enter(scopeOf(null));
   removeForeignCredentials(ctx);
-}
-
-function enterByName(ctx: HookEndpointContext): Promise<void> | void {
-  const route = tenantRouteOf(ctx);
-  // better-auth's own endpoint would take it for a field of the application's.
-  return after(enterOrStay(ctx, route), () => void (route && delete ctx.body?.tenantId));
 }
 
 /** Most requests name no tenant, or one that is cached, and need not wait here. */
