@@ -6,8 +6,8 @@ import type { TenantManagementAction } from "../options";
 import { effectiveScope, isOutermost } from "../request/endpoint";
 import { prefixesIn, sentHeaders } from "../request/prefix";
 import { runInScope, scopeOf } from "../request/scope";
-import { domainsIn } from "../tenants/domains";
 import { notAllowed, ownTenantOf, requireManager } from "../tenants/management";
+import { domainsIn } from "../tenants/plugins";
 import { badRequest, isOneLabel, ssoManager } from "./sso-providers";
 
 /** Endpoints that better-auth lets every signed-in user call. */

@@ -1,7 +1,7 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware, isAPIError } from "better-auth/api";
 import { type AfterHook, type BeforeHook, parseJSON } from "../framework";
-import { type Guard, type Isolation, tenantAuthOptions } from "../isolation/isolation";
+import type { Guard, Isolation } from "../isolation/isolation";
 import { isTrustedAddress } from "../oauth/trusted-addresses";
 import { askForHosts, isCarriedBy } from "../request/addresses";
 import { currentEndpoint } from "../request/endpoint";
@@ -45,9 +45,7 @@ export function trustProviderHosts({ ctx, options }: Isolation): void {
  * the resolver. So their hosts are resolved before.
  */
 
-const isSAML = ({ path, context }: HookEndpointContext) =>
-  path?.startsWith("/sso/saml2/") === true &&
-  tenantAuthOptions(context).resolveTenantId !== undefined;
+const isSAML = ({ path }: HookEndpointContext) => path?.startsWith("/sso/saml2/") === true;
 
 /** Resolves the hosts of pages that are stored: in the relay state, and in the provider. */
 export const resolveStoredHosts: Guard = ({ call, model }, next) => {

@@ -1,7 +1,6 @@
 import type { AuthContext } from "better-auth";
 import { APIError, createAuthMiddleware } from "better-auth/api";
 import type { AfterHook, BeforeHook } from "../framework";
-import { tenantAuthOptions } from "../isolation/isolation";
 import { readState } from "../oauth/state";
 import { askForHosts } from "../request/addresses";
 import { changeCall } from "../request/endpoint";
@@ -67,7 +66,6 @@ export const resolveAppHost: AfterHook = {
   matcher: ({ path }) => /^\/(callback|magic-link\/verify|verify-email)/.test(path ?? ""),
 
   handler: createAuthMiddleware(async (ctx) => {
-    if (!tenantAuthOptions(ctx.context).resolveTenantId) return;
     const location = ctx.context.responseHeaders?.get("location");
     await askForHosts(ctx, location, "what is stored");
   }),

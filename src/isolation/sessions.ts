@@ -1,12 +1,12 @@
 import type { BetterAuthOptions } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { after } from "../framework";
-import { invitingOf } from "../policy/inviting";
 import { countsUnder, isSetup } from "../policy/second-factor";
 import { adminTarget, currentEndpoint, effectiveScope, visitor } from "../request/endpoint";
 import { tenantInPrefix } from "../request/prefix";
 import { type Scope, type SessionRow, scopeOf } from "../request/scope";
 import { acceptsSession, policyOf } from "../tenants/cache";
+import { invitingOf } from "../tenants/plugins";
 import { hasChangedHands } from "./changed-hands";
 import { scopeOfAdmin } from "./cross-tenant";
 import { type Isolation, type Row, unscopedAdapter } from "./isolation";

@@ -2,10 +2,10 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { tenantError } from "../errors";
-import { invitingOf } from "../policy/inviting";
 import { currentEndpoint } from "../request/endpoint";
 import { requestSlot, type Scope } from "../request/scope";
 import { couldBeId, hasNumericIds, isText } from "../tenants/cache";
+import { invitingOf } from "../tenants/plugins";
 import { nullIfInvalidId } from "./database-errors";
 import { type Isolation, type Row, tenantClause, unscopedAdapter } from "./isolation";
 

@@ -24,8 +24,8 @@ import {
 import { requestSlot, type Scope, type SessionRow, scopeOf } from "../request/scope";
 import { appliedPolicy } from "../setup/overrides";
 import { policyOf } from "../tenants/cache";
+import { type Admission, invitingOf } from "../tenants/plugins";
 import { isInDomains, needsProof, whyNotAdmitted } from "./email-domains";
-import { type Admission, invitingOf } from "./inviting";
 import { changeOf, mayRemoveAdmin, requireAnotherAdmin } from "./last-admin";
 import {
   allows,

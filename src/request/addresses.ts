@@ -5,7 +5,7 @@ import { CALLBACK_PATH, isManagement } from "../constants";
 import { type BeforeHook, silentHook } from "../framework";
 import { isolationOf, tenantAuthOptions } from "../isolation/isolation";
 import { refuseState } from "../oauth/state";
-import { invitingOf } from "../policy/inviting";
+import { invitingOf } from "../tenants/plugins";
 import { currentEndpoint } from "./endpoint";
 import { claimedTenantId, resolvedTenantId, tenantOfAnswer } from "./resolve";
 import { hostOf, ofAddresses, ownHost } from "./resolvers";

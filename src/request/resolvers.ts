@@ -14,7 +14,7 @@ import {
   type ResolveTenantContext,
   type SlugResolver,
 } from "../options";
-import { domainsIn } from "../tenants/domains";
+import { domainsIn } from "../tenants/plugins";
 
 /** A host name, perhaps with a port. A number alone is the index of an array or string. */
 const HOST = /^(?!\d+$)([a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::\d{1,5})?$/;

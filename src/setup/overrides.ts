@@ -3,11 +3,11 @@ import { parseUserInput } from "better-auth/db";
 import { after, type BeforeHook, silentHook, textOf } from "../framework";
 import { knownUsers } from "../isolation/users";
 import { needsProof } from "../policy/email-domains";
-import { invited } from "../policy/inviting";
 import type { TenantPolicy } from "../policy/schema";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId, requestSlot } from "../request/scope";
 import { policyOf } from "../tenants/cache";
+import { invited } from "../tenants/plugins";
 
 /*
  * What the policy of a tenant, or of the platform, changes in better-auth's configuration, assigned

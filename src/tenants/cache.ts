@@ -8,7 +8,7 @@ import { EVERY_ADDRESS } from "../policy/email-domains";
 import { parseStoredPolicy, type TenantPolicy, VERIFIED } from "../policy/schema";
 import { TENANT_ID } from "../request/prefix";
 import type { SessionRow } from "../request/scope";
-import { domainsIn } from "./domains";
+import { domainsIn } from "./plugins";
 
 /** Users can sign in to active tenants only. */
 export type TenantStatus = "active" | "suspended" | "deleting";
