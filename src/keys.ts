@@ -1,5 +1,5 @@
 import type { AuthContext } from "better-auth";
-import { makeSignature } from "better-auth/crypto";
+import { makeSignature, parseEnvelope } from "better-auth/crypto";
 import { toHex } from "./framework";
 
 type Secret = AuthContext["secretConfig"];
@@ -42,6 +42,11 @@ export async function deriveKeys(purpose: Purpose, secret: Secret): Promise<Secr
     ...(legacySecret && { legacySecret: await deriveKey(purpose, legacySecret) }),
   };
 }
+
+/** Whether a text was encrypted with the newest of the framework's secrets. */
+export const isNewest = ({ secretConfig }: AuthContext, cipher: string): boolean =>
+  parseEnvelope(cipher)?.version ===
+  (typeof secretConfig === "string" ? undefined : secretConfig.currentVersion);
 
 /** A signature that no endpoint of better-auth or of a plugin can be made to compute. */
 export const signFor = async (purpose: Purpose, text: string, { secret }: AuthContext) =>

@@ -16,7 +16,7 @@ import { requestedTenantId, requireTenant, requireTenantId } from "../request/re
 import { runInScope, scopeOf } from "../request/scope";
 import { runEndpoint, type SignUpAnswer, type SignUpInput } from "../request/tenant-routes";
 import type { Tenant } from "../tenants/cache";
-import { limited, tenantId } from "../tenants/input";
+import { get, limited, tenantId } from "../tenants/input";
 import type { Inviting } from "../tenants/plugins";
 import { INVITATION_HEADER } from "./error-codes";
 import { invitationError } from "./errors";
@@ -35,11 +35,7 @@ const token = limited(4096).min(1).meta({ description: "The token of the link" }
 
 export const getInvitationEndpoint = createAuthEndpoint(
   "/tenant/invitation/get",
-  {
-    method: "GET",
-    query: z.object({ token, tenantId: tenantId.optional() }),
-    metadata: { openapi: { description: "What the page of an invitation needs" } },
-  },
+  get(z.object({ token, tenantId: tenantId.optional() }), "What the page of an invitation needs"),
   async (ctx) => {
     const { context } = ctx;
     const { tenantId, email, role, expiresAt } = await open(ctx, ctx.query.token);
