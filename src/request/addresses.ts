@@ -8,7 +8,7 @@ import { refuseState } from "../oauth/state";
 import { invitingOf } from "../tenants/plugins";
 import { currentEndpoint } from "./endpoint";
 import { claimedTenantId, resolvedTenantId, tenantOfAnswer } from "./resolve";
-import { hostOf, ofAddresses, ownHost } from "./resolvers";
+import { asHostResolver, hostOf, ofAddresses } from "./resolvers";
 import { around, getTenantId, requestSlot, runAsResolver } from "./scope";
 
 /*
@@ -126,10 +126,11 @@ export function isCarriedBy(ctx: HookEndpointContext, address: string): boolean 
  * The host that resolves the tenant of a request. Not inside `runInTenant`; and not at a provider's
  * callback, which goes by its state: at the host of another tenant, that tenant could read the code.
  */
-const namingHost = (ctx: HookEndpointContext) =>
-  around()?.scope !== undefined || ctx.path === CALLBACK_PATH
-    ? undefined
-    : ownHost(ctx, tenantAuthOptions(ctx.context).resolveTenantId);
+function namingHost(ctx: HookEndpointContext): string | undefined {
+  if (around()?.scope !== undefined || ctx.path === CALLBACK_PATH) return undefined;
+  // The application's own function may read another host than better-auth.
+  return asHostResolver(tenantAuthOptions(ctx.context).resolveTenantId) && hostOf(ctx);
+}
 
 /**
  * Where links lead and providers redirect to, if better-auth reads it from the request. It may read

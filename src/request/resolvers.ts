@@ -191,13 +191,6 @@ const hostResolvers = new WeakMap<ResolveTenant, Required<ByHost>>();
 export const asHostResolver = (resolve: ResolveTenant | undefined) =>
   resolve && hostResolvers.get(resolve);
 
-/**
- * The host that the resolver goes by. Undefined for the application's own function: it may read
- * another host than better-auth, or something else altogether.
- */
-export const ownHost = (ctx: ResolveTenantContext, resolve: ResolveTenant | undefined) =>
-  asHostResolver(resolve) && hostOf(ctx);
-
 /** The host that better-auth builds links with: another one would send links to another tenant. */
 export function hostOf({ headers, request, context }: ResolveTenantContext): string | undefined {
   const source = request ?? headers;
