@@ -69,6 +69,10 @@ export function inOrder(hooks: BeforeHook[]): BeforeHook & { hooks: BeforeHook[]
   return { matcher: () => true, handler: handler as unknown as BeforeHook["handler"], hooks };
 }
 
+/** Goes on with a value, at once if it is there already: most requests have nothing to wait for. */
+export const after = <T, R>(value: T | Promise<T>, run: (value: T) => R | Promise<R>) =>
+  value instanceof Promise ? value.then(run) : run(value);
+
 /** What better-auth expects of an endpoint when it asks for everything. */
 export type Answer<Response> = {
   response: Response;

@@ -1,5 +1,5 @@
 import type { AuthContext } from "better-auth";
-import { makeSignature } from "better-auth/crypto";
+import { makeSignature, parseEnvelope } from "better-auth/crypto";
 import { toHex } from "./framework";
 
 type Secret = AuthContext["secretConfig"];
@@ -8,21 +8,13 @@ type Secret = AuthContext["secretConfig"];
 type Purpose = "link" | "state" | "code" | "oauth-credentials";
 
 const encoder = new TextEncoder();
-const derivedKeys = new Map<string, Promise<string>>();
 
 /**
  * A key for one purpose, by HKDF. better-auth signs every cookie with `makeSignature(text, secret)`,
  * and some of its endpoints let a caller choose the text: a key derived that way could be obtained
  * from the server.
  */
-export function deriveKey(purpose: Purpose, secret: string): Promise<string> {
-  const name = `${purpose} ${secret}`;
-  const key = derivedKeys.get(name) ?? hkdf(purpose, secret);
-  derivedKeys.set(name, key);
-  return key;
-}
-
-async function hkdf(purpose: Purpose, secret: string): Promise<string> {
+export async function deriveKey(purpose: Purpose, secret: string): Promise<string> {
   const material = await crypto.subtle.importKey("raw", encoder.encode(secret), "HKDF", false, [
     "deriveBits",
   ]);
@@ -50,6 +42,11 @@ export async function deriveKeys(purpose: Purpose, secret: Secret): Promise<Secr
     ...(legacySecret && { legacySecret: await deriveKey(purpose, legacySecret) }),
   };
 }
+
+/** Whether a text was encrypted with the newest of the framework's secrets. */
+export const isNewest = ({ secretConfig }: AuthContext, cipher: string): boolean =>
+  parseEnvelope(cipher)?.version ===
+  (typeof secretConfig === "string" ? undefined : secretConfig.currentVersion);
 
 /** A signature that no endpoint of better-auth or of a plugin can be made to compute. */
 export const signFor = async (purpose: Purpose, text: string, { secret }: AuthContext) =>

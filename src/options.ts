@@ -249,7 +249,7 @@ function isHostPattern(pattern: string): boolean {
 const isOrigin = (text: string) =>
   /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 
-const fn = z.custom((value) => typeof value === "function", "expected a function");
+export const fn = z.custom((value) => typeof value === "function", "expected a function");
 const headerName = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "expected a header name");
 const texts = z.array(z.string().min(1));
 const names = z.strictObject({

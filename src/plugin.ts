@@ -4,7 +4,7 @@ import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { notStarted } from "./errors";
 import { type Hooks, silentHook } from "./framework";
 import { closeAdminEndpoint, keepForeignCookies, openAdminEndpoint } from "./isolation/cookies";
-import type { Part } from "./isolation/isolation";
+import { type Part, tenantAuthOptions } from "./isolation/isolation";
 import { openSealedToken, sealRedirectedToken } from "./isolation/links";
 import { giveTenantProviders } from "./oauth/provider";
 import {
@@ -16,7 +16,7 @@ import {
   updateOAuthConfigEndpoint,
 } from "./oauth/routes";
 import { withholdTokens } from "./oauth/tokens";
-import { type ResolvedOptions, resolveOptions, type TenantAuthOptions } from "./options";
+import { resolveOptions, type TenantAuthOptions } from "./options";
 import { askPolicy } from "./policy/admission";
 import {
   answerWithSetup,
@@ -58,15 +58,15 @@ const refuseAll = async () => {
 };
 
 /** Every hook of the plugin, in the order they run. */
-function hooksOf(ctx: AuthContext, options: ResolvedOptions, parts: Part[]): Hooks {
+function hooksOf(ctx: AuthContext, parts: Part[]): Hooks {
   const ofParts = <Name extends keyof Hooks>(name: Name) =>
     parts.flatMap(({ hooks }): Hooks[Name][number][] => hooks[name] ?? []);
   const hooks: Hooks = {
-    resolve: [enterNamedTenant(options), openSealedToken, ...ofParts("resolve"), enterByPrefix],
+    resolve: [enterNamedTenant, openSealedToken, ...ofParts("resolve"), enterByPrefix],
     entered: [
-      warnOfUnreadHeaders(options),
+      warnOfUnreadHeaders(tenantAuthOptions(ctx)),
       applyOverrides,
-      refuseAddresses(options),
+      refuseAddresses,
       askPolicy,
       ...ofParts("entered"),
       giveTenantProviders(ctx),
@@ -89,7 +89,7 @@ function hooksOf(ctx: AuthContext, options: ResolvedOptions, parts: Part[]): Hoo
       ...ofParts("afterPlugins"),
     ],
   };
-  return ctx.logger.level === "debug" ? withDebugLog(hooks, options) : hooks;
+  return ctx.logger.level === "debug" ? withDebugLog(hooks) : hooks;
 }
 
 declare module "@better-auth/core" {
@@ -108,8 +108,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
     id: PLUGIN_ID,
     // Types are inferred from this: users and sessions with their tenant.
     schema: schema as InferredSchema,
-    init: (ctx: AuthContext) =>
-      install(ctx, schema, options, (ctx, parts) => hooksOf(ctx, options, parts)),
+    init: (ctx: AuthContext) => install(ctx, schema, options, hooksOf),
     onRequest: refuseAll,
     hooks: { before: [{ matcher: () => true, handler: silentHook(refuseAll) }] },
     endpoints: {
@@ -134,7 +133,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       /** Starts social sign-in at a tenant. */
       signInSocialTenant,
       /** What a tenant's sign-in page offers, and the tenant's name. For everyone. */
-      getTenantSignInMethods: signInMethodsEndpoint(options),
+      getTenantSignInMethods: signInMethodsEndpoint,
       /** Where providers redirect back to. */
       callbackTenantOAuth,
       /** Creates or replaces a tenant's config for a provider. For managers. */

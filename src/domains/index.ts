@@ -1,5 +1,5 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { DOMAINS, type Domains } from "../tenants/domains";
+import { DOMAINS, type Domains } from "../tenants/plugins";
 import { TENANT_DOMAIN_ERROR_CODES } from "./error-codes";
 import { prepareCall, prepareHost } from "./hosts";
 import {

@@ -12,7 +12,7 @@ import {
 } from "better-auth/db";
 import type { InferOptionSchema } from "better-auth/types";
 import * as z from "zod";
-import { assertOptions, coreBeside, type TenantAuthOptions } from "../options";
+import { assertOptions, coreBeside, fn, type TenantAuthOptions } from "../options";
 import { asHostResolver } from "../request/resolvers";
 import { date, optionalDate, tenantColumn, text } from "../schema";
 import type { Tenant } from "../tenants/cache";
@@ -55,7 +55,6 @@ export type ResolvedDomainOptions = ReturnType<typeof resolveDomainOptions>;
 const NAME = "tenantDomains";
 const IN_SECONDS = "expected a duration in seconds";
 const WEEK = 7 * 24 * 60 * 60;
-const fn = z.custom((value) => typeof value === "function", "expected a function");
 const optionsSchema = z.strictObject({
   resolveTxt: fn,
   timeout: z.number().positive(IN_SECONDS).max(60, IN_SECONDS),

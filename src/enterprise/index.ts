@@ -10,7 +10,6 @@ import * as trust from "./sso-trust";
 
 /** Tenants in better-auth's packages for identity providers of customers: sso() and scim(). */
 export function enterprise(isolation: Isolation): Part {
-  const { options } = isolation;
   const hasProviders = isolation.isolatedModel(SSO_PROVIDER) !== undefined;
   const hasDirectories = isolation.isolatedModel(SCIM_USER) !== undefined;
   return {
@@ -23,7 +22,7 @@ export function enterprise(isolation: Isolation): Part {
       state.guardEndOfFlow,
       guardLookups,
       guardProviders(isolation),
-      trust.resolveStoredHosts(options),
+      trust.resolveStoredHosts,
     ],
     hooks: {
       resolve: [state.refuseSharedCallback, refuseAmbiguousResponse, enterByProvider(isolation)],
@@ -31,7 +30,7 @@ export function enterprise(isolation: Isolation): Part {
         state.bindStartedFlow,
         requireSSOManager,
         requireSecretForNewAddress,
-        trust.resolveGivenHosts(options),
+        trust.resolveGivenHosts,
       ],
       afterPlugins: [
         trust.explainRefusedProvider,

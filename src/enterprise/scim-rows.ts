@@ -1,6 +1,5 @@
 import type { DBTransactionAdapter } from "better-auth/types";
 import { clauses, textOf } from "../framework";
-import { nullIfInvalidId } from "../isolation/database-errors";
 import type { Row } from "../isolation/isolation";
 
 /*
@@ -39,12 +38,6 @@ export const entriesOf: OfUser<Entry[]> = async (adapter, tenantId, userId) => {
 };
 
 export const isInUse = ({ endedAt }: Entry) => endedAt === IN_USE;
-
-/** A user of any tenant or the platform. */
-export const findUser = (adapter: DBTransactionAdapter, id: unknown) =>
-  adapter
-    .findOne<Row>({ model: "user", where: clauses({ id: String(id) }) })
-    .catch(nullIfInvalidId);
 
 /**
  * Whether the tenant's directory deactivated a user. better-auth ends the sessions of such a user but

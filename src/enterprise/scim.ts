@@ -15,7 +15,7 @@ import {
   type Row,
   unscopedAdapter,
 } from "../isolation/isolation";
-import { couldBeUserId, knownUsers } from "../isolation/users";
+import { couldBeUserId, knownUsers, readUser } from "../isolation/users";
 import { readAccounts } from "../oauth/tokens";
 import { asErrorRedirect } from "../policy/admission";
 import { deactivatedUserId, requireAnotherAdmin } from "../policy/last-admin";
@@ -23,14 +23,7 @@ import { methodOf } from "../policy/methods";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId, requestSlot, type SessionRow } from "../request/scope";
 import { ALL } from "../tenants/cache";
-import {
-  entriesOf,
-  findUser,
-  isDeactivated,
-  isInUse,
-  liftDeactivation,
-  SCIM_USER,
-} from "./scim-rows";
+import { entriesOf, isDeactivated, isInUse, liftDeactivation, SCIM_USER } from "./scim-rows";
 
 /** The user that a call of the directory is about, and the user that it deleted. */
 const directoryUserId = requestSlot<string>();
@@ -108,7 +101,7 @@ async function isOutOrGone(
   const keep = users.startRead();
   const reader = await readerOf(isolation, adapter);
   const isOut =
-    !(await findUser(reader, userId)) || (await isDeactivated(reader, tenantId, userId));
+    !(await readUser(reader, userId)) || (await isDeactivated(reader, tenantId, userId));
   if (!isOut && !isOfTransaction(isolation, adapter)) keep(key, true);
   return isOut;
 }
@@ -172,7 +165,7 @@ async function isOwnerBarred(raw: DBTransactionAdapter, key: unknown): Promise<b
   const { referenceId, tenantId: own } = (key ?? {}) as Row;
   if (referenceId === undefined) return false;
   // A shared key has no tenant, but its user has one. The owner may also be an organization.
-  const tenantId = own === undefined ? (await findUser(raw, referenceId))?.tenantId : own;
+  const tenantId = own === undefined ? (await readUser(raw, referenceId))?.tenantId : own;
   return Boolean(tenantId) && isDeactivated(raw, String(tenantId), String(referenceId));
 }
 

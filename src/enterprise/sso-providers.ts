@@ -19,7 +19,7 @@ import { DOMAIN } from "../policy/schema";
 import { getTenantId, requestSlot } from "../request/scope";
 import { PLATFORM } from "../schema";
 import { isText } from "../tenants/cache";
-import { domainsIn } from "../tenants/domains";
+import { domainsIn } from "../tenants/plugins";
 import { decryptConfigs, encryptConfigs, isUpToDate, withoutSecrets } from "./sso-secrets";
 
 /*

@@ -6,8 +6,8 @@ import type { TenantManagementAction } from "../options";
 import { effectiveScope, isOutermost } from "../request/endpoint";
 import { prefixesIn, sentHeaders } from "../request/prefix";
 import { runInScope, scopeOf } from "../request/scope";
-import { domainsIn } from "../tenants/domains";
 import { notAllowed, ownTenantOf, requireManager } from "../tenants/management";
+import { domainsIn } from "../tenants/plugins";
 import { badRequest, isOneLabel, ssoManager } from "./sso-providers";
 
 /** Endpoints that better-auth lets every signed-in user call. */
@@ -69,10 +69,7 @@ const withoutSession = (ctx: GenericEndpointContext): GenericEndpointContext => 
 });
 
 /** A record of better-auth's own proves a domain for one provider, and is never checked again. */
-function assertVerifiable(
-  { context, body }: GenericEndpointContext,
-  tenantId: string | null,
-): void {
+function assertVerifiable({ context, body }: GenericEndpointContext, tenantId: string | null) {
   if (tenantId !== null && domainsIn(context)) {
     const message = "In a tenant, tenantDomains() verifies domains: call /tenant/domain/add";
     throw tenantError("PLATFORM_ONLY", message);

@@ -1,8 +1,9 @@
 import type { AuthContext } from "better-auth";
-import { parseEnvelope, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
+import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import { tenantError } from "../errors";
 import { parseJSON } from "../framework";
 import type { Row } from "../isolation/isolation";
+import { isNewest } from "../keys";
 
 /** The columns that hold a config, as JSON. */
 const CONFIG_COLUMNS = ["oidcConfig", "samlConfig"];
@@ -67,12 +68,10 @@ export const decryptConfigs = (ctx: AuthContext, row: Row, mayLack = false): Pro
 export const withoutSecrets = (row: Row): Promise<Row> => changeRow(row, () => undefined);
 
 /** Whether every secret of a stored row was encrypted with the newest of the framework's secrets. */
-export async function isUpToDate({ secretConfig }: AuthContext, row: Row): Promise<boolean> {
-  const newest = typeof secretConfig === "string" ? undefined : secretConfig.currentVersion;
+export async function isUpToDate(ctx: AuthContext, row: Row): Promise<boolean> {
   let upToDate = true;
   await changeRow(row, (stored) => {
-    upToDate &&=
-      stored.startsWith(MARK) && parseEnvelope(stored.slice(MARK.length))?.version === newest;
+    upToDate &&= stored.startsWith(MARK) && isNewest(ctx, stored.slice(MARK.length));
     return stored;
   });
   return upToDate;

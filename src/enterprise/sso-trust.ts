@@ -3,7 +3,6 @@ import { createAuthMiddleware, isAPIError } from "better-auth/api";
 import { type AfterHook, type BeforeHook, parseJSON } from "../framework";
 import type { Guard, Isolation } from "../isolation/isolation";
 import { isTrustedAddress } from "../oauth/trusted-addresses";
-import type { ResolvedOptions } from "../options";
 import { askForHosts, isCarriedBy } from "../request/addresses";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId } from "../request/scope";
@@ -46,36 +45,34 @@ export function trustProviderHosts({ ctx, options }: Isolation): void {
  * the resolver. So their hosts are resolved before.
  */
 
-const isSAML = (path: string | undefined) => path?.startsWith("/sso/saml2/") === true;
+const isSAML = ({ path }: HookEndpointContext) => path?.startsWith("/sso/saml2/") === true;
 
 /** Resolves the hosts of pages that are stored: in the relay state, and in the provider. */
-export const resolveStoredHosts =
-  (options: ResolvedOptions): Guard =>
-  ({ call, model }, next) => {
-    const endpoint = currentEndpoint() as HookEndpointContext | undefined;
-    const hasPages = model === "verification" || model === SSO_PROVIDER;
-    if (!options.resolveTenantId || !hasPages || !isSAML(endpoint?.path)) return undefined;
-    return next(call).then(async (found) => {
-      const rows = [found].flat().map(valuesOf);
-      if (endpoint) await askForHosts(endpoint, options, rows, "what is stored");
-      return found;
-    });
-  };
+export const resolveStoredHosts: Guard = ({ call, model }, next) => {
+  const endpoint = currentEndpoint() as HookEndpointContext | undefined;
+  const hasPages = model === "verification" || model === SSO_PROVIDER;
+  if (!endpoint || !hasPages || !isSAML(endpoint)) return undefined;
+  return next(call).then(async (found) => {
+    const rows = [found].flat().map(valuesOf);
+    await askForHosts(endpoint, rows, "what is stored");
+    return found;
+  });
+};
 
 const valuesOf = (row: unknown) =>
   Object.values(Object(row)).map((value) => parseJSON(value) ?? value);
 
 /** Resolves the hosts of pages in the request, and in the application's own providers. */
-export const resolveGivenHosts = (options: ResolvedOptions): BeforeHook => ({
-  matcher: ({ path }) => options.resolveTenantId !== undefined && isSAML(path),
+export const resolveGivenHosts: BeforeHook = {
+  matcher: isSAML,
 
   handler: createAuthMiddleware(async (given) => {
     const ctx = given as HookEndpointContext;
     const { query, body, context } = ctx;
-    await askForHosts(ctx, options, sharedProviders(context), "what is stored");
-    await askForHosts(ctx, options, [query?.RelayState, body?.RelayState], "the caller");
+    await askForHosts(ctx, sharedProviders(context), "what is stored");
+    await askForHosts(ctx, [query?.RelayState, body?.RelayState], "the caller");
   }),
-});
+};
 
 /** A page that follows the response would run a script that a tenant's administrator wrote. */
 export const refuseScriptAddress: AfterHook = {

@@ -114,7 +114,7 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
           return {};
         }
         const endpoint = { ...ctx, context: { ...ctx.context, session: found } } as Endpoint;
-        await runInScope(scopeOf(tenantId), async () => refuseEarly(endpoint));
+        await runInScope(scopeOf(tenantId), () => refuseEarly(endpoint));
       }
       return answer;
     }) as typeof handler,

@@ -2,7 +2,6 @@ import type { AuthContext } from "better-auth";
 import { APIError, createAuthMiddleware } from "better-auth/api";
 import type { AfterHook, BeforeHook } from "../framework";
 import { readState } from "../oauth/state";
-import type { ResolvedOptions } from "../options";
 import { askForHosts } from "../request/addresses";
 import { changeCall } from "../request/endpoint";
 import { requestSlot, runInScope, scopeOf } from "../request/scope";
@@ -63,12 +62,11 @@ export const redirectWithPrefix: AfterHook = {
  * R9: the package hands the session to the app that a sign-in redirects to, if it trusts the host.
  * The host is not in the request, so it is not resolved yet.
  */
-export const resolveAppHost = (options: ResolvedOptions): AfterHook => ({
+export const resolveAppHost: AfterHook = {
   matcher: ({ path }) => /^\/(callback|magic-link\/verify|verify-email)/.test(path ?? ""),
 
   handler: createAuthMiddleware(async (ctx) => {
-    if (!options.resolveTenantId) return;
     const location = ctx.context.responseHeaders?.get("location");
-    await askForHosts(ctx, options, location, "what is stored");
+    await askForHosts(ctx, location, "what is stored");
   }),
-});
+};

@@ -1,18 +1,15 @@
 import type { Isolation, Part } from "../isolation/isolation";
+import { PLATFORM_ONLY } from "../setup/checks";
 import { redirectWithPrefix, removePrefixForCookie, resolveAppHost } from "./expo";
 import { enterByDeviceCode, enterByKey, prefixDeviceCode } from "./machines";
-import {
-  emptyInTenants,
-  leaveTenantsAlone,
-  platformOnlyPlugins,
-  stayOnPlatform,
-} from "./platform-only";
+import { emptyInTenants, leaveTenantsAlone, stayOnPlatform } from "./platform-only";
 import { enterByEvent, guardCustomers, isolateSearchAtCheckout, stripeOptions } from "./stripe";
 
 /** Tenants in other official packages of better-auth. */
 export function integrations(isolation: Isolation): Part {
   const stripe = stripeOptions(isolation.ctx);
-  const platformOnly = platformOnlyPlugins(isolation);
+  const { plugins = [] } = isolation.ctx.options;
+  const platformOnly = plugins.filter(({ id }) => PLATFORM_ONLY.includes(id));
   for (const plugin of platformOnly) {
     if (plugin.id !== "oauth-provider") leaveTenantsAlone(plugin);
   }
@@ -30,7 +27,7 @@ export function integrations(isolation: Isolation): Part {
         enterByEvent(isolation),
       ],
       entered: [isolateSearchAtCheckout],
-      afterEndpoint: [resolveAppHost(isolation.options)],
+      afterEndpoint: [resolveAppHost],
       afterPlugins: [redirectWithPrefix, prefixDeviceCode],
     },
   };

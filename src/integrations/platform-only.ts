@@ -2,11 +2,10 @@ import type { BetterAuthPlugin, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { tenantError } from "../errors";
 import type { BeforeHook } from "../framework";
-import type { Guard, Isolation } from "../isolation/isolation";
+import type { Guard } from "../isolation/isolation";
 import { effectiveScope, isOutermost } from "../request/endpoint";
 import { prefixesIn } from "../request/prefix";
 import { enter, enteredScope, scopeOf } from "../request/scope";
-import { PLATFORM_ONLY } from "../setup/checks";
 
 /*
  * Plugins that work on the platform only. oauthProvider() tells other applications who a user is,
@@ -14,9 +13,6 @@ import { PLATFORM_ONLY } from "../setup/checks";
  * there. oAuthProxy() completes a sign-in that another deployment proved with the platform's client.
  * oauthPopup() and electron() hand the session to another page or app, without its tenant.
  */
-
-export const platformOnlyPlugins = ({ ctx: { options } }: Isolation): BetterAuthPlugin[] =>
-  (options.plugins ?? []).filter(({ id }) => PLATFORM_ONLY.includes(id));
 
 const platformOnly = (id: string) =>
   tenantError(

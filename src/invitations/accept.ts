@@ -9,16 +9,15 @@ import { createEndpoint, createRouter } from "better-call";
 import * as z from "zod";
 import { SIGN_UP_PATH } from "../constants";
 import { type BeforeHook, silentHook, tenantRoute, textOf } from "../framework";
-import { tenantAuthOptions } from "../isolation/isolation";
 import { whyNotAdmitted } from "../policy/email-domains";
-import type { Inviting } from "../policy/inviting";
 import { type SignInMethods, signInMethods } from "../policy/sign-in-methods";
 import { asTenantRoute, hasNoRequest } from "../request/endpoint";
 import { requestedTenantId, requireTenant, requireTenantId } from "../request/resolve";
 import { runInScope, scopeOf } from "../request/scope";
 import { runEndpoint, type SignUpAnswer, type SignUpInput } from "../request/tenant-routes";
 import type { Tenant } from "../tenants/cache";
-import { limited, tenantId } from "../tenants/input";
+import { get, limited, tenantId } from "../tenants/input";
+import type { Inviting } from "../tenants/plugins";
 import { INVITATION_HEADER } from "./error-codes";
 import { invitationError } from "./errors";
 import { openLink } from "./link";
@@ -36,11 +35,7 @@ const token = limited(4096).min(1).meta({ description: "The token of the link" }
 
 export const getInvitationEndpoint = createAuthEndpoint(
   "/tenant/invitation/get",
-  {
-    method: "GET",
-    query: z.object({ token, tenantId: tenantId.optional() }),
-    metadata: { openapi: { description: "What the page of an invitation needs" } },
-  },
+  get(z.object({ token, tenantId: tenantId.optional() }), "What the page of an invitation needs"),
   async (ctx) => {
     const { context } = ctx;
     const { tenantId, email, role, expiresAt } = await open(ctx, ctx.query.token);
@@ -66,7 +61,7 @@ function canSignUp({ context }: GenericEndpointContext, { policy }: Tenant, emai
 async function open(ctx: GenericEndpointContext, token: unknown): Promise<StoredInvitation> {
   const link = await openLink(ctx.context, token);
   if (!link) throw notFound();
-  const resolve = () => requestedTenantId(ctx, tenantAuthOptions(ctx.context));
+  const resolve = () => requestedTenantId(ctx);
   // A session in another tenant, which a hook may have read, does not count as requesting that tenant.
   const requested = await (hasNoRequest(ctx) ? resolve() : runInScope(undefined, resolve));
   if (requested !== undefined && requested !== link.tenantId) throw notFound();

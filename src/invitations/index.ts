@@ -1,6 +1,6 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { SIGN_UP_PATH } from "../constants";
-import { INVITES, type Inviting } from "../policy/inviting";
+import { INVITES, type Inviting } from "../tenants/plugins";
 import * as accept from "./accept";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 import * as manage from "./manage";

@@ -8,6 +8,7 @@ import {
 } from "../isolation/isolation";
 import { askAbout, isOperator, logFailure, rolesIn } from "../isolation/operators";
 import { adminOptions, canGiveRole, type Giver } from "../isolation/roles";
+import { readUser } from "../isolation/users";
 import { adminPlugin, currentEndpoint, type Endpoint } from "../request/endpoint";
 import { runInScope, scopeOf } from "../request/scope";
 import { lookUpTenant } from "../tenants/cache";
@@ -26,7 +27,7 @@ export async function mayStillGiveRole(ctx: AuthContext, invitation: StoredInvit
   if (!role || !inviterId) return true;
   const isolation = isolationOf(ctx) as Isolation;
   const { options } = isolation;
-  const canGive = (giver: Giver) => canGiveRole(ctx, options, rolesIn(role), giver);
+  const canGive = (giver: Giver) => canGiveRole(ctx, role, giver);
   if (canGive({ tenantId, role: null })) return true;
   const inviter = await findInviter(isolation, tenantId, inviterId);
   if (!inviter || inviter.banned || !canGive(inviter)) return false;
@@ -43,8 +44,7 @@ async function findInviter(isolation: Isolation, tenantId: string, id: string) {
     if (found) return { ...found, tenantId: home } as Person;
   }
   if (!isolation.options.canManageTenants) return null;
-  const adapter = await unscopedAdapter(isolation);
-  return adapter.findOne<Person>({ model: "user", where: [{ field: "id", value: id }] });
+  return readUser<Person>(await unscopedAdapter(isolation), id);
 }
 
 /** An inviter who may not sign in must not come back by inviting a second address. */
@@ -99,7 +99,7 @@ export function requireRole(ctx: AuthContext, role: string | null, inviter: Give
 }
 
 export function requireGiver(ctx: AuthContext, role: string, inviter: Giver): void {
-  if (!canGiveRole(ctx, tenantAuthOptions(ctx), rolesIn(role), inviter)) throw notAllowed();
+  if (!canGiveRole(ctx, role, inviter)) throw notAllowed();
 }
 
 const notAllowed = () => invitationError("ROLE_NOT_ALLOWED");

@@ -241,7 +241,7 @@ async function assertNoUser(
 
 /** R9: the host of a stored page may no longer be the tenant's, and its owner would get the token. */
 async function assertOwnPage(ctx: GenericEndpointContext, page: string | null): Promise<void> {
-  const owner = await ownerOf(ctx, tenantAuthOptions(ctx.context), page);
+  const owner = await ownerOf(ctx, page);
   const { context } = ctx;
   const isTrusted =
     owner === null

@@ -10,7 +10,6 @@ import { REPLACED, removeCredentials } from "../isolation/changed-hands";
 import { isolationOf, type Row } from "../isolation/isolation";
 import { adminOptions } from "../isolation/roles";
 import { whyNotAdmitted } from "../policy/email-domains";
-import { type Inviting, invited } from "../policy/inviting";
 import { methodOf } from "../policy/methods";
 import {
   currentEndpoint,
@@ -21,6 +20,7 @@ import {
 import { getTenantId } from "../request/scope";
 import { lookUpTenant } from "../tenants/cache";
 import { emit } from "../tenants/events";
+import { type Inviting, invited } from "../tenants/plugins";
 import { INVITATION_HEADER } from "./error-codes";
 import { invitationError } from "./errors";
 import { openLink } from "./link";

@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { type BetterAuthPluginDBSchema, mergeSchema } from "better-auth/db";
 import type { InferOptionSchema } from "better-auth/types";
 import * as z from "zod";
-import { assertOptions, coreBeside } from "../options";
+import { assertOptions, coreBeside, fn } from "../options";
 import { seconds } from "../policy/schema";
 import { date, optionalDate, tenantColumn, text } from "../schema";
 import type { Tenant } from "../tenants/cache";
@@ -59,7 +59,7 @@ const NAME = "tenantInvitations";
 const DAY = 24 * 60 * 60;
 const optionsSchema = z
   .strictObject({
-    sendInvitationEmail: z.custom((value) => typeof value === "function", "expected a function"),
+    sendInvitationEmail: fn,
     expiresIn: seconds({}),
     maxExpiresIn: seconds({}),
     maxPendingInvitations: z.int().positive(),

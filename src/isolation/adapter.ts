@@ -1,5 +1,5 @@
 import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
-import { replaceMethods } from "../framework";
+import { after, replaceMethods } from "../framework";
 import { admitUser, capExpiry } from "../policy/admission";
 import { effectiveScope, visitor } from "../request/endpoint";
 import { type Scope, scopeOf } from "../request/scope";
@@ -208,10 +208,10 @@ function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Metho
       if (input.model === "user" && isImpersonator(idIn(input.where))) return raw.findOne<T>(input);
       return narrow(input, ({ call, scope, model }) =>
         raw.findOne<T>(call).then((row) => {
-          const show = (isHidden: boolean) =>
-            isHidden ? null : checkJoined(row, scope, model, input.join);
           const isHidden = model === "user" && isHiddenUser(isolation.ctx, input.where, row as Row);
-          return isHidden instanceof Promise ? isHidden.then(show) : show(isHidden);
+          return after(isHidden, (isHidden) =>
+            isHidden ? null : checkJoined(row, scope, model, input.join),
+          );
         }),
       );
     },

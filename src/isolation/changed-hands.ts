@@ -11,7 +11,7 @@ import { ALL } from "../tenants/cache";
 import { deleteByIds, forgetSomeKeys } from "../tenants/delete";
 import { type Isolation, instanceKey, isolationOf, type Row, unscopedAdapter } from "./isolation";
 import { requireRank } from "./roles";
-import { requireUserInScope } from "./users";
+import { readUser, requireUserInScope } from "./users";
 
 /*
  * Users that change hands: an invitation or an identity provider proves that the address of a user
@@ -135,8 +135,7 @@ export async function hasChangedHands(isolation: Isolation, cached: Row): Promis
   if (known && !mayBeOld(known)) return false;
   const keep = users.startRead();
   const below = await unscopedAdapter(isolation);
-  const where = [{ field: "id", value: id }];
-  const user = await below.findOne<Row>({ model: "user", where });
+  const user = await readUser(below, id);
   if (!user || String(user.email).endsWith(REPLACED)) return true;
   if (mayBeOld(user)) {
     const ofUser = [{ field: "userId", value: id }];

@@ -16,9 +16,9 @@ import {
 } from "../request/endpoint";
 import { carries, prefixesIn, tenantInPrefix } from "../request/prefix";
 import { enter, runInScope, type Scope, type SessionRow, scopeOf } from "../request/scope";
-import { nullIfInvalidId } from "./database-errors";
-import type { Isolation, Row } from "./isolation";
+import type { Isolation } from "./isolation";
 import { mayManageUsersOf } from "./operators";
+import { readUser } from "./users";
 
 /**
  * Cross-tenant access of operators on better-auth's admin endpoints: to the tenant that the request
@@ -93,7 +93,5 @@ async function tenantOfTarget(
   // As it was sent: better-auth reads the session with a query of its own.
   const id = body?.userId ?? requestEndpoint.get()?.query?.id;
   if (typeof id !== "string" && typeof id !== "number") return null;
-  const where = [{ field: "id", value: String(id) }];
-  const user = await adapter.findOne<Row>({ model: "user", where }).catch(nullIfInvalidId);
-  return user?.tenantId || null;
+  return (await readUser(adapter, id))?.tenantId || null;
 }

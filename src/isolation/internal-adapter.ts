@@ -6,7 +6,7 @@ import { requireAnotherAdmin } from "../policy/last-admin";
 import { currentFactors } from "../policy/second-factor";
 import { currentEndpoint, effectiveScope, isServerCall } from "../request/endpoint";
 import { tenantInPrefix, withPrefix } from "../request/prefix";
-import { cachedTenant, lookUpTenant } from "../tenants/cache";
+import { lookUpTenant } from "../tenants/cache";
 import type { Isolation } from "./isolation";
 import { type Act, refuseEscalation } from "./roles";
 import { reservations } from "./single-use";
@@ -44,7 +44,7 @@ function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
     const tenant =
       tenantId === null
         ? { status: "active", policy: isolation.options.platformPolicy }
-        : (cachedTenant(ctx, tenantId) ?? (await lookUpTenant(ctx, tenantId)));
+        : await lookUpTenant(ctx, tenantId);
     if (!tenant) throw tenantError("TENANT_NOT_FOUND");
     if (tenant.status !== "active") throw tenantError("TENANT_SUSPENDED");
     // better-auth ignores these, unless it is told to take everything that it is given.

@@ -9,6 +9,7 @@ import {
 import type { Endpoint } from "../request/endpoint";
 import { requestSlot, runInScope, type SessionRow, scopeOf } from "../request/scope";
 import type { Isolation, Row } from "./isolation";
+import { readUser } from "./users";
 
 /** Whether a session may manage the users of a tenant, by its token and that tenant. */
 const operatorDecisions = requestSlot(() => new Map<string, Promise<boolean>>());
@@ -52,8 +53,7 @@ async function decide(
 ): Promise<boolean> {
   if (session.tenantId || session.impersonatedBy) return false;
   // A stored session has the role that the user had when it was created.
-  const where = [{ field: "id", value: String(session.userId) }];
-  const user = await adapter.findOne<Person>({ model: "user", where });
+  const user = await readUser<Person>(adapter, session.userId);
   if (!user || user.tenantId || user.banned) return false;
   if (!isolation.options.canManageTenants) return isOperator(user, isolation.options);
   const own = toSession(session, user);

@@ -10,7 +10,7 @@ import {
   isOutermost,
 } from "../request/endpoint";
 import type { SessionRow } from "../request/scope";
-import { type Isolation, unscopedAdapter } from "./isolation";
+import { type Isolation, tenantAuthOptions, unscopedAdapter } from "./isolation";
 import { isOrWouldBeOperator, mayManageUsersOf, rolesIn } from "./operators";
 
 /** The options of better-auth's admin plugin that say what a role can do. */
@@ -30,24 +30,12 @@ export type Giver = (Ranked & { tenantId: string | null }) | null;
 export const adminOptions = (ctx: AuthContext) => (adminPlugin(ctx)?.options ?? {}) as AdminOptions;
 
 /** Operators and the server give every role, a tenant's users those that can do no more. */
-export function canGiveRole(
-  ctx: AuthContext,
-  options: ResolvedOptions,
-  names: string[],
-  giver: Giver,
-): boolean {
-  if (!giver || giver.tenantId === null) return true;
-  return canDoAsMuch(ctx, options, giver, { role: names.join(",") });
-}
+export const canGiveRole = (ctx: AuthContext, role: string, giver: Giver): boolean =>
+  !giver || giver.tenantId === null || canDoAsMuch(ctx, giver, { role });
 
 /** Whether a user of a tenant can do everything that another one can. The default role is everyone's. */
-function canDoAsMuch(
-  ctx: AuthContext,
-  { tenantRoles }: ResolvedOptions,
-  user: Ranked,
-  other: Ranked,
-): boolean {
-  const known = { ...adminOptions(ctx), tenantRoles };
+function canDoAsMuch(ctx: AuthContext, user: Ranked, other: Ranked): boolean {
+  const known = { ...adminOptions(ctx), tenantRoles: tenantAuthOptions(ctx).tenantRoles };
   const own = new Set([...rightsOf(known, {}), ...rightsOf(known, user)]);
   return rightsOf(known, other).every((right) => own.has(right));
 }
@@ -163,9 +151,9 @@ type IsRefused = (user: Person) => boolean | Promise<boolean>;
 
 /** In a tenant: a user who can do more than the caller. */
 const rankGuard =
-  ({ ctx, options }: Isolation, caller: Person | null): IsRefused =>
+  ({ ctx }: Isolation, caller: Person | null): IsRefused =>
   (user) =>
-    !caller || !canDoAsMuch(ctx, options, caller, user);
+    !caller || !canDoAsMuch(ctx, caller, user);
 
 /** On the platform: an operator, unless the caller is one. Operators can get into every tenant. */
 async function operatorGuard(

@@ -1,12 +1,12 @@
 import type { BetterAuthOptions } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { invitingOf } from "../policy/inviting";
-import type { TenantPolicy } from "../policy/schema";
+import { after } from "../framework";
 import { countsUnder, isSetup } from "../policy/second-factor";
 import { adminTarget, currentEndpoint, effectiveScope, visitor } from "../request/endpoint";
 import { tenantInPrefix } from "../request/prefix";
 import { type Scope, type SessionRow, scopeOf } from "../request/scope";
-import { acceptsSession, cachedPolicy, policyOf } from "../tenants/cache";
+import { acceptsSession, policyOf } from "../tenants/cache";
+import { invitingOf } from "../tenants/plugins";
 import { hasChangedHands } from "./changed-hands";
 import { scopeOfAdmin } from "./cross-tenant";
 import { type Isolation, type Row, unscopedAdapter } from "./isolation";
@@ -48,14 +48,9 @@ export function isSessionValidHere(
     if (isAdmin) return isValidForAdmin(isolation, session, adapter);
     return tenantId === null || isAccepted(isolation, session, adapter);
   };
-  const check = (policy: TenantPolicy | null | undefined) => {
-    const counts = countsUnder(policy, session);
-    return counts instanceof Promise ? counts.then(checkCounting) : checkCounting(counts);
-  };
-  const policy = cachedPolicy(isolation.ctx, tenantId);
-  return policy === undefined
-    ? policyOf(isolation.ctx, tenantId, adapter).then(check)
-    : check(policy);
+  return after(policyOf(isolation.ctx, tenantId, adapter), (policy) =>
+    after(countsUnder(policy, session), checkCounting),
+  );
 }
 
 async function isValidForAdmin(

@@ -2,12 +2,13 @@ import type { AuthContext } from "better-auth";
 import type { DBFieldAttribute } from "better-auth/db";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { tenantError } from "../errors";
-import { asTransformed, withoutTransform } from "../framework";
+import { asTransformed, pagesOf, withoutTransform } from "../framework";
 import type { ResolvedOptions } from "../options";
 import { withPrefix } from "../request/prefix";
 import { PLATFORM, refuse } from "../schema";
 import { ALL } from "../tenants/cache";
-import { type AdapterCall, type Isolation, METHODS, type Row } from "./isolation";
+import { explainDatabaseError } from "./database-errors";
+import { type AdapterCall, type Isolation, isolationOf, METHODS, type Row } from "./isolation";
 
 /*
  * R15: unique values that people choose are unique per tenant. The column keeps its unique index,
@@ -142,7 +143,7 @@ function shownRow(row: Row, fields: Fields, known?: string): Row {
   return shown;
 }
 
-export const isPrefixed = (tenantId: string, value: unknown): value is string =>
+const isPrefixed = (tenantId: string, value: unknown): value is string =>
   typeof value === "string" && value.startsWith(withPrefix(tenantId, ""));
 
 /** Across tenants, such a value names no row. */
@@ -186,7 +187,7 @@ function withDefault(value: unknown, { defaultValue, required }: DBFieldAttribut
 }
 
 /** A value that the field's `transform` must not change any more. */
-export const transformed = ({ transform }: DBFieldAttribute, value: string): string | object =>
+const transformed = ({ transform }: DBFieldAttribute, value: string): string | object =>
   transform?.input ? asTransformed(value) : value;
 
 async function storedWhere(
@@ -266,10 +267,47 @@ async function acrossTenants(
   return { ...clause, operator: "in", value: values };
 }
 
+/** Values of tenants that were stored without the prefix: by an earlier version, or with SQL. */
+export async function* unprefixedValues({ stored, uniqueFields }: Isolation) {
+  for (const [model, fields] of uniqueFields) {
+    const own = [...new Set(fields.values())];
+    const select = ["id", "tenantId", ...own.map(({ name }) => name)];
+    for await (const rows of pagesOf<Row>(stored, model, 500, select)) {
+      for (const { id = "", tenantId, ...row } of rows) {
+        for (const { name, attributes } of tenantId ? own : []) {
+          const value = row[name];
+          if (typeof value !== "string" || isPrefixed(tenantId as string, value)) continue;
+          const update = { [name]: transformed(attributes, withPrefix(tenantId as string, value)) };
+          yield { model, id, name, value, update };
+        }
+      }
+    }
+  }
+}
+
 /**
  * Puts the tenant prefix in front of unique values that an earlier version, or SQL, has stored. Run
  * it once after the update. It can be interrupted, repeated and run while the application runs.
  * `refused` counts values that another user of the tenant has by now; the log names their rows.
  */
-export const prefixUniqueValues = async (auth: { $context: Promise<object> }) =>
-  (await import("./unprefixed-values")).prefixUniqueValues((await auth.$context) as AuthContext);
+export async function prefixUniqueValues(auth: { $context: Promise<object> }) {
+  const ctx = (await auth.$context) as AuthContext;
+  const isolation = isolationOf(ctx);
+  if (!isolation) return refuse("it is not among the plugins of this instance");
+  const counts = { prefixed: 0, refused: 0 };
+  for await (const { model, id, name, value, update } of unprefixedValues(isolation)) {
+    const where = [
+      { field: "id", value: id },
+      { field: name, value },
+    ];
+    try {
+      counts.prefixed += await isolation.stored.updateMany({ model, where, update });
+    } catch (error) {
+      const explained = explainDatabaseError(ctx, error, model);
+      if (explained === error) throw error;
+      counts.refused++;
+      ctx.logger.error(`${model} ${id}: ${name} stays as it is: ${(explained as Error).message}`);
+    }
+  }
+  return counts;
+}

@@ -2,10 +2,10 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { tenantError } from "../errors";
-import { invitingOf } from "../policy/inviting";
 import { currentEndpoint } from "../request/endpoint";
 import { requestSlot, type Scope } from "../request/scope";
 import { couldBeId, hasNumericIds, isText } from "../tenants/cache";
+import { invitingOf } from "../tenants/plugins";
 import { nullIfInvalidId } from "./database-errors";
 import { type Isolation, type Row, tenantClause, unscopedAdapter } from "./isolation";
 
@@ -20,6 +20,12 @@ export function rememberUser({ id, tenantId, email, emailVerified }: Row): void 
   users.delete(String(id));
   users.set(String(id), { tenantId, email, emailVerified });
 }
+
+/** A user by id. With the adapter below the isolation, a user of any tenant or the platform. */
+export const readUser = <T = Row>(adapter: DBTransactionAdapter, id: unknown) =>
+  adapter
+    .findOne<T>({ model: "user", where: [{ field: "id", value: String(id) }] })
+    .catch(nullIfInvalidId);
 
 /** Ids of users may be from before the application changed how ids are made. */
 export const couldBeUserId = ({ ctx }: Isolation, id: string) =>

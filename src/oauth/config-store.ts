@@ -1,11 +1,12 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import { isAPIError } from "better-auth/api";
-import { parseEnvelope, symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
+import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { tenantError } from "../errors";
 import { clauses, pagesOf, rootCause } from "../framework";
 import { isolationOf, type Rotated } from "../isolation/isolation";
+import { isNewest } from "../keys";
 import { ALL } from "../tenants/cache";
 import { despiteDeadlocks } from "../tenants/delete";
 
@@ -223,10 +224,6 @@ interface Secrets<Row extends StoredSecrets> {
  */
 export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
   const touched = await isolationOf(ctx)?.identityProviders?.rotateSecrets();
-  const { secretConfig } = ctx;
-  const newest = typeof secretConfig === "string" ? undefined : secretConfig.currentVersion;
-  const isUpToDate = (cipher?: string | null) =>
-    !cipher || parseEnvelope(cipher)?.version === newest;
   const secrets: Secrets<StoredOAuthConfig> = {
     adapter: await getCurrentAdapter(ctx.adapter),
     model: MODEL,
@@ -234,7 +231,9 @@ export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
       const clear = await tryDecrypt(ctx, row);
       if (!clear) return "unreadable";
       const ciphers = [row.clientId, row.clientSecret, row.options];
-      return ciphers.every(isUpToDate) ? "upToDate" : toRow(ctx, clear);
+      return ciphers.every((cipher) => !cipher || isNewest(ctx, cipher))
+        ? "upToDate"
+        : toRow(ctx, clear);
     },
   };
   return rotateAll(ctx, secrets, touched);

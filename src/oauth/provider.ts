@@ -236,7 +236,7 @@ function assertIssuedHere(endpoint: Endpoint, prefix: string | undefined): void 
 async function askPolicyOfCallback(endpoint: Endpoint): Promise<void> {
   const { link, errorURL } = (await getOAuthState()) ?? {};
   if (link) return;
-  await refuseEarly(endpoint)?.catch((error: APIError) => {
+  await refuseEarly(endpoint).catch((error: APIError) => {
     throw errorRedirect(endpoint.context, String(error.body?.code), errorURL, error.message);
   });
 }

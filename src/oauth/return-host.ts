@@ -5,7 +5,6 @@ import type { OAuthProvider } from "better-auth/oauth2";
 import { parseJSON, redirect, textOf } from "../framework";
 import { tenantAuthOptions } from "../isolation/isolation";
 import { deriveKeys } from "../keys";
-import type { ResolvedOptions } from "../options";
 import { ownerOf } from "../request/addresses";
 import {
   changeCall,
@@ -76,18 +75,18 @@ function startHost(ctx: AuthContext): string | undefined {
  */
 export async function sendToStartHost(
   ctx: HookEndpointContext,
-  options: ResolvedOptions,
   state: ReturnedState,
   { tenant }: Pick<NonNullable<TenantRoute["callback"]>, "tenant">,
 ): Promise<boolean> {
   const { tenantId, host } = state;
-  const base = options.redirectBaseURL ? new URL(options.redirectBaseURL) : undefined;
+  const { redirectBaseURL } = tenantAuthOptions(ctx.context);
+  const base = redirectBaseURL ? new URL(redirectBaseURL) : undefined;
   // At any other host it has arrived, so there is no loop.
   if (!host || !base || base.host !== hostOf(ctx)) return true;
   const { context, query = {}, params } = ctx;
   const origin = `${base.protocol}//${host}`;
   if (!(await isSignedFor(context, state, bindingOf(tenantId, host)))) return false;
-  if ((await ownerOf(ctx, options, origin)) !== tenantId) {
+  if ((await ownerOf(ctx, origin)) !== tenantId) {
     context.logger.error(`A sign-in was started at ${origin}, which is not of tenant ${tenantId}`);
     return false;
   }

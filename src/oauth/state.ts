@@ -7,7 +7,6 @@ import { CALLBACK_PATH } from "../constants";
 import { decodeBase64url, errorRedirect, rootCause } from "../framework";
 import { heldState } from "../isolation/single-use";
 import { signFor } from "../keys";
-import type { ResolvedOptions } from "../options";
 import { currentEndpoint, type ReturnedState, type TenantRoute } from "../request/endpoint";
 import { requestedTenantId } from "../request/resolve";
 import { enter, getTenantId, requestSlot, scopeOf } from "../request/scope";
@@ -77,20 +76,15 @@ export function takeStatePrefix(query: URLSearchParams): Callback {
 }
 
 /** The state of a callback resolves the tenant. Without a state, the request has to. */
-export async function enterByState(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-  callback: Callback,
-): Promise<void> {
+export async function enterByState(ctx: HookEndpointContext, callback: Callback): Promise<void> {
   const { state, hasState } = callback;
-  const tenantId =
-    state?.tenantId ?? (hasState ? undefined : await requestedTenantId(ctx, options));
+  const tenantId = state?.tenantId ?? (hasState ? undefined : await requestedTenantId(ctx));
   if (!hasState && tenantId === undefined) throw errorRedirect(ctx.context, "state_not_found");
   // A suspended tenant is entered: the flow then fails with a redirect to its error page.
   if (!tenantId || !(await lookUpTenant(ctx.context, tenantId))) return refuseState(ctx);
   enter(scopeOf(tenantId));
   if (state) {
-    const isRight = await sendToStartHost(ctx, options, state, callback);
+    const isRight = await sendToStartHost(ctx, state, callback);
     if (!isRight || !(await openSealedCode(ctx, state))) return refuseState(ctx);
     holdState(ctx, state.state);
   }

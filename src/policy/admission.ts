@@ -22,9 +22,10 @@ import {
   isServerCall,
 } from "../request/endpoint";
 import { requestSlot, type Scope, type SessionRow, scopeOf } from "../request/scope";
-import { cachedPolicy, policyOf } from "../tenants/cache";
+import { appliedPolicy } from "../setup/overrides";
+import { policyOf } from "../tenants/cache";
+import { type Admission, invitingOf } from "../tenants/plugins";
 import { isInDomains, needsProof, whyNotAdmitted } from "./email-domains";
-import { type Admission, invitingOf } from "./inviting";
 import { changeOf, mayRemoveAdmin, requireAnotherAdmin } from "./last-admin";
 import {
   allows,
@@ -187,7 +188,7 @@ export async function capExpiry(
   session: Row,
   adapter?: DBTransactionAdapter,
 ): Promise<{ expiresAt?: Date }> {
-  if (!("expiresAt" in session) || cachedPolicy(ctx, tenantId) === null) return {};
+  if (!("expiresAt" in session)) return {};
   return cappedExpiry((await policyOf(ctx, tenantId, adapter)) ?? {}, session);
 }
 
@@ -212,7 +213,7 @@ export function guardUsers(isolation: Isolation): Guard {
     const check = async () => {
       const { tenantId } = effectiveScope();
       let admitted = call;
-      if (change?.email !== undefined && cachedPolicy(ctx, tenantId) !== null) {
+      if (change?.email !== undefined) {
         const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
         const policy = await policyOf(ctx, tenantId, adapter);
         const proof = policy && (await admitEmail(policy, adapter, where, change));
@@ -257,7 +258,7 @@ function isProvenByLink(endpoint: Endpoint | undefined, email: unknown): boolean
 
 /** Refuses what the policy does not allow before better-auth does anything. */
 export const askPolicy: BeforeHook = {
-  matcher: ({ path }) => namesAddress(path) || isSignIn(path),
+  matcher: ({ path }) => Boolean(appliedPolicy.get()) && (namesAddress(path) || isSignIn(path)),
 
   handler: silentHook((ctx) => refuseEarly(ctx as Endpoint)),
 };
@@ -266,15 +267,9 @@ export const askPolicy: BeforeHook = {
  * No mail is sent, and no password checked, for a method that is not allowed. An email is refused
  * before it is looked up: the response must not show whether it is taken.
  */
-export function refuseEarly(endpoint: Endpoint): Promise<void> | undefined {
-  const { context } = endpoint;
-  const { tenantId } = effectiveScope();
-  const cached = cachedPolicy(context, tenantId);
-  if (cached !== undefined) return cached ? refuseByPolicy(cached, endpoint) : undefined;
-  return policyOf(context, tenantId).then((policy) => refuseByPolicy(policy ?? {}, endpoint));
-}
-
-async function refuseByPolicy(policy: TenantPolicy, endpoint: Endpoint): Promise<void> {
+export async function refuseEarly(endpoint: Endpoint): Promise<void> {
+  const policy = await policyOf(endpoint.context, effectiveScope().tenantId);
+  if (!policy) return;
   const method = startedMethod(endpoint);
   const isServer = isServerCall();
   const createsUser = isServer && endpoint.path === SIGN_UP_PATH;

@@ -4,14 +4,15 @@ import { APIError } from "better-auth/api";
 import { tenantError } from "../errors";
 import { clauses } from "../framework";
 import { isolationOf, type Row } from "../isolation/isolation";
+import { readUser } from "../isolation/users";
 import { applicationProviders } from "../oauth/application-providers";
 import { listOAuthConfigs } from "../oauth/config-store";
 import { offeredProviders } from "../oauth/provider";
 import { runInScope, type SessionRow, scopeOf } from "../request/scope";
 import { refuse } from "../schema";
 import { withVerifiedDomains } from "../tenants/cache";
-import { domainsIn } from "../tenants/domains";
 import type { TenantActor } from "../tenants/events";
+import { domainsIn } from "../tenants/plugins";
 import { needsProof } from "./email-domains";
 import { allows, availableMethods } from "./methods";
 import { type SignInMethod, type TenantPolicy, VERIFIED } from "./schema";
@@ -118,11 +119,10 @@ export async function assertNotLockedOut(
 ): Promise<void> {
   if (actor === "server" || !actor.userId || actor.tenantId !== tenantId) return;
   if (!satisfies(given, session ?? {})) throw tenantError("POLICY_LOCKS_OUT");
-  const where = clauses({ id: actor.userId });
+  const { userId } = actor;
   const policy = await withVerifiedDomains(ctx, tenantId, given);
   const canSignIn = await runInScope(scopeOf(tenantId), async () => {
-    const adapter = await getCurrentAdapter(ctx.adapter);
-    const user = await adapter.findOne<Row>({ model: "user", where });
+    const user = await readUser(await getCurrentAdapter(ctx.adapter), userId);
     if (!user) return false;
     if (!user.emailVerified && needsProof(policy.emailDomains ?? [], user.email)) return false;
     return !policy.methods || hasMethod(ctx, tenantId, user, policy);
@@ -131,12 +131,7 @@ export async function assertNotLockedOut(
 }
 
 /** Not `anonymous`, which is a new user each time, nor `device`, which requires a session. */
-async function hasMethod(
-  ctx: AuthContext,
-  tenantId: string,
-  user: Row,
-  policy: TenantPolicy,
-): Promise<boolean> {
+async function hasMethod(ctx: AuthContext, tenantId: string, user: Row, policy: TenantPolicy) {
   const has = (method: SignInMethod | undefined) =>
     allows(policy, method) && (method === undefined || canHaveSecondFactor(policy, method));
   // An unverified address may be made up: users of a phone or a wallet have one.

@@ -6,6 +6,7 @@ import * as z from "zod";
 import { tenantError } from "../errors";
 import { type AfterHook, type BeforeHook, clauses, silentHook } from "../framework";
 import { OF_KEY } from "../isolation/isolation";
+import { readUser } from "../isolation/users";
 import { currentEndpoint, type Endpoint } from "../request/endpoint";
 import { isFollowing, removedCookies } from "../request/prefix";
 import { requestSlot, type SessionRow } from "../request/scope";
@@ -84,10 +85,7 @@ export const satisfies = (policy: TenantPolicy, session: Factors): boolean =>
   isExempt(policy, session.signInMethod);
 
 /** Whether the policy lets a session count at the running endpoint. */
-export function countsUnder(
-  policy: TenantPolicy | null | undefined,
-  session: SessionRow,
-): boolean | Promise<boolean> {
+export function countsUnder(policy: TenantPolicy | null | undefined, session: SessionRow) {
   // better-auth moves the end of a session that is used.
   if (isSetup(session) && isOver(session)) return counting.get() === "any";
   if (!policy || satisfies(policy, session) || counting.get() === "any") return true;
@@ -215,8 +213,7 @@ async function hasApp(adapter: DBTransactionAdapter, userId: string): Promise<bo
 
 /** The second factor of a user: an authenticator app, codes by mail or phone, or a passkey. */
 async function secondFactorOf(policy: TenantPolicy, adapter: DBTransactionAdapter, userId: string) {
-  const where = clauses({ id: userId });
-  const user = await adapter.findOne<{ twoFactorEnabled?: boolean }>({ model: "user", where });
+  const user = await readUser(adapter, userId);
   if (user?.twoFactorEnabled) return (await hasApp(adapter, userId)) ? "app" : "otp";
   if (!currentEndpoint()?.context.tables.passkey || !allows(policy, "passkey")) return undefined;
   const count = await adapter.count({ model: "passkey", where: clauses({ userId }) });

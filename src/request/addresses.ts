@@ -3,13 +3,12 @@ import { BASE_ERROR_CODES } from "better-auth";
 import { APIError, isAPIError } from "better-auth/api";
 import { CALLBACK_PATH, isManagement } from "../constants";
 import { type BeforeHook, silentHook } from "../framework";
-import { isolationOf } from "../isolation/isolation";
+import { isolationOf, tenantAuthOptions } from "../isolation/isolation";
 import { refuseState } from "../oauth/state";
-import type { ResolvedOptions } from "../options";
-import { invitingOf } from "../policy/inviting";
+import { invitingOf } from "../tenants/plugins";
 import { currentEndpoint } from "./endpoint";
 import { claimedTenantId, resolvedTenantId, tenantOfAnswer } from "./resolve";
-import { hostOf, ofAddresses, ownHost } from "./resolvers";
+import { asHostResolver, hostOf, ofAddresses } from "./resolvers";
 import { around, getTenantId, requestSlot, runAsResolver } from "./scope";
 
 /*
@@ -30,35 +29,32 @@ type Address = { url: URL; error: { code: string; message: string } };
 const MAX_HOSTS = 20;
 const MAX_LENGTH = 2048;
 
-export const refuseAddresses = (options: ResolvedOptions): BeforeHook => ({
-  matcher: () => options.resolveTenantId !== undefined,
+export const refuseAddresses: BeforeHook = {
+  matcher: ({ context }) => tenantAuthOptions(context).resolveTenantId !== undefined,
 
-  handler: silentHook((ctx) => refuseForeignAddresses(ctx, options)),
-});
+  handler: silentHook(refuseForeignAddresses),
+};
 
 /** Finds the owners of all hosts in the addresses of a request, and refuses those of other tenants. */
-async function refuseForeignAddresses(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-): Promise<void> {
+async function refuseForeignAddresses(ctx: HookEndpointContext): Promise<void> {
   const isOff = isSwitchedOff(ctx.context);
   const base = baseOf(ctx);
   const written = isOff ? [] : addressesIn(ctx.body);
   // Addresses in the query are judged by the endpoint that uses them, see `trustOwnAddresses`.
   const queried = isOff ? [] : addressesIn(ctx.query);
   const sent = [...base, ...(isOff ? [] : originOf(ctx)), ...written];
-  const own = namingHost(ctx, options);
+  const own = namingHost(ctx);
   const others = [...sent, ...queried].map(({ url }) => url).filter(({ host }) => host !== own);
-  await findOwners(ctx, options, others, MAX_HOSTS);
+  await findOwners(ctx, others, MAX_HOSTS);
   if (![...hosts.get().values()].some((tenantId) => tenantId !== null)) return;
   // Management runs in no tenant, and may be called at the host of one.
   const isAnywhere = getTenantId() === null && ctx.path !== CALLBACK_PATH;
-  const here = isAnywhere ? await resolvedTenantId(ctx, options) : undefined;
+  const here = isAnywhere ? await resolvedTenantId(ctx) : undefined;
   for (const address of sent) {
     const { url, error } = address;
     const owner = hosts.get().get(url.host);
     if (!isForeign(url) || (owner && owner === here)) continue;
-    if (written.includes(address) && (await isTargets(ctx, options, url))) continue;
+    if (written.includes(address) && (await isTargets(ctx, url))) continue;
     // The application's resolver may need the whole request to know its own host.
     const isOwn = url.host === hostOf(ctx) || base.includes(address);
     if (owner === UNKNOWN_OWNER && isOwn) continue;
@@ -72,10 +68,7 @@ async function refuseForeignAddresses(
 }
 
 /** better-auth's own check, with R9 in it: for addresses that an endpoint checks itself. */
-export function trustOwnAddresses(
-  ctx: AuthContext,
-  options: ResolvedOptions,
-): AuthContext["isTrustedOrigin"] {
+export function trustOwnAddresses(ctx: AuthContext): AuthContext["isTrustedOrigin"] {
   const isTrusted = ctx.isTrustedOrigin;
   return function isTrustedOrigin(this: AuthContext, address, settings) {
     if (!isTrusted.call(this, address, settings)) return false;
@@ -88,7 +81,7 @@ export function trustOwnAddresses(
     const endpoint = currentEndpoint();
     // better-auth checks the body before any hook. `refuseForeignAddresses` checks it again.
     if (!endpoint) return true;
-    const own = [namingHost(endpoint, options), parse(this.baseURL)?.host];
+    const own = [namingHost(endpoint), parse(this.baseURL)?.host];
     if (own.includes(url.host)) return true;
     if (url.host === hostOf(endpoint) && !hosts.get().get(url.host)) return true;
     // If the resolver was not asked about this host: this function cannot wait for it.
@@ -102,7 +95,6 @@ export function trustOwnAddresses(
  */
 export async function askForHosts(
   ctx: HookEndpointContext,
-  options: ResolvedOptions,
   value: unknown,
   from: "the caller" | "what is stored",
 ): Promise<void> {
@@ -112,18 +104,14 @@ export async function askForHosts(
     if (typeof item === "object") for (const part of Object.values(item ?? {})) values.push(part);
   }
   const urls = values.flatMap((item) => webAddress(item) ?? []);
-  await findOwners(ctx, options, urls, from === "the caller" ? MAX_HOSTS : Infinity);
+  await findOwners(ctx, urls, from === "the caller" ? MAX_HOSTS : Infinity);
 }
 
 /** The tenant that the host of an address belongs to; null if there is none. */
-export async function ownerOf(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-  address: string | null,
-): Promise<string | null> {
+export async function ownerOf(ctx: HookEndpointContext, address: string | null) {
   const url = webAddress(address);
   if (!url) return null;
-  await findOwners(ctx, options, [url], 1);
+  await findOwners(ctx, [url], 1);
   return hosts.get().get(url.host) ?? null;
 }
 
@@ -138,10 +126,11 @@ export function isCarriedBy(ctx: HookEndpointContext, address: string): boolean 
  * The host that resolves the tenant of a request. Not inside `runInTenant`; and not at a provider's
  * callback, which goes by its state: at the host of another tenant, that tenant could read the code.
  */
-const namingHost = (ctx: HookEndpointContext, { resolveTenantId }: ResolvedOptions) =>
-  around()?.scope !== undefined || ctx.path === CALLBACK_PATH
-    ? undefined
-    : ownHost(ctx, resolveTenantId);
+function namingHost(ctx: HookEndpointContext): string | undefined {
+  if (around()?.scope !== undefined || ctx.path === CALLBACK_PATH) return undefined;
+  // The application's own function may read another host than better-auth.
+  return asHostResolver(tenantAuthOptions(ctx.context).resolveTenantId) && hostOf(ctx);
+}
 
 /**
  * Where links lead and providers redirect to, if better-auth reads it from the request. It may read
@@ -219,16 +208,11 @@ const listsScheme = ({ trustedOrigins }: AuthContext, { protocol }: URL) =>
   trustedOrigins.some((origin) => origin.toLowerCase().startsWith(protocol));
 
 /** Asks the resolver, once per request and host. */
-async function findOwners(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-  urls: URL[],
-  most: number,
-): Promise<void> {
+async function findOwners(ctx: HookEndpointContext, urls: URL[], most: number): Promise<void> {
   const unknown = new Map(urls.map((url) => [url.host, url]));
   for (const host of hosts.get().keys()) unknown.delete(host);
   if (unknown.size > most) throw tooMuch(`more than ${most} hosts in one request`);
-  for (const [host, url] of unknown) hosts.get().set(host, await tenantOfHost(ctx, options, url));
+  for (const [host, url] of unknown) hosts.get().set(host, await tenantOfHost(ctx, url));
 }
 
 /** Whether the host of an address belongs to a tenant that the request does not run in. */
@@ -242,10 +226,10 @@ function isForeign({ host }: URL): boolean {
  * of that tenant still must not call in a manager's name.) So may the caller who accepts an
  * invitation: the sign-up itself runs in its tenant, and checks the addresses again.
  */
-async function isTargets(ctx: HookEndpointContext, options: ResolvedOptions, { host }: URL) {
+async function isTargets(ctx: HookEndpointContext, { host }: URL) {
   if (!isManagement(ctx.path)) return false;
   const accepted = await invitingOf(ctx.context)?.acceptedTenant(ctx);
-  const target = accepted ?? (await claimedTenantId(ctx, options));
+  const target = accepted ?? (await claimedTenantId(ctx));
   return target !== undefined && hosts.get().get(host) === target;
 }
 
@@ -256,11 +240,8 @@ const isSwitchedOff = ({ options: { advanced } }: AuthContext) =>
 const UNKNOWN_OWNER = "";
 
 /** The tenant that a host belongs to, by the resolver alone; null if it belongs to none. */
-async function tenantOfHost(
-  ctx: HookEndpointContext,
-  { resolveTenantId }: ResolvedOptions,
-  address: URL,
-): Promise<string | null> {
+async function tenantOfHost(ctx: HookEndpointContext, address: URL): Promise<string | null> {
+  const { resolveTenantId } = tenantAuthOptions(ctx.context);
   if (!resolveTenantId || around()?.resolving) return null;
   const headers = new Headers({ host: address.host, "x-forwarded-host": address.host });
   const request = new Request(address.origin, { headers });

@@ -7,9 +7,9 @@ import {
   TENANT_ROUTES,
 } from "../constants";
 import { tenantError } from "../errors";
-import { type BeforeHook, silentHook } from "../framework";
+import { after, type BeforeHook, silentHook } from "../framework";
+import { tenantAuthOptions } from "../isolation/isolation";
 import { enterByState } from "../oauth/state";
-import type { ResolvedOptions } from "../options";
 import { isSignIn } from "../policy/methods";
 import { cachedTenant, lookUpTenant } from "../tenants/cache";
 import { isOutermost, noteEndpoint, type TenantRoute, tenantRouteOf } from "./endpoint";
@@ -34,14 +34,16 @@ import { enter, enteredBy, enteredScope, getTenantId, scopeOf } from "./scope";
  * on tenant routes, before anything is read. Management names a target instead (R7), and a provider's
  * callback goes by its state.
  */
-export const enterNamedTenant = (options: ResolvedOptions): BeforeHook => ({
+export const enterNamedTenant: BeforeHook = {
   matcher: () => true,
 
   handler: silentHook((ctx) => {
     noteEndpoint(ctx as never);
-    return enterByName(ctx, options);
+    const route = tenantRouteOf(ctx);
+    // better-auth's own endpoint would take it for a field of the application's.
+    return after(enterOrStay(ctx, route), () => void (route && delete ctx.body?.tenantId));
   }),
-});
+};
 
 /**
  * R4: where nothing else has resolved the tenant, the prefix of the session token does. Credentials
@@ -59,9 +61,9 @@ export const enterByPrefix: BeforeHook = {
       enter(scopeOf(null));
       return removeForeignCredentials(ctx);
     }
-    const follow = (tenant?: { status: string }) => followPrefix(ctx, tenantId, tenant);
-    const known = cachedTenant(ctx.context, tenantId);
-    return known ? follow(known) : lookUpTenant(ctx.context, tenantId).then(follow);
+    return after(lookUpTenant(ctx.context, tenantId), (tenant) =>
+      followPrefix(ctx, tenantId, tenant),
+    );
   }),
 };
 
@@ -91,51 +93,36 @@ async function leaveIfSignedOut(ctx: HookEndpointContext): Promise<void> {
   removeForeignCredentials(ctx);
 }
 
-function enterByName(ctx: HookEndpointContext, options: ResolvedOptions): Promise<void> | void {
-  const route = tenantRouteOf(ctx);
-  const entering = enterOrStay(ctx, options, route);
-  // better-auth's own endpoint would take it for a field of the application's.
-  const removeName = () => void (route && delete ctx.body?.tenantId);
-  return entering ? entering.then(removeName) : removeName();
-}
-
 /** Most requests name no tenant, or one that is cached, and need not wait here. */
-function enterOrStay(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-  route: TenantRoute | undefined,
-): Promise<void> | void {
+function enterOrStay(ctx: HookEndpointContext, route?: TenantRoute): Promise<void> | void {
   // A callback by POST becomes one by GET, which goes by its state.
   if (isManagement(ctx.path) || TENANT_ROUTES[ctx.path ?? ""] === CALLBACK_PATH) return;
   if (!isOutermost(ctx) || enteredScope()) {
     // The tenant route of a call inside a request runs in a request of its own.
-    return isTenantRoute(ctx.path) ? undefined : stayInScope(ctx, options);
+    return isTenantRoute(ctx.path) ? undefined : stayInScope(ctx);
   }
-  if (route?.callback) return enterByState(ctx, options, route.callback);
+  if (route?.callback) return enterByState(ctx, route.callback);
   // better-auth's own callback belongs to the platform, whatever tenant the request names.
   if (ctx.path === CALLBACK_PATH) return void enter(scopeOf(null));
-  if (!options.resolveTenantId) {
-    const { body, query, header } = claimedNames(ctx, options);
+  const { resolveTenantId, bySlug } = tenantAuthOptions(ctx.context);
+  if (!resolveTenantId) {
+    const { body, query, header } = claimedNames(ctx);
     const tenantId = body ?? query ?? header;
-    if (!tenantId && !route && !options.bySlug?.(ctx)) return;
+    if (!tenantId && !route && !bySlug?.(ctx)) return;
     const isActive = tenantId && cachedTenant(ctx.context, tenantId)?.status === "active";
     if (isActive) return void enter(scopeOf(tenantId));
   }
-  return resolveScope(ctx, options, route);
+  return resolveScope(ctx, route);
 }
 
-async function resolveScope(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-  route: TenantRoute | undefined,
-): Promise<void> {
-  const requested = await requestedTenantId(ctx, options);
+async function resolveScope(ctx: HookEndpointContext, route?: TenantRoute): Promise<void> {
+  const requested = await requestedTenantId(ctx);
   const tenantId = requested ?? route?.tenantId ?? undefined;
   if (tenantId !== undefined || route) {
     // A tenant that does not exist has no sessions either, so get-session need not look it up.
     const skipsLookup = ctx.path === "/get-session" && TENANT_ID.test(tenantId ?? "");
     enter(scopeOf((skipsLookup && tenantId) || (await requireTenantId(ctx, tenantId))));
-  } else if ((await resolvedTenantId(ctx, options)) === false) {
+  } else if ((await resolvedTenantId(ctx)) === false) {
     enter(scopeOf(null));
     enteredBy.set("resolver without tenant");
   }
@@ -145,10 +132,10 @@ async function resolveScope(
  * A call from inside a request, or from `runInTenant`, is about that scope's tenant. It may say so,
  * and must not name another: two tenants in one scope would break isolation.
  */
-async function stayInScope(ctx: HookEndpointContext, options: ResolvedOptions): Promise<void> {
+async function stayInScope(ctx: HookEndpointContext): Promise<void> {
   const tenantId = getTenantId();
   // `runInTenant` looks nothing up, and the policy is read from the cache.
   if (tenantId) await lookUpTenant(ctx.context, tenantId);
-  const claimed = await claimedTenantId(ctx, options);
+  const claimed = await claimedTenantId(ctx);
   if (claimed !== undefined && claimed !== tenantId) throw tenantError("TENANT_SCOPE_CONFLICT");
 }

@@ -159,11 +159,7 @@ function foreignIn(ctx: HookEndpointContext): IsForeign {
 }
 
 /** The cookies without foreign sessions, if there are any. Notes which ones the browser keeps. */
-function ownCookies(
-  ctx: HookEndpointContext,
-  isForeign: IsForeign,
-  bearer: string | undefined,
-): string | undefined {
+function ownCookies(ctx: HookEndpointContext, isForeign: IsForeign, bearer: string | undefined) {
   const { context } = ctx;
   const name = sessionCookie(context);
   const pieces = piecesOf(ctx);

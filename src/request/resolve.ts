@@ -5,15 +5,9 @@ import { DEFAULT_SLUG_HEADER, DEFAULT_TENANT_HEADER, isManagement, isOwnPath } f
 import { tenantError } from "../errors";
 import { type BeforeHook, silentHook } from "../framework";
 import { requireVisitor } from "../isolation/cross-tenant";
+import { tenantAuthOptions } from "../isolation/isolation";
 import type { ResolvedOptions, ResolveTenant } from "../options";
-import {
-  findTenant,
-  hasNumericIds,
-  isText,
-  lookUpTenant,
-  type Tenant,
-  tenantIdOfSlug,
-} from "../tenants/cache";
+import { findTenant, hasNumericIds, isText, lookUpTenant, tenantIdOfSlug } from "../tenants/cache";
 import { type Endpoint, tenantRouteOf } from "./endpoint";
 import { asHostResolver } from "./resolvers";
 import { around, enteredBy, getTenantId, runAsResolver } from "./scope";
@@ -22,13 +16,10 @@ import { around, enteredBy, getTenantId, runAsResolver } from "./scope";
  * R1 for a request: the resolver, else the body's `tenantId`, else the query's, else the header. The
  * first one that answers wins.
  */
-export async function requestedTenantId(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-): Promise<string | undefined> {
-  const resolved = await resolvedTenantId(ctx, options);
+export async function requestedTenantId(ctx: HookEndpointContext): Promise<string | undefined> {
+  const resolved = await resolvedTenantId(ctx);
   // A mistake in a claim is an error, whatever the resolver says.
-  const claimed = resolved === false ? undefined : await claimedTenantId(ctx, options);
+  const claimed = resolved === false ? undefined : await claimedTenantId(ctx);
   const named = resolved || claimed;
   // A call from inside a tenant's request, or from `runInTenant`, need not say it again.
   return named || (enteredBy.get() === "credential" ? undefined : (getTenantId() ?? undefined));
@@ -78,23 +69,21 @@ function unreadHeaders({ resolveTenantId, bySlug, tenantHeader }: ResolvedOption
 }
 
 /** R1 without the resolver: what the request itself claims. */
-export async function claimedTenantId(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-): Promise<string | undefined> {
-  const { body, query, header } = claimedNames(ctx, options);
-  return body ?? query ?? header ?? claimedBySlug(ctx, options);
+export async function claimedTenantId(ctx: HookEndpointContext): Promise<string | undefined> {
+  const { body, query, header } = claimedNames(ctx);
+  return body ?? query ?? header ?? claimedBySlug(ctx);
 }
 
 /** The last of the claims, because it has to be looked up: see `bySlug()`. */
-export const claimedBySlug = async (ctx: HookEndpointContext, { bySlug }: ResolvedOptions) =>
-  (await tenantOfAnswer(ctx, await bySlug?.(ctx))) || undefined;
+export const claimedBySlug = async (ctx: HookEndpointContext) =>
+  (await tenantOfAnswer(ctx, await tenantAuthOptions(ctx.context).bySlug?.(ctx))) || undefined;
 
 /**
  * The body names a tenant on this plugin's endpoints only: elsewhere `tenantId` is not ours. A page
  * that adds its slug to the headers of a caller must not get the caller's id instead.
  */
-export function claimedNames(ctx: HookEndpointContext, { bySlug, tenantHeader }: ResolvedOptions) {
+export function claimedNames(ctx: HookEndpointContext) {
+  const { bySlug, tenantHeader } = tenantAuthOptions(ctx.context);
   const headers = ctx.headers ?? ctx.request?.headers;
   const isOurs = isOwnPath(ctx.path) || tenantRouteOf(ctx) !== undefined;
   return {
@@ -122,14 +111,12 @@ type Resolved = string | false | undefined;
 const answers = new WeakMap<object, Promise<Resolved>>();
 
 /** What the resolver says of a call. It may be slow: hook and endpoint of one call share its answer. */
-export function resolvedTenantId(
-  ctx: HookEndpointContext,
-  options: ResolvedOptions,
-): Promise<Resolved> | undefined {
-  if (!options.resolveTenantId) return undefined;
+export function resolvedTenantId(ctx: HookEndpointContext): Promise<Resolved> | undefined {
+  const { resolveTenantId } = tenantAuthOptions(ctx.context);
+  if (!resolveTenantId) return undefined;
   const known = answers.get(ctx.context);
   if (known) return known;
-  const answer = ask(ctx, options.resolveTenantId);
+  const answer = ask(ctx, resolveTenantId);
   answers.set(ctx.context, answer);
   return answer;
 }
@@ -162,10 +149,7 @@ export async function tenantOfAnswer(ctx: HookEndpointContext, answer: unknown):
 }
 
 /** R2: the tenant has to be named, and has to exist. */
-export async function requireTenant(
-  ctx: HookEndpointContext,
-  tenantId: string | undefined,
-): Promise<Tenant> {
+export async function requireTenant(ctx: HookEndpointContext, tenantId: string | undefined) {
   if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
   const tenant = await findTenant(ctx.context, "id", tenantId);
   if (!tenant) throw tenantError("TENANT_NOT_FOUND");
@@ -173,10 +157,7 @@ export async function requireTenant(
 }
 
 /** The same for what is about to run in the tenant, which has to be active. */
-export async function requireTenantId(
-  ctx: HookEndpointContext,
-  tenantId: string | undefined,
-): Promise<string> {
+export async function requireTenantId(ctx: HookEndpointContext, tenantId: string | undefined) {
   if (tenantId === undefined) throw tenantError("TENANT_ID_REQUIRED");
   const tenant = await lookUpTenant(ctx.context, tenantId);
   if (!tenant) throw tenantError("TENANT_NOT_FOUND");

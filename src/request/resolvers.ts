@@ -14,7 +14,7 @@ import {
   type ResolveTenantContext,
   type SlugResolver,
 } from "../options";
-import { domainsIn } from "../tenants/domains";
+import { domainsIn } from "../tenants/plugins";
 
 /** A host name, perhaps with a port. A number alone is the index of an array or string. */
 const HOST = /^(?!\d+$)([a-z0-9-]+(?:\.[a-z0-9-]+)*)\.?(?::\d{1,5})?$/;
@@ -190,13 +190,6 @@ const hostResolvers = new WeakMap<ResolveTenant, Required<ByHost>>();
 /** What is known of a resolver by host; undefined for every other one. */
 export const asHostResolver = (resolve: ResolveTenant | undefined) =>
   resolve && hostResolvers.get(resolve);
-
-/**
- * The host that the resolver goes by. Undefined for the application's own function: it may read
- * another host than better-auth, or something else altogether.
- */
-export const ownHost = (ctx: ResolveTenantContext, resolve: ResolveTenant | undefined) =>
-  asHostResolver(resolve) && hostOf(ctx);
 
 /** The host that better-auth builds links with: another one would send links to another tenant. */
 export function hostOf({ headers, request, context }: ResolveTenantContext): string | undefined {

@@ -15,7 +15,7 @@ import { kAPIErrorHeaderSymbol } from "better-call";
 import * as z from "zod";
 import { type AfterHook, type Answer, redirect, silentHook, tenantRoute } from "../framework";
 import { takeStatePrefix } from "../oauth/state";
-import type { ResolvedOptions, TenantSession } from "../options";
+import type { TenantSession } from "../options";
 import { signInMethods } from "../policy/sign-in-methods";
 import { getOfTenant, tenantId } from "../tenants/input";
 import { asTenantRoute, runSeparately, tenantRouteOf } from "./endpoint";
@@ -66,7 +66,7 @@ export type SocialAnswer =
   | { redirect: boolean; url?: undefined; token: string; user: TenantUser };
 
 const signUp = signUpEmail();
-export const signIn = signInEmail();
+const signIn = signInEmail();
 const social = signInSocial();
 
 /** better-auth's own endpoints, by their names in `auth.api`. */
@@ -206,12 +206,11 @@ function withFinalHeaders(error: unknown): never {
   throw error;
 }
 
-export const signInMethodsEndpoint = (options: ResolvedOptions) =>
-  createAuthEndpoint(
-    "/tenant/sign-in-methods",
-    getOfTenant("How people can sign in at a tenant"),
-    async (ctx) => {
-      const tenant = await requireTenant(ctx, await requestedTenantId(ctx, options));
-      return ctx.json(await signInMethods(ctx.context, tenant));
-    },
-  );
+export const signInMethodsEndpoint = createAuthEndpoint(
+  "/tenant/sign-in-methods",
+  getOfTenant("How people can sign in at a tenant"),
+  async (ctx) => {
+    const tenant = await requireTenant(ctx, await requestedTenantId(ctx));
+    return ctx.json(await signInMethods(ctx.context, tenant));
+  },
+);

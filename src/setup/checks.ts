@@ -6,7 +6,7 @@ import type { ResolvedOptions } from "../options";
 import { TENANT_ID } from "../request/prefix";
 import { asHostResolver, MISSING_DOMAINS } from "../request/resolvers";
 import { isolatedModels, type Names, PLUGIN_MODELS, refuse } from "../schema";
-import { domainsIn } from "../tenants/domains";
+import { domainsIn } from "../tenants/plugins";
 
 /** What the checks look at. `others` are all plugins except this one. */
 interface Setup {

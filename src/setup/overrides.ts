@@ -1,13 +1,13 @@
 import type { AuthContext, BetterAuthOptions } from "better-auth";
 import { parseUserInput } from "better-auth/db";
-import { type BeforeHook, silentHook, textOf } from "../framework";
+import { after, type BeforeHook, silentHook, textOf } from "../framework";
 import { knownUsers } from "../isolation/users";
 import { needsProof } from "../policy/email-domains";
-import { invited } from "../policy/inviting";
 import type { TenantPolicy } from "../policy/schema";
 import { currentEndpoint } from "../request/endpoint";
 import { getTenantId, requestSlot } from "../request/scope";
-import { cachedPolicy, policyOf } from "../tenants/cache";
+import { policyOf } from "../tenants/cache";
+import { invited } from "../tenants/plugins";
 
 /*
  * What the policy of a tenant, or of the platform, changes in better-auth's configuration, assigned
@@ -18,11 +18,9 @@ import { cachedPolicy, policyOf } from "../tenants/cache";
 export const applyOverrides: BeforeHook = {
   matcher: () => true,
 
-  handler: silentHook(({ context }) => {
-    const known = cachedPolicy(context, getTenantId());
-    if (known !== undefined) return apply(context, known);
-    return policyOf(context, getTenantId()).then((policy) => apply(context, policy));
-  }),
+  handler: silentHook(({ context }) =>
+    after(policyOf(context, getTenantId()), (policy) => apply(context, policy)),
+  ),
 };
 
 /** For code that cannot wait for a lookup. */

@@ -1,14 +1,14 @@
 import { getCurrentAdapter, queueAfterTransactionHook } from "@better-auth/core/context";
 import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { expiringMap, oncePerObject } from "../framework";
+import { after, expiringMap, oncePerObject } from "../framework";
 import { nullIfInvalidId } from "../isolation/database-errors";
 import { instanceKey, isOfTransaction, isolationOf } from "../isolation/isolation";
 import { EVERY_ADDRESS } from "../policy/email-domains";
 import { parseStoredPolicy, type TenantPolicy, VERIFIED } from "../policy/schema";
 import { TENANT_ID } from "../request/prefix";
 import type { SessionRow } from "../request/scope";
-import { domainsIn } from "./domains";
+import { domainsIn } from "./plugins";
 
 /** Users can sign in to active tenants only. */
 export type TenantStatus = "active" | "suspended" | "deleting";
@@ -72,31 +72,23 @@ async function findRow(
 }
 
 /** Cached for ten seconds: in every process, a session is valid only while its tenant exists. */
-export const lookUpTenant = async (
-  ctx: AuthContext,
-  id: string,
-  adapter?: DBTransactionAdapter,
-): Promise<CachedTenant | undefined> => cachedTenant(ctx, id) ?? readTenant(ctx, "id", id, adapter);
+export const lookUpTenant = (ctx: AuthContext, id: string, adapter?: DBTransactionAdapter) =>
+  cachedTenant(ctx, id) ?? readTenant(ctx, "id", id, adapter);
 
 export const cachedTenant = (ctx: AuthContext, id: string): CachedTenant | undefined =>
   cacheOf(ctx).tenants.get(id);
 
 type Policy = TenantPolicy | null | undefined;
 
-/** The policy of a tenant, or of the platform (null); undefined if it has to be looked up. */
-export function cachedPolicy(ctx: AuthContext, tenantId: string | null): Policy {
-  if (tenantId !== null) return cachedTenant(ctx, tenantId)?.policy;
-  return isolationOf(ctx)?.options.platformPolicy ?? null;
-}
-
-export const policyOf = async (
+/** The policy of a tenant, or of the platform (null); undefined if the tenant does not exist. */
+export function policyOf(
   ctx: AuthContext,
   tenantId: string | null,
   adapter?: DBTransactionAdapter,
-): Promise<Policy> =>
-  tenantId === null
-    ? cachedPolicy(ctx, tenantId)
-    : (await lookUpTenant(ctx, tenantId, adapter))?.policy;
+): Policy | Promise<Policy> {
+  if (tenantId === null) return isolationOf(ctx)?.options.platformPolicy ?? null;
+  return after(lookUpTenant(ctx, tenantId, adapter), (tenant) => tenant?.policy);
+}
 
 /** A slug can change hands: the cached id counts only while its tenant is cached with this slug. */
 export async function tenantIdOfSlug(ctx: AuthContext, slug: string): Promise<string | undefined> {
@@ -170,9 +162,7 @@ export function acceptsSession(
 ): boolean | Promise<boolean> {
   const { tenantId } = session;
   if (!tenantId) return false;
-  const cached = cachedTenant(ctx, tenantId);
-  if (cached) return accepts(cached, session);
-  return lookUpTenant(ctx, tenantId, adapter).then((tenant) => accepts(tenant, session));
+  return after(lookUpTenant(ctx, tenantId, adapter), (tenant) => accepts(tenant, session));
 }
 
 function accepts(tenant: CachedTenant | undefined, { createdAt }: SessionRow): boolean {

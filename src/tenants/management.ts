@@ -4,6 +4,7 @@ import { getAuthoritativeSessionFromCtx, getSession } from "better-auth/api";
 import { tenantError } from "../errors";
 import { tenantAuthOptions } from "../isolation/isolation";
 import { isOperator, rolesIn } from "../isolation/operators";
+import { readUser } from "../isolation/users";
 import type { ResolvedOptions, TenantManagementAction, TenantSession } from "../options";
 import { hasNoRequest } from "../request/endpoint";
 import { sentPrefixes } from "../request/prefix";
@@ -53,10 +54,9 @@ export async function requireManager(
 
 /** A session that is kept in a cookie or a cache has the role of when it was made. */
 async function asStored(ctx: GenericEndpointContext, { user }: TenantSession) {
-  const where = [{ field: "id", value: user.id }];
   const adapter = await getCurrentAdapter(ctx.context.adapter);
   const stored = await runInScope(scopeOf(user.tenantId ?? null), () =>
-    adapter.findOne<{ role?: string; banned?: boolean }>({ model: "user", where }),
+    readUser<{ role?: string; banned?: boolean }>(adapter, user.id),
   );
   if (!stored || stored.banned) throw notAllowed();
   return { ...user, role: stored.role };
@@ -113,11 +113,11 @@ const sessionAt = async (ctx: GenericEndpointContext, tenantId: string | undefin
  * token speaks for itself.
  */
 async function sessionOfNamedTenant(ctx: GenericEndpointContext) {
-  const options = tenantAuthOptions(ctx.context);
-  if (options.sessionCookies === "shared" || ctx.headers?.has("authorization")) return null;
-  const resolved = (await resolvedTenantId(ctx, options)) || undefined;
-  const { header } = claimedNames(ctx, options);
-  return sessionAt(ctx, resolved ?? header ?? (await claimedBySlug(ctx, options)));
+  const { sessionCookies } = tenantAuthOptions(ctx.context);
+  if (sessionCookies === "shared" || ctx.headers?.has("authorization")) return null;
+  const resolved = (await resolvedTenantId(ctx)) || undefined;
+  const { header } = claimedNames(ctx);
+  return sessionAt(ctx, resolved ?? header ?? (await claimedBySlug(ctx)));
 }
 
 async function askForSession({ headers, ...ctx }: GenericEndpointContext) {
@@ -140,10 +140,9 @@ export const notAllowed = () => tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
 
 /** The target of a management call, which may be managed from a host of no tenant. */
 async function targetTenantId(ctx: HookEndpointContext): Promise<string | undefined> {
-  const options = tenantAuthOptions(ctx.context);
-  const { body, query, header } = claimedNames(ctx, options);
-  const resolved = (await resolvedTenantId(ctx, options)) || undefined;
-  const target = body ?? query ?? resolved ?? header ?? (await claimedBySlug(ctx, options));
+  const { body, query, header } = claimedNames(ctx);
+  const resolved = (await resolvedTenantId(ctx)) || undefined;
+  const target = body ?? query ?? resolved ?? header ?? (await claimedBySlug(ctx));
   return target ?? getTenantId() ?? undefined;
 }
 
@@ -154,10 +153,9 @@ async function targetTenantId(ctx: HookEndpointContext): Promise<string | undefi
 export async function assertTarget(ctx: HookEndpointContext, target: string | undefined) {
   // The server's own code calls without a request: there is nothing that a resolver could go by.
   if (hasNoRequest(ctx)) return;
-  const options = tenantAuthOptions(ctx.context);
-  const resolved = await resolvedTenantId(ctx, options);
+  const resolved = await resolvedTenantId(ctx);
   if (!resolved) return;
-  const { body, query } = claimedNames(ctx, options);
+  const { body, query } = claimedNames(ctx);
   if ([target, body, query].every((named) => named === undefined || named === resolved)) return;
   throw tenantError("TENANT_SCOPE_CONFLICT");
 }

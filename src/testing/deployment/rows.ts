@@ -1,6 +1,6 @@
 import { pagesOf } from "../../framework";
 import { type Isolation, isolationOf } from "../../isolation/isolation";
-import { unprefixedValues } from "../../isolation/unprefixed-values";
+import { unprefixedValues } from "../../isolation/unique-values";
 import { type StoredOAuthConfig, tryDecrypt } from "../../oauth/config-store";
 import { replace } from "../instance/outbox";
 import { modelFinder, type Subject } from "../instance/subject";

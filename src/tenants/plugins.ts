@@ -1,7 +1,11 @@
-import type { AuthContext, HookEndpointContext } from "better-auth";
+import type { AuthContext, BetterAuthOptions, HookEndpointContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import type { Row } from "../isolation/isolation";
 import { requestSlot } from "../request/scope";
+
+/*
+ * What the core asks our other plugins. It is found on the plugin, wherever that one stands.
+ */
 
 /** What admits a user where the policy says `"invited"`. */
 export interface Admission {
@@ -16,7 +20,7 @@ export interface Admission {
   accept?(user: Row, raw: DBTransactionAdapter): Promise<void>;
 }
 
-/** What the core asks the plugin for invitations. It is found on that plugin, wherever it stands. */
+/** What the core asks `tenantInvitations()`. */
 export interface Inviting {
   /**
    * Whether a user was invited. It may be asked twice for one user, so it changes nothing: that is
@@ -34,12 +38,28 @@ export interface Inviting {
   acceptedTenant(ctx: HookEndpointContext): Promise<string | undefined>;
 }
 
-export const INVITES = Symbol.for("better-auth-tenant:invites");
-
-export function invitingOf({ options }: AuthContext): Inviting | undefined {
-  const plugin = options.plugins?.find((plugin) => INVITES in plugin);
-  return (plugin as { [INVITES]?: Inviting } | undefined)?.[INVITES];
+/** What the core asks `tenantDomains()`. */
+export interface Domains {
+  /** The tenant whose verified host a domain is, in its normal form. Cached like tenants. */
+  tenantOf(ctx: AuthContext, domain: string): Promise<string | undefined>;
+  /** The domains that a tenant has verified. */
+  verifiedBy(
+    ctx: AuthContext,
+    tenantId: string,
+    adapter?: DBTransactionAdapter,
+  ): Promise<readonly string[]>;
 }
+
+export const INVITES = Symbol.for("better-auth-tenant:invites");
+export const DOMAINS = Symbol.for("better-auth-tenant:domains");
+
+const offered = <T>({ options }: { options: BetterAuthOptions }, key: symbol) => {
+  const plugin = options.plugins?.find((plugin) => key in plugin);
+  return (plugin as { [key: symbol]: T } | undefined)?.[key];
+};
+
+export const invitingOf = (ctx: AuthContext) => offered<Inviting>(ctx, INVITES);
+export const domainsIn = (ctx: { options: BetterAuthOptions }) => offered<Domains>(ctx, DOMAINS);
 
 /** What the invitation of a sign-up writes into its user, and the email that it is for. */
 export const invited = requestSlot<{ email: string; data: Row }>();
