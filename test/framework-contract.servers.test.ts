@@ -4,7 +4,7 @@ import { passkey } from "@better-auth/passkey";
 import { scim } from "@better-auth/scim";
 import { sso } from "@better-auth/sso";
 import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "better-auth";
-import { APIError, createAuthEndpoint, createAuthMiddleware } from "better-auth/api";
+import { APIError, createAuthEndpoint, createAuthMiddleware, signInEmail } from "better-auth/api";
 import { makeSignature } from "better-auth/crypto";
 import { type DBFieldAttribute, getAuthTables } from "better-auth/db";
 import { getMigrations } from "better-auth/db/migration";
@@ -408,6 +408,13 @@ it("sso() asks about endpoints of providers without settings, and about pages wi
     `before all endpoints ${PAGE}`,
     `/sso/saml2/sp/acs/:providerId ${PAGE}`,
   ]);
+});
+
+it("better-auth makes its sign-in without knowing anything of the instance", () => {
+  expect(signInEmail).toHaveLength(0);
+  const { body: _, ...options } = signInEmail().options;
+  const { body: __, ...again } = signInEmail().options;
+  expect(options).toEqual(again);
 });
 
 it("official plugins say whose id is in a column, except for these", () => {

@@ -66,7 +66,7 @@ export type SocialAnswer =
   | { redirect: boolean; url?: undefined; token: string; user: TenantUser };
 
 const signUp = signUpEmail();
-const signIn = signInEmail();
+export const signIn = signInEmail();
 const social = signInSocial();
 
 /** better-auth's own endpoints, by their names in `auth.api`. */

@@ -1,4 +1,4 @@
-import type { AuthContext, BetterAuthOptions } from "better-auth";
+import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { PLUGIN_ID } from "../constants";
 import { notStarted } from "../errors";
@@ -30,6 +30,7 @@ import { trustOwnAddresses } from "../request/addresses";
 import { effectiveScope } from "../request/endpoint";
 import { limitTenantRoutes } from "../request/rewrite";
 import { prepareScopes } from "../request/scope";
+import { signIn } from "../request/tenant-routes";
 import { isolatedModels, refuse, runtimeSchema } from "../schema";
 import { checkSetup } from "./checks";
 import { trustMailedInvitations } from "./overrides";
@@ -93,6 +94,7 @@ export async function install(
         "another plugin has replaced the database adapter of the context. Put tenantAuth() after it in the plugins.",
       );
     }
+    keepSignIn(complete);
     noteProviders(ctx, complete, providerOptions);
     assertPlatformPolicy(ctx, options.platformPolicy);
     complete.socialProviders = withTenantOptions(complete, providerOptions);
@@ -154,6 +156,27 @@ async function loadParts(isolation: Isolation): Promise<Part[]> {
   if (has(INTEGRATED)) parts.push((await import("../integrations")).integrations(isolation));
   return parts;
 }
+
+/**
+ * better-auth makes its sign-in endpoint for each request, and its schema is compiled each time,
+ * which takes longer than everything we do there. Ours is the same endpoint, made once. A plugin
+ * that brings its own sign-in keeps it.
+ *
+ * Guarded by "better-auth makes its sign-in without knowing anything of the instance".
+ */
+function keepSignIn({ plugins = [] }: BetterAuthOptions): void {
+  const ours = plugins.find(({ id }) => id === PLUGIN_ID)?.endpoints as Endpoints | undefined;
+  if (!ours || !Object.isExtensible(ours)) return;
+  const isBrought = plugins.some(({ endpoints }) => endpoints !== ours && endpoints?.signInEmail);
+  if (isBrought) withOwnSignIn.add(ours);
+  if (withOwnSignIn.has(ours)) delete ours.signInEmail;
+  else ours.signInEmail = signIn;
+}
+
+type Endpoints = NonNullable<BetterAuthPlugin["endpoints"]>;
+
+/** Endpoints of ours beside which a plugin of some instance has its own sign-in. */
+const withOwnSignIn = new WeakSet<Endpoints>();
 
 /**
  * Callers may use better-auth's name of a model, the table's, or the plural of either. The name of
