@@ -99,7 +99,10 @@ describe("R4: a session takes its request into its tenant", () => {
     const jane = await world.as("jane", "acme");
     const { person: other } = await world.signIn("acme", jane.email);
     await world.at("acme", other).post("/sign-out");
-    const window = world.browser({ ...world.naming("acme"), authorization: `Bearer ${other.token}` });
+    const window = world.browser({
+      ...world.naming("acme"),
+      authorization: `Bearer ${other.token}`,
+    });
     for (const [name, value] of jane.cookies) window.cookies.set(name, value);
     expect((await window.get("/get-session")).data).toBe(null);
     expect(window.cookieHeader()).toBe(jane.cookieHeader());
