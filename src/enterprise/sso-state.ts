@@ -2,16 +2,8 @@ import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { AfterHook, BeforeHook } from "../framework";
 import type { Guard } from "../isolation/isolation";
-import {
-  holdState,
-  isSignedFor,
-  keepBinding,
-  prefixState,
-  readState,
-  sign,
-  starterOf,
-  stateMismatch,
-} from "../oauth/state";
+import { holdState, keepBinding, starterOf, stateMismatch } from "../oauth/state";
+import { isSignedFor, prefixState, readState, sign } from "../oauth/state-prefix";
 import { refuseEarly } from "../policy/admission";
 import { changeCall, currentEndpoint, effectiveScope } from "../request/endpoint";
 import { getTenantId } from "../request/scope";

@@ -1,7 +1,7 @@
 import type { AuthContext } from "better-auth";
 import { APIError, createAuthMiddleware } from "better-auth/api";
 import type { AfterHook, BeforeHook } from "../framework";
-import { readState } from "../oauth/state";
+import { readState } from "../oauth/state-prefix";
 import { askForHosts } from "../request/addresses";
 import { changeCall } from "../request/endpoint";
 import { requestSlot, runInScope, scopeOf } from "../request/scope";

@@ -13,7 +13,7 @@ import {
   type TenantRoute,
 } from "../request/endpoint";
 import { hostOf } from "../request/resolvers";
-import { isSignedFor, prefixState, sign } from "./state";
+import { isSignedFor, prefixState, sign } from "./state-prefix";
 
 /*
  * One redirect URI for all hosts (`redirectBaseURL`): a provider sends users back to the base host, and

@@ -1,79 +1,26 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, addOAuthServerContext, getOAuthState, isAPIError } from "better-auth/api";
-import { constantTimeEqual, makeSignature } from "better-auth/crypto";
+import { makeSignature } from "better-auth/crypto";
 import type { OAuthProvider } from "better-auth/oauth2";
-import * as z from "zod";
 import { CALLBACK_PATH } from "../constants";
-import { decodeBase64url, errorRedirect, rootCause } from "../framework";
+import { errorRedirect, rootCause } from "../framework";
 import { heldState } from "../isolation/single-use";
-import { signFor } from "../keys";
-import { currentEndpoint, type ReturnedState, type TenantRoute } from "../request/endpoint";
+import { currentEndpoint } from "../request/endpoint";
 import { requestedTenantId } from "../request/resolve";
 import { enter, getTenantId, requestSlot, scopeOf } from "../request/scope";
 import { lookUpTenant } from "../tenants/cache";
-import type { OAuthConfigKey } from "./config-store";
 import { callbackBase, openSealedCode, sendToStartHost, startedState } from "./return-host";
+import { type Binding, type Callback, refuseState, toText } from "./state-prefix";
 
 /*
  * A provider sends users back with the state that it was given, and nothing else. A tenant's flow
  * puts its tenant in front of that state, so it is known before anything is read. Tenant, provider
  * and credentials of the flow (R6) are in what better-auth stores for the state, where no client can
- * write. SSO has to know them before it reads a state: there, a signature is in front.
+ * write.
  */
-
-type Callback = NonNullable<TenantRoute["callback"]>;
 
 /** What a provider's callback came back with: its state, and the tenant in its redirect URI. */
 export const returned = requestSlot<Callback>();
-
-/** What a state is bound to, with the credentials that its flow was started with. */
-export type Binding = OAuthConfigKey & { credentials: string };
-
-export function prefixState(state: string, tenantId: string, signature?: string, host?: string) {
-  const text = host ? `${tenantId}@${host}` : tenantId;
-  const tenant = z.util.uint8ArrayToBase64url(new TextEncoder().encode(text));
-  const length = String(tenant.length).padStart(LENGTH, "0");
-  return (signature ? `s${signature}` : "") + length + tenant + state;
-}
-
-// Letters, digits, "-" and "_" only: some providers accept no other characters.
-const PREFIXED = /^(?:s([\w-]{43}))?(\d{3})([\w-]+)$/;
-const LENGTH = 3;
-
-/** Undefined for a state that no tenant started. */
-export function readState(returned: unknown): ReturnedState | undefined {
-  const [, signature, length, rest = ""] = PREFIXED.exec(String(returned)) ?? [];
-  const [tenantId, host] = decodeBase64url(rest.slice(0, Number(length)))?.split("@") ?? [];
-  const state = rest.slice(Number(length));
-  return tenantId && state ? { state, tenantId, host, signature } : undefined;
-}
-
-export async function sign(ctx: AuthContext, state: string, binding: Binding): Promise<string> {
-  const signature = await signFor("state", JSON.stringify([state, toText(binding)]), ctx);
-  return signature.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-}
-
-export async function isSignedFor(
-  ctx: AuthContext,
-  { state, signature }: ReturnedState,
-  binding: Binding,
-): Promise<boolean> {
-  return signature !== undefined && constantTimeEqual(signature, await sign(ctx, state, binding));
-}
-
-const toText = ({ tenantId, providerId, credentials }: Binding) =>
-  JSON.stringify([tenantId, providerId, credentials]);
-
-/** Leaves better-auth's own state in the query of a callback, and returns what came with it. */
-export function takeStatePrefix(query: URLSearchParams): Callback {
-  const [sent = null, ...others] = query.getAll("state");
-  const state = others.length ? undefined : readState(sent);
-  const hasState = sent !== null;
-  const [tenant, ...more] = query.getAll("tenant");
-  if (state) query.set("state", state.state);
-  query.delete("tenant");
-  return { state: more.length ? undefined : state, hasState, tenant };
-}
 
 /** The state of a callback resolves the tenant. Without a state, the request has to. */
 export async function enterByState(ctx: HookEndpointContext, callback: Callback): Promise<void> {
@@ -89,13 +36,6 @@ export async function enterByState(ctx: HookEndpointContext, callback: Callback)
     holdState(ctx, state.state);
   }
   returned.set(callback);
-}
-
-/** Lets better-auth refuse the state, as one that it has not made. */
-export function refuseState({ query }: HookEndpointContext): void {
-  enter(scopeOf(null));
-  // better-auth refuses a missing, empty or repeated state itself.
-  if (query?.state && typeof query.state === "string") query.state = "-";
 }
 
 /** Lets the state be consumed if the browser has its cookie: others must not use it up. */

@@ -4,7 +4,7 @@ import { APIError, isAPIError } from "better-auth/api";
 import { CALLBACK_PATH, isManagement } from "../constants";
 import { type BeforeHook, silentHook } from "../framework";
 import { isolationOf, tenantAuthOptions } from "../isolation/isolation";
-import { refuseState } from "../oauth/state";
+import { refuseState } from "../oauth/state-prefix";
 import { invitingOf } from "../tenants/plugins";
 import { currentEndpoint } from "./endpoint";
 import { claimedTenantId, resolvedTenantId, tenantOfAnswer } from "./resolve";

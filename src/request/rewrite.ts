@@ -1,6 +1,6 @@
 import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import { TENANT_ROUTES } from "../constants";
-import { takeStatePrefix } from "../oauth/state";
+import { takeStatePrefix } from "../oauth/state-prefix";
 import { markTenantRoute } from "./endpoint";
 
 type OnRequest = NonNullable<BetterAuthPlugin["onRequest"]>;

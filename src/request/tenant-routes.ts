@@ -14,7 +14,7 @@ import type { SocialProviderList } from "better-auth/social-providers";
 import { kAPIErrorHeaderSymbol } from "better-call";
 import * as z from "zod";
 import { type AfterHook, type Answer, redirect, silentHook, tenantRoute } from "../framework";
-import { takeStatePrefix } from "../oauth/state";
+import { takeStatePrefix } from "../oauth/state-prefix";
 import type { TenantSession } from "../options";
 import { signInMethods } from "../policy/sign-in-methods";
 import { getOfTenant, tenantId } from "../tenants/input";

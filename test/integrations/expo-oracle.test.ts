@@ -2,7 +2,7 @@ import { expo } from "@better-auth/expo";
 import { generateRandomString, makeSignature, symmetricEncrypt } from "better-auth/crypto";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { deriveKey } from "../../src/keys";
-import { prefixState } from "../../src/oauth/state";
+import { prefixState } from "../../src/oauth/state-prefix";
 import { createStorage } from "../support/stores";
 import {
   createWorld,

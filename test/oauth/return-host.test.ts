@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { byDomain, bySubdomain, firstOf, type ResolveTenant, tenantAuth } from "../../src/index";
-import { prefixState, readState } from "../../src/oauth/state";
+import { prefixState, readState } from "../../src/oauth/state-prefix";
 import { Browser } from "../support/browser";
 import {
   createSocialWorld,

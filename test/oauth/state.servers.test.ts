@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { emailOTP, genericOAuth } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
-import { isSignedFor, prefixState, readState, sign } from "../../src/oauth/state";
+import { isSignedFor, prefixState, readState, sign } from "../../src/oauth/state-prefix";
 import type { Answer } from "../support/browser";
 import { startIdentityProvider } from "../support/identity-provider";
 import { BASE_URL } from "../support/instance";
