@@ -92,19 +92,19 @@ export const prefixStartedFlow: AfterHook = {
     const { returned, responseHeaders } = ctx.context;
     if (ctx.path === SIGN_IN) {
       if (isAPIError(returned)) return;
-      const url = await withPrefix(ctx, (returned as { url?: unknown } | null)?.url);
+      const url = await withStatePrefix(ctx, (returned as { url?: unknown } | null)?.url);
       if (url) ctx.context.returned = { ...(returned as object), url };
       return;
     }
     // If the provider sent a user without a state, better-auth starts a flow itself.
     if (ctx.query?.state !== undefined) return;
-    const location = await withPrefix(ctx, responseHeaders?.get("location"));
+    const location = await withStatePrefix(ctx, responseHeaders?.get("location"));
     if (location) ctx.setHeader("location", location);
   }),
 };
 
 /** Undefined for a URL without a state. SAML has a relay state instead, which may be signed. */
-async function withPrefix({ context }: HookEndpointContext, address: unknown) {
+async function withStatePrefix({ context }: HookEndpointContext, address: unknown) {
   const tenantId = getTenantId();
   const url = typeof address === "string" && URL.canParse(address) ? new URL(address) : undefined;
   const state = url?.searchParams.get("state");

@@ -173,7 +173,7 @@ export function fromClient(
     provider.issuer ??= certainIssuerOf(id, options);
     const authority = authorityOf(id, options);
     const isSame = authority === authorityOf(id, application);
-    return isSame ? { provider, prefix: "" } : withPrefix(`${authority || id}#`, provider);
+    return isSame ? { provider, prefix: "" } : withAccountPrefix(`${authority || id}#`, provider);
   } catch (error) {
     // A provider that requires something that is not in our table.
     if (isAPIError(error)) throw error;
@@ -185,7 +185,7 @@ export function fromClient(
  * better-auth knows users by provider and account id. At another host, the same id is another user:
  * without the prefix, they could sign in as each other after a tenant has moved to that host.
  */
-function withPrefix(prefix: string, provider: OAuthProvider) {
+function withAccountPrefix(prefix: string, provider: OAuthProvider) {
   const accountSubject: OAuthProvider["accountSubject"] = async (context) =>
     `${prefix}${await provider.accountSubject(context)}`;
   return { provider: { ...provider, accountSubject }, prefix };
