@@ -5,6 +5,7 @@ import {
   emailOTP,
   magicLink,
   phoneNumber,
+  siwe,
   twoFactor,
   username,
 } from "better-auth/plugins";
@@ -13,6 +14,7 @@ import { runInTenant } from "../../src/index";
 import { INVITATION_HEADER } from "../../src/invitations/index";
 import { createAuthenticator } from "../../src/testing/makers/authenticator";
 import { createSCIMWorld, SCIM_MODELS } from "../enterprise/world";
+import { walletProof } from "../policy/sign-ins";
 import type { Browser } from "../support/browser";
 import { createDatabase, databases } from "../support/database";
 import { USED_EMAIL_CHANGE } from "../support/differences";
@@ -206,8 +208,13 @@ it("threat: what an attacker has enrolled or started is nobody's way in", async 
       user: { changeEmail: { enabled: true } },
       emailVerification: { sendOnSignUp: false },
     },
-    tenant: { scopedModels: ["apikey", "passkey", "deviceCode"] },
+    tenant: { scopedModels: ["apikey", "passkey", "deviceCode", "walletAddress"] },
     plugins: (send) => [
+      siwe({
+        domain: "localhost:3000",
+        getNonce: async () => "nonce123",
+        verifyMessage: async () => true,
+      }),
       apiKey({ enableSessionForAPIKeys: true }),
       passkey({ rpID: "localhost" }),
       twoFactor(),
@@ -250,19 +257,32 @@ it("threat: what an attacker has enrolled or started is nobody's way in", async 
   expect((await attacker.post("/phone-number/verify", verified)).status).toBe(200);
   await attacker.post("/request-password-reset", { email: INVITED, redirectTo: "/reset" });
   const reset = app.lastMail("reset");
+  const address = `0x${"0".repeat(39)}1`;
+  const withWallet = async () => {
+    const browser = app.at(tenant);
+    await browser.post("/siwe/nonce");
+    await browser.post("/siwe/verify", walletProof(address, "nonce123"));
+    return (await app.whoIs(browser))?.id;
+  };
+  const owned = { userId: attacker.id, address, chainId: 1, isPrimary: true };
+  const data = { ...owned, createdAt: new Date() };
+  await runInTenant(tenant, () => app.context.adapter.create({ model: "walletAddress", data }));
+  expect(await withWallet()).toBe(attacker.id);
 
-  const { data } = await app.accept(token, { password: NEW_PASSWORD });
-  expect(data.user.role).toBe("admin");
+  const { user } = (await app.accept(token, { password: NEW_PASSWORD })).data;
+  expect(user.role).toBe("admin");
   const now = async () => await userIn(app, tenant);
-  expect(await now()).toMatchObject({ id: data.user.id, phoneNumber: null });
+  expect(await now()).toMatchObject({ id: user.id, phoneNumber: null });
 
   expect((await withKey()).code).toBe("INVALID_API_KEY");
   // The token in this link names an address, and no user.
   const clicked = app.at(tenant);
   const answer = await clicked.get(change.url);
   expect(answer.location).toContain(`error=${USED_EMAIL_CHANGE}`);
-  expect([await app.whoIs(clicked), (await now())?.id]).toEqual([null, data.user.id]);
+  expect([await app.whoIs(clicked), (await now())?.id]).toEqual([null, user.id]);
   expect((await withPasskey()).status).toBe(401);
+  // A user of the wallet alone.
+  expect([attacker.id, user.id]).not.toContain(await withWallet());
   const polled = await app.at(tenant).post("/device/token", {
     grant_type: "urn:ietf:params:oauth:grant-type:device_code",
     device_code: code.device_code,
@@ -284,7 +304,7 @@ it("threat: what an attacker has enrolled or started is nobody's way in", async 
   await person.get(app.lastMail("change").url);
   const own = await person.get(app.lastMail("verification").url);
   expect(own.location).not.toContain("error");
-  expect(await userIn(app, tenant, "ada@new.example")).toMatchObject({ id: data.user.id });
+  expect(await userIn(app, tenant, "ada@new.example")).toMatchObject({ id: user.id });
 });
 
 it("threat: removing the replaced user does not bring the cookie of the attacker back", async () => {
