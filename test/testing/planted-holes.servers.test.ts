@@ -350,7 +350,7 @@ function freeDirectories(ctx: AuthContext): void {
   for (const model of SCIM_MODELS) takeOutOfBorder(ctx, model);
   for (const hook of hooksIn(ctx.options).flat()) {
     const matches = (path: string) =>
-      hook.matcher({ path, headers: new Headers(), context: { options: {} } } as never);
+      hook.matcher({ path, headers: new Headers(), context: ctx } as never);
     if (matches("/scim/v2/Users") && !matches("/ok")) hook.matcher = () => false;
   }
 }
