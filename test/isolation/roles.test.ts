@@ -1,4 +1,5 @@
 import type { BetterAuthPlugin } from "better-auth";
+import { createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
 import { admin, bearer } from "better-auth/plugins";
 import { createAccessControl } from "better-auth/plugins/access";
 import { adminAc, defaultStatements } from "better-auth/plugins/admin/access";
@@ -170,6 +171,30 @@ describe("in a tenant, a role that can do more than the caller's own", () => {
     expect((await operator.post("/admin/set-user-password", change)).status).toBe(200);
     expect((await world.signIn("acme", body.email, NEW_PASSWORD)).status).toBe(200);
   });
+});
+
+it("the application's own hooks around an admin endpoint give every role", async () => {
+  const given: string[] = [];
+  let chosen = "";
+  const giving = (name: string) =>
+    createAuthMiddleware(async (ctx) => {
+      await getSessionFromCtx(ctx);
+      const role = `${name}-of-hook`;
+      await ctx.context.internalAdapter.updateUser(chosen, { role });
+      given.push(role);
+    });
+  const matcher = ({ path }: { path?: string }) => path === "/admin/set-user-password";
+  const [before, after] = [giving("before"), giving("after")].map((handler) => ({
+    matcher,
+    handler,
+  }));
+  const hooks = { before: [before], after: [after] } as BetterAuthPlugin["hooks"];
+  const world = await createWorld({ plugins: [{ id: "promoting", hooks }] });
+  const [boss, jane] = [await world.join("acme", "admin"), await world.join("acme", "user")];
+  chosen = (await world.join("acme", "user")).id;
+  const change = { userId: jane.id, newPassword: NEW_PASSWORD };
+  expect((await boss.post("/admin/set-user-password", change)).status).toBe(200);
+  expect(given).toEqual(["before-of-hook", "after-of-hook"]);
 });
 
 it("the caller's role is the stored one, whatever the session says", async () => {
