@@ -411,6 +411,19 @@ describe("threat: a value that looks like a tenant's", () => {
     }
   });
 
+  it("gets its prefix where a transform makes it of nothing", async () => {
+    const input = (value: unknown) => value ?? "made";
+    const world = await createFields({ code: { ...CODE, transform: { input } } });
+    for (const place of PLACES) {
+      const { data } = await world.at(place).post<Signed>("/sign-up/email", jane);
+      expect(data.user.code).toBe("made");
+      const again = await world
+        .at(place)
+        .post("/sign-up/email", { ...jane, email: "y@example.com" });
+      expectRefused(again, 422, "VALUE_TAKEN");
+    }
+  });
+
   it("is the same in joined rows", async () => {
     const world = await createFields({ code: CODE });
     const code = `${world.ids.acme}~boss`;
