@@ -22,6 +22,7 @@ import {
   type Person,
   PLACES,
   type Place,
+  type SessionAnswer,
   SUBDOMAINS,
   shareWorld,
   type World,
@@ -434,8 +435,23 @@ describe("an operator who acts", () => {
     const browser = world.at("acme", admin);
     expect((await browser.post("/admin/impersonate-user", { userId })).status).toBe(200);
     expect(await world.whoIs(browser)).toMatchObject({ id: userId, tenantId: world.ids.acme });
+    // As the admin plugin says: an hour.
+    const { session } = (await browser.get<SessionAnswer>("/get-session")).data;
+    expect(Date.parse(String(session.expiresAt)) - Date.now()).toBeLessThanOrEqual(3_600_000);
     expect((await browser.post("/admin/stop-impersonating")).status).toBe(200);
     expect(await world.whoIs(browser)).toMatchObject({ id: admin.id });
+  });
+});
+
+it("a token of no session leads an operator to nobody", async () => {
+  const world = await createWorld();
+  const operator = await world.operator();
+  await world.unchanged(async () => {
+    for (const place of PLACES) {
+      const revoke = { sessionToken: "none" };
+      const answer = await world.at(place, operator).post("/admin/revoke-user-session", revoke);
+      expect([place, answer.status]).toEqual([place, 200]);
+    }
   });
 });
 

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { BetterAuthPlugin } from "better-auth";
-import type { DBFieldAttribute } from "better-auth/db";
+import type { DBFieldAttribute, DBPrimitive } from "better-auth/db";
 import { organization, phoneNumber, username } from "better-auth/plugins";
 import type { DBAdapter, Where } from "better-auth/types";
 import { describe, expect, it, vi } from "vitest";
@@ -412,7 +412,7 @@ describe("threat: a value that looks like a tenant's", () => {
   });
 
   it("gets its prefix where a transform makes it of nothing", async () => {
-    const input = (value: unknown) => value ?? "made";
+    const input = (value: DBPrimitive) => value ?? "made";
     const world = await createFields({ code: { ...CODE, transform: { input } } });
     for (const place of PLACES) {
       const { data } = await world.at(place).post<Signed>("/sign-up/email", jane);

@@ -1,9 +1,9 @@
 import { apiKey } from "@better-auth/api-key";
 import type { BetterAuthPlugin } from "better-auth";
 import { createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
-import { multiSession, twoFactor } from "better-auth/plugins";
+import { multiSession, siwe, twoFactor } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { TenantPolicy } from "../../src/index";
+import { runInTenant, type TenantPolicy } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { databases } from "../support/database";
 import { createInstance, PASSWORD } from "../support/instance";
@@ -495,11 +495,22 @@ describe("reset by an administrator", () => {
   }
 
   it.each(databases)("leads into setup at the next sign-in, on %s", async (database) => {
-    const world = await makeWorld({ database });
+    const wallets = siwe({
+      domain: "localhost:3000",
+      getNonce: async () => "nonce123",
+      verifyMessage: async () => true,
+    });
+    const scopedModels = ["passkey", "walletAddress"];
+    const world = await makeWorld({ database, plugins: [wallets], tenant: { scopedModels } });
     const { jane, admin, factors } = await lostDevice(world);
+    const owned = { userId: jane.id, address: "0x1", chainId: 1, createdAt: new Date() };
+    await runInTenant(world.ids.acme, () =>
+      world.context.adapter.create({ model: "walletAddress", data: owned }),
+    );
     expect((await reset(admin, jane.id)).data).toEqual({ success: true });
     await expectNobody(jane);
-    // Nobody else loses anything.
+    // What is no second factor stays, and nobody else loses anything.
+    expect(await world.rows("walletAddress")).toBe(1);
     expect(await world.whoIs(admin)).toMatchObject({ id: admin.id });
     await signInTwice(world, factors, admin.email);
     const again = world.at("acme");
