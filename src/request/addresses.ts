@@ -98,6 +98,7 @@ export async function askForHosts(
   value: unknown,
   from: "the caller" | "what is stored",
 ): Promise<void> {
+  if (!tenantAuthOptions(ctx.context).resolveTenantId) return;
   const values = [value];
   // The list grows while it is read: a caller chooses the depth, and could overflow a stack.
   for (const item of values) {
