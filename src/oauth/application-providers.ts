@@ -32,6 +32,9 @@ export async function configuredOptions({ socialProviders = {} }: BetterAuthOpti
   return new Map<string, ProviderOptions>((await Promise.all(entries)).filter(([, set]) => set));
 }
 
+/** Providers that are as the application gets them from here. */
+const noted = new WeakSet<OAuthProvider>();
+
 /** Takes down the providers once all plugins have brought theirs. */
 export function noteProviders(
   ctx: AuthContext,
@@ -39,20 +42,20 @@ export function noteProviders(
   options: Map<string, ProviderOptions>,
 ): void {
   for (const provider of ctx.socialProviders) assertPlain(provider);
-  const ofGeneric = genericConfigs(complete).map(({ providerId }) => providerId);
+  const ofGeneric = genericConfigs(complete);
   ctx.socialProviders = [...ctx.socialProviders];
   const byId = new Map<string, OAuthProvider>();
   const isEnabled = (id: string) =>
     options.has(id) && (options.get(id) as { enabled?: boolean }).enabled !== false;
   const isOfPlugin = (id: string) =>
     ctx.socialProviders.filter((one) => one.id === id).length > Number(isEnabled(id));
-  const ofPlugins = new Set(ofGeneric);
+  const ofPlugins = new Set(ofGeneric.map(({ providerId }) => providerId));
   known.set(ctx, { byId, options, ofPlugins });
   noteAddedProviders(ctx);
   for (const id of byId.keys()) if (isOfPlugin(id)) ofPlugins.add(id);
   for (const [id, given] of options) hideRedirectURI(id, given);
   for (const one of ctx.socialProviders) hideRedirectURI(one.id, one.options);
-  for (const config of genericConfigs(complete)) hideRedirectURI(config.providerId, config);
+  for (const config of ofGeneric) hideRedirectURI(config.providerId, config);
 }
 
 /** Also called later: genericOAuth() adds a provider that did not answer at startup. */
@@ -68,8 +71,6 @@ export function noteAddedProviders(ctx: AuthContext): void {
   byId.clear();
   for (const one of ctx.socialProviders) if (!byId.has(one.id)) byId.set(one.id, one);
 }
-
-const noted = new WeakSet<OAuthProvider>();
 
 /** Providers are copied for tenants, and a copy of anything else would lack its methods. */
 function assertPlain(provider: OAuthProvider): void {

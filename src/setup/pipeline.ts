@@ -28,9 +28,9 @@ export function pluginsAtRunTime(
       : withChanges(plugin, plugin.rateLimit ? { rateLimit: plugin.rateLimit.map(limit) } : {}),
   );
   const isLast = ({ id }: BetterAuthPlugin) => PASSES_COOKIES.test(id);
+  const isAdding = ({ id }: BetterAuthPlugin) => id === ADDS_PROVIDERS;
   const lastOnes = others.filter(isLast);
-  const adding = others.filter(({ id }) => id === ADDS_PROVIDERS);
-  const addProviders = adding.flatMap(({ hooks }) => hooks?.before ?? []) as BeforeHook[];
+  const addProviders = beforeHooksOf(others.filter(isAdding)) as BeforeHook[];
   return [
     {
       id: `${PLUGIN_ID}-first`,
@@ -46,23 +46,17 @@ export function pluginsAtRunTime(
     },
     ...others
       .filter((plugin) => !isLast(plugin))
-      .map((plugin) =>
-        adding.includes(plugin)
-          ? withChanges(plugin, { hooks: { ...plugin.hooks, before: [] } })
-          : plugin,
-      ),
+      .map((plugin) => (isAdding(plugin) ? withoutBeforeHooks(plugin) : plugin)),
     {
       id: `${PLUGIN_ID}-last`,
       hooks: {
-        before: [...lastOnes.flatMap((plugin) => plugin.hooks?.before ?? []), ...beforeEndpoint],
+        before: [...beforeHooksOf(lastOnes), ...beforeEndpoint],
         after: afterPlugins,
       },
       rateLimit: ownLimits.map(limit),
       onResponse: explainFailure as unknown as BetterAuthPlugin["onResponse"],
     },
-    ...lastOnes.map((plugin) =>
-      withChanges(plugin, { hooks: { after: plugin.hooks?.after ?? [] } }),
-    ),
+    ...lastOnes.map(withoutBeforeHooks),
   ];
 }
 
@@ -95,6 +89,13 @@ const runAlways = (handler: BeforeHook["handler"] | undefined) =>
 /** A plugin may be an instance of a class. */
 const withChanges = (plugin: BetterAuthPlugin, changes: Partial<BetterAuthPlugin>) =>
   Object.assign(Object.create(Object.getPrototypeOf(plugin)), plugin, changes) as BetterAuthPlugin;
+
+const beforeHooksOf = (plugins: BetterAuthPlugin[]) =>
+  plugins.flatMap(({ hooks }) => hooks?.before ?? []);
+
+/** What is left of a plugin whose before-hooks run elsewhere. */
+const withoutBeforeHooks = (plugin: BetterAuthPlugin) =>
+  withChanges(plugin, { hooks: { after: plugin.hooks?.after ?? [] } });
 
 type Limit = NonNullable<BetterAuthPlugin["rateLimit"]>[number];
 
