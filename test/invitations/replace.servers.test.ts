@@ -5,7 +5,6 @@ import {
   emailOTP,
   magicLink,
   phoneNumber,
-  siwe,
   twoFactor,
   username,
 } from "better-auth/plugins";
@@ -14,7 +13,7 @@ import { runInTenant } from "../../src/index";
 import { INVITATION_HEADER } from "../../src/invitations/index";
 import { createAuthenticator } from "../../src/testing/makers/authenticator";
 import { createSCIMWorld, SCIM_MODELS } from "../enterprise/world";
-import { walletProof } from "../policy/sign-ins";
+import { signInByWallet, wallets } from "../policy/sign-ins";
 import type { Browser } from "../support/browser";
 import { createDatabase, databases } from "../support/database";
 import { USED_EMAIL_CHANGE } from "../support/differences";
@@ -210,11 +209,7 @@ it("threat: what an attacker has enrolled or started is nobody's way in", async 
     },
     tenant: { scopedModels: ["apikey", "passkey", "deviceCode", "walletAddress"] },
     plugins: (send) => [
-      siwe({
-        domain: "localhost:3000",
-        getNonce: async () => "nonce123",
-        verifyMessage: async () => true,
-      }),
+      wallets(),
       apiKey({ enableSessionForAPIKeys: true }),
       passkey({ rpID: "localhost" }),
       twoFactor(),
@@ -260,8 +255,7 @@ it("threat: what an attacker has enrolled or started is nobody's way in", async 
   const address = `0x${"0".repeat(39)}1`;
   const withWallet = async () => {
     const browser = app.at(tenant);
-    await browser.post("/siwe/nonce");
-    await browser.post("/siwe/verify", walletProof(address, "nonce123"));
+    await signInByWallet(browser, address);
     return (await app.whoIs(browser))?.id;
   };
   const owned = { userId: attacker.id, address, chainId: 1, isPrimary: true };

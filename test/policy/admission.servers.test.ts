@@ -1,7 +1,7 @@
 import { passkey } from "@better-auth/passkey";
 import type { GenericEndpointContext } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
-import { emailOTP, magicLink, siwe } from "better-auth/plugins";
+import { emailOTP, magicLink } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import { isInDomains } from "../../src/policy/email-domains";
@@ -18,7 +18,7 @@ import {
   queryOf,
   type SessionAnswer,
 } from "../support/world";
-import { codeOf, createWays, STORES, walletProof } from "./sign-ins";
+import { codeOf, createWays, STORES, signInByWallet, wallets } from "./sign-ins";
 
 const REFUSALS: [code: string, policy: TenantPolicy][] = [
   ["SIGN_UP_CLOSED", { signUp: "closed" }],
@@ -249,22 +249,13 @@ describe("an address of emailDomains counts once it is verified", () => {
     const world = await createWorld({
       plugins: (send) => [
         magicLink({ sendMagicLink: send("magic") }),
-        siwe({
-          domain: "localhost:3000",
-          anonymous: false,
-          getNonce: async () => "nonce4711",
-          verifyMessage: async () => true,
-        }),
+        wallets({ anonymous: false }),
       ],
       tenant: { scopedModels: ["walletAddress"] },
     });
     await world.change("acme", { policy: ACME });
-    const wallet = async () => {
-      const browser = world.at("acme");
-      await browser.post("/siwe/nonce");
-      const proof = walletProof(`0x${"1".repeat(40)}`, "nonce4711");
-      return browser.post("/siwe/verify", { ...proof, email: "vip@acme.com" });
-    };
+    const wallet = () =>
+      signInByWallet(world.at("acme"), `0x${"1".repeat(40)}`, { email: "vip@acme.com" });
     expectRefused(await wallet(), 403, "EMAIL_DOMAIN_NOT_ALLOWED");
     expect(await world.rows("user")).toBe(0);
     const vip = world.at("acme");

@@ -1,7 +1,7 @@
 import { apiKey } from "@better-auth/api-key";
 import type { BetterAuthPlugin } from "better-auth";
 import { createAuthMiddleware, getSessionFromCtx } from "better-auth/api";
-import { multiSession, siwe, twoFactor } from "better-auth/plugins";
+import { multiSession, twoFactor } from "better-auth/plugins";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../src/index";
 import type { Browser } from "../support/browser";
@@ -10,7 +10,7 @@ import { createInstance, PASSWORD } from "../support/instance";
 import { combine, sample } from "../support/matrix";
 import { SORTS } from "../support/stores";
 import { createWorld, EMAIL, expectRefused, type World } from "../support/world";
-import { codeOf, createWays, STORES } from "./sign-ins";
+import { codeOf, createWays, STORES, wallets } from "./sign-ins";
 import {
   type Enabled,
   enroll,
@@ -495,13 +495,8 @@ describe("reset by an administrator", () => {
   }
 
   it.each(databases)("leads into setup at the next sign-in, on %s", async (database) => {
-    const wallets = siwe({
-      domain: "localhost:3000",
-      getNonce: async () => "nonce123",
-      verifyMessage: async () => true,
-    });
     const scopedModels = ["passkey", "walletAddress"];
-    const world = await makeWorld({ database, plugins: [wallets], tenant: { scopedModels } });
+    const world = await makeWorld({ database, plugins: [wallets()], tenant: { scopedModels } });
     const { jane, admin, factors } = await lostDevice(world);
     const owned = { userId: jane.id, address: "0x1", chainId: 1, createdAt: new Date() };
     await runInTenant(world.ids.acme, () =>

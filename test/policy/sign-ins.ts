@@ -89,11 +89,7 @@ const makePlugins =
       }),
       anonymous(),
       deviceAuthorization({ interval: "1s" }),
-      siwe({
-        domain: "localhost:3000",
-        getNonce: async () => `nonce${++count}`,
-        verifyMessage: async () => true,
-      }),
+      wallets(),
       passkey({ rpID: "localhost" }),
       oneTap(),
       genericOAuth({
@@ -287,8 +283,23 @@ function mailedWays({ world, person, unique, next }: Parts): Way[] {
   ];
 }
 
-/** What a wallet signs, for a server that takes every signature. */
-export function walletProof(address: string, nonce: string) {
+let nonces = 1000;
+/** siwe(), with a server that takes every signature. */
+export const wallets = (options: Partial<Parameters<typeof siwe>[0]> = {}) =>
+  siwe({
+    domain: "localhost:3000",
+    getNonce: async () => `nonce${++nonces}`,
+    verifyMessage: async () => true,
+    ...options,
+  });
+
+export async function signInByWallet(browser: Browser, address: string, more: object = {}) {
+  const { nonce } = (await browser.post<{ nonce: string }>("/siwe/nonce")).data;
+  return browser.post("/siwe/verify", { ...walletProof(address, nonce), ...more });
+}
+
+/** What a wallet signs. */
+function walletProof(address: string, nonce: string) {
   const asks = "localhost:3000 wants you to sign in with your Ethereum account:";
   const facts = `URI: http://localhost:3000\nVersion: 1\nChain ID: 1\nNonce: ${nonce}`;
   return { message: `${asks}\n${address}\n\n${facts}`, signature: `0x${"ab".repeat(65)}` };

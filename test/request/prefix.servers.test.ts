@@ -94,21 +94,6 @@ describe("R4: a session takes its request into its tenant", () => {
     expect(window.cookieHeader()).toBe("");
   });
 
-  it("a cookie stays in the browser beside a bearer token that is over", async () => {
-    const world = await createWorld({ plugins: [bearer()] });
-    const jane = await world.as("jane", "acme");
-    const { person: other } = await world.signIn("acme", jane.email);
-    await world.at("acme", other).post("/sign-out");
-    const window = world.browser({
-      ...world.naming("acme"),
-      authorization: `Bearer ${other.token}`,
-    });
-    for (const [name, value] of jane.cookies) window.cookies.set(name, value);
-    expect((await window.get("/get-session")).data).toBe(null);
-    expect(window.cookieHeader()).toBe(jane.cookieHeader());
-    expect(await world.whoIs(jane)).toMatchObject({ id: jane.id });
-  });
-
   it("both steps of a flow run in the same place, with the cookie of a session that is over", async () => {
     const world = await createWorld({
       plugins: [passkey({ rpID: "localhost" })],
