@@ -67,6 +67,21 @@ describe.each(databases)("SAML in a tenant, on %s", (database) => {
     const elsewhere = await world.at("globex").get("/sso/saml2/sp/metadata", { query });
     expect(elsewhere.status).toBe(404);
   });
+
+  it("refuses one of another tenant: by address, name, request or relay state", async () => {
+    const theirs = await samlUnderWay(world, "globex", "globex-saml", idps.globex);
+    for (const [acs, where, more, form] of [
+      [acsOf("globex-saml"), "platform", {}, {}],
+      [acsOf("globex-saml"), "acme", {}, {}],
+      [ACS, "globex", {}, {}],
+      [ACS, "platform", { inResponseTo: theirs.inResponseTo }, {}],
+      [ACS, "platform", {}, { RelayState: theirs.form.RelayState }],
+    ] as const) {
+      const { browser, form: own } = await atAcme(more);
+      const send = () => post(browser, acs, { ...own, ...form }, world.naming(where));
+      await expectRefused(world, browser, send);
+    }
+  });
 });
 
 describe.each(databases)("SAML that the provider starts, where allowed, on %s", (database) => {
