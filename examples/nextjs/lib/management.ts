@@ -5,7 +5,7 @@ import { notFound, redirect } from "next/navigation";
 import { auth } from "./auth";
 import { byName } from "./providers";
 import { shownProvider } from "./sso";
-import { basePath, headersFor, sessionAt } from "./tenants";
+import { basePath, headersFor, orSignIn, sessionAt } from "./tenants";
 
 /** Calls the management API as somebody, so that the plugin decides what they may do. */
 export type AsManager = <T>(call: (headers: Headers) => Promise<T>) => Promise<T>;
@@ -30,7 +30,7 @@ export const tenantForOperator = (id: string) =>
  * who is not signed in is led to the sign-in page.
  */
 export async function administratorOf(tenant: Tenant): Promise<AsManager | null> {
-  const asAdministrator: AsManager = async (call) => call(await headersFor(tenant.id));
+  const asAdministrator: AsManager = (call) => orSignIn(tenant, headersFor(tenant.id).then(call));
   if (!(await sessionAt(tenant.id))) redirect((await basePath(tenant)) || "/");
   try {
     const query = { id: tenant.id };
