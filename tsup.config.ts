@@ -1,21 +1,20 @@
 import { defineConfig } from "tsup";
 
-/**
- * The types, of declarations that tsc has written: from the source, tsup would check all of it again
- * for each entry. The code is built by rolldown.config.js.
- */
 export default defineConfig({
   entry: {
-    index: ".types/index.d.ts",
-    client: ".types/client.d.ts",
-    invitations: ".types/invitations/index.d.ts",
-    "invitations-client": ".types/invitations/client.d.ts",
-    domains: ".types/domains/index.d.ts",
-    "domains-client": ".types/domains/client.d.ts",
-    testing: ".types/testing/index.d.ts",
+    index: "src/index.ts",
+    client: "src/client.ts",
+    invitations: "src/features/invitations/index.ts",
+    "invitations-client": "src/features/invitations/client.ts",
+    domains: "src/features/domains/index.ts",
+    "domains-client": "src/features/domains/client.ts",
+    testing: "src/testing/index.ts",
   },
   format: "esm",
   target: "es2022",
+  platform: "neutral",
   outDir: process.env.BUILD_DIR ?? "dist",
-  dts: { only: true },
+  clean: true,
+  sourcemap: true,
+  dts: true,
 });

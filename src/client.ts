@@ -7,27 +7,27 @@ import {
   useAuthQuery,
 } from "better-auth/client";
 import type { StrictEndpoint } from "better-call";
-import { type Failure, TENANT_AUTH_ERROR_CODES, type WithErrorCodes } from "./error-codes";
-import type { ErrorCode } from "./errors";
+import { type Failure, TENANT_AUTH_ERROR_CODES, type WithErrorCodes } from "./core/error-codes";
+import type { ErrorCode } from "./core/errors";
+import type { SignUpAnswer, SignUpInput } from "./features/email/routes";
+import type { SignInMethods } from "./features/sign-in-page/sign-in-methods";
 import type { tenantAuth } from "./plugin";
-import type { SignInMethods } from "./policy/sign-in-methods";
-import type { SignUpAnswer, SignUpInput } from "./request/tenant-routes";
 
-export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
+export { TENANT_AUTH_ERROR_CODES } from "./core/error-codes";
 
 /** The options of `tenantAuthClient()`. */
 export interface TenantAuthClientOptions {
-  /** The tenant of every request, in a header: its id, or a function that returns it. */
+  /** The id of the tenant, or a function that returns it. Sent in a header of every request. */
   tenantId?: string | (() => string | null | undefined);
   /**
-   * The header with the id; the server's option of the same name.
+   * The header with the tenant's id. Must be the same as the server's option `tenantHeader`.
    * @default "x-tenant-id"
    */
   tenantHeader?: string;
-  /** The tenant by its slug. The server needs `tenantAuth({ resolveTenantId: bySlug() })`. */
+  /** The tenant's slug, instead of the id. Requires `resolveTenantId: bySlug()` on the server. */
   tenantSlug?: string | (() => string | null | undefined);
   /**
-   * The header with the slug; the option `header` of the server's `bySlug()`.
+   * The header with the slug. Must be the same as the option `header` of the server's `bySlug()`.
    * @default "x-tenant-slug"
    */
   slugHeader?: string;
@@ -48,7 +48,7 @@ type FieldsOf<
   ? Known
   : Record<never, never>;
 
-/** The application's own fields, as a plugin's schema, from which better-auth infers. */
+/** The application's own fields, as the schema of a plugin, so that better-auth infers types. */
 type SchemaOf<App extends Application> = {
   user: { fields: FieldsOf<App, "user"> };
   session: { fields: FieldsOf<App, "session"> };
@@ -61,8 +61,9 @@ type AdditionalFields<App extends Application> = InferAdditionalFromClient<
 type SignUpBody<App extends Application> = SignUpInput & AdditionalFields<App>;
 
 /**
- * better-auth's client flattens the type of a body. One that accepts any additional field would lose
- * its own fields: here, sign-up accepts the known ones.
+ * The server's type for better-auth's client, which flattens the type of a body. A body that
+ * accepts any additional field would lose its declared fields, so sign-up accepts only known fields
+ * here.
  */
 type ServerForClient<App extends Application> = Omit<Server, "endpoints" | "schema"> & {
   schema: Server["schema"] & SchemaOf<App>;
@@ -77,7 +78,7 @@ type ServerForClient<App extends Application> = Omit<Server, "endpoints" | "sche
   };
 };
 
-/** Sign-up if the application's fields are not known: it accepts any. */
+/** Sign-up with any additional fields, for an application whose fields are not known. */
 type SignUpWithAnyFields = <Fields extends Record<string, unknown>>(
   data: SignUpInput & Fields & { fetchOptions?: ClientFetchOption },
   fetchOptions?: ClientFetchOption,
@@ -94,7 +95,7 @@ interface Actions<App extends Application> {
   tenant: {
     /** Creates a tenant. For managers. */
     create: unknown;
-    /** A tenant, by `id` or by `slug`. For managers. */
+    /** Returns a tenant, by `id` or by `slug`. For managers. */
     get: unknown;
     /** Lists tenants. For managers. */
     list: unknown;
@@ -102,7 +103,7 @@ interface Actions<App extends Application> {
     update: unknown;
     /** Deletes a tenant with everything in it, at once or later. For managers. */
     delete: unknown;
-    /** The tenant's name and sign-in methods. Public. */
+    /** Returns the tenant's name and sign-in methods. Public. */
     signInMethods: unknown;
     /** Sign-in in a tenant. */
     signIn: {
@@ -121,7 +122,7 @@ interface Actions<App extends Application> {
       update: unknown;
       /** Tries a config, stored or not, without a sign-in. */
       check: unknown;
-      /** Deletes the config for a provider: from then on, the global one applies, if there is one. */
+      /** Deletes the config for a provider. Afterwards the global config applies, if any. */
       delete: unknown;
     };
     /** The users of a tenant. For managers. */
@@ -138,8 +139,8 @@ interface Actions<App extends Application> {
 }
 
 /**
- * The client of `tenantAuth()`: `authClient.tenant.*`, and the tenant on every request. With the type
- * of the server, `tenantAuthClient<typeof auth>()`, it knows the application's own fields.
+ * The client of `tenantAuth()`: `authClient.tenant.*`, and the tenant on every request. With the
+ * type of the server, `tenantAuthClient<typeof auth>()`, it knows the application's own fields.
  */
 export const tenantAuthClient = <App extends Application = Application>({
   tenantId,
@@ -171,7 +172,7 @@ export const tenantAuthClient = <App extends Application = Application>({
             const tenant = { [tenantHeader]: tenantId, [slugHeader]: tenantSlug };
             for (const [header, given] of Object.entries(tenant)) {
               const value = typeof given === "function" ? given() : given;
-              // One is enough, and one that is set on the call wins.
+              // One of the two headers is enough, and a header that is set on the call wins.
               if (value && !headers.has(tenantHeader) && !headers.has(slugHeader)) {
                 headers.set(header, value);
               }

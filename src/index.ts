@@ -1,24 +1,28 @@
-export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
-export { prefixUniqueValues } from "./isolation/unique-values";
-export type { OAuthConfigCheck, OAuthConfigFinding } from "./oauth/check";
-export type { TenantOAuthOptions } from "./oauth/provider-table";
-export type { TenantOAuthConfig } from "./oauth/routes";
+export { TENANT_AUTH_ERROR_CODES } from "./core/error-codes";
+export { prefixUniqueValues } from "./core/isolate/unique-values";
 export {
   DEFAULT_RESERVED_SLUGS,
   type ResolvedTenant,
   type ResolveTenant,
   type ResolveTenantContext,
-  type TenantAuthOptions,
-  type TenantManagementAction,
-  type TenantManagementRequest,
-  type TenantRoleAction,
-  type TenantSession,
-} from "./options";
+} from "./core/options";
+export { getTenantId, runInTenant } from "./core/request";
+export { byDomain, bySlug, bySubdomain, firstOf } from "./core/resolve/resolvers";
+export type { TenantAuthSchema } from "./core/schema";
+export type { SignInMethod } from "./core/sign-in-endpoints";
+export type { TenantStatus } from "./core/tenants/tenants";
+export type { TenantActor, TenantEvent } from "./features/management/events";
+export type {
+  TenantManagementAction,
+  TenantManagementRequest,
+  TenantRoleAction,
+  TenantSession,
+} from "./features/management/options";
+export type { Tenant } from "./features/management/tenant";
+export type { OAuthConfigCheck, OAuthConfigFinding } from "./features/oauth/check";
+export type { TenantOAuthOptions } from "./features/oauth/provider-table";
+export type { TenantOAuthConfig } from "./features/oauth/routes";
+export type { TenantPolicy } from "./features/policy/schema";
+export type { SignInMethods } from "./features/sign-in-page/sign-in-methods";
+export type { TenantAuthOptions } from "./options";
 export { tenantAuth } from "./plugin";
-export type { SignInMethod, TenantPolicy } from "./policy/schema";
-export type { SignInMethods } from "./policy/sign-in-methods";
-export { byDomain, bySlug, bySubdomain, firstOf } from "./request/resolvers";
-export { getTenantId, runInTenant } from "./request/scope";
-export type { TenantAuthSchema } from "./schema";
-export type { Tenant, TenantStatus } from "./tenants/cache";
-export type { TenantActor, TenantEvent } from "./tenants/events";

@@ -1,44 +1,27 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
-import { isTenantRoute, PLUGIN_ID } from "./constants";
-import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
-import { notStarted } from "./errors";
-import { type Hooks, silentHook } from "./framework";
-import { closeAdminEndpoint, keepForeignCookies, openAdminEndpoint } from "./isolation/cookies";
-import { type Part, tenantAuthOptions } from "./isolation/isolation";
-import { openSealedToken, sealRedirectedToken } from "./isolation/links";
-import { giveTenantProviders } from "./oauth/provider";
+import { isTenantRoute, PLUGIN_ID } from "./core/constants";
+import { TENANT_AUTH_ERROR_CODES } from "./core/error-codes";
+import { notStarted } from "./core/errors";
+import type { Extension } from "./core/extension";
+import { type Hooks, plainHook } from "./core/hooks";
+import { install } from "./core/install/install";
 import {
-  checkOAuthConfigEndpoint,
-  deleteOAuthConfigEndpoint,
-  listOAuthConfigsEndpoint,
-  registerOAuthConfigEndpoint,
-  rotateOAuthSecretsEndpoint,
-  updateOAuthConfigEndpoint,
-} from "./oauth/routes";
-import { withholdTokens } from "./oauth/tokens";
-import { resolveOptions, type TenantAuthOptions } from "./options";
-import { askPolicy } from "./policy/admission";
-import {
-  answerWithSetup,
-  closeEnrollment,
-  completeFactors,
-  openEnrollment,
-} from "./policy/second-factor";
-import { refuseAddresses } from "./request/addresses";
-import { withDebugLog } from "./request/debug";
-import { enterByPrefix, enterNamedTenant } from "./request/enter";
-import { warnOfUnreadHeaders } from "./request/resolve";
-import {
-  answerWithSession,
-  callbackTenantOAuth,
-  signInEmailTenant,
-  signInMethodsEndpoint,
-  signInSocialTenant,
-  signUpEmailTenant,
-} from "./request/tenant-routes";
-import { type InferredSchema, storedSchema } from "./schema";
-import { install } from "./setup/install";
-import { applyOverrides } from "./setup/overrides";
+  closeAdminEndpoint,
+  keepForeignCookies,
+  openAdminEndpoint,
+  undoCookies,
+} from "./core/isolate/cookies";
+import { openSealedToken, sealRedirectedToken } from "./core/isolate/links";
+import type { Isolation } from "./core/isolation";
+import { refuseAddresses } from "./core/resolve/addresses";
+import { withDebugLog } from "./core/resolve/debug";
+import { enterByPrefix, enterClaimed, enterNamedTenant } from "./core/resolve/enter";
+import { warnOfUnreadHeaders } from "./core/resolve/resolve";
+import { type InferredSchema, refuse, storedSchema } from "./core/schema";
+import { credentials } from "./features/credentials";
+import { email } from "./features/email";
+import { signInEmailTenant, signUpEmailTenant } from "./features/email/routes";
+import { management } from "./features/management";
 import {
   createTenantEndpoint,
   deleteTenantEndpoint,
@@ -47,46 +30,98 @@ import {
   purgeTenantsEndpoint,
   resetTwoFactorEndpoint,
   updateTenantEndpoint,
-} from "./tenants/routes";
+} from "./features/management/routes";
+import { oauth } from "./features/oauth";
+import {
+  checkOAuthConfigEndpoint,
+  deleteOAuthConfigEndpoint,
+  listOAuthConfigsEndpoint,
+  registerOAuthConfigEndpoint,
+  rotateOAuthSecretsEndpoint,
+  updateOAuthConfigEndpoint,
+} from "./features/oauth/routes";
+import { callbackTenantOAuth, signInSocialTenant } from "./features/oauth/tenant-routes";
+import { policy, secondFactors } from "./features/policy";
+import { signInMethodsEndpoint } from "./features/sign-in-page/routes";
+import { resolveOptions, type TenantAuthOptions } from "./options";
 
-/**
- * On the plugin as it is listed, which `install` replaces. If something has prevented that, there is
- * no isolation, and every request is refused.
- */
+/** Refuses every request until `install` replaces this hook, and keeps tenants apart. */
 const refuseAll = async () => {
   throw notStarted();
 };
 
-/** Every hook of the plugin, in the order they run. */
-function hooksOf(ctx: AuthContext, parts: Part[]): Hooks {
-  const ofParts = <Name extends keyof Hooks>(name: Name) =>
-    parts.flatMap(({ hooks }): Hooks[Name][number][] => hooks[name] ?? []);
+/** The ids of plugins that `features/enterprise` and `features/integrations` support. */
+const ENTERPRISE = ["sso", "scim"];
+const INTEGRATED = [
+  ...["expo", "electron", "stripe", "oauth-provider", "oauth-proxy", "oauth-popup"],
+  ...["api-key", "device-authorization"],
+];
+
+/**
+ * Returns the features, in the order in which the core asks them. `tenantInvitations()` and
+ * `tenantDomains()` come before these: an invitation must be found before the policy decides.
+ * `enterprise` comes before the policy: a directory must refuse a session before the policy deletes
+ * rows for it.
+ */
+async function featuresOf(isolation: Isolation): Promise<Extension[]> {
+  const installed = isolation.ctx.options.plugins ?? [];
+  const has = (ids: string[]) => installed.some(({ id }) => ids.includes(id));
+  return [
+    refuseLatePlugins([...installed]),
+    credentials(isolation),
+    // Loaded only if needed, because few applications have these plugins.
+    ...(has(ENTERPRISE) ? [(await import("./features/enterprise")).enterprise(isolation)] : []),
+    ...(has(INTEGRATED)
+      ? await (await import("./features/integrations")).integrations(isolation)
+      : []),
+    policy(isolation),
+    secondFactors(isolation),
+    management(isolation),
+    email(isolation),
+    await oauth(isolation),
+  ];
+}
+
+/**
+ * Refuses a plugin that needs tenant support, if another plugin adds it in `init`: support is
+ * loaded only for the plugins that the application lists.
+ */
+const refuseLatePlugins = (listed: BetterAuthPlugin[]): Extension => ({
+  name: "late plugins",
+  check(_ctx, plugins) {
+    const needSupport = [...ENTERPRISE, ...INTEGRATED];
+    const late = plugins.find(
+      (plugin) => needSupport.includes(plugin.id) && !listed.includes(plugin),
+    );
+    if (!late) return;
+    refuse(
+      `another plugin adds ${late.id} when better-auth starts, which is too late to keep its data apart.`,
+      `List ${late.id} directly in the plugins of better-auth.`,
+    );
+  },
+});
+
+/** Returns every hook of the plugin, in the order they run. */
+function hooksOf({ ctx, options, extensions }: Isolation): Hooks {
+  const ofFeatures = <Name extends Exclude<keyof Hooks, "resolve">>(name: Name) =>
+    extensions.flatMap(({ hooks }): Hooks[Name][number][] => hooks?.[name] ?? []);
   const hooks: Hooks = {
-    resolve: [enterNamedTenant, openSealedToken, ...ofParts("resolve"), enterByPrefix],
-    entered: [
-      warnOfUnreadHeaders(tenantAuthOptions(ctx)),
-      applyOverrides,
-      refuseAddresses,
-      askPolicy,
-      ...ofParts("entered"),
-      giveTenantProviders(ctx),
-    ],
-    beforeEndpoint: [openAdminEndpoint, openEnrollment],
-    // First what better-auth did to the cookies, then, after their hooks, what other plugins did.
+    resolve: [enterNamedTenant, openSealedToken, enterClaimed, enterByPrefix],
+    entered: [warnOfUnreadHeaders(options), refuseAddresses, ...ofFeatures("entered")],
+    beforeEndpoint: [openAdminEndpoint, ...ofFeatures("beforeEndpoint")],
+    // Cookies are corrected twice: here after better-auth's endpoint, and in `afterPlugins` after
+    // the hooks of other plugins.
     afterEndpoint: [
       closeAdminEndpoint,
-      closeEnrollment,
-      answerWithSetup,
+      ...ofFeatures("afterEndpoint"),
       keepForeignCookies,
-      withholdTokens,
-      ...ofParts("afterEndpoint"),
+      undoCookies,
     ],
     afterPlugins: [
-      completeFactors,
-      answerWithSession,
+      ...ofFeatures("afterPlugins"),
       keepForeignCookies,
+      undoCookies,
       sealRedirectedToken,
-      ...ofParts("afterPlugins"),
     ],
   };
   return ctx.logger.level === "debug" ? withDebugLog(hooks) : hooks;
@@ -98,23 +133,21 @@ declare module "@better-auth/core" {
   }
 }
 
-/**
- * Tenants for better-auth: each with its own users, sign-in, OAuth credentials and sessions.
- */
+/** Adds tenants to better-auth, with their own users, sign-in, OAuth credentials and sessions. */
 export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
   const options = resolveOptions(tenantAuthOptions);
   const schema = storedSchema(options);
   return {
     id: PLUGIN_ID,
-    // Types are inferred from this: users and sessions with their tenant.
+    // better-auth infers the types of users and sessions, with `tenantId`, from this schema.
     schema: schema as InferredSchema,
-    init: (ctx: AuthContext) => install(ctx, schema, options, hooksOf),
+    init: (ctx: AuthContext) => install(ctx, schema, options, hooksOf, featuresOf),
     onRequest: refuseAll,
-    hooks: { before: [{ matcher: () => true, handler: silentHook(refuseAll) }] },
+    hooks: { before: [{ matcher: () => true, handler: plainHook(refuseAll) }] },
     endpoints: {
       /** Creates a tenant. For managers. */
       createTenant: createTenantEndpoint,
-      /** A tenant, by `id` or by `slug`. For managers. */
+      /** Returns a tenant, by `id` or by `slug`. For managers. */
       getTenant: getTenantEndpoint,
       /** Lists tenants. For managers. */
       listTenants: listTenantsEndpoint,
@@ -132,9 +165,9 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       signInEmailTenant,
       /** Starts social sign-in at a tenant. */
       signInSocialTenant,
-      /** What a tenant's sign-in page offers, and the tenant's name. For everyone. */
+      /** Returns the tenant's name and sign-in methods. Public. */
       getTenantSignInMethods: signInMethodsEndpoint,
-      /** Where providers redirect back to. */
+      /** The callback that OAuth providers redirect to. */
       callbackTenantOAuth,
       /** Creates or replaces a tenant's config for a provider. For managers. */
       registerTenantOAuthConfig: registerOAuthConfigEndpoint,
@@ -149,7 +182,7 @@ export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
       /** Encrypts all OAuth configs again, with the newest secret. For server code only. */
       rotateTenantOAuthSecrets: rotateOAuthSecretsEndpoint,
     },
-    // better-auth puts this limit on its own sign-in and sign-up, by path.
+    // The limit that better-auth has on the paths of its own sign-in and sign-up.
     rateLimit: [
       {
         pathMatcher: (path: string) => isTenantRoute(path) && !path.includes("/callback/"),

@@ -1,4 +1,4 @@
-import { deleteTenant } from "../tenants/delete";
+import { deleteTenant } from "../features/management/delete";
 import { openTables } from "./data/rows";
 import { messageOf } from "./data/texts";
 import { type AuthInstance, openSubject, type Subject } from "./instance/subject";

@@ -1,5 +1,5 @@
-import { decodeComponent } from "../../framework";
-import { isolationOf } from "../../isolation/isolation";
+import { isolationOf } from "../../core/isolation";
+import { decodeComponent } from "../../core/utils";
 import type { Side } from "../sides/side";
 import type { World } from "../sides/world";
 import type { Carrier } from "./requests";

@@ -34,7 +34,7 @@ export async function idleEndpoints(world: World) {
   const { ctx } = world.subject;
   const { oneOf = 1, offset = 0 } = world.options.extent ?? {};
   const taken = world.endpoints.filter((_, position) => (position + offset) % oneOf === 0);
-  for (const endpoint of inOrder(taken)) {
+  for (const endpoint of combineBeforeHooks(taken)) {
     const { name: what, method, path } = endpoint;
     const isOff = isSwitchedOff(path, ctx.options, method) || hasNoCallback(path, ctx);
     const idle = isOff ? undefined : await idleAt(world, endpoint);
@@ -48,7 +48,7 @@ export async function idleEndpoints(world: World) {
 }
 
 /** Endpoints that write come last, because what they wrote as test data is undone before. */
-const inOrder = (endpoints: Endpoint[]) => {
+const combineBeforeHooks = (endpoints: Endpoint[]) => {
   const rank = (one: Endpoint) => (!one.isOwn || one.method === "GET" ? 0 : takesAway(one) ? 1 : 2);
   return endpoints.toSorted((one, other) => rank(one) - rank(other));
 };

@@ -1,4 +1,4 @@
-import { decodeComponent } from "../../framework";
+import { decodeComponent } from "../../core/utils";
 import { withDecoded } from "../data/texts";
 import type { Repeatable } from "../findings";
 import type { Endpoint } from "../instance/endpoints";

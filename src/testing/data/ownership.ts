@@ -1,4 +1,4 @@
-import { parseJSON } from "../../framework";
+import { parseJSON } from "../../core/utils";
 import { modelFinder, type Subject } from "../instance/subject";
 import type { Row } from "../options";
 import { type Place, SIDES, type SideName } from "../sides/places";

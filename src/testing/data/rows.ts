@@ -1,5 +1,5 @@
 import type { DBTransactionAdapter } from "better-auth/types";
-import { PLATFORM } from "../../schema";
+import { PLATFORM } from "../../core/schema";
 import { modelFinder, type Subject } from "../instance/subject";
 import type { Row } from "../options";
 import { BOOKKEEPING, messageOf } from "./texts";

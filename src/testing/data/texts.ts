@@ -1,4 +1,4 @@
-import { decodeBase64url, parseJSON } from "../../framework";
+import { decodeBase64url, parseJSON } from "../../core/utils";
 
 /** Every text in a value, also in JSON that is inside of JSON. */
 export function textsIn(value: unknown): string[] {

@@ -1,4 +1,4 @@
-import { tenantInPrefix } from "../../request/prefix";
+import { tenantInPrefix } from "../../core/prefix";
 import type { Subject } from "../instance/subject";
 import type { IsolationOptions, Row, Values } from "../options";
 import { type Place, SIDES, type SideName } from "../sides/places";

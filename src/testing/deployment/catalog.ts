@@ -2,7 +2,15 @@ import { type Opened, quoterFor } from "../data/query";
 import type { Subject } from "../instance/subject";
 
 type Row = Record<string, unknown>;
-type Column = { name: string; nullable: boolean; generated: string };
+interface Column {
+  name: string;
+  nullable: boolean;
+  generated: string;
+  /** On MySQL and MariaDB: how texts are compared, and what a statement that changes it repeats. */
+  collation: string;
+  type: string;
+  initial: string | undefined;
+}
 
 export interface Index {
   name: string;
@@ -54,7 +62,8 @@ const STATEMENTS: Record<string, { columns: string; indexes: string }> = {
   },
   mysql: {
     columns: `select table_name as \`table\`, column_name as name,
-        is_nullable = 'YES' as nullable, generation_expression as generated
+        is_nullable = 'YES' as nullable, generation_expression as generated,
+        collation_name as collation, column_type as type, column_default as initial
       from information_schema.columns where table_schema = database()`,
     // MySQL has a column "expression" here. MariaDB has neither that nor such indexes.
     indexes: `select s.*, table_name as \`table\`, index_name as name, non_unique = 0 as \`unique\`,
@@ -107,6 +116,9 @@ function toTables(columns: Row[], keys: Row[]): Table[] {
       name: text(row.name),
       nullable: isTrue(row.nullable),
       generated: text(row.generated),
+      collation: text(row.collation),
+      type: text(row.type),
+      initial: row.initial === null || row.initial === undefined ? undefined : text(row.initial),
     })),
     indexes: groupBy(keysOf.get(name) ?? [], "name").map(([name, own]) => ({
       name,

@@ -4,6 +4,7 @@ import { type DeploymentOptions, findQuery, type Query } from "../data/query";
 import { messageOf } from "../data/texts";
 import type { Subject } from "../instance/subject";
 import { type Catalog, readCatalog } from "./catalog";
+import { collationFindings } from "./collations";
 import type { Checked, Finding } from "./findings";
 import {
   emailIndexFindings,
@@ -36,6 +37,8 @@ export async function databaseFindings(
         ...(await nullFindings(subject, catalog, query)),
       );
     }
+    if (catalog.dialect === "mysql")
+      findings.push(...(await collationFindings(subject, catalog, query)));
     if (catalog.dialect === "sqlite") findings.push(...(await statisticsFinding(query)));
     return { findings, catalog };
   } finally {

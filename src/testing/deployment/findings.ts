@@ -1,4 +1,4 @@
-import { pagesOf } from "../../framework";
+import { pagesOf } from "../../core/database";
 import type { Subject } from "../instance/subject";
 
 /** All rows of a table, read a page at a time. */

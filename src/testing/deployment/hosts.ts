@@ -1,6 +1,6 @@
-import type { StoredOAuthConfig } from "../../oauth/config-store";
-import type { Tenant } from "../../tenants/cache";
-import { isReservedSlug } from "../../tenants/store";
+import { isReservedSlug } from "../../features/management/store";
+import type { Tenant } from "../../features/management/tenant";
+import type { StoredOAuthConfig } from "../../features/oauth/config-store";
 import type { Subject } from "../instance/subject";
 import { askResolver, isTenant } from "../sides/places";
 import { type Finding, rowsOf } from "./findings";
@@ -14,7 +14,7 @@ export async function hostFindings(subject: Subject): Promise<Finding[]> {
   const idOf = new Map<string, string>();
   for await (const { id, slug, metadata } of rowsOf<Tenant>(subject, "tenant")) {
     idOf.set(slug, id).set(id, id);
-    if (isReservedSlug(subject.tenantOptions, slug)) findings.push(reservedFinding(id, slug));
+    if (isReservedSlug(subject.ctx, slug)) findings.push(reservedFinding(id, slug));
     for (const written of hostsIn(metadata)) {
       const { host, name } = normalHost(written);
       if (host) claim(host, id);

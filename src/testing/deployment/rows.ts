@@ -1,7 +1,7 @@
-import { pagesOf } from "../../framework";
-import { type Isolation, isolationOf } from "../../isolation/isolation";
-import { unprefixedValues } from "../../isolation/unique-values";
-import { type StoredOAuthConfig, tryDecrypt } from "../../oauth/config-store";
+import { pagesOf } from "../../core/database";
+import { unprefixedValues } from "../../core/isolate/unique-values";
+import { type Isolation, isolationOf } from "../../core/isolation";
+import { type StoredOAuthConfig, tryDecrypt } from "../../features/oauth/config-store";
 import { replace } from "../instance/outbox";
 import { modelFinder, type Subject } from "../instance/subject";
 import type { Catalog } from "./catalog";

@@ -1,4 +1,4 @@
-import { within } from "../../framework";
+import { within } from "../../core/utils";
 import { standInForDomains } from "./domains";
 import { standInForProviders } from "./network";
 import { catchMails, replace, undoing } from "./outbox";

@@ -1,4 +1,4 @@
-import { SEALING, sealingSender } from "../../isolation/links";
+import { SEALING, sealingSender } from "../../core/isolate/links";
 import type { Mail } from "../options";
 import type { Subject } from "./subject";
 

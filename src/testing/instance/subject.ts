@@ -1,8 +1,8 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import type { DBAdapter } from "better-auth/types";
-import { isolationOf } from "../../isolation/isolation";
-import type { ResolvedOptions } from "../../options";
-import { isolatedModels } from "../../schema";
+import { isolationOf } from "../../core/isolation";
+import type { ResolvedCoreOptions } from "../../core/options";
+import { isolatedModels } from "../../core/schema";
 import { messageOf } from "../data/texts";
 
 /** What `betterAuth()` returns, as far as the kit needs it. */
@@ -19,7 +19,7 @@ export interface Subject {
   api: Record<string, (call: object) => Promise<unknown>>;
   ctx: AuthContext;
   options: object;
-  tenantOptions: ResolvedOptions;
+  tenantOptions: ResolvedCoreOptions;
   plugins: BetterAuthPlugin[];
   /** The database adapter below the isolation. */
   raw: DBAdapter;

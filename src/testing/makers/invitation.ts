@@ -1,7 +1,7 @@
-import { INVITATION_HEADER } from "../../invitations/error-codes";
-import { linkOf } from "../../invitations/link";
-import { issue } from "../../invitations/store";
-import { unseal } from "../../isolation/links";
+import { unseal } from "../../core/isolate/links";
+import { INVITATION_HEADER } from "../../features/invitations/error-codes";
+import { linkOf } from "../../features/invitations/link";
+import { issue } from "../../features/invitations/store";
 import { isSwitchedOff } from "../instance/switched-off";
 import { inAnHour, maker } from "./maker";
 

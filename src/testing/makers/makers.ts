@@ -1,4 +1,4 @@
-import { unseal } from "../../isolation/links";
+import { unseal } from "../../core/isolate/links";
 import { isSwitchedOff } from "../instance/switched-off";
 import { ok } from "../sides/browser";
 import type { Side } from "../sides/side";
@@ -30,10 +30,11 @@ const mailMaker = (
       const inLink = url && URL.canParse(url) ? new URL(url).searchParams.get("token") : undefined;
       const token = typeof plain === "string" ? plain : inLink;
       if (!token) throw new Error("no mail came with a token");
-      const opened = (await unseal(subject.ctx, token))?.token;
-      if (!opened) return { values: { token }, homeNeedsSession };
+      const seal = await unseal(subject.ctx, token);
+      if (!seal) return { values: { token }, homeNeedsSession };
+      const { token: opened, tenantId } = seal;
       // It has no row: in a tenant it is valid in its seal only.
-      const needsSeal = paths[1] === "/verify-email";
+      const needsSeal = paths[1] === "/verify-email" && tenantId !== "";
       return [
         { values: { token: opened }, needsSeal, homeNeedsSession },
         { name: `sealed ${name}`, values: { token }, sealed: true, homeNeedsSession },

@@ -1,4 +1,4 @@
-import { saveOAuthConfig } from "../../oauth/config-store";
+import { saveOAuthConfig } from "../../features/oauth/config-store";
 import { ok } from "../sides/browser";
 import type { Side } from "../sides/side";
 import { maker } from "./maker";

@@ -1,4 +1,4 @@
-import { parseJSON } from "../../framework";
+import { parseJSON } from "../../core/utils";
 import type { Repeatable } from "../findings";
 import type { Subject } from "../instance/subject";
 import type { GivenInput } from "../options";

@@ -1,7 +1,7 @@
-import { isOwnPath } from "../../constants";
-import type { ResolvedTenant } from "../../options";
-import { runInTenant } from "../../request/scope";
-import type { Tenant } from "../../tenants/cache";
+import { isOwnPath } from "../../core/constants";
+import type { ResolvedTenant } from "../../core/options";
+import { runInTenant } from "../../core/request";
+import type { Tenant } from "../../features/management/tenant";
 import type { Endpoint } from "../instance/endpoints";
 import { NO_TENANT, type Subject, withoutStars } from "../instance/subject";
 import type { Address } from "../options";

@@ -1,5 +1,5 @@
-import { deleteTenant } from "../../tenants/delete";
-import { createTenant } from "../../tenants/store";
+import { deleteTenant } from "../../features/management/delete";
+import { createTenant } from "../../features/management/store";
 import { openOwnTables } from "../data/own-tables";
 import { messageOf } from "../data/texts";
 import { Watch } from "../data/watch";

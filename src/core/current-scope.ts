@@ -1,0 +1,16 @@
+import { adminTarget } from "./admin-endpoints";
+import { currentEndpoint } from "./endpoint";
+import { enteredScope, type Scope, scopeOf } from "./request";
+
+const PLATFORM_SCOPE = scopeOf(null);
+
+/**
+ * Returns the scope in which the running code reads and changes data. Without a request, that is
+ * the platform. An admin endpoint has cross-tenant access. Calls that its hooks make through
+ * `auth.api` do not.
+ */
+export function currentScope(): Scope {
+  const scope = enteredScope() ?? PLATFORM_SCOPE;
+  if (scope.access === "own" || adminTarget(currentEndpoint())) return scope;
+  return { ...scope, access: "own" };
+}

@@ -1,0 +1,100 @@
+import type { DBTransactionAdapter, Where } from "better-auth/types";
+
+/** The methods of a database adapter, except `transaction`. */
+export const ADAPTER_METHODS = [
+  "create",
+  "findOne",
+  "findMany",
+  "count",
+  "update",
+  "updateMany",
+  "delete",
+  "deleteMany",
+  "consumeOne",
+  "incrementOne",
+] as const;
+
+/** A row of an isolated model. */
+export type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
+
+export interface AdapterCall {
+  model: string;
+  where?: Where[];
+  join?: Row;
+  data?: Row;
+  update?: Row;
+  set?: Row;
+  /** Reserves a single-use mark once for all tenants together: see `guardReservations`. */
+  isMarkOfAll?: boolean;
+}
+
+const CHANGES = ["update", "updateMany", "incrementOne"];
+
+/** Returns the new values that an adapter call writes into existing rows. */
+export const changeOf = (name: string, { update, set }: AdapterCall): Row | undefined =>
+  CHANGES.includes(name) ? (update ?? set) : undefined;
+
+/** An adapter call on its way to the database. */
+export interface GuardedCall {
+  method: string;
+  call: AdapterCall;
+  /** The isolated model of the call. Undefined for a model that is not isolated. */
+  model: string | undefined;
+  /** The adapter without isolation; inside a transaction, the transaction's. */
+  raw: DBTransactionAdapter;
+  /** The isolated adapter of the transaction that the call is made in, if any. */
+  transaction: DBTransactionAdapter | undefined;
+}
+
+/**
+ * Checks or changes an adapter call, and runs it with `next`. Returns undefined to let the call
+ * pass unchanged.
+ */
+export type Guard = (
+  guarded: GuardedCall,
+  next: (call: AdapterCall) => Promise<unknown>,
+) => Promise<unknown> | undefined;
+
+export type HasOptions = Pick<DBTransactionAdapter, "options">;
+
+/** Returns the kind of database, which adapters call `type` or `provider`. */
+export function databaseOf({ options }: HasOptions): string | undefined {
+  const { type, provider } = (options ?? {}) as { type?: string; provider?: string };
+  return type ?? provider;
+}
+
+export const isMySQL = (adapter: HasOptions) => databaseOf(adapter) === "mysql";
+
+/**
+ * Yields all rows of a table in pages. Each page starts after the last id, so concurrent inserts
+ * and deletions skip no row. By `tenantId`, yields at least one row of each tenant, but not all.
+ */
+export async function* pagesOf<Stored extends { id?: string; tenantId?: string | null }>(
+  adapter: Pick<DBTransactionAdapter, "findMany">,
+  model: string,
+  size: number,
+  select?: string[],
+  { by = "id", after }: { by?: "id" | "tenantId"; after?: string | undefined } = {},
+): AsyncGenerator<Stored[]> {
+  let last: string | null | undefined = after;
+  for (;;) {
+    const rows: Stored[] = await adapter.findMany<Stored>({
+      model,
+      where: last === undefined ? [] : [{ field: by, operator: "gt", value: last }],
+      sortBy: { field: by, direction: "asc" },
+      limit: size,
+      ...(select && { select }),
+    });
+    if (rows.length) yield rows;
+    if (rows.length < size) return;
+    last = rows.at(-1)?.[by];
+  }
+}
+
+/** Returns a condition for each column. A list matches any of its values. */
+export const clauses = (columns: Record<string, string | boolean | string[]>): Where[] =>
+  Object.entries(columns).map(([field, value]) => ({
+    field,
+    value,
+    operator: Array.isArray(value) ? "in" : "eq",
+  }));

@@ -1,0 +1,143 @@
+import type { AuthContext } from "better-auth";
+import { isAPIError } from "better-auth/api";
+import { adminTarget } from "../admin-endpoints";
+import { currentScope } from "../current-scope";
+import { currentEndpoint } from "../endpoint";
+import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { type AfterHook, type BeforeHook, plainHook } from "../hooks";
+import { currentRequest, type Endpoint, enter, getTenantId, scopeOf } from "../request";
+import { makeCompanionCheck } from "../session-tokens";
+
+/** Cross-tenant access begins when an admin endpoint starts, and ends when it is done. */
+export const openAdminEndpoint: BeforeHook = {
+  matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
+
+  handler: plainHook(() => {
+    currentRequest().adminEndpoint = "running";
+  }),
+};
+
+export const closeAdminEndpoint: AfterHook = {
+  matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
+
+  handler: plainHook(() => {
+    currentRequest().adminEndpoint = "done";
+    enter(scopeOf(getTenantId()));
+  }),
+};
+
+/** R5: keeps the browser's cookies for sessions that were removed from the request. */
+export const keepForeignCookies: AfterHook = {
+  matcher: () => currentRequest().keptCookies.size > 0,
+
+  handler: plainHook(({ context }) => {
+    const headers = context.responseHeaders;
+    const { keptCookies } = currentRequest();
+    const session = context.authCookies.sessionToken.name;
+    const isCompanion = makeCompanionCheck(context);
+    const lines = headers?.getSetCookie().filter((line) => {
+      const [name = ""] = line.split("=");
+      if (!/;\s*max-age=0\b/i.test(line)) return true;
+      return !keptCookies.has(isCompanion(name) ? session : name);
+    });
+    headers?.delete("set-cookie");
+    for (const line of lines ?? []) headers?.append("set-cookie", line);
+  }),
+};
+
+/** Removes the cookies of a response whose transaction the database rolled back. */
+export const undoCookies: AfterHook = {
+  matcher: ({ context: { returned } }) =>
+    isAPIError(returned) && returned.body?.code === TENANT_AUTH_ERROR_CODES.TRY_AGAIN.code,
+
+  handler: plainHook(({ context }) => {
+    context.responseHeaders?.delete("set-cookie");
+  }),
+};
+
+type Cookies = AuthContext["authCookies"];
+
+/**
+ * Gives session cookies a different name in each tenant. The name is computed when it is read, so
+ * that it fits the current scope, even if another plugin has copied the context.
+ */
+export function nameCookiesPerTenant(ctx: AuthContext): void {
+  nameMadeCookies(ctx);
+  const named = new WeakMap<object, Cookies>();
+  const late = lateNames(ctx.authCookies);
+  Object.defineProperty(ctx, "authCookies", {
+    configurable: true,
+    enumerable: true,
+    get(this: object) {
+      return named.get(this) ?? late;
+    },
+    // better-auth assigns other cookies for a request if their domain depends on the host.
+    set(this: object, cookies: Cookies) {
+      named.set(this, lateNames(cookies));
+    },
+  });
+}
+
+/**
+ * Cookies of official plugins that belong to a sign-in. The cookies of an OAuth flow keep their
+ * names, because they contain their tenant.
+ */
+const OF_SIGN_IN = /^(?:two_factor|trust_device|better-auth-passkey|admin_session)$/;
+
+/** Gives cookies that plugins create a different name in each tenant. */
+function nameMadeCookies(ctx: AuthContext): void {
+  const { createAuthCookie } = ctx;
+  ctx.createAuthCookie = (name, attributes) => {
+    const cookie = createAuthCookie(name, attributes);
+    const sent = plainName(ctx.authCookies.sessionToken);
+    return OF_SIGN_IN.test(name) ? { ...cookie, name: cookie.name + suffix(sent) } : cookie;
+  };
+}
+
+/** Returns a cookie's name without the tenant. Works for a copy of a cookie, too. */
+const plainName = (cookie: Cookies[string & keyof Cookies] & { plainName?: string }) =>
+  cookie.plainName ?? cookie.name;
+
+function lateNames(cookies: Cookies): Cookies {
+  const sent = plainName(cookies.sessionToken);
+  const entries = Object.entries(cookies).map(([key, given]) => {
+    const { attributes } = given;
+    const name = plainName(given);
+    const cookie = {
+      plainName: name,
+      attributes,
+      get name() {
+        return name + suffix(sent);
+      },
+    };
+    // Not a plain object: if a hook returns its context, better-auth copies plain objects, and
+    // would replace the getter by its current value.
+    return [key, Object.setPrototypeOf(cookie, given)];
+  });
+  return Object.fromEntries(entries) as Cookies;
+}
+
+/**
+ * Encodes a tenant's id for the name of a cookie, in lower case, because better-auth compares the
+ * names of multi-session cookies in lower case. Two ids never get the same name: a capital letter
+ * or a hyphen becomes a hyphen and a second character.
+ */
+const inCookieName = (tenantId: string) =>
+  tenantId.replace(/[A-Z-]/g, (letter) => `-${letter.toLowerCase()}`);
+
+/**
+ * Returns what the current scope adds to a cookie's name. `sent` is the name of the platform's
+ * session cookie.
+ */
+function suffix(sent: string): string {
+  const scope = currentScope();
+  // A visiting operator sends the platform's cookie. So does a request whose tenant is only in the
+  // prefix of its token.
+  if (!scope.tenantId || scope.access === "visits" || currentRequest().enteredBy === "credential")
+    return "";
+  const own = `_${inCookieName(scope.tenantId)}`;
+  const endpoint = currentEndpoint();
+  if (!adminTarget(endpoint)) return own;
+  // On admin endpoints, the cookies show whether a tenant's administrator or an operator calls.
+  return endpoint?.headers?.get("cookie")?.includes(`${sent}${own}=`) ? own : "";
+}

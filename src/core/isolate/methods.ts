@@ -1,0 +1,357 @@
+import type { DBAdapter, DBTransactionAdapter, Where } from "better-auth/types";
+import { currentScope } from "../current-scope";
+import { type ADAPTER_METHODS, isMySQL, type Row } from "../database";
+import type { Isolation } from "../isolation";
+import { currentRequest, type Scope, scopeOf } from "../request";
+import { PLATFORM } from "../schema";
+import { admitUser, capExpiry } from "./admission";
+import { explainDatabaseError, refuseEmailTakenElsewhere } from "./explain-errors";
+import { isInside, needsListHint, tenantClause } from "./in-scope";
+import { pinpoint } from "./mysql";
+import { isImpersonator, isSessionValidHere, scopeOfSession } from "./sessions";
+import { isState } from "./single-use";
+import { isHiddenUser, rememberUser, requireUserInScope } from "./users";
+
+/*
+ * The methods of an isolated adapter (R3). Each reads, changes, creates or deletes rows of isolated
+ * models in the scope of the running request only; calls about other models pass unchanged.
+ */
+
+export type Methods = Pick<DBTransactionAdapter, (typeof ADAPTER_METHODS)[number]>;
+
+/**
+ * What each method works on. `raw` is the adapter without isolation: the instance's, or that of a
+ * transaction.
+ */
+interface Database {
+  isolation: Isolation;
+  raw: DBTransactionAdapter;
+}
+
+type Input<Name extends keyof Methods> = Parameters<DBAdapter[Name]>[0];
+
+type TableCall = { model: string; where?: Where[] | undefined; join?: object | undefined };
+
+/**
+ * A call with the condition of the scope. `scope` is undefined if the call is about no isolated
+ * model.
+ */
+type Narrowed<Call> = { call: Call; scope?: Scope; model?: string | undefined };
+
+export function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Methods {
+  const database: Database = { isolation, raw };
+  return {
+    create: (input) => create(database, input),
+    findOne: (input) => findOne(database, input),
+    findMany: (input) => findMany(database, input),
+    count: (input) => narrow(database, input, ({ call }) => raw.count(call)),
+    update: (input) => update(database, input),
+    updateMany: (input) => updateMany(database, input),
+    delete: (input) => deleteOne(database, input),
+    deleteMany: (input) => narrow(database, input, ({ call }) => raw.deleteMany(call)),
+    consumeOne: (input) => consumeOne(database, input),
+    incrementOne: (input) => incrementOne(database, input),
+  };
+}
+
+function create<T extends Row, R>(
+  database: Database,
+  input: Parameters<typeof database.raw.create<T, R>>[0],
+): Promise<R> {
+  const { isolation, raw } = database;
+  return narrow(database, input, async ({ scope, model }) => {
+    if (!model || !scope) return raw.create<T, R>(input);
+    const tenantId = await requireUserInScope(isolation, scope, input.data.userId, raw);
+    const data: Row = { ...input.data, tenantId: tenantId ?? PLATFORM };
+    const insert = () => raw.create<T, R>({ ...input, data: data as T });
+    const row =
+      model === "user"
+        ? await createUser(database, input.model, scope, tenantId, data, insert)
+        : await write(database, model, scope, data, insert);
+    return dropForeignJoins(database, row, scope, model);
+  });
+}
+
+/** R13: creates a user whom the extensions admit, and runs the steps of their admission. */
+async function createUser<R>(
+  database: Database,
+  model: string,
+  scope: Scope,
+  tenantId: string | null,
+  data: Row,
+  insert: () => Promise<R>,
+): Promise<R> {
+  const { isolation, raw } = database;
+  const admission = await admitUser(isolation, tenantId, data, raw);
+  const keptUserId = await admission?.replaceUnverifiedUser?.(raw);
+  const insertOrKeep = async () =>
+    (keptUserId && (await raw.update<R>(asChange(model, keptUserId, data)))) || insert();
+  const isInvited = admission?.accept !== undefined;
+  const row = await write(database, "user", scope, data, insertOrKeep, isInvited);
+  await admission?.accept?.(row as Row, raw);
+  return row;
+}
+
+/**
+ * Returns an update that turns an existing user into the new one, with the old id and `createdAt`.
+ */
+function asChange(model: string, id: string, { id: _, createdAt: __, ...update }: Row) {
+  return { model, where: [{ field: "id", value: id }], update };
+}
+
+function findOne<T>(database: Database, input: Input<"findOne">): Promise<T | null> {
+  const { isolation, raw } = database;
+  if (isTokenLookup(isolation, input)) return findSession<T>(database, input);
+  if (input.model === "user" && isImpersonator(idIn(input.where))) return raw.findOne<T>(input);
+  return narrow(database, input, async ({ call, scope, model }) => {
+    const row = await raw.findOne<T>(call);
+    if (model === "user" && isHiddenUser(input.where, row as Row)) return null;
+    return dropForeignJoins(database, row, scope, model, input.join);
+  });
+}
+
+/** Returns whether the user of a session was read with another generation than the session. */
+function hasOtherGeneration({ userId, generation }: Row): boolean {
+  const user = currentRequest().users.get(String(userId));
+  return user?.generation !== undefined && user.generation !== (generation ?? null);
+}
+
+/** Finds a session of the scope by its token, while its tenant exists and is active. */
+async function findSession<T>(database: Database, input: Input<"findOne">): Promise<T | null> {
+  const { isolation, raw } = database;
+  const where = [...input.where, ...tenantClause(scopeOfSession(input.where[0]?.value))];
+  const read = () => raw.findOne<T & Row>({ ...input, where });
+  let session = await read();
+  rememberOwner(database, session, input.join);
+  // better-auth reads the session before its user. Another request of the same session may have ended
+  // all others in between, which gives both a new generation.
+  if (session && hasOtherGeneration(session)) session = await read();
+  if (!session || !(await isSessionValidHere(isolation, session, { adapter: raw }))) return null;
+  return dropForeignJoins(
+    database,
+    session,
+    scopeOf(session.tenantId ?? null),
+    "session",
+    input.join,
+  );
+}
+
+function findMany<T>(database: Database, input: Input<"findMany">): Promise<T[]> {
+  const { raw } = database;
+  return narrow(database, input, async ({ call, scope, model }) => {
+    const rows = await raw.findMany<T>(call);
+    if (!scope) return rows;
+    const { heldState } = currentRequest();
+    if (model === "verification" && heldState) {
+      return consumeState(database, input.model, rows, heldState);
+    }
+    if (model === "session") return validSessions(database, rows, input);
+    return rows.map((row) => dropForeignJoins(database, row, scope, model, input.join));
+  });
+}
+
+/** R6: consumes the OAuth state that better-auth reads. See `RequestRecord.heldState`. */
+async function consumeState<T>(
+  { raw }: Database,
+  model: string,
+  rows: T[],
+  heldState: Promise<string | undefined>,
+): Promise<T[]> {
+  const [row] = rows as Row[];
+  if (!row || !isState(row.value, await heldState)) return rows;
+  const where = [{ field: "id", value: String(row.id) }];
+  return (await raw.consumeOne({ model, where })) ? rows : [];
+}
+
+/**
+ * Leaves out invalid sessions if better-auth looks up the sessions of a browser by their tokens.
+ * better-auth reads sessions without their users only to delete them, and must find all of these.
+ */
+async function validSessions<T>(
+  database: Database,
+  rows: T[],
+  { where, select, join }: Input<"findMany">,
+): Promise<T[]> {
+  const { isolation, raw } = database;
+  const scope = currentScope();
+  const isByToken = !select && join && where?.some(({ field }) => field === "token");
+  const valid: T[] = [];
+  for (const row of rows) {
+    rememberOwner(database, row as Row, join);
+    const isValid =
+      !isByToken || (await isSessionValidHere(isolation, row as Row, { adapter: raw }));
+    if (isValid) valid.push(dropForeignJoins(database, row, scope, "session", join));
+  }
+  return valid;
+}
+
+function update<T>(database: Database, input: Input<"update">): Promise<T | null> {
+  const { raw } = database;
+  const run = async ({ call, scope, model }: Narrowed<typeof input>) => {
+    const data = await allowedChange(database, input.update, scope, model);
+    if (!model || !scope) return raw.update<T>({ ...call, update: data });
+    // With the tenant as the only condition, the database would pick any of its rows.
+    if (input.where.length === 0) return null;
+    const where = isMySQL(raw)
+      ? await pinpoint(raw, input.model, call.where, tenantClause(scope))
+      : call.where;
+    if (!where) return null;
+    const row = await write(database, model, scope, data, () =>
+      raw.update<T & Row>({ ...call, where, update: data }),
+    );
+    const isInScope = row && (row.tenantId === undefined || isInside(scope, row));
+    return isInScope ? dropForeignJoins(database, row, scope, model) : null;
+  };
+  return narrow(database, input, run, scopeOfUpdate(input));
+}
+
+const updateMany = (database: Database, input: Input<"updateMany">) =>
+  narrow(database, input, async ({ call, scope, model }) => {
+    const data = await allowedChange(database, input.update, scope, model);
+    return database.raw.updateMany({ ...call, update: data });
+  });
+
+const deleteOne = (database: Database, input: Input<"delete">) =>
+  narrow(database, input, async ({ call, model }) => {
+    // With the tenant as the only condition, the database would pick any of its rows.
+    if (!model || input.where.length > 0) await database.raw.delete(call);
+  });
+
+const consumeOne = <T>(database: Database, input: Input<"consumeOne">) =>
+  narrow(database, input, async ({ call, scope, model }) =>
+    dropForeignJoins(database, await database.raw.consumeOne<T>(call), scope, model),
+  );
+
+const incrementOne = <T>(database: Database, input: Input<"incrementOne">) =>
+  narrow(database, input, async ({ call, scope, model }) => {
+    const set = await allowedChange(database, input.set, scope, model);
+    return dropForeignJoins(
+      database,
+      await database.raw.incrementOne<T>({ ...call, set }),
+      scope,
+      model,
+    );
+  });
+
+/**
+ * Limits a call to the rows of the scope, and runs it. Only two lookups in `findOne` do not use it.
+ */
+async function narrow<Call extends TableCall, T>(
+  { isolation, raw }: Database,
+  call: Call,
+  run: (narrowed: Narrowed<Call>) => Promise<T>,
+  scope = currentScope(),
+): Promise<T> {
+  const model = isolation.isolatedModel(call.model);
+  if (!model) {
+    const joined = Object.keys(call.join ?? {});
+    const joinsIsolated = joined.some((name) => isolation.isolatedModel(name));
+    return run(joinsIsolated ? { call, scope } : { call });
+  }
+  // The tenant's condition is last and joined by AND. Adapters that apply conditions from left to
+  // right apply it to the outcome of every OR before it. Other adapters apply it to the whole group
+  // of ORs.
+  const conditions = call.where ?? [];
+  const where = [...conditions, ...tenantClause(scope, needsListHint(raw, conditions))];
+  return run({ call: { ...call, where }, scope, model });
+}
+
+/** Removes joined rows of other scopes: the database finds joined rows by their key alone. */
+function dropForeignJoins<T>(
+  { isolation }: Database,
+  row: T,
+  scope?: Scope,
+  model?: string,
+  join: object = {},
+): T {
+  if (!scope || !row) return row;
+  const checked = row as Row;
+  if (model === "user") rememberUser(checked);
+  for (const name of Object.keys(join)) {
+    const joined = isolation.isolatedModel(name);
+    if (!joined) continue;
+    for (const key of [name, `${name}s`, joined, `${joined}s`]) dropForeign(checked, key, scope);
+    const user = joined === "user" ? (checked[name] ?? checked[joined]) : undefined;
+    if (user) rememberUser(user as Row);
+  }
+  return row;
+}
+
+function dropForeign(row: Row, key: string, scope: Scope) {
+  const value = row[key];
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) row[key] = value.filter((item: Row) => isInside(scope, item));
+  else if (!isInside(scope, value as Row)) row[key] = null;
+}
+
+/** Remembers the user who was read with a session, for the check of the session. */
+function rememberOwner({ isolation }: Database, session: Row | null, join: object = {}) {
+  const name = Object.keys(join).find((name) => isolation.isolatedModel(name) === "user");
+  const user = name && (session?.[name] ?? session?.user);
+  if (user) rememberUser(user as Row);
+}
+
+/**
+ * Runs a write, and explains its errors: a unique value may be taken by a row outside the scope.
+ */
+async function write<T>(
+  { isolation, raw }: Database,
+  model: string,
+  scope: Scope,
+  data: Row,
+  run: () => Promise<T>,
+  isInvited = false,
+): Promise<T> {
+  if (isolation.options.keepEmailGloballyUnique && model === "user" && data.email) {
+    await refuseEmailTakenElsewhere(isolation, raw, scope, String(data.email));
+  }
+  try {
+    return await run();
+  } catch (error) {
+    throw explainDatabaseError(isolation.ctx, error, model, isInvited);
+  }
+}
+
+/**
+ * Returns the allowed part of a change. A row never changes its id or tenant, requests do not
+ * choose a generation, and no session lasts longer than the policy allows.
+ */
+async function allowedChange<T extends Row | undefined>(
+  { isolation, raw }: Database,
+  data: T,
+  scope?: Scope,
+  model = "",
+): Promise<T> {
+  if (!scope || !data) return data;
+  await requireUserInScope(isolation, scope, data.userId, raw);
+  const { tenantId: _, id: __, sessionGeneration: ___, ...rest } = data;
+  if (model !== "session") return rest as T;
+  return { ...rest, ...(await capExpiry(isolation, scope.tenantId, data, raw)) } as T;
+}
+
+/**
+ * Returns the scope of an update. During a visit, the operator's own session is on the platform.
+ */
+function scopeOfUpdate({ where }: { where: Where[] }): Scope {
+  const scope = currentScope();
+  const { token } = (scope.access === "visits" && currentRequest().visitor) || {};
+  const isVisitors =
+    token && where.some(({ field, value }) => field === "token" && value === token);
+  return isVisitors ? scopeOf(null) : scope;
+}
+
+const idIn = ([clause, ...rest]: Where[]): unknown =>
+  clause?.field === "id" && !rest.length ? clause.value : undefined;
+
+/**
+ * Returns whether a call looks up a session by its token alone, as better-auth does for every
+ * request.
+ */
+function isTokenLookup(
+  { isolatedModel }: Isolation,
+  { model, where, select }: Input<"findOne">,
+): boolean {
+  const [clause, ...rest] = where;
+  if (clause?.field !== "token" || (clause.operator ?? "eq") !== "eq") return false;
+  return !rest.length && !select && isolatedModel(model) === "session";
+}

@@ -1,0 +1,55 @@
+import type { AuthContext } from "better-auth";
+import { makeSignature, parseEnvelope } from "better-auth/crypto";
+import { toHex } from "./utils";
+
+type Secret = AuthContext["secretConfig"];
+
+/** The purpose of a key. No two purposes share a key. */
+type Purpose = "link" | "state" | "code" | "oauth-credentials";
+
+const encoder = new TextEncoder();
+
+/**
+ * Derives a key for one purpose, by HKDF. `makeSignature(text, secret)` would not be safe:
+ * better-auth signs every cookie with it, and some endpoints let a caller choose the text, so the
+ * server could be made to reveal the key.
+ */
+export async function deriveKey(purpose: Purpose, secret: string): Promise<string> {
+  const material = await crypto.subtle.importKey("raw", encoder.encode(secret), "HKDF", false, [
+    "deriveBits",
+  ]);
+  const salt = encoder.encode("better-auth-tenant");
+  const info = encoder.encode(`better-auth-tenant:${purpose}:v1`);
+  const bits = await crypto.subtle.deriveBits(
+    { name: "HKDF", hash: "SHA-256", salt, info },
+    material,
+    256,
+  );
+  return toHex(bits);
+}
+
+/**
+ * Derives a key from each of better-auth's secrets, for `symmetricEncrypt` and `symmetricDecrypt`.
+ */
+export async function deriveKeys(purpose: Purpose, secret: Secret): Promise<Secret> {
+  if (typeof secret === "string") return deriveKey(purpose, secret);
+  const keys = Array.from(
+    secret.keys,
+    async ([version, value]) => [version, await deriveKey(purpose, value)] as const,
+  );
+  const { legacySecret, currentVersion } = secret;
+  return {
+    currentVersion,
+    keys: new Map(await Promise.all(keys)),
+    ...(legacySecret && { legacySecret: await deriveKey(purpose, legacySecret) }),
+  };
+}
+
+/** Returns whether a text was encrypted with the newest of better-auth's secrets. */
+export const isNewest = ({ secretConfig }: AuthContext, cipher: string): boolean =>
+  parseEnvelope(cipher)?.version ===
+  (typeof secretConfig === "string" ? undefined : secretConfig.currentVersion);
+
+/** Signs a text with a key that no endpoint of better-auth or of a plugin signs with. */
+export const signFor = async (purpose: Purpose, text: string, { secret }: AuthContext) =>
+  makeSignature(text, await deriveKey(purpose, secret));

@@ -1,0 +1,293 @@
+import type { AuthContext, HookEndpointContext } from "better-auth";
+import { BASE_ERROR_CODES } from "better-auth";
+import { APIError, isAPIError } from "better-auth/api";
+import { CALLBACK_PATH, isManagement } from "../constants";
+import { currentEndpoint } from "../endpoint";
+import { extensionsWith } from "../extensions";
+import { type BeforeHook, plainHook } from "../hooks";
+import { coreOptions, isolationOf } from "../isolation";
+import {
+  currentRequest,
+  enter,
+  getTenantId,
+  isResolving,
+  runAsResolver,
+  scopeOf,
+  surroundingScope,
+} from "../request";
+import { namedTenantId, resolvedTenantId, tenantOfAnswer } from "./resolve";
+import { asHostResolver, hostOf, syntheticHostRequests } from "./resolvers";
+
+/*
+ * R9: the host of an address may belong to a tenant. If the resolver gives a host to one tenant,
+ * the plugin does not trust it in another tenant or on the platform, even if `trustedOrigins` lists
+ * it: a reset link that redirects there would give its token to that tenant.
+ *
+ * Trusted are paths, the tenant's own host, the base URL, trusted origins that belong to no tenant,
+ * and app schemes that `trustedOrigins` lists (`myapp://`).
+ */
+
+type Address = { url: URL; error: { code: string; message: string } };
+
+/** Limits what a caller may send: the resolver may query a database for each host. */
+const MAX_HOSTS = 20;
+const MAX_LENGTH = 2048;
+
+export const refuseAddresses: BeforeHook = {
+  matcher: ({ context }) => coreOptions(context).resolveTenantId !== undefined,
+
+  handler: plainHook(refuseForeignAddresses),
+};
+
+/** Finds the owners of all hosts in a request's addresses, and refuses hosts of other tenants. */
+async function refuseForeignAddresses(ctx: HookEndpointContext): Promise<void> {
+  const isOff = isSwitchedOff(ctx.context);
+  const base = baseOf(ctx);
+  const written = isOff ? [] : addressesIn(ctx.body);
+  // The endpoint that uses an address in the query checks it, see `trustOwnAddresses`.
+  const queried = isOff ? [] : addressesIn(ctx.query);
+  const isWritten = new Set(written);
+  const sent = [...base, ...(isOff ? [] : originOf(ctx)), ...written];
+  const own = namingHost(ctx);
+  const others = [...sent, ...queried].map(({ url }) => url).filter(({ host }) => host !== own);
+  await findOwners(ctx, others, MAX_HOSTS);
+  if (![...currentRequest().hostOwners.values()].some((tenantId) => tenantId !== null)) return;
+  // Management runs in no tenant, but may be called at a tenant's host.
+  const isAnywhere = getTenantId() === null && ctx.path !== CALLBACK_PATH;
+  const here = isAnywhere ? await resolvedTenantId(ctx) : undefined;
+  let target: Promise<string | undefined> | undefined;
+  for (const address of sent) {
+    const { url, error } = address;
+    const owner = currentRequest().hostOwners.get(url.host);
+    if (!isForeign(url) || (owner && owner === here)) continue;
+    if (isWritten.has(address)) {
+      target ??= findTarget(ctx);
+      if (owner && owner === (await target)) continue;
+    }
+    // The application's resolver may need the whole request to recognize the request's own host.
+    const isOwn = url.host === hostOf(ctx) || base.includes(address);
+    if (owner === UNKNOWN_OWNER && isOwn) continue;
+    const whose = owner ? `tenant ${owner}` : "another tenant";
+    const place = getTenantId() === null ? "on the platform" : `in tenant ${getTenantId()}`;
+    ctx.context.logger.error(`${url.origin} belongs to ${whose} and is not trusted ${place}`);
+    if (ctx.path !== CALLBACK_PATH) throw APIError.from("FORBIDDEN", error);
+    // The provider has redirected a browser here, and the user must see a page.
+    refuseState(ctx);
+    return void enter(scopeOf(null));
+  }
+}
+
+/** Makes better-auth's callback reject the OAuth state, and show its error page. */
+export function refuseState({ query }: HookEndpointContext): void {
+  // better-auth rejects a missing, empty or repeated state itself.
+  if (query?.state && typeof query.state === "string") query.state = "-";
+}
+
+/** Adds R9 to better-auth's `isTrustedOrigin`, for addresses that an endpoint checks itself. */
+export function trustOwnAddresses(ctx: AuthContext): AuthContext["isTrustedOrigin"] {
+  const isTrusted = ctx.isTrustedOrigin;
+  return function isTrustedOrigin(this: AuthContext, address, settings) {
+    if (!isTrusted.call(this, address, settings)) return false;
+    if (isSwitchedOff(this)) return true;
+    const url = parse(address);
+    // Patterns with "*" also match text that is not an address.
+    if (!url) return false;
+    if (url.host === PAGE.host) return true;
+    if (!isWeb(url)) return listsScheme(this, url);
+    const endpoint = currentEndpoint();
+    // better-auth checks the body before any hook. `refuseForeignAddresses` checks it again.
+    if (!endpoint) return true;
+    const own = [namingHost(endpoint), parse(this.baseURL)?.host];
+    if (own.includes(url.host)) return true;
+    if (url.host === hostOf(endpoint) && !currentRequest().hostOwners.get(url.host)) return true;
+    // A host about which the resolver was not asked is not trusted: this function is not async.
+    return currentRequest().hostOwners.has(url.host) && !isForeign(url);
+  };
+}
+
+/**
+ * Finds the owners of all hosts in a value, at any depth: in the config of an identity provider,
+ * for example. A host without a known owner is not trusted.
+ */
+export async function askForHosts(
+  ctx: HookEndpointContext,
+  value: unknown,
+  from: "the caller" | "what is stored",
+): Promise<void> {
+  if (!coreOptions(ctx.context).resolveTenantId) return;
+  const values = [value];
+  // The list grows while it is read. Recursion could overflow the stack, because a caller chooses
+  // the depth.
+  for (const item of values) {
+    if (typeof item === "object") for (const part of Object.values(item ?? {})) values.push(part);
+  }
+  const urls = values.flatMap((item) => webAddress(item) ?? []);
+  await findOwners(ctx, urls, from === "the caller" ? MAX_HOSTS : Infinity);
+}
+
+/** Returns the tenant to which the host of an address belongs; null if there is none. */
+export async function ownerOf(ctx: HookEndpointContext, address: string | null) {
+  const url = webAddress(address);
+  if (!url) return null;
+  await findOwners(ctx, [url], 1);
+  return currentRequest().hostOwners.get(url.host) ?? null;
+}
+
+/**
+ * Returns whether a request comes from the host of an address, or contains an address of that host.
+ */
+export function isCarriedBy(ctx: HookEndpointContext, address: string): boolean {
+  const host = webAddress(address)?.host;
+  const carried = [...originOf(ctx), ...addressesIn(ctx.body), ...addressesIn(ctx.query)];
+  return carried.some(({ url }) => url.host === host);
+}
+
+/**
+ * Returns the host that resolves the tenant of a request. There is none inside `runInTenant`, or at
+ * a provider's callback, where the state leads to the tenant. A callback at the host of another
+ * tenant would let that tenant read the code.
+ */
+function namingHost(ctx: HookEndpointContext): string | undefined {
+  if (surroundingScope() !== undefined || ctx.path === CALLBACK_PATH) return undefined;
+  // The application's own function may read another host than better-auth.
+  return asHostResolver(coreOptions(ctx.context).resolveTenantId) && hostOf(ctx);
+}
+
+/**
+ * Returns the base URL if better-auth reads it from the request. Links and redirects lead there,
+ * and better-auth may read another host than the application's resolver.
+ */
+function baseOf({ context }: HookEndpointContext): Address[] {
+  const url = isolationOf(context)?.ctx.baseURL ? undefined : webAddress(context.baseURL);
+  return url ? [{ url, error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
+}
+
+/**
+ * Returns the origin of a request that may change something. A GET has no checked origin: any page
+ * may link to it.
+ */
+function originOf({ request, context, path }: HookEndpointContext): Address[] {
+  if (!request || request.method === "GET" || context.options.advanced?.disableCSRFCheck) return [];
+  // An identity provider makes the browser post a form from the provider's host.
+  const { skipOriginCheck } = context;
+  const isSkipped = (skipped: string) => path?.startsWith(skipped.replace(/\/*$/, "/"));
+  if (Array.isArray(skipOriginCheck) && skipOriginCheck.some(isSkipped)) return [];
+  const url = webAddress(request.headers.get("origin") || request.headers.get("referer"));
+  return url ? [{ url, error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
+}
+
+const ERRORS: Record<string, Address["error"]> = {
+  callbackURL: BASE_ERROR_CODES.INVALID_CALLBACK_URL,
+  redirectTo: BASE_ERROR_CODES.INVALID_REDIRECT_URL,
+  errorCallbackURL: BASE_ERROR_CODES.INVALID_ERROR_CALLBACK_URL,
+  newUserCallbackURL: BASE_ERROR_CODES.INVALID_NEW_USER_CALLBACK_URL,
+};
+
+/** better-auth's names for addresses, and names like them in other plugins. */
+const NAMED_LIKE_ADDRESS = /(url|uri|origin|callback|redirect|redirectto)$/i;
+
+function addressesIn(input: unknown): Address[] {
+  if (typeof input !== "object" || input === null) return [];
+  return Object.entries(input).flatMap(([name, value]) => {
+    const url = NAMED_LIKE_ADDRESS.test(name) ? webAddress(value) : undefined;
+    if (url && value.length > MAX_LENGTH) throw tooMuch(`more than ${MAX_LENGTH} characters`);
+    return url ? [{ url, error: ERRORS[name] ?? BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
+  });
+}
+
+const tooMuch = (what: string) =>
+  new APIError("BAD_REQUEST", { code: "VALIDATION_ERROR", message: `Addresses of ${what}` });
+
+/** The page on which a relative address is read. An address that stays on this host is a path. */
+const PAGE = new URL("http://page.invalid");
+
+/**
+ * Parses an address as a browser does. Uses only the URL parser: it ignores control characters,
+ * takes backslashes for slashes, and reads "https:/host" as a host or a path, depending on the
+ * page. Here, that is a host.
+ */
+function parse(address: unknown): URL | undefined {
+  if (typeof address !== "string") return undefined;
+  const page = URL.canParse(address) ? undefined : PAGE;
+  if (!URL.canParse(address, page)) return undefined;
+  const url = new URL(address, page);
+  // A trailing dot names the same host.
+  if (isWeb(url)) url.hostname = url.hostname.replace(/\.$/, "");
+  return url;
+}
+
+const isWeb = ({ protocol }: URL) => protocol === "http:" || protocol === "https:";
+
+/** Parses an address at a host. Returns undefined for paths and for schemes of apps. */
+function webAddress(address: unknown): URL | undefined {
+  const url = parse(address);
+  return url && isWeb(url) && url.host !== PAGE.host ? url : undefined;
+}
+
+/**
+ * Returns whether the application lists the scheme of an app. A pattern such as "*.example.com"
+ * matches hosts of any scheme, and `intent://globex.example.com` would open a page of Globex.
+ */
+const listsScheme = ({ trustedOrigins }: AuthContext, { protocol }: URL) =>
+  trustedOrigins.some((origin) => origin.toLowerCase().startsWith(protocol));
+
+/** Asks the resolver for the owners of hosts, once per request and host. */
+async function findOwners(ctx: HookEndpointContext, urls: URL[], most: number): Promise<void> {
+  const unknown = new Map(urls.map((url) => [url.host, url]));
+  for (const host of currentRequest().hostOwners.keys()) unknown.delete(host);
+  if (unknown.size > most) throw tooMuch(`more than ${most} hosts in one request`);
+  for (const [host, url] of unknown)
+    currentRequest().hostOwners.set(host, await tenantOfHost(ctx, url));
+}
+
+/** Returns whether the host of an address belongs to a tenant in which the request does not run. */
+function isForeign({ host }: URL): boolean {
+  const owner = currentRequest().hostOwners.get(host) ?? null;
+  return owner !== null && owner !== getTenantId();
+}
+
+/**
+ * Returns the tenant whose addresses the body of a management call may contain: the tenant on which
+ * the call acts, because links lead there. A page of that tenant still must not make calls in a
+ * manager's name. The same holds for accepting an invitation: the sign-up runs in its tenant, and
+ * checks the addresses again.
+ */
+async function findTarget(ctx: HookEndpointContext): Promise<string | undefined> {
+  if (!isManagement(ctx.path)) return undefined;
+  for (const extension of extensionsWith(isolationOf(ctx.context), "claim")) {
+    const target = await extension.claim(ctx, "target");
+    if (target) return target.tenantId ?? undefined;
+  }
+  return namedTenantId(ctx);
+}
+
+const isSwitchedOff = ({ options: { advanced } }: AuthContext) =>
+  advanced?.disableOriginCheck === true;
+
+/**
+ * The owner of a host if the resolver fails or finds an unknown slug. No tenant has this id, so the
+ * host is trusted nowhere.
+ */
+const UNKNOWN_OWNER = "";
+
+/** Returns the tenant to which the resolver gives a host; null if there is none. */
+async function tenantOfHost(ctx: HookEndpointContext, address: URL): Promise<string | null> {
+  const { resolveTenantId } = coreOptions(ctx.context);
+  if (!resolveTenantId || isResolving()) return null;
+  const headers = new Headers({ host: address.host, "x-forwarded-host": address.host });
+  const request = new Request(address.origin, { headers });
+  syntheticHostRequests.add(request);
+  try {
+    const { context } = ctx;
+    const answer = await runAsResolver(() => resolveTenantId({ context, headers, request }));
+    return (await tenantOfAnswer(ctx, answer)) || null;
+  } catch (error) {
+    // Not logged: any caller can send a host whose slug belongs to no tenant.
+    if (isAPIError(error) && error.statusCode === 404) return UNKNOWN_OWNER;
+    const { name, message } = error as Error;
+    ctx.context.logger.error(
+      `resolveTenantId failed for ${address.host}, which is not trusted therefore: ${name}: ${message}`,
+    );
+    return UNKNOWN_OWNER;
+  }
+}

@@ -1,0 +1,107 @@
+import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
+import { generateId } from "better-auth";
+import { clauses } from "../../core/database";
+import { currentEndpoint } from "../../core/endpoint";
+import {
+  authorityOfSession,
+  lockGeneration,
+  startGeneration,
+} from "../../core/isolate/generations";
+import { type Isolation, unscopedAdapter } from "../../core/isolation";
+import { currentRequest } from "../../core/request";
+import type { SessionRow } from "../../core/session";
+import { methodOf } from "../../core/sign-in-endpoints";
+import { removeOtherCredentials } from "../management/changed-hands";
+import { requireGeneration } from "./guard";
+
+/**
+ * Ends all sessions of a user except the session that the caller uses. That session gets the new
+ * generation first, because secondary storage returns no ended session. If the caller sends two of
+ * these requests at once, the second waits for the first, and then does nothing.
+ */
+async function endOtherSessions(isolation: Isolation, userId: string): Promise<void> {
+  const { adapter, internalAdapter } = isolation.ctx;
+  const session: SessionRow | undefined = currentEndpoint()?.context.session?.session;
+  const own = authorityOfSession();
+  const generation = generateId(32);
+  await runWithTransaction(adapter, async () => {
+    if (own && !(await lockGeneration(await unscopedAdapter(isolation), own))) return;
+    await internalAdapter.updateSession(String(session?.token), { generation });
+    await startGeneration(isolation, userId, generation);
+  });
+}
+
+/** The prefix of verifications of sign-ins that wait for their second factor. */
+const PENDING_SIGN_IN = "2fa-";
+
+/**
+ * Starts a generation. In the same transaction, deletes everything that would become a session of
+ * the new generation: approved device codes, and sign-ins that wait for their second factor.
+ */
+async function startCleanGeneration(isolation: Isolation, userId: string) {
+  const { adapter, tables, hasPlugin } = isolation.ctx;
+  const hasPendingSignIns = hasPlugin("two-factor") && tables.verification !== undefined;
+  if (!tables.deviceCode && !hasPendingSignIns) return startGeneration(isolation, userId);
+  await runWithTransaction(adapter, async () => {
+    await startGeneration(isolation, userId);
+    const inner = await getCurrentAdapter(adapter);
+    if (tables.deviceCode) {
+      await inner.deleteMany({ model: "deviceCode", where: clauses({ userId }) });
+    }
+    if (!hasPendingSignIns) return;
+    const prefix = {
+      field: "identifier",
+      operator: "starts_with" as const,
+      value: PENDING_SIGN_IN,
+    };
+    const where = [...clauses({ value: userId }), prefix];
+    await inner.deleteMany({ model: "verification", where });
+  });
+}
+
+/** The sign-in methods that prove an address by a mail. */
+const PROVE_ADDRESS = ["magic-link", "email-otp"];
+
+/**
+ * Returns whether the running sign-in has just proven an address that an attacker may have signed
+ * up with. better-auth then ends the user's sessions. No other sign-in ends sessions.
+ */
+const provesAddress = () => PROVE_ADDRESS.includes(String(methodOf(currentEndpoint())));
+
+/** The prefix of verifications of devices that skip the second factor. */
+const TRUSTED_DEVICE = "trust-device-";
+
+/**
+ * Starts a generation wherever better-auth ends the sessions of a user. Refuses a trusted device of
+ * an earlier generation.
+ */
+export function keepGenerations(isolation: Isolation): void {
+  const { ctx } = isolation;
+  const { adapter, internalAdapter } = ctx;
+  const { deleteUserSessions, listSessions, createVerificationValue } = internalAdapter;
+  internalAdapter.deleteUserSessions = async (userId) => {
+    await startCleanGeneration(isolation, userId);
+    await deleteUserSessions(userId);
+    // better-auth removes accounts and sessions from before the proof, but no other credentials.
+    if (provesAddress()) {
+      await removeOtherCredentials(ctx, await unscopedAdapter(isolation), userId);
+    }
+  };
+  // `/revoke-other-sessions` lists the sessions, and deletes all but the caller's.
+  internalAdapter.listSessions = async (userId, options) => {
+    if (currentEndpoint()?.path === "/revoke-other-sessions") {
+      await endOtherSessions(isolation, userId);
+    }
+    return listSessions(userId, options);
+  };
+  internalAdapter.createVerificationValue = async (data) => {
+    const userId = String(data.value);
+    const generation = currentRequest().users.get(userId)?.generation;
+    const isTrusted = data.identifier.startsWith(TRUSTED_DEVICE) && generation !== undefined;
+    if (!isTrusted) return createVerificationValue(data);
+    return runWithTransaction(adapter, async () => {
+      await requireGeneration(await unscopedAdapter(isolation), { userId, generation });
+      return createVerificationValue(data);
+    });
+  };
+}

@@ -1,0 +1,125 @@
+import { getCurrentAdapter, runWithTransaction } from "@better-auth/core/context";
+import { BASE_ERROR_CODES } from "better-auth";
+import {
+  APIError,
+  addOAuthServerContext,
+  createAuthMiddleware,
+  getOAuthState,
+  getSessionFromCtx,
+} from "better-auth/api";
+import type { DBTransactionAdapter } from "better-auth/types";
+import type { AdapterCall, Guard } from "../../core/database";
+import { clauses } from "../../core/database";
+import { currentEndpoint } from "../../core/endpoint";
+import type { BeforeHook } from "../../core/hooks";
+import { type Authority, authorityOfSession, lockGeneration } from "../../core/isolate/generations";
+import type { Isolation } from "../../core/isolation";
+import type { Endpoint } from "../../core/request";
+import type { SessionRow } from "../../core/session";
+import { errorRedirect } from "../../core/utils";
+
+/*
+ * A session can create credentials (passkeys, second factors, keys, linked accounts) only while it
+ * is of its user's generation. The user's row is locked until the credential is committed. So code
+ * that ends sessions first and then deletes credentials finds all credentials of the ended
+ * sessions.
+ */
+
+/** A key in `serverContext`, the part of an OAuth state that no client can write. */
+const STATE_KEY = "tenantAuthLinkedBy";
+
+/** Returns the user who started the running OAuth flow, if the flow links an account. */
+async function authorityOfState(): Promise<Authority | undefined> {
+  const kept = (await getOAuthState())?.serverContext?.[STATE_KEY];
+  if (typeof kept !== "string") return undefined;
+  const [userId, generation] = JSON.parse(kept);
+  return { userId, generation };
+}
+
+/**
+ * Stores the caller's generation in an OAuth flow that links an account: the caller's sessions may
+ * end before the provider sends the browser back.
+ */
+export const bindLinking: BeforeHook = {
+  matcher: ({ path }) => path === "/link-social",
+
+  handler: createAuthMiddleware(async (ctx) => {
+    // The endpoint reuses the session that is read here.
+    const found = await getSessionFromCtx(ctx);
+    const { userId, generation = null } = (found?.session ?? {}) as SessionRow;
+    if (!userId) return;
+    await addOAuthServerContext({ [STATE_KEY]: JSON.stringify([userId, generation]) });
+  }),
+};
+
+/** Models whose rows are credentials. */
+const CREATED = ["passkey", "twoFactor", "walletAddress", "account", "apikey"];
+
+/** Fields that are credentials, by model. A new value can let an attacker sign in as the user. */
+const CHANGED: Readonly<Record<string, string[]>> = {
+  account: ["password"],
+  twoFactor: ["secret", "verified", "backupCodes"],
+  user: ["email", "phoneNumber", "twoFactorEnabled"],
+  deviceCode: ["status"],
+};
+
+function writesCredential(method: string, model: string, { data, update, set }: AdapterCall) {
+  if (method === "create") return CREATED.includes(model) && data !== undefined;
+  const change = update ?? set;
+  if (!change || !Object.hasOwn(CHANGED, model)) return false;
+  return CHANGED[model]?.some((field) => field in change) ?? false;
+}
+
+/** Refuses a credential that an ended session is about to create or change. */
+export const guardCredentials =
+  (isolation: Isolation): Guard =>
+  ({ method, call, model = call.model, raw, transaction }, next) => {
+    if (!writesCredential(method, model, call)) return undefined;
+    const ofSession = authorityOfSession();
+    if (!ofSession && !isCallback(currentEndpoint())) return undefined;
+    const { adapter } = isolation.ctx;
+    const write = async () => {
+      const authority = ofSession ?? (await authorityOfState());
+      if (!authority) return next(call);
+      if (transaction) {
+        await requireGeneration(raw, authority);
+        return next(call);
+      }
+      return runWithTransaction(adapter, async () => {
+        const inner = (await getCurrentAdapter(adapter)) as unknown as Methods;
+        // The adapter of the transaction calls this guard again.
+        if (inner !== (adapter as unknown)) return inner[method]?.(call);
+        await requireGeneration(raw, authority);
+        const row = await next(call);
+        // Without transactions, the sessions may have ended meanwhile.
+        await requireGeneration(raw, authority).catch(async (error) => {
+          const { id } = (row ?? {}) as { id?: string };
+          if (method === "create" && id)
+            await raw.delete({ model: call.model, where: clauses({ id }) });
+          throw error;
+        });
+        return row;
+      });
+    };
+    return write();
+  };
+
+type Methods = Record<string, (call: AdapterCall) => Promise<unknown>>;
+
+/** Refuses a call of an earlier generation of the user. Otherwise locks the user's row. */
+export async function requireGeneration(
+  adapter: DBTransactionAdapter,
+  authority: Authority,
+): Promise<void> {
+  if (!(await lockGeneration(adapter, authority))) throw await sessionExpired();
+}
+
+/** Returns the error of an ended session. In a callback, redirects to the flow's error page. */
+async function sessionExpired() {
+  const error = APIError.from("UNAUTHORIZED", BASE_ERROR_CODES.SESSION_EXPIRED);
+  const endpoint = currentEndpoint();
+  if (!endpoint || !isCallback(endpoint)) return error;
+  return errorRedirect(endpoint.context, "session_expired", (await getOAuthState())?.errorURL);
+}
+
+const isCallback = (endpoint: Endpoint | undefined) => endpoint?.path?.includes("/callback");

@@ -1,0 +1,78 @@
+import type { Guard, GuardedCall, Row } from "../../core/database";
+import { currentEndpoint } from "../../core/endpoint";
+import type { Isolation } from "../../core/isolation";
+import { currentRequest, getTenantId } from "../../core/request";
+import { removeCredentials } from "../management/changed-hands";
+import { enterpriseRequest } from "./request";
+import { isCreatedByDirectory, SCIM_USER } from "./scim-rows";
+import { isVouched } from "./sso-providers";
+import { isEndOfFlow } from "./sso-state";
+
+/*
+ * SCIM creates users with an unverified email, and better-auth links no SSO account to them: an
+ * attacker may have signed up with another person's email. But a user that the tenant's directory
+ * created did not sign up, and a provider of the tenant proves emails of its verified domain. If
+ * both hold, the email counts as verified.
+ */
+
+/**
+ * Records in the directory's row whether the same request created the user, even if the tenant has
+ * no identity provider yet: it may get one later.
+ */
+export const markCreatedUsers: Guard = ({ method, call, model }, next) => {
+  if (method !== "create" || !currentRequest().isTenantItself) return undefined;
+  if (model === SCIM_USER) {
+    const createdUser = String(call.data?.userId) === enterpriseRequest.get().createdUserId;
+    return next({ ...call, data: { ...call.data, createdUser } });
+  }
+  if (model !== "user") return undefined;
+  return next(call).then((user) => {
+    enterpriseRequest.get().createdUserId = String((user as Row).id);
+    return user;
+  });
+};
+
+/** Lets better-auth link an SSO account to a directory's user. No other user becomes linkable. */
+export const linkDirectoryUsers =
+  (isolation: Isolation): Guard =>
+  (guarded, next) => {
+    if (!isEndOfFlow()) return undefined;
+    if (isLookupToLink(guarded)) return lookUp(guarded, next);
+    return isLinkToProven(guarded) ? link(isolation, guarded, next) : undefined;
+  };
+
+type Next = Parameters<Guard>[1];
+
+/** Returns whether a query looks for a user to link: then better-auth reads the accounts too. */
+const isLookupToLink = ({ method, model, call }: GuardedCall) =>
+  method === "findOne" &&
+  model === "user" &&
+  call.where?.[0]?.field === "email" &&
+  call.join?.account !== undefined;
+
+async function lookUp({ call, raw }: GuardedCall, next: Next): Promise<unknown> {
+  const user = (await next(call)) as Row | null;
+  const tenantId = getTenantId();
+  if (!user || !tenantId || user.emailVerified) return user;
+  if (!isVouched(user.email)) return user;
+  if (!(await isCreatedByDirectory(raw, tenantId, user))) return user;
+  enterpriseRequest.get().provenUserId = String(user.id);
+  return { ...user, emailVerified: true };
+}
+
+const isLinkToProven = ({ method, model, call }: GuardedCall) =>
+  method === "create" &&
+  model === "account" &&
+  String(call.data?.userId) === enterpriseRequest.get().provenUserId;
+
+/**
+ * Links the account after removing credentials from before the email was proven, as better-auth
+ * does for a magic link. They may be another person's if the directory has changed the email.
+ */
+async function link(isolation: Isolation, { call, raw }: GuardedCall, next: Next) {
+  const ctx = currentEndpoint()?.context ?? isolation.ctx;
+  const userId = String(call.data?.userId);
+  await removeCredentials(ctx, raw, userId);
+  await ctx.internalAdapter.updateUser(userId, { emailVerified: true });
+  return next(call);
+}

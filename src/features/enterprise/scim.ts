@@ -1,0 +1,282 @@
+import { getCurrentAdapter } from "@better-auth/core/context";
+import type { AuthContext, HookEndpointContext } from "better-auth";
+import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
+import type { DBTransactionAdapter } from "better-auth/types";
+import { clauses, type Guard, type GuardedCall, type Row } from "../../core/database";
+import { asErrorRedirect, currentEndpoint } from "../../core/endpoint";
+import type { AdmittedSession, SessionSource } from "../../core/extension";
+import { serviceOf } from "../../core/extensions";
+import type { AfterHook } from "../../core/hooks";
+import { couldBeUserId, readUser } from "../../core/isolate/users";
+import {
+  type Isolation,
+  instanceKey,
+  seesUncommittedRows,
+  unscopedAdapter,
+} from "../../core/isolation";
+import { currentRequest, getTenantId } from "../../core/request";
+import { OF_KEY, type SessionRow } from "../../core/session";
+import { methodOf } from "../../core/sign-in-endpoints";
+import { ALL } from "../../core/tenants/tenants";
+import { expiringMap, oncePerObject } from "../../core/utils";
+import { deleteKeysOf } from "../management/changed-hands";
+import { requireAnotherAdmin } from "../management/last-admin";
+import { findReadAccount } from "../oauth/tokens";
+import { enterpriseRequest } from "./request";
+import { entriesOf, isDeactivated, isInUse, liftDeactivation, SCIM_USER } from "./scim-rows";
+import type { Directory } from "./services";
+
+const isAboutUsers = (endpoint: { path?: string | undefined } | undefined) =>
+  endpoint?.path?.startsWith("/scim/v2/Users") === true;
+
+const deactivated = () =>
+  asErrorRedirect(
+    new APIError("FORBIDDEN", {
+      code: "USER_DEACTIVATED",
+      message: "The directory of this tenant has deactivated this user",
+    }),
+  );
+
+/**
+ * Refuses sessions of deactivated users at creation and at every use. Deleting them is not enough:
+ * a cookie cannot be revoked, and a storage may have lost a session from its index.
+ */
+export function directoryOf(isolation: Isolation) {
+  const isBarred: Directory["isBarred"] = async (tenantId, userId, adapter) =>
+    isDeactivated(await readerOf(isolation, adapter), tenantId, userId);
+  const service: Directory = {
+    isBarred,
+    isDeactivating: (userId) => userId === enterpriseRequest.get().deactivatedUserId,
+  };
+  return {
+    service,
+    async admitSession({ tenantId, session, isNew, adapter }: AdmittedSession) {
+      if (tenantId === null || !isNew) return undefined;
+      for (const userId of usersOf(isolation, session)) {
+        if (await isBarred(tenantId, userId, adapter)) throw deactivated();
+      }
+      return undefined;
+    },
+    async acceptsSession(session: SessionRow, { adapter }: SessionSource): Promise<boolean> {
+      const { tenantId } = session;
+      if (!tenantId) return true;
+      for (const userId of usersOf(isolation, session)) {
+        // Sessions of API keys bypass the cache.
+        const isOut = OF_KEY in session ? isBarred : isOutOrGone.bind(null, isolation);
+        if (await isOut(tenantId, userId, adapter)) return false;
+      }
+      return true;
+    },
+  };
+}
+
+/**
+ * Returns the user of a session, and the administrator who impersonates that user. An operator who
+ * impersonates is in no directory of the tenant.
+ */
+const usersOf = (isolation: Isolation, { userId, impersonatedBy }: SessionRow) =>
+  [userId, impersonatedBy].flatMap((id) =>
+    id && couldBeUserId(isolation, String(id)) ? String(id) : [],
+  );
+
+/**
+ * Returns the adapter of the running transaction, even if the caller did not pass one: the database
+ * may have no second connection.
+ */
+const readerOf = async (isolation: Isolation, adapter: DBTransactionAdapter = isolation.raw) =>
+  adapter === isolation.raw ? unscopedAdapter(isolation) : adapter;
+
+/** Active users of an instance. */
+const activeUsersOf = oncePerObject((_instance: object) => expiringMap<true>(10_000, 10_000));
+
+const keyOf = (tenantId: string, userId: string) => `${tenantId}~${userId}`;
+
+/**
+ * Returns whether a user is deactivated or deleted. Caches active users, because every request with
+ * a session asks. A deleted user may still have a cookie, or impersonate another user.
+ */
+async function isOutOrGone(
+  isolation: Isolation,
+  tenantId: string,
+  userId: string,
+  adapter?: DBTransactionAdapter,
+): Promise<boolean> {
+  const users = activeUsersOf(instanceKey(isolation.ctx));
+  const key = keyOf(tenantId, userId);
+  if (users.get(key)) return false;
+  const keep = users.startRead();
+  const reader = await readerOf(isolation, adapter);
+  const isOut =
+    !(await readUser(reader, userId)) || (await isDeactivated(reader, tenantId, userId));
+  if (!isOut && !seesUncommittedRows(isolation, adapter)) keep(key, true);
+  return isOut;
+}
+
+const forget = (isolation: Isolation, tenantId: string, userId: string) =>
+  activeUsersOf(instanceKey(isolation.ctx)).delete(keyOf(tenantId, userId));
+
+export const guardDirectory = (isolation: Isolation): Guard[] => [
+  // Refuses to write anything for a deactivated user who signs in.
+  (guarded, next) => {
+    const { call, transaction } = guarded;
+    const userId = changedBySignIn(guarded);
+    const tenantId = getTenantId();
+    if (userId === undefined || tenantId === null) return undefined;
+    const refuseIfBarred = async () => {
+      const isBarred = await serviceOf(isolation, "directory")?.isBarred(
+        tenantId,
+        String(userId),
+        transaction,
+      );
+      if (isBarred) throw deactivated();
+      return next(call);
+    };
+    return refuseIfBarred();
+  },
+  (guarded, next) => {
+    const { method, call, model } = guarded;
+    if (model !== SCIM_USER) return undefined;
+    const run = async () => {
+      if (method === "delete") await keepLastAdmin(isolation, guarded);
+      const found = await next(call);
+      rememberDirectoryUser(method, found);
+      return found;
+    };
+    return run();
+  },
+  // Hides deactivated users from password resets: the mailbox may later have another owner.
+  ({ method, call, model }, next) => {
+    const tenantId = getTenantId();
+    const isLookup = method === "findOne" && model === "user" && call.where?.[0]?.field === "email";
+    if (!isLookup || tenantId === null || !asksForReset(currentEndpoint()?.path)) return undefined;
+    const findActive = async () => {
+      const user = (await next(call)) as Row | null;
+      return user && !(await serviceOf(isolation, "directory")?.isBarred(tenantId, String(user.id)))
+        ? user
+        : null;
+    };
+    return findActive();
+  },
+];
+
+const asksForReset = (path = "") => /request-password-reset$|^\/forget-password/.test(path);
+
+/** Returns whether an endpoint sets a password with a code that the user received. */
+const resetsPassword = (path = "") => /reset-password(\/|$)/.test(path);
+
+/**
+ * Returns the user whose rows a sign-in or a password reset is about to change. Before better-auth
+ * creates a session, it links accounts, writes profiles, and removes a password from before the
+ * email was proven.
+ */
+function changedBySignIn({ method, call, model }: GuardedCall): unknown {
+  const endpoint = currentEndpoint();
+  const isSignIn = methodOf(endpoint) !== undefined || resetsPassword(endpoint?.path);
+  if (method.startsWith("find") || method === "count" || !isSignIn) return undefined;
+  const { where = [], data } = call;
+  const [{ field, value } = {}] = where;
+  if (model === "account") {
+    if (field === "userId") return value;
+    return data?.userId ?? findReadAccount(`${field}`, value)?.userId;
+  }
+  if (model !== "user" || method === "create") return undefined;
+  if (field === "id") return value;
+  return [...currentRequest().users].find(
+    ([, user]) => field === "email" && user.email === value,
+  )?.[0];
+}
+
+/**
+ * Refuses to delete the directory's row of the tenant's last administrator: the plugin deletes the
+ * user after the commit, too late to refuse.
+ */
+async function keepLastAdmin(isolation: Isolation, { call, transaction }: GuardedCall) {
+  const request = enterpriseRequest.get();
+  const userId = request.directoryUserId;
+  const tenantId = getTenantId();
+  if (!userId || !tenantId || !isAboutUsers(currentEndpoint())) return;
+  const adapter = transaction ?? isolation.ctx.adapter;
+  // Checked before the row is deleted, because the row says that the user is deactivated.
+  if (await isDeactivated(adapter, tenantId, userId)) {
+    request.deactivatedUserId = userId;
+    return;
+  }
+  const deleted = String(call.where?.find(({ field }) => field === "id")?.value);
+  const others = (await entriesOf(adapter, tenantId, userId)).filter(
+    ({ id }) => String(id) !== deleted,
+  );
+  if (others.some((entry) => entry.active && isInUse(entry))) return;
+  await requireAnotherAdmin(isolation, { where: clauses({ id: userId }) }, transaction);
+}
+
+/**
+ * Remembers the user that a SCIM call is about, and whether the call deletes the directory's row of
+ * the user. better-auth reads that row before it deletes it, and leaves the user.
+ */
+function rememberDirectoryUser(method: string, found: unknown): void {
+  if (!isAboutUsers(currentEndpoint()) || getTenantId() === null) return;
+  const request = enterpriseRequest.get();
+  const { userId, active } = (found ?? {}) as Row;
+  if (userId !== undefined) {
+    if (method === "findOne" || method === "create") request.directoryUserId = String(userId);
+    if (method === "update" || method === "create") {
+      request.deactivatedUserId = active ? undefined : String(userId);
+    }
+  }
+  if (method === "delete" && request.directoryUserId) request.isRowDeleted = true;
+}
+
+/**
+ * Runs after the directory's change is committed. Deletes a user that no directory has any more.
+ * Ends sessions that better-auth missed because the user signed in during the deactivation.
+ */
+export function followDirectory(isolation: Isolation): AfterHook {
+  return {
+    matcher: (ctx) =>
+      isAboutUsers(ctx) &&
+      ctx.method !== "GET" &&
+      enterpriseRequest.get().directoryUserId !== undefined,
+
+    handler: createAuthMiddleware(async ({ context }: HookEndpointContext) => {
+      const { directoryUserId: userId, isRowDeleted } = enterpriseRequest.get();
+      const tenantId = getTenantId();
+      if (!userId || !tenantId) return;
+      forget(isolation, tenantId, userId);
+      if (isAPIError(context.returned)) return;
+      const raw = await unscopedAdapter(isolation);
+      const isDeleted =
+        isRowDeleted === true && !(await entriesOf(raw, tenantId, userId)).some(isInUse);
+      if (isDeleted) {
+        await context.internalAdapter.deleteUser(userId);
+        // Another request may have cached the user in the meantime.
+        forget(isolation, tenantId, userId);
+        await deleteKeysOf(context, userId);
+      } else {
+        if (!(await isDeactivated(raw, tenantId, userId))) return;
+        await context.internalAdapter.deleteUserSessions(userId);
+      }
+      await endImpersonations(context, userId);
+    }),
+  };
+}
+
+/** Ends the user's impersonations. A session outside the table is refused when it is used. */
+async function endImpersonations(ctx: AuthContext, userId: string): Promise<void> {
+  const { adapter, internalAdapter, tables } = ctx;
+  if (!tables.session?.fields.impersonatedBy) return;
+  const where = clauses({ impersonatedBy: userId });
+  const call = { model: "session", where, limit: ALL };
+  const sessions = await (await getCurrentAdapter(adapter)).findMany<{ token: string }>(call);
+  if (sessions.length) await internalAdapter.deleteSessions(sessions.map(({ token }) => token));
+}
+
+/** Lifts the deactivation by a decommissioned directory when an administrator unbans the user. */
+export const followAdministrator = (isolation: Isolation): AfterHook => ({
+  matcher: ({ path }) => path === "/admin/unban-user",
+
+  handler: createAuthMiddleware(async ({ context }: HookEndpointContext) => {
+    const { user } = (context.returned ?? {}) as { user?: Row };
+    if (!user?.tenantId) return;
+    await liftDeactivation(await unscopedAdapter(isolation), user.tenantId, String(user.id));
+  }),
+});
