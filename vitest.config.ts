@@ -32,8 +32,7 @@ const needs = (what: string) => `test/**/*.${what}.test.ts`;
 const project = (name: string, include: string[], env: Record<string, string>) => ({
   extends: true as const,
   resolve,
-  // A server that other tests keep busy may take its time.
-  test: { name, include, env, testTimeout: 60_000, hookTimeout: 60_000 },
+  test: { name, include, env },
 });
 
 // An installed example has its own copy of better-auth. In an application there is one.
@@ -41,8 +40,9 @@ const resolve = { dedupe: ["better-auth", "@better-auth/core", "@better-auth/sso
 
 /** What depends on better-auth, and not on documentation, the package or sizes. */
 const NEWEST = [
-  "test/{client,framework-contract.servers,promise-counts,query-counts,schema.servers}.test.ts",
-  "test/{enterprise,flows,integrations,isolation,newest,oauth,plugins,policy,request}/**/*.test.ts",
+  "test/{client,framework-contract.servers,query-counts}.test.ts",
+  "test/{core/isolate,core/resolve,flows,newest,plugins}/**/*.test.ts",
+  "test/features/{credentials,email,enterprise,integrations,oauth,policy}/**/*.test.ts",
   "test/testing/*.test.ts",
 ];
 
@@ -66,16 +66,19 @@ export default defineConfig({
       { find: /^better-auth-tenant\/testing$/, replacement: fromRoot("src/testing/index.ts") },
       {
         find: /^better-auth-tenant\/invitations$/,
-        replacement: fromRoot("src/invitations/index.ts"),
+        replacement: fromRoot("src/features/invitations/index.ts"),
       },
       {
         find: /^better-auth-tenant\/invitations\/client$/,
-        replacement: fromRoot("src/invitations/client.ts"),
+        replacement: fromRoot("src/features/invitations/client.ts"),
       },
-      { find: /^better-auth-tenant\/domains$/, replacement: fromRoot("src/domains/index.ts") },
+      {
+        find: /^better-auth-tenant\/domains$/,
+        replacement: fromRoot("src/features/domains/index.ts"),
+      },
       {
         find: /^better-auth-tenant\/domains\/client$/,
-        replacement: fromRoot("src/domains/client.ts"),
+        replacement: fromRoot("src/features/domains/client.ts"),
       },
     ],
   },
@@ -106,13 +109,16 @@ export default defineConfig({
             needs("registry"),
             needs("prisma"),
             "**/adapter-suites.*",
+            "**/{alone,left-out}.*",
           ],
         },
       },
     ],
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/setup.ts"],
-    testTimeout: 20_000,
+    // Stops what hangs. A slow machine may take its time.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     // One load of better-auth for all files of a worker: most of the time went there.
     isolate: false,
     maxWorkers: 2,

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { socialProviderList } from "better-auth/social-providers";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -76,10 +76,10 @@ const BROKEN = scratch("broken.ts");
 const ENTRIES = {
   server: join(root, "src/index.ts"),
   client: join(root, "src/client.ts"),
-  "server of invitations": join(root, "src/invitations/index.ts"),
-  "client of invitations": join(root, "src/invitations/client.ts"),
-  "server of domains": join(root, "src/domains/index.ts"),
-  "client of domains": join(root, "src/domains/client.ts"),
+  "server of invitations": join(root, "src/features/invitations/index.ts"),
+  "client of invitations": join(root, "src/features/invitations/client.ts"),
+  "server of domains": join(root, "src/features/domains/index.ts"),
+  "client of domains": join(root, "src/features/domains/client.ts"),
 };
 
 const files = new Map([
@@ -176,6 +176,51 @@ describe("links in the guides", () => {
     for (const page of pages.filter((name) => name.startsWith("docs/"))) {
       expect(text).toContain(`](${page})`);
     }
+  });
+});
+
+describe("docs/architecture.md", () => {
+  const text = readPage("docs/architecture.md");
+  const source = (file: string) => readFileSync(join(root, "src", file), "utf8");
+
+  it("names files that are there, and functions that are in them", () => {
+    const paths = [...text.matchAll(/`((?:core|features|testing)\/[\w/-]+(?:\.ts)?)`/g)];
+    expect(paths.length).toBeGreaterThan(50);
+    for (const [, path = ""] of paths) expect(existsSync(join(root, "src", path)), path).toBe(true);
+    const rows = [...text.matchAll(/^\|[ \d]*\| `([\w/.-]+\.ts)` \| `(\w+)` \|/gm)];
+    expect(rows.length).toBeGreaterThan(20);
+    for (const [, file = "", name = ""] of rows) expect(source(file), file).toContain(name);
+    const functions = [...text.matchAll(/`(\w+)` \(`([\w/.-]+\.ts)`\)/g)];
+    for (const [, name = "", file = ""] of functions) expect(source(file), file).toContain(name);
+  });
+
+  it("names only what src has", () => {
+    const everything = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .map((file) => source(file))
+      .join("\n");
+    const names = [...text.matchAll(/`([a-z]+[A-Z]\w*)(?:\(\))?`/g)].map(([, name = ""]) => name);
+    expect(names.length).toBeGreaterThan(50);
+    const better = ["onRequest"];
+    expect(names.filter((name) => !better.includes(name) && !everything.includes(name))).toEqual(
+      [],
+    );
+  });
+
+  it("has every file of the core in its reading order", () => {
+    const [, order = ""] = /^## Reading order of the core\n(.*?)^## /ms.exec(text) ?? [];
+    const files = readdirSync(join(root, "src/core"), { recursive: true, encoding: "utf8" })
+      .map((file) => `core/${file.replaceAll("\\", "/")}`)
+      .filter((file) => file.endsWith(".ts"));
+    expect(files.filter((file) => !order.includes(`\`${file}\``))).toEqual([]);
+  });
+
+  it("has every member of the interface of features, in its order", () => {
+    const [, members = ""] =
+      /^export interface Extension \{\n(.*?)^\}/ms.exec(source("core/extension.ts")) ?? [];
+    const names = [...members.matchAll(/^ {2}(\w+)\?[:(]/gm)].map(([, name]) => name);
+    const documented = [...text.matchAll(/^\| [\w ]*\| `(\w+)` \|/gm)].map(([, name]) => name);
+    expect(documented).toEqual(names);
   });
 });
 

@@ -24,13 +24,13 @@ import {
 } from "better-auth/plugins";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { DEFAULT_SECRET } from "../src/oauth/config-store";
-import { build } from "../src/oauth/provider";
-import { BY_ID_TOKEN } from "../src/oauth/tokens";
-import { SIGN_IN_METHODS } from "../src/policy/methods";
-import { ADMIN_ENDPOINTS } from "../src/request/endpoint";
+import { ADMIN_ENDPOINTS } from "../src/core/admin-endpoints";
+import { SIGN_IN_METHODS } from "../src/core/sign-in-endpoints";
+import { DEFAULT_SECRET } from "../src/features/oauth/config-store";
+import { build } from "../src/features/oauth/provider";
+import { BY_ID_TOKEN } from "../src/features/oauth/tokens";
 import { createSamlProvider } from "../src/testing/makers/saml";
-import { oidc, samlRegistration } from "./enterprise/world";
+import { oidc, samlRegistration } from "./features/enterprise/world";
 import type { Browser } from "./support/browser";
 import { createDatabase } from "./support/database";
 import { ZOOM_SHOWS_OPTIONS } from "./support/differences";
@@ -408,6 +408,28 @@ it("sso() asks about endpoints of providers without settings, and about pages wi
     `before all endpoints ${PAGE}`,
     `/sso/saml2/sp/acs/:providerId ${PAGE}`,
   ]);
+});
+
+it("sso() follows no redirects when it calls a provider", async () => {
+  const provider = await startIdentityProvider();
+  const { issuer } = provider;
+  const { browser } = await plain({ plugins: [sso()], trustedOrigins: [issuer] });
+  provider.addPerson("ada");
+  await browser.post("/sign-up/email", somebody());
+  await browser.post("/sso/register", oidc(provider, "okta"));
+  const body = { providerId: "okta", callbackURL: "/" };
+  const { data } = await browser.post<{ url: string }>("/sign-in/sso", body);
+  const back = await provider.authorize(data.url, "ada");
+
+  const fetch = vi.spyOn(globalThis, "fetch");
+  onTestFinished(() => fetch.mockRestore());
+  const { oidcConfig, ...others } = oidc(provider, "discovered");
+  const given = { ...others, oidcConfig: { ...oidcConfig, skipDiscovery: false } };
+  await browser.post("/sso/register", given);
+  expect((await browser.get(back)).location).toBe("/");
+  const paths = ["/.well-known/openid-configuration", "/oauth/token", "/api/v4/user"];
+  const calls = fetch.mock.calls.map(([input, init]) => `${input} ${init?.redirect}`);
+  expect(calls).toEqual(paths.map((path) => `${issuer}${path} manual`));
 });
 
 it("better-auth makes its sign-in without knowing anything of the instance", () => {

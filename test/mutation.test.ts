@@ -1,7 +1,7 @@
 import ts from "typescript";
 import { describe, expect, test } from "vitest";
+import { AREAS, testsOf } from "../mutation/areas";
 import { instrument, QUIET, SEEN, SWITCH, TURN } from "../mutation/instrument";
-import { ROOMS, testsOf } from "../mutation/rooms";
 
 /** Runs an instrumented function with one mutant on, or with none. */
 function call(source: string, on: number, ...args: unknown[]): unknown {
@@ -55,18 +55,20 @@ test("texts for people are left as they are", () => {
 
 test("the tests named for a file come first, the slow ones never", () => {
   const exist =
-    "policy/a testing/a isolation/storage-keys isolation/b isolation/adapter-suites".split(" ");
+    "features/policy/a testing/a core/isolate/storage-keys core/isolate/b core/isolate/adapter-suites".split(
+      " ",
+    );
   const paths = exist.map((name) => `test/${name}.test.ts`);
-  expect(testsOf("src/isolation/", ["src/isolation/storage.ts"], paths)).toEqual([
-    "test/isolation/storage-keys.test.ts",
-    "test/isolation/b.test.ts",
-    "test/policy/a.test.ts",
+  expect(testsOf("src/core/isolate/", ["src/core/isolate/storage.ts"], paths)).toEqual([
+    "test/core/isolate/storage-keys.test.ts",
+    "test/core/isolate/b.test.ts",
+    "test/features/policy/a.test.ts",
   ]);
 });
 
-test.each(Object.entries(ROOMS))("the tests of %s are there", (room, folders) => {
+test.each(Object.entries(AREAS))("the tests of %s are there", (area, folders) => {
   const missing = folders.filter(
-    (folder) => !testsOf(room, []).some((path) => path.startsWith(`test/${folder}`)),
+    (folder) => !testsOf(area, []).some((path) => path.startsWith(`test/${folder}`)),
   );
   expect(missing).toEqual([]);
 });

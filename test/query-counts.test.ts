@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { bySlug, type TenantPolicy } from "../src/index";
 import type { Answer, Browser } from "./support/browser";
 import { createDatabase, type TestDatabase } from "./support/database";
-import { LINKING_QUERIES } from "./support/differences";
+import { LINK_SOCIAL_QUERIES, LINKING_QUERIES } from "./support/differences";
 import { startIdentityProvider } from "./support/identity-provider";
 import { createInstance, createPlainInstance, PASSWORD } from "./support/instance";
 import { sample } from "./support/matrix";
@@ -167,14 +167,30 @@ interface Column {
   policy?: TenantPolicy;
 }
 
+/** What costs more everywhere: all sessions end, or a credential is bound to its session. */
+const ANYWHERE: Counts = {
+  // The sessions of the user have not ended since.
+  "change-email confirmation link": 1,
+  "change-email verification link": 1,
+  "change-password": 1,
+  "revoke-sessions": 1,
+  "delete-user link": 1,
+  ...(LINK_SOCIAL_QUERIES && { "link-social": LINK_SOCIAL_QUERIES }),
+  "link-social callback": 1 + LINKING_QUERIES,
+};
+
 /** The flows that cost more in a tenant, and why. */
 const IN_A_TENANT: Counts = {
+  ...ANYWHERE,
+  // The user still has the address that the link was mailed to.
+  "reset link": 1,
+  "reset-password": 1,
   // The tenant's credentials at the provider.
   "social start": 1,
   "social callback": 1,
-  "link-social": 1,
+  "link-social": 1 + LINK_SOCIAL_QUERIES,
   // And R8: the account is for a user of this tenant.
-  "link-social callback": 1 + LINKING_QUERIES,
+  "link-social callback": 2 + LINKING_QUERIES,
   "get-access-token": 1,
   "refresh-token": 1,
   "account-info": 1,
@@ -186,13 +202,13 @@ const COLUMNS: Record<string, Column> = {
   "no tenant": {
     name: () => ({}),
     // R8: the account is for a user of the platform.
-    costs: LINKING_QUERIES ? { "link-social callback": LINKING_QUERIES } : {},
+    costs: ANYWHERE,
   },
   "each request names it": { name: byHeader, costs },
   "the session or a link names it": {
     name: ({ id }) => ({ stranger: { "x-tenant-id": id }, signedIn: {} }),
     // R4: a prefix puts these into its tenant only with a valid session behind it.
-    costs: { ...costs, "change-email": 2, "change-password": 2, "send-verification-email": 2 },
+    costs: { ...costs, "change-email": 2, "change-password": 3, "send-verification-email": 2 },
   },
   "by slug, on the plugin's own paths": {
     slugs: true,

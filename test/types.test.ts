@@ -11,6 +11,9 @@ import type { Session, User } from "better-auth/types";
 import type { createAuthClient as createForVue } from "better-auth/vue";
 import { expectTypeOf, test } from "vitest";
 import { type TENANT_AUTH_ERROR_CODES, tenantAuthClient } from "../src/client";
+import { tenantInvitations } from "../src/features/invitations";
+import { tenantInvitationsClient } from "../src/features/invitations/client";
+import type { TENANT_INVITATION_ERROR_CODES } from "../src/features/invitations/error-codes";
 import {
   getTenantId,
   type OAuthConfigCheck,
@@ -21,8 +24,6 @@ import {
   type TenantOAuthOptions,
   tenantAuth,
 } from "../src/index";
-import { type TENANT_INVITATION_ERROR_CODES, tenantInvitations } from "../src/invitations";
-import { tenantInvitationsClient } from "../src/invitations/client";
 
 type IsAny<T> = 0 extends 1 & T ? true : false;
 

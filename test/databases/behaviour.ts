@@ -1,7 +1,7 @@
 import type { Where } from "better-auth/types";
 import { describe, expect, it } from "vitest";
+import type { tenantInvitations } from "../../src/features/invitations/index";
 import { runInTenant } from "../../src/index";
-import type { tenantInvitations } from "../../src/invitations/index";
 import { PASSWORD } from "../support/instance";
 import { GLOBAL, queryOf } from "../support/social";
 import { because, CODE, createWorld, type Ground, type Row, type World } from "./store";
@@ -407,7 +407,7 @@ function invitesPeople(ground: Ground) {
   });
 }
 
-/** Small races; the large ones are in test/isolation/database-errors.servers.test.ts. */
+/** Small races; the large ones are in test/core/isolate/explain-errors.servers.test.ts. */
 function survivesRaces(ground: Ground) {
   const { noUniqueValues, crowd = 20 } = ground;
   const times = <T>(run: (index: number) => Promise<T>) =>

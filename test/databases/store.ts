@@ -9,8 +9,8 @@ import * as mysql from "drizzle-orm/mysql-core";
 import * as pg from "drizzle-orm/pg-core";
 import * as sqlite from "drizzle-orm/sqlite-core";
 import { onTestFinished } from "vitest";
+import { tenantInvitations } from "../../src/features/invitations/index";
 import { tenantAuth } from "../../src/index";
-import { tenantInvitations } from "../../src/invitations/index";
 import type { DatabaseKind, IdKind, TestDatabase } from "../support/database";
 import { createSocialInstance } from "../support/social";
 

@@ -1,3 +1,5 @@
+import { randomBytes } from "node:crypto";
+import { Redis } from "ioredis";
 import { createPool } from "mysql2/promise";
 import { Pool } from "pg";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -5,6 +7,7 @@ import type { Answer, Browser } from "../support/browser";
 import { createDatabase, type DatabaseKind, servers, type TestDatabase } from "../support/database";
 import { PASSWORD } from "../support/instance";
 import { createSocialInstance, queryOf } from "../support/social";
+import { createWorld } from "../support/world";
 import { startProxy } from "./faults";
 
 /** The same database, by a detour that can be closed. */
@@ -113,3 +116,60 @@ describe.runIf(servers.asked).each(servers.kinds)(
     });
   },
 );
+
+/** Sessions in a Redis, by a detour that can be closed. */
+async function startRedis() {
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  onTestFinished(() => void vi.restoreAllMocks());
+  const proxy = await startProxy(6379);
+  const keyPrefix = `away-${randomBytes(8).toString("hex")}:`;
+  const server = { host: "127.0.0.1", port: proxy.port, keyPrefix };
+  const redis = new Redis({ ...server, maxRetriesPerRequest: 1, retryStrategy: () => 20 });
+  redis.on("error", () => {});
+  onTestFinished(() => redis.disconnect());
+  const storage = {
+    get: (key: string) => redis.get(key),
+    set: async (key: string, value: string) => void (await redis.set(key, value, "EX", 600)),
+    delete: async (key: string) => void (await redis.del(key)),
+    getAndDelete: (key: string) => redis.getdel(key),
+    increment: (key: string) => redis.incr(key),
+  };
+  return { ...proxy, redis, storage };
+}
+
+const HOUR_MS = 3_600_000;
+
+it.runIf(servers.asked).each([0, HOUR_MS, -HOUR_MS])(
+  "a Redis that is away costs nobody the session, with a clock that jumps by %d ms meanwhile",
+  async (jump) => {
+    const { on, off, redis, storage } = await startRedis();
+    const world = await createWorld({ store: { name: "Redis", storage: () => storage } });
+    const [acme, platform] = [await world.signUp("acme"), await world.signUp("platform")];
+    const windows = [acme, acme.fork({}), platform];
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + jump });
+    onTestFinished(() => void vi.useRealTimers());
+
+    await off();
+    for (const window of windows) {
+      const { status, headers } = await window.get("/get-session");
+      expect([status, headers.getSetCookie()]).toEqual([500, []]);
+    }
+    await on();
+    await vi.waitFor(() => redis.ping(), 5000);
+    for (const window of windows) {
+      expect((await world.whoIs(window))?.id).toBe(window === platform ? platform.id : acme.id);
+    }
+    // Its session is lost for good, and only then is the cookie.
+    await redis.del(await keysWithoutPrefix(redis));
+    const { data, headers } = await acme.get("/get-session");
+    expect([data, headers.getSetCookie().join()]).toEqual([
+      null,
+      expect.stringMatching(/max-age=0/i),
+    ]);
+  },
+);
+
+async function keysWithoutPrefix(redis: Redis): Promise<string[]> {
+  const prefix = redis.options.keyPrefix ?? "";
+  return (await redis.keys(`${prefix}*`)).map((key) => key.slice(prefix.length));
+}

@@ -49,7 +49,7 @@ async function open(world: SocialWorld = shared) {
   return { people, username, link };
 }
 
-/* Tokens and their refresh, at every kind of provider: test/oauth/provider-sign-ins.servers.test.ts. */
+/* Tokens and their refresh, at every kind of provider: test/features/oauth/provider-sign-ins.servers.test.ts. */
 describe.each(ACTORS)("accounts at %s, named by %s", (place, way) => {
   const others = PLACES.filter((other) => other !== place);
 

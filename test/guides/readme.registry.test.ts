@@ -7,7 +7,7 @@ import { Client } from "pg";
 import { afterAll, describe, expect, inject, type TestContext, test, vi } from "vitest";
 import example from "../../examples/nextjs/package.json" with { type: "json" };
 import manifest from "../../package.json" with { type: "json" };
-import { partOfToday } from "../support/matrix";
+import { isTaken } from "../support/matrix";
 import { blocksIn } from "../support/pages";
 import { run } from "../support/processes";
 
@@ -43,10 +43,8 @@ describe("the setup of the README", () => {
 
   afterAll(() => rmSync(temporary, { recursive: true, force: true, maxRetries: 3 }), LONG);
 
-  // By turns: each builds or compiles a project of Next.js.
-  const { offset } = partOfToday(2);
-
-  test.runIf(offset === 0)(
+  // One of the two: each builds or compiles a project of Next.js.
+  test.runIf(isTaken(0, 2))(
     `on SQLite, built, with Node ${process.versions.node}`,
     async ({ onTestFinished }) => {
       const project = await createProject("sqlite", dirname(process.execPath));
@@ -60,7 +58,7 @@ describe("the setup of the README", () => {
     LONG,
   );
 
-  test.runIf(offset === 1)(
+  test.runIf(isTaken(1, 2))(
     "on PostgreSQL if it runs here, in development, with the newest Node",
     async ({ onTestFinished, skip }) => {
       const newest = await installNewestNode().catch((error: Error) => error.message);
@@ -126,11 +124,11 @@ function typeFiles({ directory }: Project, postgres?: string) {
   const typed = new Map<string, string>();
   for (const { code } of SET_UP) {
     const [, name = "", variant] =
-      /^(?:\/\/|#) (\S+\/\S+|\.env)( with PostgreSQL)?\n/.exec(code) ?? [];
+      /^(?:\/\/|#) (\S+\/\S+|\.env|proxy\.ts)( with PostgreSQL)?\n/.exec(code) ?? [];
     if (name && (!variant || postgres)) typed.set(name, code);
   }
   if (postgres) typed.set(".env", `${typed.get(".env")}DATABASE_URL=${postgres}\n`);
-  expect(typed.size).toBe(11);
+  expect(typed.size).toBe(12);
   for (const [name, code] of typed) typeFile(directory, name, code);
 }
 
@@ -224,9 +222,10 @@ async function visit({ url, log }: Awaited<ReturnType<typeof start>>) {
   const al = await signIn("acme", password);
   expect(al.status, log()).toBe(200);
   expect(await page("/t/acme", cookiesOf(al))).toMatch(/Signed in as (<!-- -->)?Al/);
-  const unknown = await page("/t/globex", cookiesOf(al));
-  expect(unknown).not.toContain("Signed in as");
-  expect(unknown).toContain("404");
+  for (const path of ["/t/globex", "/t/globex/sign-in", "/t/%00"]) {
+    const unknown = await fetch(url + path, { headers: cookiesOf(al) });
+    expect([path, unknown.status]).toEqual([path, 404]);
+  }
 
   // The operator of the seed adds a tenant. Whoever belongs there is nobody at Acme, even if they
   // name their own tenant in a header.

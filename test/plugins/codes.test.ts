@@ -5,8 +5,8 @@ import { totpFrom } from "../support/totp";
 import { ELSEWHERE, expectRefused, PLACES, type Place, shareWorld } from "../support/world";
 
 /**
- * What lets people in by a code or a name. Mailed codes: test/isolation/storage.servers.test.ts, mailed
- * links: test/isolation/links.test.ts, every endpoint: test/testing.
+ * What lets people in by a code or a name. Mailed codes: test/core/isolate/storage.servers.test.ts, mailed
+ * links: test/core/isolate/links.test.ts, every endpoint: test/testing.
  */
 const world = shareWorld({
   plugins: (send) => [

@@ -1,7 +1,7 @@
 import { bearer, genericOAuth, oauthPopup, oneTap } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
+import { prefixState } from "../../src/features/oauth/state-prefix";
 import type { TenantAuthOptions, TenantPolicy } from "../../src/index";
-import { prefixState } from "../../src/oauth/state-prefix";
 import type { Answer, Browser } from "../support/browser";
 import { ASKS_PROVIDERS_AGAIN } from "../support/differences";
 import { startIdentityProvider } from "../support/identity-provider";

@@ -48,15 +48,15 @@ describe.runIf(servers.asked)("three processes, and servers that restart", () =>
       };
       const emptyRedis = async () => {
         const client = new Redis({ host: "127.0.0.1", port: redis?.port ?? 0 });
-        await client.flushall();
+        await world.loseSessions(async () => void (await client.flushall()));
         await client.quit();
-        world.loseSessions();
       };
       const restartRedis = async () => {
-        await redis?.stop("SIGTERM");
-        await sleep(300);
-        await redis?.start();
-        world.loseSessions();
+        await world.loseSessions(async () => {
+          await redis?.stop("SIGTERM");
+          await sleep(300);
+          await redis?.start();
+        });
       };
 
       let isOpen = true;

@@ -64,7 +64,7 @@ function createWorld(script: string, given: Omit<Order, "migrate">) {
   const counts = { requests: 0, failed: 0, deleted: 0, killed: 0, checked: 0 };
   /** While a server is away, and a moment longer, requests may fail. */
   let outage = { since: 0, until: 0 };
-  /** Sessions from before were lost with their storage. */
+  /** Sessions from before were lost with their storage. Infinite while the storage loses them. */
   let sessionsLostAt = 0;
   /** Which tenant the ids of users and the tokens of sessions belong to. */
   const owners = new Map<string, Place>();
@@ -192,6 +192,7 @@ function createWorld(script: string, given: Omit<Order, "migrate">) {
       const session = await enter(platform, path, OPERATOR);
       if (session) operators.push(session);
       else if (!last) throw new Error(findings.join("\n"));
+      if (session && mayBeLost(session)) await sleep(50);
     }
   }
 
@@ -253,7 +254,10 @@ function createWorld(script: string, given: Omit<Order, "migrate">) {
   const signIn = (place: Place, { email, password }: Person, on?: Member) =>
     ask("/sign-in/email", { at: place, body: { email, password }, ...(on && { on }) });
 
-  function loseSessions() {
+  /** Runs what loses the sessions. The storage loses them before `run` hears of it. */
+  async function loseSessions(run: () => Promise<void>) {
+    sessionsLostAt = Number.POSITIVE_INFINITY;
+    await run();
     sessionsLostAt = Date.now();
   }
 

@@ -62,6 +62,12 @@ export async function createDatabase(kind: DatabaseKind): Promise<TestDatabase> 
   return { sqlite: createSqlite, postgres: createPostgres, mysql: createMysql }[kind]();
 }
 
+/** From now on the pool opens no second connection. To be called before anybody uses the database. */
+export function allowOneConnection({ kind, option }: TestDatabase): void {
+  if (kind === "postgres") option.options.max = 1;
+  if (kind === "mysql") option.pool.config.connectionLimit = 1;
+}
+
 /** Puts the statements of a connection on a list. */
 // biome-ignore lint/suspicious/noExplicitAny: pg and mysql2 overload `query` a dozen times
 function listenTo(client: any, statements: string[]) {

@@ -13,11 +13,14 @@ export const USED_EMAIL_CHANGE = differs("USER_NOT_FOUND", "INVALID_TOKEN");
 /** Who follows a link that changes an email is not signed in by it any more. */
 export const EMAIL_CHANGE_SIGNS_IN = differs(true, false);
 
+/** Endpoints pass on why a credential of an ended session was refused. */
+export const ENDED_SESSION_IS_NAMED = differs(true, false);
+
+/** The endpoint reads the session again that a hook has read. */
+export const LINK_SOCIAL_QUERIES = differs(0, 2);
+
 /** A linked account is written with one query less. */
 export const LINKING_QUERIES = differs(1, 0);
-
-/** Mails of a sign-up are sent when its transaction is over. */
-export const MAILS_WAIT_FOR_SIGN_UP = differs(false, true);
 
 /** The admin plugin refuses an `id` instead of leaving it out. */
 export const ID_IS_REFUSED = differs(false, true);

@@ -1,4 +1,4 @@
-import { type TenantDomainsOptions, tenantDomains } from "../../src/domains/index";
+import { type TenantDomainsOptions, tenantDomains } from "../../src/features/domains/index";
 import { byDomain, bySubdomain, firstOf, type TenantEvent } from "../../src/index";
 import { Browser } from "./browser";
 import { createWorld, shareMade, type Where, type WorldOptions } from "./world";

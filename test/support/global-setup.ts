@@ -9,9 +9,15 @@ declare module "vitest" {
   }
 }
 
-/** Says what a run with nothing but Node does not cover; with servers, leaves nothing behind. */
+/**
+ * Says which part of the long lists a run takes, and what a run with nothing but Node does not
+ * cover; with servers, leaves nothing behind.
+ */
 export default async function setup(project: TestProject) {
   const { name } = project;
+  // The workers inherit it.
+  process.env.TEST_SEED ??= String(Math.floor(Math.random() * 60));
+  console.log(`TEST_SEED=${process.env.TEST_SEED}`);
   if (name === "servers" || name === "prisma") return () => dropDatabases(process.pid);
   if (name === "registry") {
     const packed = await packPackage();

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 
@@ -27,6 +27,16 @@ type Reply = [status: number, body: unknown] | URL;
 const refused = (status: number, error: string): Reply => [status, { error }];
 const random = () => randomBytes(12).toString("hex");
 
+/** What a provider says about itself, with the endpoints that the server calls at another host. */
+export const makeDiscovery = (issuer: string, elsewhere = issuer) => ({
+  issuer,
+  authorization_endpoint: `${issuer}/oauth/authorize`,
+  token_endpoint: `${elsewhere}/oauth/token`,
+  token_endpoint_auth_methods_supported: ["client_secret_post"],
+  userinfo_endpoint: `${elsewhere}/api/v4/user`,
+  jwks_uri: `${elsewhere}/jwks`,
+});
+
 /**
  * An OAuth identity provider on a real port, with GitLab's paths: better-auth's own `gitlab`
  * provider talks to it when its `issuer` points here. It is as strict as a good one: it knows its
@@ -47,6 +57,10 @@ export async function startIdentityProvider() {
     expiresIn: 7200,
     /** What it says about itself, if it does. */
     discovery: undefined as Record<string, string | string[]> | undefined,
+    /** Answers in another way than with JSON at once, if it returns true. */
+    send: undefined as
+      | ((path: string, body: unknown, response: ServerResponse) => boolean)
+      | undefined,
   };
 
   function reply(request: IncomingMessage, path: string, params: Params): Reply {
@@ -118,6 +132,7 @@ export async function startIdentityProvider() {
     const replied = reply(request, url.pathname, params);
     if (replied instanceof URL) return response.writeHead(302, { location: replied.href }).end();
     const [status, body] = replied;
+    if (rules.send?.(url.pathname, body, response)) return;
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   });
 

@@ -1,5 +1,6 @@
+import { tenantInvitations } from "../../src/features/invitations/index";
+import type { InvitationMail } from "../../src/features/invitations/options";
 import { getTenantId, type TenantEvent, type TenantPolicy } from "../../src/index";
-import { type InvitationMail, tenantInvitations } from "../../src/invitations/index";
 import type { Browser } from "./browser";
 import { PASSWORD } from "./instance";
 import { createWorld, queryOf, shareMade, type Where, type WorldOptions } from "./world";

@@ -17,10 +17,19 @@ export function sample<T>(list: readonly T[], count: number): T[] {
   return Array.from({ length: count }, (_, index) => at(index));
 }
 
-const TODAY = Math.floor(Date.now() / 86_400_000);
+/** Whether nothing is left out, however long it takes: the nightly workflow sets this. */
+const everything = process.env.TEST_ALL === "1";
 
-/** Where all of a list takes too long: another part of it every day, and in so many days all of it. */
-export const partOfToday = (days: number) => ({ oneOf: days, offset: TODAY % days });
+/** Decides which part of a long list a run takes. The run prints it, and repeats it if it is set. */
+const seed = Number(process.env.TEST_SEED ?? 0);
+
+/** One of `count` parts of a list that takes too long as a whole. */
+export const partOf = (count: number) =>
+  everything ? { oneOf: 1, offset: 0 } : { oneOf: count, offset: seed % count };
+
+/** Whether this run takes the case with this index, if it takes one of `count` parts. */
+export const isTaken = (index: number, count: number) =>
+  everything || index % count === seed % count;
 
 /**
  * Every combination of the values of several lists, where every case is tried; otherwise as many

@@ -48,7 +48,7 @@ export interface Packed {
 /** Builds and packs the package in a copy of what it is made of. */
 export async function packPackage(): Promise<Packed> {
   const checkout = mkdtempSync(join(tmpdir(), "better-auth-tenant-checkout-"));
-  const configs = ["tsconfig.json", "tsconfig.types.json", "tsup.config.ts", "rolldown.config.js"];
+  const configs = ["tsconfig.json", "tsup.config.ts"];
   for (const name of [
     ...configs,
     "src",

@@ -27,9 +27,9 @@ import {
   username,
 } from "better-auth/plugins";
 import { expect } from "vitest";
-import { tenantDomains } from "../../src/domains/index";
+import { tenantDomains } from "../../src/features/domains/index";
+import { tenantInvitations } from "../../src/features/invitations/index";
 import { byDomain, bySlug, bySubdomain, type TenantAuthOptions } from "../../src/index";
-import { tenantInvitations } from "../../src/invitations/index";
 import {
   type Address,
   checkIsolation,
@@ -327,7 +327,7 @@ const others = (): PluginSet => ({
   scopedModels: [],
 });
 
-const PLUGIN_SETS = {
+export const PLUGIN_SETS = {
   none: (): PluginSet => ({ plugins: [], scopedModels: [] }),
   groups,
   codes,

@@ -6,26 +6,36 @@ import { drizzle as overSqlite } from "drizzle-orm/sqlite-proxy";
 import type { Pool as MysqlPool } from "mysql2/promise";
 import type { Pool } from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { isolationOf } from "../../src/core/isolation";
+import { tenantInvitations } from "../../src/features/invitations/index";
 import { byDomain, bySubdomain } from "../../src/index";
-import { tenantInvitations } from "../../src/invitations/index";
-import { isolationOf } from "../../src/isolation/isolation";
 import {
   checkDeployment,
   type DeploymentOptions,
   type DeploymentReport,
 } from "../../src/testing/index";
 import { createTables, loadDrizzle } from "../databases/store";
+import { collate } from "../support/collations";
 import {
   createDatabase,
   type DatabaseKind,
   databases,
+  servers,
   type TestDatabase,
 } from "../support/database";
 import { createInstance, type Instance, type InstanceOptions } from "../support/instance";
 import { createMemory } from "../support/stores";
 
+/** An empty database, with a collation that docs/databases.md advises. */
+async function createAdvised(kind: DatabaseKind) {
+  const database = await createDatabase(kind);
+  onTestFinished(() => database.close());
+  if (kind === "mysql") await collate(database, "utf8mb4_nopad_bin");
+  return database;
+}
+
 async function inUse(kind: DatabaseKind, options: InstanceOptions = {}) {
-  const instance = await createInstance({ database: kind, ...options });
+  const instance = await createInstance({ database: await createAdvised(kind), ...options });
   const { query, quote } = instance.database;
   if (kind === "sqlite") await query("analyze");
   const a = await instance.createTenant("aa");
@@ -96,8 +106,7 @@ async function deleteUsers({ kind, quote, query }: TestDatabase) {
 async function onDrizzle(kind: DatabaseKind) {
   const provider = kind === "postgres" ? "pg" : kind;
   const schema = await loadDrizzle(provider, "text");
-  const database = await createDatabase(kind);
-  onTestFinished(() => database.close());
+  const database = await createAdvised(kind);
   for (const statement of createTables(provider, schema)) await database.query(statement);
   if (kind === "sqlite") await database.query("analyze");
   const db = {
@@ -120,6 +129,45 @@ async function onDrizzle(kind: DatabaseKind) {
     kind === "sqlite" ? { query: (sql: string) => database.query(sql) } : { database: db };
   return { auth, db, schema, database, createTenant, options };
 }
+
+describe.skipIf(!servers.asked)("a deployment on MariaDB", () => {
+  it("finds columns that compare texts inexactly, and the statements that change them", async () => {
+    const database = await createDatabase("mysql");
+    onTestFinished(() => database.close());
+    await collate(database, "utf8mb4_general_ci");
+    const bio = { type: "string", required: false, index: true } as const;
+    const app = await createInstance({
+      database,
+      auth: { user: { additionalFields: { bio } } },
+      plugins: [organization(), username()],
+      tenant: { scopedModels: ["organization", "member", "invitation"] },
+    });
+    const a = await app.createTenant("aa");
+    await app.signUp(a.id, "jane@partner.com");
+    await database.query("alter table `user` modify bio varchar(255) null default 'it''s'");
+    const { findings } = await checkDeployment(app.auth);
+    expect(findings.map(({ id }) => id)).toEqual(["inexact-collation"]);
+    for (const column of [
+      ...["user.email", "user.username", "user.bio", "session.token", "account.accountId"],
+      ...["verification.identifier", "tenant.slug", "organization.slug"],
+    ]) {
+      expect(findings[0]?.found).toContain(column);
+    }
+    expect(findings[0]?.found).not.toMatch(/tenantId|userId|\.id\b/);
+    const describeColumns = () =>
+      database.query(
+        "select table_name, column_name, column_type, is_nullable, column_default from information_schema.columns where table_schema = database() order by 1, 2",
+      );
+    const before = await describeColumns();
+    expect(await mended(app, findings)).toEqual([]);
+    expect(await describeColumns()).toEqual(before);
+    // The look-alike can be stored now.
+    const other = await app.signUp(a.id, "other@partner.com");
+    const change = "update `user` set email = ? where id = ?";
+    await database.query(change, ["jane@pártner.com", other.user.id]);
+    expect(await app.rows("user", "email = ?", ["jane@pártner.com"])).toBe(1);
+  });
+});
 
 describe.each(databases)("a deployment on %s", (kind) => {
   it("has nothing to mend when all is well", async () => {

@@ -19,7 +19,7 @@ import {
 } from "../../../src/testing/index";
 import { type Answer, Browser } from "../../support/browser";
 import { createDatabase, type TestDatabase } from "../../support/database";
-import { everyCase, partOfToday, sample } from "../../support/matrix";
+import { everyCase, isTaken, sample } from "../../support/matrix";
 
 /** A small application as somebody would write it, with one hole or none. */
 export interface Application {
@@ -52,12 +52,9 @@ export async function check({ build }: Application) {
   return checkIsolation(auth, { ...options, extent: { paths }, progress: false });
 }
 
-/** On PostgreSQL another tenth of the applications every day, on SQLite a few; APPLICATIONS=all: all. */
-export function share(list: Application[]): Application[] {
-  if (process.env.APPLICATIONS === "all") return list;
-  const { oneOf, offset } = partOfToday(10);
-  return everyCase ? list.filter((_, index) => index % oneOf === offset) : sample(list, 4);
-}
+/** A tenth of the applications on the servers (all of them with TEST_ALL=1), a few on SQLite. */
+export const share = (list: Application[]): Application[] =>
+  everyCase ? list.filter((_, index) => isTaken(index, 10)) : sample(list, 4);
 
 /** A hole, and the same application without it. */
 export function twins(both: {
