@@ -1,7 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { parseArgs } from "node:util";
-import { measureBundles } from "./bundles";
 import { prepareComparisons } from "./comparisons";
 import type { DatabaseKind } from "./database";
 import { fakeGoogle } from "./identity-provider";
@@ -41,7 +40,6 @@ if (isLayout(flags.layout)) {
     console.error(`${name}: not the number of queries that it should cost`);
     process.exitCode = 1;
   }
-  if (report.bundles.some(({ bytes, limit }) => bytes > limit)) process.exitCode = 1;
 }
 
 async function measureAll(): Promise<Report> {
@@ -70,6 +68,5 @@ async function measureAll(): Promise<Report> {
     },
     ratios,
     tenants: only ? [] : await compareLayouts(short ? 100 : Number(flags.tenants)),
-    bundles: measureBundles(),
   };
 }

@@ -1,4 +1,3 @@
-import type { Bundle } from "./bundles";
 import type { Cost } from "./many-tenants";
 import type { Ratio } from "./measure";
 
@@ -6,7 +5,6 @@ export interface Report {
   machine: { node: string; cpu: string; database: string; storage: string; hash: string };
   ratios: Ratio[];
   tenants: Cost[];
-  bundles: Bundle[];
 }
 
 type Cell = string | number;
@@ -25,7 +23,7 @@ function table(head: Cell[], rows: Cell[][]): string {
   return [head, ...rows].map(line).join("\n");
 }
 
-export function print({ machine, ratios, tenants, bundles }: Report): string {
+export function print({ machine, ratios, tenants }: Report): string {
   const { node, cpu, database, storage, hash } = machine;
   return [
     `Node ${node}, ${cpu}, ${database}, secondary storage in ${storage}, ${hash} password hash`,
@@ -61,10 +59,6 @@ export function print({ machine, ratios, tenants, bundles }: Report): string {
         cost.firstAnswer.toFixed(2),
         cost.throughput.toFixed(0),
       ]),
-    ),
-    table(
-      ["entry, our own code", "gzipped bytes", "limit"],
-      bundles.map(({ entry, bytes, limit }) => [entry, bytes, limit]),
     ),
   ].join("\n\n");
 }

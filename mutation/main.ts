@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { areaOf, testsOf } from "./areas";
 import { baseRevision, changedLines } from "./changed";
 import type { Mutant } from "./instrument";
 import { type Fate, fates, print } from "./report";
-import { roomOf, testsOf } from "./rooms";
 import { prepare, tryMutants } from "./session";
 
 const { values, positionals } = parseArgs({
@@ -13,9 +13,9 @@ const { values, positionals } = parseArgs({
     minutes: { type: "string" },
     /** Without paths: mutants on lines changed since then. */
     base: { type: "string" },
-    /** One mutant of so many, spread evenly: a score of a whole room in minutes. */
+    /** One mutant of so many, spread evenly: a score of a whole area in minutes. */
     every: { type: "string", default: "1" },
-    /** Test files, instead of the room's own. */
+    /** Test files, instead of the area's own. */
     tests: { type: "string", multiple: true },
     /** Seconds for one mutant. */
     patience: { type: "string", default: "20" },
@@ -44,11 +44,11 @@ function subjects(): Subjects {
   if (positionals.length > 0) return named(positionals);
   const base = values.base ?? baseRevision();
   console.log(`Mutants on lines changed since ${base}.`);
-  return new Map([...changedLines(base)].filter(([file]) => existsSync(file) && roomOf(file)));
+  return new Map([...changedLines(base)].filter(([file]) => existsSync(file) && areaOf(file)));
 }
 
-async function tryRoom(room: string, lines: Subjects, until: number): Promise<Fate[]> {
-  const files = [...lines.keys()].filter((file) => roomOf(file) === room);
+async function tryArea(area: string, lines: Subjects, until: number): Promise<Fate[]> {
+  const files = [...lines.keys()].filter((file) => areaOf(file) === area);
   const sources = prepare(files);
   const isWanted = ({ file, line }: Mutant) => lines.get(file)?.has(line) ?? true;
   const isSampled = (_: Mutant, index: number) => index % Number(values.every) === 0;
@@ -57,7 +57,7 @@ async function tryRoom(room: string, lines: Subjects, until: number): Promise<Fa
     .filter(isWanted)
     .filter(isSampled);
   if (mutants.length === 0) return [];
-  const said = await tryMutants(sources, values.tests ?? testsOf(room, files), {
+  const said = await tryMutants(sources, values.tests ?? testsOf(area, files), {
     mutants: mutants.map(({ id, atLoad }) => ({ id, atLoad })),
     until,
     perMutant: Number(values.patience) * 1000,
@@ -67,18 +67,18 @@ async function tryRoom(room: string, lines: Subjects, until: number): Promise<Fa
 
 async function main() {
   const lines = subjects();
-  const outside = [...lines.keys()].filter((file) => !roomOf(file));
-  if (outside.length > 0) throw new Error(`No room in mutation/rooms.ts: ${outside}`);
+  const outside = [...lines.keys()].filter((file) => !areaOf(file));
+  if (outside.length > 0) throw new Error(`No area in mutation/areas.ts: ${outside}`);
   const minutes = Number(values.minutes ?? (positionals.length > 0 ? 60 : 5));
   const until = Date.now() + minutes * 60_000;
   const found: Fate[] = [];
-  const roomsOfFiles = [...lines.keys()].map((file) => roomOf(file) as string);
-  const sizeOf = (room: string) => roomsOfFiles.filter((other) => other === room).length;
+  const areasOfFiles = [...lines.keys()].map((file) => areaOf(file) as string);
+  const sizeOf = (area: string) => areasOfFiles.filter((other) => other === area).length;
   // The small ones first: what they leave over is for the others.
-  const rooms = [...new Set(roomsOfFiles)].sort((a, b) => sizeOf(a) - sizeOf(b));
-  for (const [index, room] of rooms.entries()) {
-    const share = (until - Date.now()) / (rooms.length - index);
-    found.push(...(await tryRoom(room, lines, Date.now() + share)));
+  const areas = [...new Set(areasOfFiles)].sort((a, b) => sizeOf(a) - sizeOf(b));
+  for (const [index, area] of areas.entries()) {
+    const share = (until - Date.now()) / (areas.length - index);
+    found.push(...(await tryArea(area, lines, Date.now() + share)));
   }
   if (found.length === 0) console.log("No mutant there.");
   const { tried, score } = print(found);

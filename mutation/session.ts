@@ -76,7 +76,7 @@ function watch() {
   }, 5_000);
 }
 
-/** Starts vitest once, for some files of one room and the tests that prove them. */
+/** Starts vitest once, for some files of one area and the tests that prove them. */
 async function start(sources: Source[], tests: string[], limits: Limits) {
   mkdirSync(dirname(OUTPUT), { recursive: true });
   writeFileSync(OUTPUT, "");

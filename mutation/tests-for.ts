@@ -1,12 +1,12 @@
 import { dirname } from "node:path";
-import { roomOf, testsOf } from "./rooms";
+import { areaOf, testsOf } from "./areas";
 
-// npm run tests-for src/isolation/storage.ts: the tests of a source file, the likeliest first.
+// npm run tests-for src/core/isolate/storage.ts: the tests of a source file, the likeliest first.
 const [file = ""] = process.argv.slice(2);
 const folder = dirname(file);
 const tests = file.startsWith("src/")
-  ? testsOf(roomOf(file) ?? (folder === "src" ? file : `${folder}/`), [file])
+  ? testsOf(areaOf(file) ?? (folder === "src" ? file : `${folder}/`), [file])
   : [];
 console.log(
-  tests.join("\n") || `No tests found. Usage: npm run tests-for src/isolation/storage.ts`,
+  tests.join("\n") || `No tests found. Usage: npm run tests-for src/core/isolate/storage.ts`,
 );
