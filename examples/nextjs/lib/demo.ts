@@ -12,7 +12,7 @@ export interface DemoAccount {
   password: string | null;
 }
 
-/** Who can be tried out, with the passwords that work now. */
+/** DO NOT COPY: who can be tried out, with the passwords that work now. */
 export async function demoAccounts(): Promise<DemoAccount[]> {
   const { adapter } = await auth.$context;
   const tenants = await adapter.findMany<{ id: string; slug: string }>({

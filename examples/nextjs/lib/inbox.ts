@@ -10,6 +10,8 @@ export interface Mail {
 }
 
 /**
+ * DO NOT COPY: its page shows everyone the links and codes of all users.
+ *
  * A table for mails that nobody sends. It is one of the plugin's `scopedModels`, so a mail belongs
  * to the tenant that it was written in, and goes when that tenant goes.
  */

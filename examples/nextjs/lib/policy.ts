@@ -42,12 +42,12 @@ export function methodsOf(providerIds: string[], hasSSO: boolean): SignInMethod[
   return ["password", ...(hasSSO ? (["sso"] as const) : []), ...social, "magic-link", "passkey"];
 }
 
-/** People sign in elsewhere, and may have a second factor there. */
-const isElsewhere = (method: SignInMethod) => method === "sso" || method.startsWith(SOCIAL);
+/** People sign in elsewhere, and may have a second factor there: also with providers set up later. */
+const ELSEWHERE: SignInMethod[] = ["sso", "social"];
 
 /** The methods that need no second factor: as stored, without providers that are gone or off. */
 export function exemptMethods(policy: TenantPolicy | null, setUp: SignInMethod[]): SignInMethod[] {
-  if (!policy?.twoFactor?.required) return setUp.filter(isElsewhere);
+  if (!policy?.twoFactor?.required) return ELSEWHERE;
   const stored = policy.twoFactor.exemptMethods ?? [];
   return stored.filter((method) => !method.startsWith(SOCIAL) || setUp.includes(method));
 }

@@ -14,7 +14,11 @@ export async function prepareDatabase(): Promise<void> {
   }
 }
 
-/** Brings the tables up to date and fills in what the demo needs. Leaves alone what is there. */
+/**
+ * Brings the tables up to date and fills in what the demo needs. Leaves alone what is there.
+ *
+ * DO NOT COPY: an operator and administrators with passwords that everyone can read in `demo.json`.
+ */
 async function migrateAndFill(): Promise<void> {
   await (await getMigrations(auth.options)).runMigrations();
   await addPerson({ ...demo.operator, role: "admin" });

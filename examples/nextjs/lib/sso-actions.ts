@@ -34,7 +34,10 @@ export async function checkProvider(managed: Managed, providerId: string) {
     // better-auth decides who may see it. What it shows is not enough to check it.
     await auth.api.getSSOProvider({ query, headers: await headersOf(managed) });
     const { slug } = await auth.api.getTenant({ query: { id: tenantId } });
-    const findings = await look(tenantId, providerId, [APP_URL.origin, hostAddress(slug)]);
+    const findings = [
+      ...(await look(tenantId, providerId, [APP_URL.origin, hostAddress(slug)])),
+      ...(await lookAtPolicy(tenantId)),
+    ];
     return { findings, ok: findings.every(({ ok }) => ok !== false) };
   });
 }
@@ -51,6 +54,15 @@ async function look(tenantId: string, providerId: string, origins: string[]): Pr
   if (oidcConfig) return checkOIDC(providerId, JSON.parse(oidcConfig) as OIDCConfig, origins);
   if (samlConfig) return checkSAML(JSON.parse(samlConfig) as SAMLConfig);
   return [{ subject: "config", ok: false, message: "There is nothing to check" }];
+}
+
+/** Whether the tenant's policy offers identity providers to people who sign in. */
+async function lookAtPolicy(tenantId: string): Promise<Finding[]> {
+  const { methods } = await auth.api.getTenantSignInMethods({ query: { tenantId } });
+  if (methods.includes("sso")) return [];
+  const message =
+    "The policy of this tenant does not let people sign in with an identity provider: allow single sign-on there, also without a second factor";
+  return [{ subject: "policy", ok: false, message }];
 }
 
 /** On a tenant's own page the header says so, and who is signed in there is the one who asks. */

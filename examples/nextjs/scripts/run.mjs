@@ -102,9 +102,7 @@ function deleteData() {
 }
 
 async function buildPlugin() {
-  const sources = ["src", "rolldown.config.js", "tsup.config.ts", "package.json"].map((name) =>
-    join(plugin, name),
-  );
+  const sources = ["src", "tsup.config.ts", "package.json"].map((name) => join(plugin, name));
   if (isNewer(join(plugin, "dist/index.d.ts"), sources)) return;
   const modules = join(plugin, "node_modules");
   const installed = join(modules, ".package-lock.json");

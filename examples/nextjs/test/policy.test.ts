@@ -191,6 +191,18 @@ test("an applicant is told about no domain that is not verified", async () => {
   expect(await page.content()).not.toContain("secret.example");
 });
 
+test("a provider that is set up after a second factor was required is offered", async () => {
+  const operator = await newOperator();
+  const { id, address } = await createTenant(operator, "Tyrell", "tyrell");
+  await policyOn(operator).getByLabel("Require a second factor").check();
+  await savePolicy(operator);
+  const google = { providerId: "google", clientId: "client", clientSecret: "secret" };
+  await post(operator, "/tenant/oauth-config/register", { tenantId: id, ...google });
+  const page = await (await newVisitor()).newPage();
+  await page.goto(address);
+  await page.getByRole("button", { name: "Continue with Google" }).waitFor();
+});
+
 test("what the form for a policy does not show stays as it is", async () => {
   const operator = await newOperator();
   const { id } = await createTenant(operator, "Wonka", "wonka");

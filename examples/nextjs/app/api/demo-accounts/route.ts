@@ -2,5 +2,7 @@ import { demoAccounts } from "@/lib/demo";
 
 export const dynamic = "force-dynamic";
 
-/** For the command that starts the demo, which prints them. An application of yours has no such thing. */
+/**
+ * DO NOT COPY: tells everyone the passwords of the demo, for the command that starts it and prints them.
+ */
 export const GET = async () => Response.json(await demoAccounts());
