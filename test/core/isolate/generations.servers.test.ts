@@ -1,11 +1,12 @@
 import { passkey } from "@better-auth/passkey";
 import type { BetterAuthOptions } from "better-auth";
 import { bearer, deviceAuthorization, twoFactor } from "better-auth/plugins";
+import type { Dialect } from "kysely";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createAuthenticator } from "../../../src/testing/makers/authenticator";
 import { enroll, registerPasskey, signIn, signInTwice } from "../../features/policy/two-factor";
 import type { Browser } from "../../support/browser";
-import { databases } from "../../support/database";
+import { databases, type TestDatabase } from "../../support/database";
 import { ENDED_SESSION_IS_NAMED } from "../../support/differences";
 import { startIdentityProvider } from "../../support/identity-provider";
 import {
@@ -21,7 +22,9 @@ import { totpFrom } from "../../support/totp";
 import {
   createWorld,
   expectRefused,
+  gate,
   type Person,
+  shareMade,
   shareWorld,
   type World,
   type WorldOptions,
@@ -167,6 +170,71 @@ describe.each(KINDS)("sessions %s are over, in every process", (_, kind) => {
       expect((await registerPasskey(jane, true)).answer.status).toBe(200);
     },
   );
+});
+
+/** Returns a function that pauses a request after the read of its session, before that of its user. */
+function pauseBetweenReads({ option, statements }: TestDatabase) {
+  let pause: (() => Promise<void>) | undefined;
+  const dialect: Dialect = option.dialect;
+  const createDriver = dialect.createDriver.bind(dialect);
+  dialect.createDriver = () => {
+    const driver = createDriver();
+    const release = driver.releaseConnection.bind(driver);
+    driver.releaseConnection = async (connection) => {
+      await release(connection);
+      if (!/^select .* from "session"/.test(statements.at(-1) ?? "")) return;
+      const pausing = pause?.();
+      pause = undefined;
+      await pausing;
+    };
+    return driver;
+  };
+  return async <T>(send: () => Promise<T>, meanwhile: () => Promise<void>) => {
+    const { pass, reached, open } = gate();
+    pause = pass;
+    const answer = send();
+    await reached;
+    await meanwhile();
+    open();
+    return answer;
+  };
+}
+
+describe.each(["acme", "platform"] as const)("a request in %s", (where) => {
+  const world = shareMade(async (database) => {
+    const pause = pauseBetweenReads(database);
+    return { ...(await createWorld({ database })), pause };
+  });
+
+  it.each<[string, by: "caller" | "other", path: string, status: number]>([
+    [
+      "stays signed in while another request of its session ends all others",
+      "caller",
+      "/revoke-other-sessions",
+      200,
+    ],
+    ["is signed out while another session ends all others", "other", "/revoke-other-sessions", 401],
+    [
+      "is signed out while another request of its session ends all sessions",
+      "caller",
+      "/revoke-sessions",
+      401,
+    ],
+  ])("%s", async (_, by, path, status) => {
+    const email = nextEmail();
+    const other = await world.signUp(where, email);
+    for (const read of ["/get-session", "/list-accounts"]) {
+      const caller = (await world.signIn(where, email)).person;
+      const ending = { caller, other }[by].fork();
+      const answer = await world.pause(
+        () => caller.fork().get(read),
+        async () => expect((await ending.post(path)).status).toBe(200),
+      );
+      const isSignedOut = answer.status === 401 || answer.data === null;
+      expect([read, isSignedOut]).toEqual([read, status === 401]);
+      expect((await caller.get("/list-accounts")).status).toBe(status);
+    }
+  });
 });
 
 /** What a session can give its user besides itself. */
