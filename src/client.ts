@@ -7,13 +7,13 @@ import {
   useAuthQuery,
 } from "better-auth/client";
 import type { StrictEndpoint } from "better-call";
-import { type Failure, TENANT_AUTH_ERROR_CODES, type WithErrorCodes } from "./core/error-codes";
-import type { ErrorCode } from "./core/errors";
+import type { Failure, WithErrorCodes } from "./core/error-codes";
+import { type ErrorCode, TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import type { SignUpAnswer, SignUpInput } from "./features/email/routes";
 import type { SignInMethods } from "./features/sign-in-page/sign-in-methods";
 import type { tenantAuth } from "./plugin";
 
-export { TENANT_AUTH_ERROR_CODES } from "./core/error-codes";
+export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 
 /** The options of `tenantAuthClient()`. */
 export interface TenantAuthClientOptions {

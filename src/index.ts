@@ -1,4 +1,3 @@
-export { TENANT_AUTH_ERROR_CODES } from "./core/error-codes";
 export { prefixUniqueValues } from "./core/isolate/unique-values";
 export {
   DEFAULT_RESERVED_SLUGS,
@@ -11,6 +10,7 @@ export { byDomain, bySlug, bySubdomain, firstOf } from "./core/resolve/resolvers
 export type { TenantAuthSchema } from "./core/schema";
 export type { SignInMethod } from "./core/sign-in-endpoints";
 export type { TenantStatus } from "./core/tenants/tenants";
+export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 export type { TenantActor, TenantEvent } from "./features/management/events";
 export type {
   TenantManagementAction,

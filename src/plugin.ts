@@ -1,6 +1,5 @@
 import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { isTenantRoute, PLUGIN_ID } from "./core/constants";
-import { TENANT_AUTH_ERROR_CODES } from "./core/error-codes";
 import { notStarted } from "./core/errors";
 import type { Extension } from "./core/extension";
 import { type Hooks, plainHook } from "./core/hooks";
@@ -18,6 +17,7 @@ import { withDebugLog } from "./core/resolve/debug";
 import { enterByPrefix, enterClaimed, enterNamedTenant } from "./core/resolve/enter";
 import { warnOfUnreadHeaders } from "./core/resolve/resolve";
 import { type InferredSchema, refuse, storedSchema } from "./core/schema";
+import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { credentials } from "./features/credentials";
 import { email } from "./features/email";
 import { signInEmailTenant, signUpEmailTenant } from "./features/email/routes";

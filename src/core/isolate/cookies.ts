@@ -3,7 +3,7 @@ import { isAPIError } from "better-auth/api";
 import { adminTarget } from "../admin-endpoints";
 import { currentScope } from "../current-scope";
 import { currentEndpoint } from "../endpoint";
-import { TENANT_AUTH_ERROR_CODES } from "../error-codes";
+import { CORE_ERROR_CODES } from "../error-codes";
 import { type AfterHook, type BeforeHook, plainHook } from "../hooks";
 import { currentRequest, type Endpoint, enter, getTenantId, scopeOf } from "../request";
 import { makeCompanionCheck } from "../session-tokens";
@@ -48,7 +48,7 @@ export const keepForeignCookies: AfterHook = {
 /** Removes the cookies of a response whose transaction the database rolled back. */
 export const undoCookies: AfterHook = {
   matcher: ({ context: { returned } }) =>
-    isAPIError(returned) && returned.body?.code === TENANT_AUTH_ERROR_CODES.TRY_AGAIN.code,
+    isAPIError(returned) && returned.body?.code === CORE_ERROR_CODES.TRY_AGAIN.code,
 
   handler: plainHook(({ context }) => {
     context.responseHeaders?.delete("set-cookie");

@@ -1,6 +1,6 @@
 import type { BetterAuthClientPlugin } from "better-auth/client";
 import type { WithErrorCodes } from "../../core/error-codes";
-import type { ErrorCode } from "../../core/errors";
+import type { ErrorCode } from "../../error-codes";
 import { TENANT_DOMAIN_ERROR_CODES } from "./error-codes";
 import type { tenantDomains } from "./index";
 

@@ -7,6 +7,7 @@ import type { AfterHook, BeforeHook } from "../../core/hooks";
 import { isolationOf } from "../../core/isolation";
 import { currentRequest, getTenantId, runInScope, scopeOf } from "../../core/request";
 import { prefixesIn } from "../../core/session-tokens";
+import { integrationsError } from "../integrations/errors";
 import { notAllowed, ownTenantOf, requireManager } from "../management/management";
 import type { TenantManagementAction } from "../management/options";
 import { findPolicyRefusals } from "../policy/provider-findings";
@@ -80,7 +81,7 @@ const withoutSession = (ctx: GenericEndpointContext): GenericEndpointContext => 
 function assertVerifiable({ context, body }: GenericEndpointContext, tenantId: string | null) {
   if (tenantId !== null && serviceOf(isolationOf(context), "domains")) {
     const message = "In a tenant, tenantDomains() verifies domains: call /tenant/domain/add";
-    throw tenantError("PLATFORM_ONLY", message);
+    throw integrationsError("PLATFORM_ONLY", message);
   }
   if (isOneLabel(body?.providerId)) return;
   const message = "[body.providerId] Register the provider again, with an id without dots";

@@ -1,9 +1,9 @@
 import type { AuthContext } from "better-auth";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import type { Row } from "../../core/database";
-import { tenantError } from "../../core/errors";
 import { isNewest } from "../../core/keys";
 import { parseJSON } from "../../core/utils";
+import { oauthError } from "../oauth/errors";
 
 /** The columns that hold a config, as JSON. */
 const CONFIG_COLUMNS = ["oidcConfig", "samlConfig"];
@@ -64,7 +64,7 @@ export const decryptConfigs = (ctx: AuthContext, row: Row, mayLack = false): Pro
         `A secret of the SSO provider ${row.providerId} cannot be decrypted. Is an old auth secret missing in \`secrets\`?`,
       );
       if (mayLack) return undefined;
-      throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
+      throw oauthError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
     }
   });
 

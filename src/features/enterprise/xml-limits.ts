@@ -1,4 +1,4 @@
-import { tenantError } from "../../core/errors";
+import { enterpriseError } from "./errors";
 
 /*
  * The XML libraries that `sso()` uses take quadratic time for many sibling elements, before they
@@ -33,7 +33,7 @@ const MAX_ENCRYPTED_BYTES = 40 * 1024;
 /** Base64 needs a third more, and identity providers may add line breaks. */
 const MAX_ENCODED = 2 * MAX_BYTES;
 
-const tooLarge = () => tenantError("XML_TOO_LARGE");
+const tooLarge = () => enterpriseError("XML_TOO_LARGE");
 
 export function refuseLongEncoding(encoded: string): void {
   if (encoded.length > MAX_ENCODED) throw tooLarge();

@@ -2,11 +2,11 @@ import type { BetterAuthPlugin, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import type { Guard } from "../../core/database";
 import { isOutermost } from "../../core/endpoint";
-import { tenantError } from "../../core/errors";
 import type { Claim } from "../../core/extension";
 import type { BeforeHook } from "../../core/hooks";
 import { enteredScope, getTenantId } from "../../core/request";
 import { prefixesIn } from "../../core/session-tokens";
+import { integrationsError } from "./errors";
 
 /*
  * These plugins work on the platform only. oauthProvider() tells other applications who a user is,
@@ -16,7 +16,7 @@ import { prefixesIn } from "../../core/session-tokens";
  */
 
 const platformOnly = (id: string) =>
-  tenantError(
+  integrationsError(
     "PLATFORM_ONLY",
     `${id} works on the platform only. Leave the tenant out of this request.`,
   );

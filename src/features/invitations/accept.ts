@@ -9,7 +9,7 @@ import { createEndpoint, createRouter } from "better-call";
 import * as z from "zod";
 import { SIGN_UP_PATH } from "../../core/constants";
 import { asTenantRoute, hasNoRequest } from "../../core/endpoint";
-import { TENANT_AUTH_ERROR_CODES } from "../../core/error-codes";
+import { CORE_ERROR_CODES } from "../../core/error-codes";
 import { type BeforeHook, defineTenantEndpoint, plainHook } from "../../core/hooks";
 import { get, limited, tenantId } from "../../core/input";
 import { runInScope, scopeOf } from "../../core/request";
@@ -124,7 +124,7 @@ export const acceptInvitationEndpoint = defineTenantEndpoint(
 const REFUSED: unknown[] = [
   BASE_ERROR_CODES.FAILED_TO_CREATE_USER.code,
   BASE_ERROR_CODES.USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL.code,
-  TENANT_AUTH_ERROR_CODES.TRY_AGAIN.code,
+  CORE_ERROR_CODES.TRY_AGAIN.code,
 ];
 
 const isRefusedByDatabase = (error: unknown) =>

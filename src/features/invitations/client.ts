@@ -1,7 +1,7 @@
 import type { BetterAuthClientPlugin } from "better-auth/client";
 import type { AdminOptions, InferAdminRolesFromOption } from "better-auth/plugins/admin";
 import type { WithErrorCodes } from "../../core/error-codes";
-import type { ErrorCode } from "../../core/errors";
+import type { ErrorCode } from "../../error-codes";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 import type { tenantInvitations } from "./index";
 

@@ -11,6 +11,7 @@ import { oneAtATime } from "../management/one-at-a-time";
 import { managementOptions, type TenantManagementAction } from "../management/options";
 import { requireTenant } from "../management/tenant";
 import { whyNotAdmitted } from "../policy/email-domains";
+import { policyError } from "../policy/errors";
 import { withVerifiedDomains } from "../policy/policy-of";
 import { seconds } from "../policy/schema";
 import { invitationError } from "./errors";
@@ -177,7 +178,7 @@ async function requireSender(
   const tenant = await requireTenant(ctx, tenantId);
   const policy = await withVerifiedDomains(ctx.context, tenant.id, tenant.policy ?? {});
   const refusal = whyNotAdmitted(policy, email);
-  if (refusal) throw tenantError(refusal);
+  if (refusal) throw policyError(refusal);
   return { tenant, actor, inviter: await findInviter(ctx, actor) };
 }
 

@@ -3,10 +3,10 @@ import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { currentScope } from "../../core/current-scope";
 import { type AdapterCall, changeOf, type Guard, type Row } from "../../core/database";
 import { isServerCall } from "../../core/endpoint";
-import { tenantError } from "../../core/errors";
 import { serviceOf } from "../../core/extensions";
 import type { Isolation } from "../../core/isolation";
 import { ALL } from "../../core/tenants/tenants";
+import { managementError } from "./errors";
 import { rolesIn } from "./operators";
 import { managementOptions } from "./options";
 
@@ -62,7 +62,7 @@ export async function requireAnotherAdmin(
   );
   if (!(await someCanSignIn(lost))) return;
   if (await someCanSignIn(admins.filter(({ id }) => !changedIds.has(id)))) return;
-  throw tenantError("LAST_ADMIN");
+  throw managementError("LAST_ADMIN");
 }
 
 async function findAdmins(adapter: DBTransactionAdapter, roles: string[]): Promise<Row[]> {

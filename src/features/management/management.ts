@@ -7,6 +7,7 @@ import { readUser } from "../../core/isolate/users";
 import { currentRequest, getTenantId, runInScope, scopeOf } from "../../core/request";
 import { namedBySlug, namesInRequest, resolvedTenantId } from "../../core/resolve/resolve";
 import { couldBeId } from "../../core/tenants/tenants";
+import { managementError } from "./errors";
 import type { TenantActor } from "./events";
 import { isOperator, rolesIn } from "./operators";
 import {
@@ -152,7 +153,7 @@ export async function requireTarget(ctx: GenericEndpointContext, action: TenantM
   return { tenantId: (await requireTenant(ctx, tenantId)).id, actor };
 }
 
-export const notAllowed = () => tenantError("TENANT_MANAGEMENT_NOT_ALLOWED");
+export const notAllowed = () => managementError("TENANT_MANAGEMENT_NOT_ALLOWED");
 
 /** Returns the tenant that a management call is about: the named or the current tenant. */
 async function targetTenantId(ctx: HookEndpointContext): Promise<string | undefined> {

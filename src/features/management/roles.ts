@@ -2,11 +2,11 @@ import type { AuthContext } from "better-auth";
 import { adminPlugin } from "../../core/admin-endpoints";
 import { currentScope } from "../../core/current-scope";
 import { currentEndpoint, isOutermost } from "../../core/endpoint";
-import { tenantError } from "../../core/errors";
 import { type Isolation, unscopedAdapter } from "../../core/isolation";
 import type { Endpoint } from "../../core/request";
 import { currentRequest } from "../../core/request";
 import type { SessionRow } from "../../core/session";
+import { managementError } from "./errors";
 import { isOrWouldBeOperator, mayManageUsersOf, rolesIn } from "./operators";
 import {
   MANAGEMENT_ACTIONS,
@@ -135,15 +135,15 @@ async function refuseEscalation(isolation: Isolation, { userId, data }: Act): Pr
     tenantId === null
       ? await operatorGuard(isolation, endpoint, session)
       : rankGuard(isolation, await findUser(isolation, String(session.userId)));
-  if (target && (await isRefused(target))) throw tenantError("ROLE_NOT_ALLOWED", RANK);
-  if (changed && (await isRefused(changed))) throw tenantError("ROLE_NOT_ALLOWED");
+  if (target && (await isRefused(target))) throw managementError("ROLE_NOT_ALLOWED", RANK);
+  if (changed && (await isRefused(changed))) throw managementError("ROLE_NOT_ALLOWED");
 }
 
 /** Refuses an administrator of a tenant who acts on a user with more rights. */
 export async function requireRank(isolation: Isolation, callerId: string, userId: string) {
   const isRefused = rankGuard(isolation, await findUser(isolation, callerId));
   const target = await findUser(isolation, userId);
-  if (target && (await isRefused(target))) throw tenantError("ROLE_NOT_ALLOWED", RANK);
+  if (target && (await isRefused(target))) throw managementError("ROLE_NOT_ALLOWED", RANK);
 }
 
 const findUser = ({ ctx }: Isolation, id: string): Promise<Person | null> =>

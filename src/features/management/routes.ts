@@ -9,6 +9,7 @@ import { assertNotLockedOut, parsePolicy } from "../policy/input";
 import { policySchema, seconds } from "../policy/schema";
 import { resetSecondFactor } from "./changed-hands";
 import { countRows, deleteTenant, purgeTenants, type Rows } from "./delete";
+import { managementError } from "./errors";
 import { emit } from "./events";
 import { listQuery, listSorts } from "./input";
 import {
@@ -92,7 +93,7 @@ export const getTenantEndpoint = createAuthEndpoint(
     if (own && !id && !slug) return ctx.json(await requireTenant(ctx, own));
     // A tenant's administrator must not find out which other slugs exist.
     if (own && target !== own) throw notAllowed();
-    if (!id === !slug) throw tenantError("TENANT_ID_OR_SLUG_REQUIRED");
+    if (!id === !slug) throw managementError("TENANT_ID_OR_SLUG_REQUIRED");
     await assertTarget(ctx, target);
     if (!tenant) throw tenantError("TENANT_NOT_FOUND");
     return ctx.json(tenant);

@@ -8,6 +8,7 @@ import { isolationOf } from "../../core/isolation";
 import { runInScope, scopeOf } from "../../core/request";
 import { ALL, forgetTenant } from "../../core/tenants/tenants";
 import { deleteAllOf, despiteDeadlocks } from "./delete";
+import { managementError } from "./errors";
 import { emit, type TenantActor } from "./events";
 import type { listQuery } from "./input";
 import { managementOptions } from "./options";
@@ -85,7 +86,7 @@ async function unlessSlugTaken<T>(
 ): Promise<T> {
   const assertFree = async () => {
     const holder = slug === undefined ? null : await findTenant(ctx, "slug", slug);
-    if (holder && holder.id !== id) throw tenantError("TENANT_ALREADY_EXISTS");
+    if (holder && holder.id !== id) throw managementError("TENANT_ALREADY_EXISTS");
   };
   await assertFree();
   try {
@@ -106,8 +107,8 @@ export const isReservedSlug = (ctx: AuthContext, slug: string): boolean =>
   [...managementOptions(ctx).reservedSlugs, ...CONFIGURES_CLIENTS].includes(slug);
 
 function assertSlug(ctx: AuthContext, slug: string): void {
-  if (!SLUG.test(slug)) throw tenantError("INVALID_SLUG");
-  if (isReservedSlug(ctx, slug)) throw tenantError("SLUG_RESERVED");
+  if (!SLUG.test(slug)) throw managementError("INVALID_SLUG");
+  if (isReservedSlug(ctx, slug)) throw managementError("SLUG_RESERVED");
 }
 
 /** Suspends the tenant until `purgeTenants` deletes it. Returns the time when it may. */
@@ -138,7 +139,7 @@ async function setStatus(
 /** Refuses to cancel a deletion that is due: a purge may already be deleting rows. */
 function assertNotDue({ status, deleteAt }: Tenant): void {
   if (status !== "deleting" || (deleteAt && deleteAt > new Date())) return;
-  throw tenantError("TENANT_DELETING");
+  throw managementError("TENANT_DELETING");
 }
 
 /**

@@ -1,7 +1,6 @@
 import type { AuthContext } from "better-auth";
 import { isAPIError } from "better-auth/api";
 import type { OAuthProvider } from "better-auth/oauth2";
-import { type ErrorCode, tenantError } from "../../core/errors";
 import { isolationOf } from "../../core/isolation";
 import { asHostResolver } from "../../core/resolve/resolvers";
 import { lookUpTenant } from "../../core/tenants/tenants";
@@ -15,6 +14,7 @@ import {
   type TenantClient,
   tryDecrypt,
 } from "./config-store";
+import { oauthError } from "./errors";
 import { oauthOptions } from "./options";
 import { callbackPath, fromClient, isBuiltIn } from "./provider";
 import { callProvider } from "./provider-calls";
@@ -94,12 +94,12 @@ async function findOut(
   redirectURI: string,
   input: Partial<TenantClient> | null,
 ): Promise<OAuthConfigFinding[]> {
-  if (!input) throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
+  if (!input) throw oauthError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
   const complete: OAuthConfigFinding = { subject: "options", ...good("The options are complete") };
   const { clientId, clientSecret } = input;
   if (clientId === undefined || clientSecret === undefined) {
     readOptions(ctx, key.providerId, input);
-    const code: ErrorCode = "OAUTH_CONFIG_NOT_FOUND";
+    const code = "OAUTH_CONFIG_NOT_FOUND";
     const missing = { ...bad("There is no client id and secret yet"), code };
     return [complete, { subject: "token", ...missing }];
   }
@@ -194,7 +194,7 @@ export async function readClient(ctx: AuthContext, key: OAuthConfigKey, input: T
 }
 
 function readOptions(ctx: AuthContext, id: string, input: Partial<TenantClient>): OwnOptions {
-  if (!isBuiltIn(id)) throw tenantError("UNSUPPORTED_PROVIDER");
+  if (!isBuiltIn(id)) throw oauthError("UNSUPPORTED_PROVIDER");
   assertRedirectURI(input.redirectURI);
   return parseOwnOptions(id, input.options, oauthOptions(ctx).trustedProviderHosts);
 }

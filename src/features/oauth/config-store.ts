@@ -5,12 +5,12 @@ import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import type { DBTransactionAdapter } from "better-auth/types";
 import { clauses, pagesOf } from "../../core/database";
 import { rootCause } from "../../core/database-errors";
-import { tenantError } from "../../core/errors";
 import { serviceOf } from "../../core/extensions";
 import { isolationOf } from "../../core/isolation";
 import { isNewest } from "../../core/keys";
 import { ALL } from "../../core/tenants/tenants";
 import { despiteDeadlocks } from "../management/delete";
+import { oauthError } from "./errors";
 
 /** Identifies a config: each tenant has at most one for each provider. */
 export interface OAuthConfigKey {
@@ -58,7 +58,7 @@ export async function decrypt(ctx: AuthContext, stored: StoredOAuthConfig): Prom
     ctx.logger.error(
       `${nameOf(stored)} cannot be decrypted. Add the auth secret that it was stored with to the option secrets, or register the config again.`,
     );
-    throw tenantError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
+    throw oauthError("OAUTH_CREDENTIAL_DECRYPT_FAILED");
   }
 }
 
@@ -133,7 +133,7 @@ export const updateOAuthConfig = (
 ): Promise<StoredOAuthConfig> =>
   untilSaved(ctx, key, async () => {
     const row = await findOAuthConfig(ctx, key);
-    if (!row) throw tenantError("OAUTH_CONFIG_NOT_FOUND");
+    if (!row) throw oauthError("OAUTH_CONFIG_NOT_FOUND");
     return change(ctx, row, await check(row));
   });
 
@@ -186,7 +186,7 @@ async function untilSaved<T>(
     // The driver's error is not passed on: it may contain the whole row.
     const { name, code } = rootCause(error);
     ctx.logger.error(`${nameOf(key)} could not be saved: ${code ?? name}`);
-    throw tenantError("OAUTH_CONFIG_NOT_SAVED");
+    throw oauthError("OAUTH_CONFIG_NOT_SAVED");
   }
 }
 

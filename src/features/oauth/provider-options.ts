@@ -1,7 +1,7 @@
 import type { ProviderOptions } from "better-auth/oauth2";
 import * as z from "zod";
-import { tenantError } from "../../core/errors";
 import { oncePerObject } from "../../core/utils";
+import { oauthError } from "./errors";
 import { additionalClientIds, entryOf, type ProviderEntry, shared } from "./provider-table";
 import { isTrustedAddress, isTrustedHost } from "./trusted-addresses";
 
@@ -35,7 +35,7 @@ function assertTrusted(
     if (value === undefined || isTrusted(String(value), own)) continue;
     const [origin = ""] = /^https:\/\/[^/]+/i.exec(String(value)) ?? [];
     const reason = isTrusted(origin, own) ? "Leave out the path" : "Untrusted provider host";
-    throw tenantError("UNTRUSTED_PROVIDER_HOST", `options.${key}: ${reason}`);
+    throw oauthError("UNTRUSTED_PROVIDER_HOST", `options.${key}: ${reason}`);
   }
 }
 
@@ -47,7 +47,7 @@ function describe(issue: z.core.$ZodIssue): string {
   return `${named}: ${unknown ? "this provider takes no such option" : issue.message}`;
 }
 
-export const invalid = (message: string) => tenantError("INVALID_PROVIDER_OPTIONS", message);
+export const invalid = (message: string) => oauthError("INVALID_PROVIDER_OPTIONS", message);
 
 /** Combines a tenant's client and options with the behavior of the application's provider. */
 export function mergeOptions(

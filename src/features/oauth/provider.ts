@@ -26,6 +26,7 @@ import {
   type StoredOAuthConfig,
   type TenantClient,
 } from "./config-store";
+import { oauthError } from "./errors";
 import { oauthOptions } from "./options";
 import { withFreeMapping, withLimitedCalls } from "./provider-calls";
 import {
@@ -65,7 +66,7 @@ type Create = (options: ProviderOptions) => OAuthProvider;
 export function build(id: string, options: ProviderOptions, tenantId?: string): OAuthProvider {
   const create = isBuiltIn(id) && (socialProviders as unknown as Record<string, Create>)[id];
   // The config may be for a provider that this version of better-auth no longer has.
-  if (!create) throw tenantError("PROVIDER_NOT_FOUND");
+  if (!create) throw oauthError("PROVIDER_NOT_FOUND");
   const provider = create(options);
   return {
     ...withMatchingTokens(provider),
@@ -155,7 +156,7 @@ export function fromClient(
   own: OwnOptions,
 ): Omit<TenantProvider, "credentials"> {
   // A plugin's provider may be another identity provider, with other account ids.
-  if (applicationProviders(ctx).ofPlugins.has(id)) throw tenantError("UNSUPPORTED_PROVIDER");
+  if (applicationProviders(ctx).ofPlugins.has(id)) throw oauthError("UNSUPPORTED_PROVIDER");
   const scope = scopes ? { scope: scopes } : {};
   const client = { clientId, clientSecret, redirectURI: redirectURI ?? undefined, ...scope };
   const application = optionsOf(ctx, id);
@@ -221,7 +222,7 @@ function assertIssuedHere(endpoint: Endpoint, prefix: string | undefined): void 
   if (account === undefined) return;
   const { accountId = "#" } = account ?? {};
   if (prefix ? accountId.startsWith(prefix) : !accountId.includes("#")) return;
-  throw tenantError(
+  throw oauthError(
     "PROVIDER_NOT_FOUND",
     "This account is from another host than the provider has now. Link it again.",
   );

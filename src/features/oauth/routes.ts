@@ -1,7 +1,6 @@
 import type { AuthContext } from "better-auth";
 import { createAuthEndpoint } from "better-auth/api";
 import * as z from "zod";
-import { tenantError } from "../../core/errors";
 import { getOfTenant, jsonObject, limited, post, tenantId, text } from "../../core/input";
 import { emit } from "../management/events";
 import { requireTarget } from "../management/management";
@@ -24,6 +23,7 @@ import {
   tryDecrypt,
   updateOAuthConfig,
 } from "./config-store";
+import { oauthError } from "./errors";
 import type { ProviderId, TenantOAuthOptions } from "./provider-table";
 import type { ProviderName } from "./tenant-routes";
 
@@ -164,7 +164,7 @@ export const deleteOAuthConfigEndpoint = createAuthEndpoint(
     const { tenantId, actor } = await requireTarget(ctx, "oauth-config:delete");
     const { providerId } = ctx.body;
     const isRemoved = await removeOAuthConfig(context, { tenantId, providerId });
-    if (!isRemoved) throw tenantError("OAUTH_CONFIG_NOT_FOUND");
+    if (!isRemoved) throw oauthError("OAUTH_CONFIG_NOT_FOUND");
     await emit(context, actor, tenantId, { type: "oauth-config:deleted", providerId });
     return ctx.json({ success: true as const });
   },

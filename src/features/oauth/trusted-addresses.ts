@@ -1,4 +1,4 @@
-import { tenantError } from "../../core/errors";
+import { oauthError } from "./errors";
 
 /** Returns whether a host, with or without a port, is this machine: http is safe there. */
 const isLoopback = (host: string) => /^(localhost|127\.0\.0\.1|\[::1\])(:|$)/.test(host);
@@ -33,7 +33,7 @@ export function isTrustedHost(host: string, own: string[], trusted: string[]): b
 
 /** Refuses a redirect URI that is not a plain absolute https URL (http on loopback only). */
 export function assertRedirectURI(uri: string | null | undefined): void {
-  if (uri != null && !isRedirectURI(uri)) throw tenantError("INVALID_REDIRECT_URI");
+  if (uri != null && !isRedirectURI(uri)) throw oauthError("INVALID_REDIRECT_URI");
 }
 
 /**
@@ -46,7 +46,7 @@ export function assertNamesTenant(uri: string | null | undefined, tenantId: stri
   if (named === tenantId && more.length === 0) return;
   const parameter = `tenant=${encodeURIComponent(tenantId)}`;
   const message = `This provider is not at its public host: add ${parameter} to the query of the redirect URI`;
-  throw tenantError("INVALID_REDIRECT_URI", message);
+  throw oauthError("INVALID_REDIRECT_URI", message);
 }
 
 function isRedirectURI(uri: string): boolean {

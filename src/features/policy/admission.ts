@@ -5,7 +5,6 @@ import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { changesEmail, SIGN_UP_PATH, VERIFY_EMAIL } from "../../core/constants";
 import { changeOf, clauses, type Guard, type Row } from "../../core/database";
 import { asErrorRedirect, currentEndpoint, isServerCall } from "../../core/endpoint";
-import { tenantError } from "../../core/errors";
 import type { AdmittedSession, Candidate } from "../../core/extension";
 import { serviceOf } from "../../core/extensions";
 import { type BeforeHook, plainHook } from "../../core/hooks";
@@ -16,6 +15,7 @@ import { currentRequest, type Endpoint, getTenantId, scopeOf } from "../../core/
 import { CONTINUES, isSignIn, type SignInMethod } from "../../core/sign-in-endpoints";
 import { claimsIn, textOf } from "../../core/utils";
 import { isInDomains, needsProof, whyNotAdmitted } from "./email-domains";
+import { policyError } from "./errors";
 import {
   allows,
   changesSecondFactorByKey,
@@ -57,7 +57,7 @@ export async function admitUser(candidate: Candidate): Promise<void> {
   const refusal =
     (isMethod && method !== CONTINUES && whyNotBy(policy, endpoint, method)) ||
     whyNotAdmitted(policy, user.email);
-  if (refusal) throw tenantError(refusal);
+  if (refusal) throw policyError(refusal);
   const admission = await candidate.expected();
   const isProven =
     user.emailVerified === true ||
@@ -66,12 +66,12 @@ export async function admitUser(candidate: Candidate): Promise<void> {
   if (policy.emailDomains && !isProven) {
     // Otherwise an attacker could sign up by wallet or phone with another person's email, and would
     // get in once that person verifies the email.
-    if (PROVES_NO_EMAIL.includes(String(method))) throw tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
+    if (PROVES_NO_EMAIL.includes(String(method))) throw policyError("EMAIL_DOMAIN_NOT_ALLOWED");
     // If only the session were refused, a database without transactions would keep the user, and
     // the invitation would be used up.
     if (method === "sso") throw notVerified();
   }
-  if (policy.signUp === "invited" && !admission) throw tenantError("INVITATION_REQUIRED");
+  if (policy.signUp === "invited" && !admission) throw policyError("INVITATION_REQUIRED");
 }
 
 /** Returns why a policy refuses sign-in by a method, or undefined. */
@@ -109,7 +109,7 @@ async function refuseSession(
   const methods = methodsOf(currentEndpoint());
   if (methods.includes(CONTINUES)) return;
   const isAllowed = methods.some((method) => method !== CONTINUES && allows(policy, method));
-  if (!isAllowed) throw asErrorRedirect(tenantError("SIGN_IN_METHOD_NOT_ALLOWED"));
+  if (!isAllowed) throw asErrorRedirect(policyError("SIGN_IN_METHOD_NOT_ALLOWED"));
   const isVerified = await hasVerifiedEmail(isolation, policy, adapter, tenantId, session);
   if (!isVerified) throw asErrorRedirect(notVerified());
 }
@@ -173,7 +173,7 @@ async function admitEmail(
   const user = await adapter.findOne<Row>({ model: "user", where });
   // A provider's profile is written as a whole, with an email that has not changed.
   if (!user || user.email === email) return undefined;
-  throw asErrorRedirect(isAllowed ? notVerified() : tenantError("EMAIL_DOMAIN_NOT_ALLOWED"));
+  throw asErrorRedirect(isAllowed ? notVerified() : policyError("EMAIL_DOMAIN_NOT_ALLOWED"));
 }
 
 /** Returns whether the request follows the link that better-auth mailed to a new email. */
@@ -203,12 +203,12 @@ export async function refuseEarly(endpoint: Endpoint): Promise<void> {
   const createsUser = isServer && endpoint.path === SIGN_UP_PATH;
   const isMethod = method !== undefined || changesSecondFactorByKey(endpoint);
   const refusal = isMethod && !createsUser && whyNotBy(policy, endpoint, method);
-  if (refusal) throw asErrorRedirect(tenantError(refusal));
+  if (refusal) throw asErrorRedirect(policyError(refusal));
   if (isServer || !changesEmail(endpoint.path)) return;
   const { email, newEmail } = endpoint.body ?? {};
   if (endpoint.path !== SIGN_UP_PATH) {
     const isRefused = policy.emailDomains && !isInDomains(policy.emailDomains, newEmail);
-    if (isRefused) throw tenantError("EMAIL_DOMAIN_NOT_ALLOWED");
+    if (isRefused) throw policyError("EMAIL_DOMAIN_NOT_ALLOWED");
   } else if (typeof email === "string") {
     const isolation = isolationOf(endpoint.context) as Isolation;
     const user = { email: email.toLowerCase(), emailVerified: false };

@@ -3,7 +3,6 @@ import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { Row } from "../../core/database";
 import { clauses } from "../../core/database";
-import { tenantError } from "../../core/errors";
 import { serviceOf } from "../../core/extensions";
 import { readUser } from "../../core/isolate/users";
 import { isolationOf } from "../../core/isolation";
@@ -12,6 +11,7 @@ import { refuse } from "../../core/schema";
 import type { SessionRow } from "../../core/session";
 import type { SignInMethod } from "../../core/sign-in-endpoints";
 import { needsProof } from "./email-domains";
+import { policyError } from "./errors";
 import { allows, availableMethods } from "./methods";
 import { withVerifiedDomains } from "./policy-of";
 import { type TenantPolicy, VERIFIED } from "./schema";
@@ -119,7 +119,7 @@ export async function assertNotLockedOut(
   given: TenantPolicy,
   { userId, session }: { userId: string; session: SessionRow | undefined },
 ): Promise<void> {
-  if (!satisfies(given, session ?? {})) throw tenantError("POLICY_LOCKS_OUT");
+  if (!satisfies(given, session ?? {})) throw policyError("POLICY_LOCKS_OUT");
   const policy = await withVerifiedDomains(ctx, tenantId, given);
   const canSignIn = await runInScope(scopeOf(tenantId), async () => {
     const user = await readUser(await getCurrentAdapter(ctx.adapter), userId);
@@ -127,7 +127,7 @@ export async function assertNotLockedOut(
     if (!user.emailVerified && needsProof(policy.emailDomains ?? [], user.email)) return false;
     return !policy.methods || hasMethod(ctx, tenantId, user, policy);
   });
-  if (!canSignIn) throw tenantError("POLICY_LOCKS_OUT");
+  if (!canSignIn) throw policyError("POLICY_LOCKS_OUT");
 }
 
 /**

@@ -5,7 +5,6 @@ import type { DBTransactionAdapter } from "better-auth/types";
 import * as z from "zod";
 import { clauses, type Row } from "../../core/database";
 import { asErrorRedirect, currentEndpoint } from "../../core/endpoint";
-import { tenantError } from "../../core/errors";
 import type { AdmittedSession, SessionSource } from "../../core/extension";
 import { type AfterHook, type BeforeHook, plainHook } from "../../core/hooks";
 import { readUser } from "../../core/isolate/users";
@@ -14,6 +13,7 @@ import { currentRequest, type Endpoint } from "../../core/request";
 import { OF_KEY, type SessionRow } from "../../core/session";
 import { keepCookie } from "../../core/session-tokens";
 import { CONTINUES, methodOf, type SignInMethod } from "../../core/sign-in-endpoints";
+import { policyError } from "./errors";
 import { allows } from "./methods";
 import { policyOf } from "./policy-of";
 import { policyRequest } from "./request";
@@ -225,15 +225,15 @@ async function admitFactors(
   const { path = "" } = currentEndpoint() ?? {};
   const userId = String(session.userId);
   if (satisfies(policy, session)) {
-    if (await isByUnverifiedApp(path, adapter, userId)) throw tenantError("TWO_FACTOR_REQUIRED");
+    if (await isByUnverifiedApp(path, adapter, userId)) throw policyError("TWO_FACTOR_REQUIRED");
     return {};
   }
   const ends = { expiresAt: new Date(Date.now() + SETUP_MS) };
   if (isSetup(session)) return ends;
   const isFirstStep = FIRST_STEPS.includes(path);
-  if (!isFirstStep && path !== "/sign-up/email") throw tenantError("TWO_FACTOR_REQUIRED");
+  if (!isFirstStep && path !== "/sign-up/email") throw policyError("TWO_FACTOR_REQUIRED");
   const factor = await secondFactorOf(policy, adapter, userId);
-  if (factor === "passkey") throw tenantError("TWO_FACTOR_REQUIRED", "Sign in with your passkey");
+  if (factor === "passkey") throw policyError("TWO_FACTOR_REQUIRED", "Sign in with your passkey");
   if (factor) return { signInMethod: null };
   // Not for a new user, who has nothing to remove: the deletion uses no index, and would wait for
   // locks on the codes of other users.
@@ -294,7 +294,7 @@ export const openEnrollment: BeforeHook = {
 
   handler: plainHook(({ path = "", body }) => {
     const isSwitch = path === "/two-factor/disable" || body?.data?.twoFactorEnabled !== undefined;
-    if (isSwitch) throw tenantError("TWO_FACTOR_REQUIRED");
+    if (isSwitch) throw policyError("TWO_FACTOR_REQUIRED");
     if (ENROLLS.includes(path)) policyRequest.get().counting = "setup";
   }),
 };
@@ -308,7 +308,7 @@ export const closeEnrollment: AfterHook = {
     const { returned } = context;
     const isUnauthorized = isAPIError(returned) && returned.statusCode === 401;
     if (isUnauthorized && request.isEnrollmentRefused)
-      context.returned = tenantError("TWO_FACTOR_REQUIRED");
+      context.returned = policyError("TWO_FACTOR_REQUIRED");
   }),
 };
 
