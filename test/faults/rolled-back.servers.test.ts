@@ -86,6 +86,9 @@ describe.each(databases)("what %s has rolled back", (kind) => {
   });
 });
 
+/** What a plugin does with an error inside its transaction. */
+const HANDLINGS = ["passes on", "ignores", "replaces"] as const;
+
 /** Writes two users in the order that the caller wants, when both callers have written the first. */
 function crossing() {
   let waiting: (() => void)[] = [];
@@ -101,20 +104,29 @@ function crossing() {
     endpoints: {
       cross: createAuthEndpoint(
         "/cross",
-        { method: "POST", body: z.object({ ids: z.array(z.string()), swallow: z.boolean() }) },
+        {
+          method: "POST",
+          body: z.object({ ids: z.array(z.string()), handling: z.enum(HANDLINGS) }),
+        },
         async (ctx) => {
           const { adapter } = ctx.context;
+          const { ids, handling } = ctx.body;
           await runWithTransaction(adapter, async () => {
             const inner = await getCurrentAdapter(adapter);
             const write = (id: string | undefined) => {
               const where = [{ field: "id", value: id ?? "" }];
-              return inner.update({ model: "user", where, update: { name: ctx.body.ids.join() } });
+              return inner.update({ model: "user", where, update: { name: ids.join() } });
             };
-            await write(ctx.body.ids[0]);
+            await write(ids[0]);
             await meet();
-            const second = write(ctx.body.ids[1]);
-            await (ctx.body.swallow ? second.catch(() => undefined) : second);
-            if (ctx.body.swallow) await write(ctx.body.ids[0]).catch(() => undefined);
+            const second = write(ids[1]);
+            if (handling === "passes on") return void (await second);
+            const failed = await second.then(
+              () => false,
+              () => true,
+            );
+            if (failed && handling === "replaces") throw new Error("the plugin's own error");
+            await write(ids[0]).catch(() => undefined);
           });
           return ctx.json({ done: true });
         },
@@ -124,13 +136,13 @@ function crossing() {
 }
 
 describe.runIf(servers.asked).each(servers.kinds)("a real deadlock on %s", (kind) => {
-  it.each([false, true])(
-    "lets one of two requests through, and asks the other to try again (it ignores errors: %s)",
+  it.each(HANDLINGS)(
+    "lets one of two requests through, and asks the other to try again, if a plugin %s errors",
     { timeout: 60_000 },
-    async (swallow) => {
+    async (handling) => {
       const world = await createWorld({ database: kind, plugins: [crossing()] });
       const ids = [(await world.as("jane", "acme")).id, (await world.as("joe", "acme")).id];
-      const cross = (order: string[]) => world.at("acme").post("/cross", { ids: order, swallow });
+      const cross = (order: string[]) => world.at("acme").post("/cross", { ids: order, handling });
       const answers = await Promise.all([cross(ids), cross(ids.toReversed())]);
       const statuses = answers.map(({ status }) => status).sort();
       expect(statuses).toEqual([200, 503]);

@@ -141,6 +141,44 @@ describe.each(databases)("an adapter kept by a plugin, on %s with one connection
     expect(await inAcme(() => count("other"))).toBe(0);
   });
 
+  it("begins a transaction when the one around it is over", async () => {
+    const { adapter, inAcme, create, count, keptTransaction } = await createKeeping(kind);
+    let committed = () => {};
+    const over = new Promise<void>((resolve) => {
+      committed = resolve;
+    });
+    let late: Promise<unknown> = Promise.resolve();
+    await inAcme(() =>
+      adapter.transaction(async () => {
+        late = over.then(() =>
+          keptTransaction(async (inner) => {
+            await create("late", inner);
+            await create("late");
+            throw new Error("rolled back");
+          }),
+        );
+      }),
+    );
+    committed();
+    await expect(late).rejects.toThrow("rolled back");
+    expect(await inAcme(() => count("late"))).toBe(0);
+  });
+
+  it("is of its own instance inside a transaction of another instance", async () => {
+    const [one, other] = [await createKeeping(kind), await createKeeping(kind)];
+    const failing = one.inAcme(() =>
+      one.adapter.transaction(async () => {
+        await other.inAcme(() => other.create("of the other"));
+        await other.adapter.transaction(() => one.create("of the one"));
+        expect(await one.count("of the one")).toBe(1);
+        throw new Error("rolled back");
+      }),
+    );
+    await expect(failing).rejects.toThrow("rolled back");
+    expect(await other.inAcme(() => other.count("of the other"))).toBe(1);
+    expect(await one.inAcme(() => one.count("of the one"))).toBe(0);
+  });
+
   it("finishes what was begun inside the transaction before its end", async () => {
     const { adapter, inAcme, create, count } = await createKeeping(kind);
     await inAcme(() => create("consumed"));
