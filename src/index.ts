@@ -7,7 +7,6 @@ export {
 } from "./core/options";
 export { getTenantId, runInTenant } from "./core/request";
 export { byDomain, bySlug, bySubdomain, firstOf } from "./core/resolve/resolvers";
-export type { TenantAuthSchema } from "./core/schema";
 export type { SignInMethod } from "./core/sign-in-endpoints";
 export type { TenantStatus } from "./core/tenants/tenants";
 export { TENANT_AUTH_ERROR_CODES } from "./error-codes";
@@ -26,3 +25,4 @@ export type { TenantPolicy } from "./features/policy/schema";
 export type { SignInMethods } from "./features/sign-in-page/sign-in-methods";
 export type { TenantAuthOptions } from "./options";
 export { tenantAuth } from "./plugin";
+export type { TenantAuthSchema } from "./schema";

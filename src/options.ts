@@ -20,13 +20,17 @@ import {
   type ResolvedOAuthOptions,
 } from "./features/oauth/options";
 import { type PolicyOptions, policyChecks } from "./features/policy/options";
+import type { TenantAuthSchema } from "./schema";
 
 /** The options of `tenantAuth()`. Invalid options are an error at startup. */
 export interface TenantAuthOptions
   extends CoreOptions,
     ManagementOptions,
     PolicyOptions,
-    OAuthOptions {}
+    OAuthOptions {
+  /** Other names for the plugin's models and fields. */
+  schema?: TenantAuthSchema;
+}
 
 /** The options with their defaults. */
 export type ResolvedOptions = ResolvedCoreOptions &

@@ -16,7 +16,7 @@ import { refuseAddresses } from "./core/resolve/addresses";
 import { withDebugLog } from "./core/resolve/debug";
 import { enterByPrefix, enterClaimed, enterNamedTenant } from "./core/resolve/enter";
 import { warnOfUnreadHeaders } from "./core/resolve/resolve";
-import { type InferredSchema, refuse, storedSchema } from "./core/schema";
+import { type InferredSchema, refuse } from "./core/schema";
 import { TENANT_AUTH_ERROR_CODES } from "./error-codes";
 import { credentials } from "./features/credentials";
 import { email } from "./features/email";
@@ -42,8 +42,10 @@ import {
 } from "./features/oauth/routes";
 import { callbackTenantOAuth, signInSocialTenant } from "./features/oauth/tenant-routes";
 import { policy, secondFactors } from "./features/policy";
+import type { InferredPolicyColumns } from "./features/policy/tables";
 import { signInMethodsEndpoint } from "./features/sign-in-page/routes";
 import { resolveOptions, type TenantAuthOptions } from "./options";
+import { schemaFor } from "./schema";
 
 /** Refuses every request until `install` replaces this hook, and keeps tenants apart. */
 const refuseAll = async () => {
@@ -136,11 +138,11 @@ declare module "@better-auth/core" {
 /** Adds tenants to better-auth, with their own users, sign-in, OAuth credentials and sessions. */
 export const tenantAuth = (tenantAuthOptions?: TenantAuthOptions) => {
   const options = resolveOptions(tenantAuthOptions);
-  const schema = storedSchema(options);
+  const schema = schemaFor(options);
   return {
     id: PLUGIN_ID,
     // better-auth infers the types of users and sessions, with `tenantId`, from this schema.
-    schema: schema as InferredSchema,
+    schema: schema as InferredSchema & InferredPolicyColumns,
     init: (ctx: AuthContext) => install(ctx, schema, options, hooksOf, featuresOf),
     onRequest: refuseAll,
     hooks: { before: [{ matcher: () => true, handler: plainHook(refuseAll) }] },

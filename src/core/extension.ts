@@ -92,6 +92,8 @@ export interface Services {}
 
 /** Rules for the models of other plugins, which `checkSetup` enforces. */
 export interface ModelRules {
+  /** Models that the feature itself declares, which no other plugin may declare. */
+  own?: readonly string[];
   /** Models that the application need not list as scoped or shared, as `plugin.model`. */
   needNoDecision?: readonly string[];
   /** Plugins that work on the platform only. */

@@ -18,6 +18,10 @@ export const extensionsOn = (isolation: Isolation, plugins: BetterAuthPlugin[] =
     return make ? [make(isolation)] : [];
   });
 
+/** Returns the models of our other plugins. All of them are isolated. */
+export const modelsOnPlugins = (plugins: BetterAuthPlugin[] = []): string[] =>
+  plugins.flatMap((plugin) => (EXTENSION in plugin ? Object.keys(plugin.schema ?? {}) : []));
+
 type Having<Name extends keyof Extension> = Extension & Required<Pick<Extension, Name>>;
 
 /** Caches `extensionsWith`, which a request calls about twenty times. */

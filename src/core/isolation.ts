@@ -42,6 +42,8 @@ export interface Isolation {
   transactions: Transactions;
   /** Fields whose values are unique per tenant (R15), by model. */
   uniqueFields: UniqueFields;
+  /** The isolated models: each of their rows belongs to a tenant or to the platform. */
+  models: readonly string[];
   /** The isolated model behind a model or table name; undefined for every other table. */
   isolatedModel(name: string): string | undefined;
   /** Every adapter call passes these, first to last, before it is run. */

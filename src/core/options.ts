@@ -1,7 +1,7 @@
 import { type AuthContext, BetterAuthError, type GenericEndpointContext } from "better-auth";
 import * as z from "zod";
 import { DEFAULT_TENANT_HEADER, PLUGIN_ID } from "./constants";
-import type { TenantAuthSchema } from "./schema";
+import type { Names } from "./schema";
 
 /** The request, as better-auth's hooks see it. */
 export type ResolveTenantContext = Pick<GenericEndpointContext, "context"> &
@@ -68,7 +68,7 @@ export interface CoreOptions {
    */
   globallyUnique?: Record<string, string[]>;
   /** Other names for the plugin's models and fields. */
-  schema?: TenantAuthSchema;
+  schema?: Names;
 }
 
 export const CORE_DEFAULTS = {

@@ -24,7 +24,8 @@ export const tenantColumn = {
 
 const indexedTenantColumn = () => ({ ...tenantColumn, index: true });
 
-const jsonColumn = () =>
+/** A column with an object as JSON. */
+export const jsonColumn = () =>
   ({
     type: "json",
     required: false,
@@ -53,14 +54,18 @@ const generationColumn = {
   returned: false,
 } as const;
 
-const timestamps = () =>
+/** The dates that a row of ours has. */
+export const timestamps = () =>
   ({
     createdAt: { type: "date", required: true, defaultValue: () => new Date() },
     updatedAt: { type: "date", required: true, defaultValue: () => new Date() },
   }) satisfies Record<string, DBFieldAttribute>;
 
-/** New objects each time: `mergeSchema` writes the names of the `schema` option into them. */
-const tables = () =>
+/**
+ * The tables and columns of the core. New objects each time: `mergeSchema` writes the names of the
+ * `schema` option into them.
+ */
+export const coreTables = () =>
   ({
     tenant: {
       fields: {
@@ -70,39 +75,10 @@ const tables = () =>
         status: { type: "string", required: true, defaultValue: "active" },
         deleteAt: { type: "date", required: false },
         sessionsEndedAt: { type: "date", required: false },
-        policy: jsonColumn(),
         ...timestamps(),
       },
       // Not `unique` on the column: on MongoDB, better-auth creates only the indexes listed here.
       indexes: [{ fields: ["createdAt"] }, { fields: ["slug"], unique: true }],
-    },
-    tenantOauthConfig: {
-      fields: {
-        tenantId: {
-          type: "string",
-          required: true,
-          references: { model: "tenant", field: "id", onDelete: "cascade" },
-        },
-        providerId: { type: "string", required: true },
-        clientId: { type: "string", required: true, returned: false },
-        clientSecret: { type: "string", required: true, returned: false },
-        options: { type: "string", required: false, returned: false },
-        secretChangedAt: { type: "date", required: false },
-        // JSON in a text column: a list column of Prisma cannot be null, and null differs from an
-        // empty list.
-        scopes: {
-          type: "string",
-          required: false,
-          transform: {
-            input: (list) => (list ? JSON.stringify(list) : list),
-            output: (stored) => (typeof stored === "string" ? JSON.parse(stored) : stored),
-          },
-        },
-        redirectURI: { type: "string", required: false },
-        enabled: { type: "boolean", required: true, defaultValue: true },
-        ...timestamps(),
-      },
-      indexes: [{ fields: ["tenantId", "providerId"], unique: true }],
     },
     user: {
       fields: {
@@ -116,9 +92,6 @@ const tables = () =>
     session: {
       fields: {
         tenantId: indexedTenantColumn(),
-        // How the user signed in, and when with a second factor: see `features/policy`.
-        signInMethod: { type: "string", required: false, input: false },
-        secondFactorAt: { type: "date", required: false, input: false },
         // Returned, because the cookie cache holds only fields that are returned.
         generation: { type: "string", required: false, input: false },
       },
@@ -139,45 +112,30 @@ const tables = () =>
     },
   }) satisfies BetterAuthPluginDBSchema;
 
-type Tables = ReturnType<typeof tables>;
-
-/**
- * Renames the plugin's models and fields, as in better-auth's own plugins. The tables of users,
- * sessions, accounts and verifications are renamed in better-auth's own options, those of
- * `scopedModels` in the options of their plugins.
- */
-export type TenantAuthSchema = OwnNames | ScopedNames;
-
-type OwnNames = {
-  [Model in keyof Tables]?: {
-    fields?: { [Field in keyof Tables[Model]["fields"]]?: string };
-  } & (Model extends "tenant" | "tenantOauthConfig" ? { modelName?: string } : unknown);
-};
-
-/** Separate from `OwnNames`, so that TypeScript checks the names of the plugin's own models. */
-type ScopedNames = { [scopedModel: string]: { fields?: { tenantId?: string } } };
-
-/** Isolated models of our other plugins. */
-export const PLUGIN_MODELS = ["tenantInvitation", "tenantDomain"];
+type Table = BetterAuthPluginDBSchema[string];
 
 /** The options of `tenantAuth()` that change the schema. */
 interface SchemaOptions {
   keepEmailGloballyUnique: boolean;
   scopedModels: string[];
-  schema?: TenantAuthSchema;
+  schema?: Names;
 }
 
 /**
- * Returns the models whose rows belong to a tenant or to the platform. Users come first, because
+ * better-auth's models whose rows belong to a tenant or to the platform. Users come first, because
  * others refer to them.
  */
-export const isolatedModels = ({ scopedModels }: Pick<SchemaOptions, "scopedModels">) => [
-  ...new Set(["user", "session", "account", "verification", ...PLUGIN_MODELS, ...scopedModels]),
-];
+export const BASE_MODELS = ["user", "session", "account", "verification"];
 
-/** Returns the schema for migrations, the CLI and the database adapter. */
-export function storedSchema(options: SchemaOptions): BetterAuthPluginDBSchema {
-  const schema: BetterAuthPluginDBSchema = tables();
+/**
+ * Returns the schema for migrations, the CLI and the database adapter. `added` are the tables of
+ * features, and their columns in tables of the core.
+ */
+export function storedSchema(
+  options: SchemaOptions,
+  added: BetterAuthPluginDBSchema[],
+): BetterAuthPluginDBSchema {
+  const schema: BetterAuthPluginDBSchema = coreTables();
   const scoped = () => ({ fields: { tenantId: indexedTenantColumn() } });
   if (options.keepEmailGloballyUnique) {
     const { fields } = scoped();
@@ -185,11 +143,11 @@ export function storedSchema(options: SchemaOptions): BetterAuthPluginDBSchema {
   }
   guardUniqueIndex(schema);
   for (const model of options.scopedModels) schema[model] ??= scoped();
-  if (schema.scimUser) {
-    // True if the directory created the user, false if it linked a user who had signed up.
-    schema.scimUser.fields.createdUser = { type: "boolean", required: false, input: false };
+  for (const [model, table] of added.flatMap(Object.entries<Table>)) {
+    const { fields } = schema[model] ?? {};
+    schema[model] = { ...schema[model], ...table, fields: { ...fields, ...table.fields } };
   }
-  assertNames(schema, (options.schema ?? {}) as Names);
+  assertNames(schema, options.schema ?? {});
   return mergeSchema(schema, options.schema);
 }
 
@@ -256,19 +214,13 @@ export function runtimeSchema(
   return runtime;
 }
 
-type Inferred<Type> = { type: Type; required: false; input: false };
+/** The type of a column that better-auth infers for users and sessions. */
+export type Inferred<Type> = { type: Type; required: false; input: false };
 
-/** The part of the schema that types are inferred from. */
+/** The part of the schema from which better-auth infers the types of users and sessions. */
 export type InferredSchema = {
   user: { fields: { tenantId: Inferred<"string"> } };
-  session: {
-    fields: {
-      tenantId: Inferred<"string">;
-      signInMethod: Inferred<"string">;
-      secondFactorAt: Inferred<"date">;
-      generation: Inferred<"string">;
-    };
-  };
+  session: { fields: { tenantId: Inferred<"string">; generation: Inferred<"string"> } };
 };
 
 /** The `schema` option, with any model. */

@@ -6,8 +6,6 @@ export type SessionRow = {
   expiresAt?: Date | string;
   createdAt?: Date | string;
   impersonatedBy?: string | null;
-  signInMethod?: string | null;
-  secondFactorAt?: Date | string | null;
   generation?: string | null;
 };
 

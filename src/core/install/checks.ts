@@ -2,11 +2,12 @@ import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { PLUGIN_ID } from "../constants";
 import { databaseOf } from "../database";
 import type { ModelRules } from "../extension";
+import { EXTENSION, modelsOnPlugins } from "../extensions";
 import { type Isolation, isolationOf } from "../isolation";
 import type { ResolvedCoreOptions } from "../options";
 import { TENANT_ID } from "../prefix";
 import { asHostResolver, MISSING_DOMAINS } from "../resolve/resolvers";
-import { isolatedModels, type Names, PLUGIN_MODELS, refuse } from "../schema";
+import { BASE_MODELS, type Names, refuse } from "../schema";
 
 /** The input of the checks. `others` are all plugins except this one. */
 interface Setup {
@@ -16,6 +17,8 @@ interface Setup {
   others: BetterAuthPlugin[];
   /** The rules of the extensions for models of other plugins. */
   rules: ModelRules[];
+  /** The models of this package. */
+  ownModels: string[];
 }
 
 /** Refuses setups that are unsupported or undecided. Each message says what to write. */
@@ -24,7 +27,9 @@ export function checkSetup({ ctx, options, extensions }: Isolation): void {
   const plugins = [...new Set(ctx.options.plugins)];
   const others = plugins.filter(({ id }) => id !== PLUGIN_ID);
   const rules = extensions.flatMap(({ models }) => models ?? []);
-  const setup: Setup = { ctx, options, plugins, others, rules };
+  const own = rules.flatMap((rule) => rule.own ?? []);
+  const ownModels = ["tenant", ...modelsOnPlugins(plugins), ...own];
+  const setup: Setup = { ctx, options, plugins, others, rules, ownModels };
   assertOwnModels(setup);
   assertOwnTables(setup);
   assertModelsExist(setup);
@@ -46,29 +51,21 @@ export function checkSetup({ ctx, options, extensions }: Isolation): void {
  */
 const NEED_NO_DECISION = ["two-factor.twoFactor", "jwt.jwks"];
 
-/** The models of this package, and which of its plugins declares them. */
-const OWN_MODELS = new Map([
-  ["tenant", PLUGIN_ID],
-  ["tenantOauthConfig", PLUGIN_ID],
-  ["tenantInvitation", "tenant-invitations"],
-  ["tenantDomain", "tenant-domains"],
-]);
-
 /** Models about which the application need not decide: better-auth's own and this package's. */
-const DECIDED = [...isolatedModels({ scopedModels: [] }), ...OWN_MODELS.keys()];
+const decidedModels = ({ ownModels }: Setup) => [...BASE_MODELS, ...ownModels];
 
 /**
  * Refuses a plugin that has a model with the name of ours. better-auth merges the two models. A
  * plugin may add fields to our model. If it declares one of our fields, it means another model, and
  * its endpoints would list and create tenants.
  */
-function assertOwnModels({ plugins, others }: Setup) {
-  for (const { id, schema } of others) {
+function assertOwnModels({ plugins, others, ownModels }: Setup) {
+  const ours = plugins.filter((plugin) => plugin.id === PLUGIN_ID || EXTENSION in plugin);
+  for (const { id, schema } of others.filter((plugin) => !ours.includes(plugin))) {
     for (const [model, { fields }] of Object.entries(schema ?? {})) {
-      const owner = OWN_MODELS.get(model) ?? id;
-      if (owner === id) continue;
-      const ours = plugins.find((plugin) => plugin.id === owner)?.schema?.[model]?.fields ?? fields;
-      if (!Object.keys(fields).some((field) => Object.hasOwn(ours, field))) continue;
+      if (!ownModels.includes(model)) continue;
+      const own = ours.flatMap((plugin) => Object.keys(plugin.schema?.[model]?.fields ?? {}));
+      if (!Object.keys(fields).some((field) => own.includes(field))) continue;
       refuse(
         `the plugin ${id} has a model "${model}", which is a model of better-auth-tenant. Rename it in that plugin.`,
       );
@@ -100,7 +97,7 @@ function assertModelsExist(setup: Setup) {
   for (const option of ["scopedModels", "sharedModels"] as const) {
     for (const model of options[option]) {
       const owner = others.find(({ schema }) => schema?.[model]);
-      if (DECIDED.includes(model) || (owner && isPlatformOnly(setup, owner.id))) {
+      if (decidedModels(setup).includes(model) || (owner && isPlatformOnly(setup, owner.id))) {
         refuse(`${option}: "${model}" needs no decision. Leave it out.`);
       }
       if (!owner) refuse(`${option}: no plugin has a model "${model}"`);
@@ -112,7 +109,7 @@ function assertModelsExist(setup: Setup) {
 function assertModelsDecided(setup: Setup) {
   const { others, options } = setup;
   const { scopedModels, sharedModels } = options;
-  const known = [...DECIDED, ...scopedModels, ...sharedModels];
+  const known = [...decidedModels(setup), ...scopedModels, ...sharedModels];
   const models = new Set<string>();
   const owners: string[] = [];
   for (const { id, schema } of others) {
@@ -208,14 +205,14 @@ function assertTableNames({ ctx: { tables }, others, options: { scopedModels } }
  * Refuses fields and columns of the application that have names of ours. One `tenantId` would
  * replace the other, and rows would not be isolated.
  */
-function assertNamesAreFree({ ctx, others, options }: Setup) {
+function assertNamesAreFree({ ctx, others, options, ownModels }: Setup) {
   const names = structuredClone({ ...options.schema }) as Names;
   const problems: string[] = [];
   const rename = (model: string, field: string, column: string) => {
     names[model] = { ...names[model], fields: { ...names[model]?.fields, [field]: column } };
   };
-  for (const model of isolatedModels(options)) {
-    if (PLUGIN_MODELS.includes(model)) continue;
+  for (const model of isolationOf(ctx)?.models ?? []) {
+    if (ownModels.includes(model)) continue;
     const ours = names[model]?.fields?.tenantId ?? "tenantId";
     const isOurs = (column: string) => column.toLowerCase() === ours.toLowerCase();
     const [holder] = Object.entries(ctx.tables[model]?.fields ?? {}).find(

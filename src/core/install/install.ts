@@ -1,10 +1,10 @@
-import type { AuthContext, BetterAuthOptions } from "better-auth";
+import type { AuthContext, BetterAuthOptions, BetterAuthPlugin } from "better-auth";
 import type { BetterAuthPluginDBSchema } from "better-auth/db";
 import { PLUGIN_ID } from "../constants";
 import { isMySQL } from "../database";
 import { notStarted } from "../errors";
 import type { Extension } from "../extension";
-import { extensionsOn } from "../extensions";
+import { extensionsOn, modelsOnPlugins } from "../extensions";
 import type { Hooks } from "../hooks";
 import { isolateAdapter, rawAdapter } from "../isolate/adapter";
 import { nameCookiesPerTenant } from "../isolate/cookies";
@@ -24,7 +24,7 @@ import type { ResolvedCoreOptions } from "../options";
 import { getTenantId, prepareScopes } from "../request";
 import { trustOwnAddresses } from "../resolve/addresses";
 import { limitTenantRoutes } from "../resolve/rewrite";
-import { isolatedModels, refuse, runtimeSchema } from "../schema";
+import { BASE_MODELS, refuse, runtimeSchema } from "../schema";
 import { checkSetup } from "./checks";
 import { pluginsAtRunTime } from "./pipeline";
 
@@ -50,7 +50,8 @@ export async function install(
   if (isMySQL(ctx.adapter) && ctx.options.advanced?.database?.generateId === "serial") {
     verifyInsertedRow(ctx.adapter);
   }
-  const names = isolatedNames(ctx, options);
+  const models = isolatedModels(listed, options);
+  const names = isolatedNames(ctx, models);
   const isolatedModel = (name: string) => names.get(name);
   const stored = withExactRows(ctx, repeatRolledBack(rawAdapter(ctx.adapter)));
   const uniqueFields = findUniqueFields(ctx, options);
@@ -62,6 +63,7 @@ export async function install(
     stored,
     transactions: trackTransactions(),
     uniqueFields,
+    models,
     isolatedModel,
     guards: [],
     extensions: [],
@@ -80,7 +82,7 @@ export async function install(
   extendBy([]);
   isolateAdapter(ctx.adapter, isolation);
   setIsolation(ctx, isolation);
-  const runtime = runtimeSchema(schema, isolatedModels(options), () => getTenantId());
+  const runtime = runtimeSchema(schema, models, () => getTenantId());
   const early = ctx.internalAdapter;
   whenOptionsAreComplete(ctx, (complete) => {
     const added = complete.plugins ?? [];
@@ -143,15 +145,23 @@ function whenOptionsAreComplete(ctx: AuthContext, run: (options: BetterAuthOptio
 }
 
 /**
+ * Returns the models whose rows belong to a tenant or to the platform. Users come first, because
+ * others refer to them.
+ */
+const isolatedModels = (plugins: BetterAuthPlugin[], { scopedModels }: ResolvedCoreOptions) => [
+  ...new Set([...BASE_MODELS, ...modelsOnPlugins(plugins), ...scopedModels]),
+];
+
+/**
  * Returns the isolated models by all names that callers may use: better-auth's name, the table's
  * name, or the plural of either. A name that another model has means that model, unless
  * better-auth's adapter itself reads it as a plural.
  */
-function isolatedNames({ tables, adapter }: AuthContext, options: ResolvedCoreOptions) {
+function isolatedNames({ tables, adapter }: AuthContext, models: string[]) {
   const { adapterConfig } = (adapter.options ?? {}) as { adapterConfig?: { usePlural?: boolean } };
   const keepsNames = adapterConfig !== undefined && !adapterConfig.usePlural;
   return new Map(
-    isolatedModels(options).flatMap((model) => {
+    models.flatMap((model) => {
       const table = tables[model]?.modelName ?? model;
       const isAnother = (name: string) =>
         keepsNames && Object.hasOwn(tables, name) && tables[name]?.modelName !== table;

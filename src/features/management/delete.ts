@@ -10,9 +10,9 @@ import { clauses, pagesOf } from "../../core/database";
 import { rootCause } from "../../core/database-errors";
 import { isRolledBack } from "../../core/isolate/rolled-back";
 import { forgetStoredSessions } from "../../core/isolate/stored-sessions";
-import { coreOptions, type Isolation, isolationOf, unscopedAdapter } from "../../core/isolation";
+import { type Isolation, isolationOf, unscopedAdapter } from "../../core/isolation";
 import { runInScope, scopeOf } from "../../core/request";
-import { isolatedModels, PLATFORM } from "../../core/schema";
+import { PLATFORM } from "../../core/schema";
 import { ALL, forgetTenant } from "../../core/tenants/tenants";
 import { emit, type TenantActor } from "./events";
 
@@ -31,7 +31,7 @@ export type Rows = Record<string, number>;
 
 /** Lists the isolated models that have a table: sessions may be in secondary storage only. */
 const modelsOf = (ctx: AuthContext) =>
-  isolatedModels(coreOptions(ctx)).filter((model) => ctx.tables[model]);
+  (isolationOf(ctx)?.models ?? []).filter((model) => ctx.tables[model]);
 
 /**
  * Deletes a tenant with everything in it, in one transaction. The tenant's own row goes last:

@@ -18,6 +18,7 @@ export async function oauth({ ctx }: Isolation): Promise<Extension> {
     claim: async (ctx, phase) => (phase === "path" ? claimOfCallback(ctx) : undefined),
     hooks: { entered: [provide], afterEndpoint: [withholdTokens] },
     guards: [noteAccounts],
+    models: { own: ["tenantOauthConfig"] },
     provides: { socialProviders: socialProvidersOf(ctx) },
     install(complete: BetterAuthOptions) {
       noteProviders(ctx, complete, providerOptions);

@@ -8,7 +8,6 @@ import { readUser } from "../../core/isolate/users";
 import { isolationOf } from "../../core/isolation";
 import { runInScope, scopeOf } from "../../core/request";
 import { refuse } from "../../core/schema";
-import type { SessionRow } from "../../core/session";
 import type { SignInMethod } from "../../core/sign-in-endpoints";
 import { needsProof } from "./email-domains";
 import { policyError } from "./errors";
@@ -16,6 +15,7 @@ import { allows, availableMethods } from "./methods";
 import { withVerifiedDomains } from "./policy-of";
 import { type TenantPolicy, VERIFIED } from "./schema";
 import { canHaveSecondFactor, satisfies } from "./second-factor";
+import type { SessionWithMethod } from "./tables";
 
 /**
  * Returns the policy to store, or null if it is empty. Throws a 400 if this application cannot
@@ -117,7 +117,7 @@ export async function assertNotLockedOut(
   ctx: AuthContext,
   tenantId: string,
   given: TenantPolicy,
-  { userId, session }: { userId: string; session: SessionRow | undefined },
+  { userId, session }: { userId: string; session: SessionWithMethod | undefined },
 ): Promise<void> {
   if (!satisfies(given, session ?? {})) throw policyError("POLICY_LOCKS_OUT");
   const policy = await withVerifiedDomains(ctx, tenantId, given);

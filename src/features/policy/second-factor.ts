@@ -10,7 +10,7 @@ import { type AfterHook, type BeforeHook, plainHook } from "../../core/hooks";
 import { readUser } from "../../core/isolate/users";
 import type { Isolation } from "../../core/isolation";
 import { currentRequest, type Endpoint } from "../../core/request";
-import { OF_KEY, type SessionRow } from "../../core/session";
+import { OF_KEY } from "../../core/session";
 import { keepCookie } from "../../core/session-tokens";
 import { CONTINUES, methodOf, type SignInMethod } from "../../core/sign-in-endpoints";
 import { policyError } from "./errors";
@@ -18,6 +18,7 @@ import { allows } from "./methods";
 import { policyOf } from "./policy-of";
 import { policyRequest } from "./request";
 import type { TenantPolicy } from "./schema";
+import type { SessionWithMethod } from "./tables";
 
 /*
  * Enforces `policy.twoFactor`. better-auth asks for a second factor if the user has one. This file
@@ -74,7 +75,7 @@ const CAN_SATISFY = [
   REGISTER_PASSKEY,
 ];
 
-type Factors = Pick<SessionRow, "signInMethod" | "secondFactorAt">;
+type Factors = Pick<SessionWithMethod, "signInMethod" | "secondFactorAt">;
 
 const isSetup = ({ signInMethod }: Factors): boolean => signInMethod?.startsWith(SETUP) ?? false;
 
@@ -90,7 +91,7 @@ export const satisfies = (policy: TenantPolicy, session: Factors): boolean =>
 /** Returns whether the policy accepts a session at the running endpoint. */
 export async function acceptsSession(
   { ctx }: Isolation,
-  session: SessionRow,
+  session: SessionWithMethod,
   { adapter, isFromCookie }: SessionSource,
 ): Promise<boolean> {
   // The session of an API key has no factors. `refuseEarly` limits what API keys can do.
@@ -100,7 +101,7 @@ export async function acceptsSession(
   return countsUnder(await policyOf(ctx, session.tenantId ?? null, adapter), session);
 }
 
-async function countsUnder(policy: TenantPolicy | null | undefined, session: SessionRow) {
+async function countsUnder(policy: TenantPolicy | null | undefined, session: SessionWithMethod) {
   const { counting } = policyRequest.get();
   // Goes by `createdAt`, because better-auth extends `expiresAt` of a session that is used.
   if (isSetup(session) && isOver(session)) return counting === "any";
@@ -119,7 +120,7 @@ async function countsUnder(policy: TenantPolicy | null | undefined, session: Ses
   return isEnrolling && endpoint ? mayEnroll(policy, endpoint, String(session.userId)) : false;
 }
 
-const isOver = ({ createdAt }: SessionRow) =>
+const isOver = ({ createdAt }: SessionWithMethod) =>
   !(Date.now() - new Date(createdAt ?? "").getTime() < SETUP_MS);
 
 /**
@@ -192,7 +193,7 @@ export async function admitSession(
 function currentFactors(tenantId: string | null): Factors {
   const endpoint = currentEndpoint();
   const method = methodOf(endpoint);
-  const own: SessionRow | undefined = endpoint?.context.session?.session;
+  const own: SessionWithMethod | undefined = endpoint?.context.session?.session;
   const { path = "" } = endpoint ?? {};
   const now = new Date();
   if (method !== CONTINUES) {
@@ -220,8 +221,8 @@ const firstMethod = (own: Factors | undefined) =>
 async function admitFactors(
   policy: TenantPolicy,
   adapter: DBTransactionAdapter,
-  session: SessionRow,
-): Promise<Partial<SessionRow>> {
+  session: SessionWithMethod,
+): Promise<Partial<SessionWithMethod>> {
   const { path = "" } = currentEndpoint() ?? {};
   const userId = String(session.userId);
   if (satisfies(policy, session)) {
@@ -273,7 +274,7 @@ async function startOver(adapter: DBTransactionAdapter, userId: string): Promise
   const { internalAdapter, tables } = currentEndpoint()?.context ?? {};
   await countingAny(async () => {
     for (const session of (await internalAdapter?.listSessions(userId)) ?? []) {
-      const { token, secondFactorAt, impersonatedBy, ...rest }: SessionRow = session;
+      const { token, secondFactorAt, impersonatedBy, ...rest }: SessionWithMethod = session;
       const isEarlier = isSetup(rest) || (secondFactorAt && !impersonatedBy);
       if (isEarlier) await internalAdapter?.deleteSession(String(token));
     }
@@ -312,7 +313,7 @@ export const closeEnrollment: AfterHook = {
   }),
 };
 
-type Found = { session: SessionRow; user: { twoFactorEnabled?: boolean } };
+type Found = { session: SessionWithMethod; user: { twoFactorEnabled?: boolean } };
 
 /** Returns the session that now has both factors, if that is not recorded in it yet. */
 function completed({ path = "", context }: Parameters<AfterHook["matcher"]>[0]): Found | undefined {
@@ -360,7 +361,7 @@ export const completeFactors: AfterHook = {
 
 /** Tells the page that the user must set up a second factor, and hides the setup session. */
 export const answerWithSetup: AfterHook = {
-  matcher: ({ context }) => isSetup((context.newSession?.session ?? {}) as SessionRow),
+  matcher: ({ context }) => isSetup((context.newSession?.session ?? {}) as SessionWithMethod),
 
   handler: plainHook(({ path = "", context }) => {
     const { token } = context.newSession?.session ?? {};

@@ -2,7 +2,6 @@ import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import type { DBAdapter } from "better-auth/types";
 import { isolationOf } from "../../core/isolation";
 import type { ResolvedCoreOptions } from "../../core/options";
-import { isolatedModels } from "../../core/schema";
 import { messageOf } from "../data/texts";
 
 /** What `betterAuth()` returns, as far as the kit needs it. */
@@ -50,7 +49,7 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
     tenantOptions,
     plugins: ctx.options.plugins ?? [],
     raw: isolation.raw,
-    confined: isolatedModels(tenantOptions).filter((model) => ctx.tables[model]),
+    confined: isolation.models.filter((model) => ctx.tables[model]),
     // Signing keys of the application, and counters of requests, have no owner.
     shared: [...tenantOptions.sharedModels, "jwks", "rateLimit", "oauthClientAssertion"],
     ...addressOf(ctx),
