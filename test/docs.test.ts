@@ -3,16 +3,9 @@ import { dirname, join } from "node:path";
 import { socialProviderList } from "better-auth/social-providers";
 import { beforeAll, describe, expect, it } from "vitest";
 import manifest from "../package.json" with { type: "json" };
-import {
-  type Block,
-  blocksIn,
-  createEditor,
-  pages,
-  readPage,
-  root,
-  rowsUnder,
-  SCRATCH,
-} from "./support/pages";
+import { createEditor, SCRATCH } from "./guides/editor";
+import { type Block, blocksIn, pages, readPage, root } from "./guides/pages";
+import { rowsUnder } from "./guides/reference";
 
 const blocks = pages.flatMap(blocksIn);
 const inLanguage = (...languages: string[]) =>

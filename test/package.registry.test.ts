@@ -14,9 +14,9 @@ import { join } from "node:path";
 import ts from "typescript";
 import { afterAll, beforeEach, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import manifest from "../package.json" with { type: "json" };
+import { blocksIn, root } from "./guides/pages";
 import { PASSWORD } from "./support/instance";
 import { isTaken } from "./support/matrix";
-import { blocksIn, root } from "./support/pages";
 import { run } from "./support/processes";
 
 /*

@@ -23,8 +23,8 @@ import { POLICY_ERROR_CODES } from "../src/features/policy/error-codes";
 import { policyError } from "../src/features/policy/errors";
 import * as server from "../src/index";
 import { resolveOptions } from "../src/options";
+import { allRowsUnder, endpoints, rowsUnder, textUnder } from "./guides/reference";
 import { createInstance } from "./support/instance";
-import { allRowsUnder, endpoints, rowsUnder, textUnder } from "./support/pages";
 import { shareMade } from "./support/world";
 
 type Schema = z.core.JSONSchema.JSONSchema;

@@ -13,10 +13,10 @@ import {
   username,
 } from "better-auth/plugins";
 import { expect, it, onTestFinished, vi } from "vitest";
+import { createInviting } from "../features/invitations/world";
 import type { Answer, Browser } from "../support/browser";
 import { databases } from "../support/database";
 import { PASSWORD } from "../support/instance";
-import { createInviting } from "../support/inviting";
 import { combine } from "../support/matrix";
 import { mapStorage } from "../support/stores";
 import { EMAIL } from "../support/world";

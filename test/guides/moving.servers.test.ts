@@ -13,7 +13,7 @@ import { Pool } from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createDatabase, databases, type TestDatabase } from "../support/database";
 import { createInstance, createPlainInstance, PASSWORD } from "../support/instance";
-import { blocksIn, statementsFor, statementsOf } from "../support/pages";
+import { blocksIn, statementsFor, statementsOf } from "./pages";
 
 const GUIDE = "docs/moving.md";
 const EMAIL = "al@example.com";

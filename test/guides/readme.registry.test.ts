@@ -8,8 +8,8 @@ import { afterAll, describe, expect, inject, type TestContext, test, vi } from "
 import example from "../../examples/nextjs/package.json" with { type: "json" };
 import manifest from "../../package.json" with { type: "json" };
 import { isTaken } from "../support/matrix";
-import { blocksIn } from "../support/pages";
 import { run } from "../support/processes";
+import { blocksIn } from "./pages";
 
 /*
  * What the README says about setting up, and docs/testing.md about a first test, typed word for word

@@ -7,7 +7,7 @@ import { tenantAuth } from "../../src/index";
 import type { Browser } from "../support/browser";
 import { createDatabase, databases, type TestDatabase } from "../support/database";
 import { createInstance, createPlainInstance, type Instance, PASSWORD } from "../support/instance";
-import { blocksIn, root, statementsFor } from "../support/pages";
+import { blocksIn, root, statementsFor } from "./pages";
 
 const ADDING = "docs/adding.md";
 const EMAIL = "old@example.com";

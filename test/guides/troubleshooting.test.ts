@@ -12,9 +12,9 @@ import {
   samlRegistration,
 } from "../features/enterprise/world";
 import { createInstance, type Instance, type InstanceOptions, PASSWORD } from "../support/instance";
-import { readPage } from "../support/pages";
 import { createSocialInstance } from "../support/social";
 import { createWorld, SUBDOMAINS } from "../support/world";
+import { readPage } from "./pages";
 
 /** The rows of the only table in the page. */
 const rows = readPage("docs/troubleshooting.md")

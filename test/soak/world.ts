@@ -1,12 +1,13 @@
 import { type ChildProcess, fork, type StdioOptions } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { build } from "tsup";
 import { expect, onTestFinished } from "vitest";
 import type { TestDatabase } from "../support/database";
 import { createRandom } from "../support/matrix";
-import { buildForProcesses } from "../support/processes";
 import type { Order } from "./worker";
 
 /** SOAK_SECONDS=60 makes a soak longer, SOAK_SEED=… repeats its choices. */
@@ -316,9 +317,24 @@ function createWorld(script: string, given: Omit<Order, "migrate">) {
   };
 }
 
+/** Builds the program of the processes, inside the project, so that it finds its packages. */
+async function buildWorker() {
+  const outDir = mkdtempSync(join(import.meta.dirname, "../../node_modules/.process-"));
+  await build({
+    entry: { main: join(import.meta.dirname, "worker.ts") },
+    outDir,
+    format: "esm",
+    target: "node20",
+    skipNodeModulesBundle: true,
+    config: false,
+    silent: true,
+  });
+  return { path: join(outDir, "main.js"), remove: () => rmSync(outDir, { recursive: true }) };
+}
+
 /** Three processes, which end with the test, and an operator. */
 export async function startSoak(given: Omit<Order, "migrate" | "secret">) {
-  const worker = await buildForProcesses(join(import.meta.dirname, "worker.ts"));
+  const worker = await buildWorker();
   onTestFinished(worker.remove);
   const secret = randomBytes(32).toString("hex");
   const world = createWorld(worker.path, { ...given, secret });

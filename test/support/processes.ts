@@ -1,27 +1,10 @@
 import { execFile } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { cpSync, mkdtempSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { build } from "tsup";
 
 const root = join(import.meta.dirname, "../..");
-
-/** Builds a file that runs in processes of its own. Inside the project, so that it finds its packages. */
-export async function buildForProcesses(file: string) {
-  const directory = mkdtempSync(join(root, "node_modules", ".process-"));
-  await build({
-    entry: { main: file },
-    outDir: directory,
-    format: "esm",
-    target: "node20",
-    skipNodeModulesBundle: true,
-    config: false,
-    silent: true,
-  });
-  const remove = () => rmSync(directory, { recursive: true });
-  return { path: join(directory, "main.js"), remove };
-}
 
 /** Runs a command and returns what it prints. If it fails, the error has all that it said. */
 export async function run(

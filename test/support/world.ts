@@ -324,18 +324,6 @@ export async function createWorld(options: WorldOptions = {}) {
       expect(await this.everything()).toEqual(before);
       return result;
     },
-
-    /** What Acme has given out is refused elsewhere, changes nothing there, and stays good at home. */
-    async goodAtAcmeOnly(
-      use: (browser: Browser) => Promise<Answer<unknown>>,
-      status: number,
-      code?: string,
-    ) {
-      for (const place of ELSEWHERE) {
-        expectRefused(await this.unchanged(() => use(at(place))), status, code);
-      }
-      expect((await use(at("acme"))).status).toBe(200);
-    },
   });
 }
 
@@ -433,8 +421,6 @@ export async function approveDevice(device: Browser, person: Browser) {
   return { grant_type, device_code, client_id: "tv" };
 }
 
-export type Namesakes = Awaited<ReturnType<World["namesakes"]>>;
-
 /** The password of whoever a world has signed up as one of several namesakes. */
 export const passwordOf = (place: Place) => `password of ${place}`;
 
@@ -445,16 +431,6 @@ export const ACTORS: [place: Place, way: Way][] = [
   ["acme", "its session alone"],
   ["platform", "its session alone"],
 ];
-
-/**
- * What somebody who holds a mail can send in place of its token: better-auth's own token, with
- * whatever binds it to its tenant taken off. A token of the platform is bound by nothing.
- */
-export function bareTokens({ token, sentIn }: Mail): string[] {
-  if (sentIn === null) return [token];
-  const jwts = token.match(/[\w-]+\.[\w-]+\.[\w-]+/g) ?? [];
-  return [...new Set([...token.split("~"), ...jwts])].filter((part) => part !== token);
-}
 
 /** A whole day's mail. Senders of every kind put theirs here. */
 export function createMailbox() {

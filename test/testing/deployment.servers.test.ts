@@ -14,8 +14,8 @@ import {
   type DeploymentOptions,
   type DeploymentReport,
 } from "../../src/testing/index";
+import { collate } from "../core/isolate/collations";
 import { createTables, loadDrizzle } from "../databases/store";
-import { collate } from "../support/collations";
 import {
   createDatabase,
   type DatabaseKind,

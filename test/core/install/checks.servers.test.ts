@@ -7,6 +7,7 @@ import { getMigrations } from "better-auth/db/migration";
 import { jwt, organization, siwe, twoFactor, username } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { type TenantAuthOptions, tenantAuth } from "../../../src/index";
+import { invitationsWithMailbox } from "../../features/invitations/world";
 import { createDatabase, databases } from "../../support/database";
 import {
   createInstance,
@@ -14,7 +15,6 @@ import {
   type InstanceOptions,
   PASSWORD,
 } from "../../support/instance";
-import { invitationsWithMailbox } from "../../support/inviting";
 import { createWorld, type WorldOptions } from "../../support/world";
 
 /** What the start is refused with, and the options that it says to set, as if they were pasted. */

@@ -9,9 +9,9 @@ import { describe, expect, it } from "vitest";
 import { type Isolation, isolationOf, unscopedAdapter } from "../../../src/core/isolation";
 import { tenantDomains } from "../../../src/features/domains/index";
 import { tenantInvitations } from "../../../src/features/invitations/index";
-import { COLLATIONS, collate, findAlike, lookAlikesOf } from "../../support/collations";
 import { servers } from "../../support/database";
 import { createWorld, shareMade, type World } from "../../support/world";
+import { COLLATIONS, collate, findAlike, lookAlikesOf } from "./collations";
 
 /*
  * Every text column of every table, and every method of the adapter: a look-alike finds, counts,

@@ -8,10 +8,10 @@ import {
   samlRegistration,
   samlUnderWay,
 } from "../../features/enterprise/world";
-import { collate } from "../../support/collations";
 import { servers } from "../../support/database";
 import { createSocialWorld, type SocialWorld } from "../../support/social";
 import { shareMade } from "../../support/world";
+import { collate } from "./collations";
 
 /*
  * What an identity provider reports: an email or a subject that looks like another one is another

@@ -9,7 +9,6 @@ import {
 } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import type { Answer, Browser } from "../../support/browser";
-import { collate } from "../../support/collations";
 import { servers } from "../../support/database";
 import { newcomer, PASSWORD } from "../../support/instance";
 import {
@@ -20,6 +19,7 @@ import {
   shareMade,
   type World,
 } from "../../support/world";
+import { collate } from "./collations";
 
 /*
  * Tokens, codes and names by which better-auth finds a row: in another case, with an accent or with a

@@ -1,10 +1,10 @@
 import { emailOTP, magicLink } from "better-auth/plugins";
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Answer, Browser } from "../../support/browser";
-import { COLLATIONS, collate, findAlike, lookAlikesOf } from "../../support/collations";
 import { servers } from "../../support/database";
 import { BASE_URL, newcomer, PASSWORD } from "../../support/instance";
 import { createWorld, expectRefused, outcome, type Place, shareMade } from "../../support/world";
+import { COLLATIONS, collate, findAlike, lookAlikesOf } from "./collations";
 
 /*
  * By default, MySQL and MariaDB take `boss@pártner.com` for `boss@partner.com`. The owner of the

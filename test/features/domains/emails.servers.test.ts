@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { tenantInvitations } from "../../../src/features/invitations/index";
 import { databases } from "../../support/database";
-import { createDomains, type DomainWorld, shareDomains } from "../../support/domains";
 import { PASSWORD } from "../../support/instance";
 import { createWorld, outcome } from "../../support/world";
+import { createDomains, type DomainWorld, shareDomains } from "./world";
 
 const NOT_ALLOWED = [403, "EMAIL_DOMAIN_NOT_ALLOWED"];
 const signUpBody = (email: string) => ({ name: "Ada", email, password: PASSWORD });

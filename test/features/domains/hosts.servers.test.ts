@@ -2,15 +2,9 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { tenantDomains } from "../../../src/features/domains/index";
 import { byDomain, bySlug, bySubdomain, firstOf } from "../../../src/index";
 import { Browser } from "../../support/browser";
-import {
-  APP,
-  createDomains,
-  OWN_HOSTS,
-  SUBDOMAINS_AND_DOMAINS,
-  shareDomains,
-} from "../../support/domains";
 import { createInstance, PASSWORD } from "../../support/instance";
 import { createWorld, outcome, SUBDOMAINS } from "../../support/world";
+import { APP, createDomains, OWN_HOSTS, SUBDOMAINS_AND_DOMAINS, shareDomains } from "./world";
 
 const NOT_FOUND = [404, "TENANT_NOT_FOUND"];
 const app = shareDomains({

@@ -9,9 +9,9 @@ import {
 import { tenantDomains } from "../../../src/features/domains/index";
 import { byDomain, type TenantRoleAction, tenantAuth } from "../../../src/index";
 import { databases, idKindsOn } from "../../support/database";
-import { createDomains, type DomainAnswer, OWN_HOSTS, shareDomains } from "../../support/domains";
 import { BASE_URL } from "../../support/instance";
 import { outcome } from "../../support/world";
+import { createDomains, type DomainAnswer, OWN_HOSTS, shareDomains } from "./world";
 
 const ADD = "/tenant/domain/add";
 const VERIFY = "/tenant/domain/verify";

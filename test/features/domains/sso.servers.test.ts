@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { tenantDomains } from "../../../src/features/domains/index";
 import { databases } from "../../support/database";
-import { createDns } from "../../support/domains";
 import { outcome } from "../../support/world";
 import { ADA, createSSOWorld, oidc } from "../enterprise/world";
+import { createDns } from "./world";
 
 it.each(databases)(
   "a domain that the tenant has verified is verified for its identity providers, while it has it: %s",

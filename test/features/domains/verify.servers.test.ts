@@ -2,8 +2,8 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { tenantDomains } from "../../../src/features/domains/index";
 import { getTenantId } from "../../../src/index";
 import { databases } from "../../support/database";
-import { createDomains, type DomainWorld, settled, shareDomains } from "../../support/domains";
 import { gate, outcome } from "../../support/world";
+import { createDomains, type DomainWorld, settled, shareDomains } from "./world";
 
 const DAY = 24 * 60 * 60;
 const app = shareDomains({ domains: { timeout: 0.2 } });

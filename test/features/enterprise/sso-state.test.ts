@@ -6,8 +6,8 @@ import type { Browser } from "../../support/browser";
 import { createDatabase } from "../../support/database";
 import { makeDiscovery, startIdentityProvider } from "../../support/identity-provider";
 import { BASE_URL } from "../../support/instance";
-import { invitationsWithMailbox, tokenIn } from "../../support/inviting";
 import type { Where } from "../../support/world";
+import { invitationsWithMailbox, tokenIn } from "../invitations/world";
 import {
   ADA,
   acsOf,

@@ -6,11 +6,11 @@ import { INVITATION_HEADER } from "../../../src/features/invitations/error-codes
 import { tenantInvitations } from "../../../src/features/invitations/index";
 import { runInTenant, type TenantPolicy } from "../../../src/index";
 import { createDatabase, databases } from "../../support/database";
-import { createDomains, OWN_HOSTS, SUBDOMAINS_AND_DOMAINS } from "../../support/domains";
 import { PASSWORD } from "../../support/instance";
-import { createInviting, INVITED, shareInviting } from "../../support/inviting";
 import { everyCase } from "../../support/matrix";
 import { outcome, SUBDOMAINS } from "../../support/world";
+import { createDomains, OWN_HOSTS, SUBDOMAINS_AND_DOMAINS } from "../domains/world";
+import { createInviting, INVITED, shareInviting } from "./world";
 
 const NOT_FOUND = [404, "INVITATION_NOT_FOUND"];
 const body = { name: "Ada", email: INVITED, password: PASSWORD };

@@ -4,15 +4,9 @@ import type { TenantAuthOptions, TenantManagementRequest } from "../../../src/in
 import type { Browser } from "../../support/browser";
 import { databases } from "../../support/database";
 import { PASSWORD } from "../../support/instance";
-import {
-  createInviting,
-  INVITED,
-  invitationsWithMailbox,
-  shareInviting,
-  tokenIn,
-} from "../../support/inviting";
 import { outcome, type WorldOptions } from "../../support/world";
 import { createSCIMWorld, identity } from "../enterprise/world";
+import { createInviting, INVITED, invitationsWithMailbox, shareInviting, tokenIn } from "./world";
 
 const NOT_FOUND = [404, "INVITATION_NOT_FOUND"];
 

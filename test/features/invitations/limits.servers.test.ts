@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Browser } from "../../support/browser";
 import { databases } from "../../support/database";
-import { createInviting, INVITED, shareInviting } from "../../support/inviting";
 import { outcome } from "../../support/world";
+import { createInviting, INVITED, shareInviting } from "./world";
 
 const CREATE = "/tenant/invitation/create";
 const RESEND = "/tenant/invitation/resend";

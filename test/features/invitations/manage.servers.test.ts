@@ -6,8 +6,8 @@ import type { TenantRoleAction } from "../../../src/index";
 import type { Browser } from "../../support/browser";
 import { databases, idKindsOn } from "../../support/database";
 import { PASSWORD } from "../../support/instance";
-import { createInviting, INVITED, shareInviting, tokenIn } from "../../support/inviting";
 import { outcome } from "../../support/world";
+import { createInviting, INVITED, shareInviting, tokenIn } from "./world";
 
 const NOT_ALLOWED = [403, "TENANT_MANAGEMENT_NOT_ALLOWED"];
 const NOT_FOUND = [404, "INVITATION_NOT_FOUND"];

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { INVITATION_HEADER } from "../../../src/features/invitations/error-codes";
 import type { TenantPolicy } from "../../../src/index";
 import { PASSWORD } from "../../support/instance";
-import { createInviting, invitationsWithMailbox } from "../../support/inviting";
 import { everyCase } from "../../support/matrix";
 import { codeOf, createWays, endpointsThatCall, type WayIn } from "../policy/sign-ins";
+import { createInviting, invitationsWithMailbox } from "./world";
 
 /** What makes a user, by itself or for an endpoint that calls it. */
 const MAKERS =

@@ -11,7 +11,7 @@ import {
 import { tenantInvitations } from "../../../src/features/invitations/index";
 import { tenantAuth } from "../../../src/index";
 import { BASE_URL, PASSWORD } from "../../support/instance";
-import { createInviting, INVITED } from "../../support/inviting";
+import { createInviting, INVITED } from "./world";
 
 const sendInvitationEmail = () => {};
 

@@ -15,18 +15,18 @@ import { createAuthenticator } from "../../../src/testing/makers/authenticator";
 import type { Browser } from "../../support/browser";
 import { createDatabase, databases } from "../../support/database";
 import { PASSWORD } from "../../support/instance";
+import { everyCase } from "../../support/matrix";
+import { SORTS } from "../../support/stores";
+import { outcome, type Where, type WorldOptions } from "../../support/world";
+import { createSCIMWorld, SCIM_MODELS } from "../enterprise/world";
+import { signInByWallet, wallets } from "../policy/sign-ins";
 import {
   createInviting,
   INVITED,
   type Inviting,
   invitationsWithMailbox,
   shareInviting,
-} from "../../support/inviting";
-import { everyCase } from "../../support/matrix";
-import { SORTS } from "../../support/stores";
-import { outcome, type Where, type WorldOptions } from "../../support/world";
-import { createSCIMWorld, SCIM_MODELS } from "../enterprise/world";
-import { signInByWallet, wallets } from "../policy/sign-ins";
+} from "./world";
 
 const CREATE = "/tenant/invitation/create";
 const NEW_PASSWORD = "the password of the invited person";

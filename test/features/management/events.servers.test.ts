@@ -1,9 +1,9 @@
 import { runWithTransaction } from "@better-auth/core/context";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { TenantEvent } from "../../../src/index";
+import { blocksIn } from "../../guides/pages";
 import { createDatabase, servers } from "../../support/database";
 import { createInstance } from "../../support/instance";
-import { blocksIn } from "../../support/pages";
 import { createWorld, type WorldOptions } from "../../support/world";
 
 afterEach(() => vi.useRealTimers());

@@ -1,9 +1,15 @@
-import { tenantInvitations } from "../../src/features/invitations/index";
-import type { InvitationMail } from "../../src/features/invitations/options";
-import { getTenantId, type TenantEvent, type TenantPolicy } from "../../src/index";
-import type { Browser } from "./browser";
-import { PASSWORD } from "./instance";
-import { createWorld, queryOf, shareMade, type Where, type WorldOptions } from "./world";
+import { tenantInvitations } from "../../../src/features/invitations/index";
+import type { InvitationMail } from "../../../src/features/invitations/options";
+import { getTenantId, type TenantEvent, type TenantPolicy } from "../../../src/index";
+import type { Browser } from "../../support/browser";
+import { PASSWORD } from "../../support/instance";
+import {
+  createWorld,
+  queryOf,
+  shareMade,
+  type Where,
+  type WorldOptions,
+} from "../../support/world";
 
 export const INVITED = "ada@example.com";
 const ADA = { name: "Ada", password: PASSWORD };

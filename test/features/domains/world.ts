@@ -1,7 +1,7 @@
-import { type TenantDomainsOptions, tenantDomains } from "../../src/features/domains/index";
-import { byDomain, bySubdomain, firstOf, type TenantEvent } from "../../src/index";
-import { Browser } from "./browser";
-import { createWorld, shareMade, type Where, type WorldOptions } from "./world";
+import { type TenantDomainsOptions, tenantDomains } from "../../../src/features/domains/index";
+import { byDomain, bySubdomain, firstOf, type TenantEvent } from "../../../src/index";
+import { Browser } from "../../support/browser";
+import { createWorld, shareMade, type Where, type WorldOptions } from "../../support/world";
 
 /** A name server: what it has, how long it takes, and how it fails. */
 export function createDns() {

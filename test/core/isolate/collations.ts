@@ -1,4 +1,4 @@
-import type { TestDatabase } from "./database";
+import type { TestDatabase } from "../../support/database";
 
 /**
  * Collations that take different texts for equal: MariaDB's default, that of Unicode 5.2 and 14, and
