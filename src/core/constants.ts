@@ -24,22 +24,3 @@ export const TENANT_ROUTES: Readonly<Record<string, string>> = {
 };
 
 export const isTenantRoute = (path = "") => Object.hasOwn(TENANT_ROUTES, path);
-
-/**
- * Management endpoints: they act on a tenant, but run in no tenant (R7). All are listed, because an
- * application may add other endpoints under `/tenant/`, which run in the tenant that a request
- * names.
- *
- * Guarded by "every endpoint of ours is known as one".
- */
-const MANAGEMENT = [
-  ...["create", "get", "list", "update", "delete", "sign-in-methods", "discover"],
-  "user/reset-two-factor",
-  ...["register", "list", "update", "check", "delete"].map((name) => `oauth-config/${name}`),
-  ...["create", "list", "resend", "revoke", "get", "accept"].map((name) => `invitation/${name}`),
-  ...["add", "verify", "list", "update", "remove"].map((name) => `domain/${name}`),
-].map((path) => `/tenant/${path}`);
-
-export const isManagement = (path = "") => MANAGEMENT.includes(path);
-
-export const isOwnPath = (path?: string) => isManagement(path) || isTenantRoute(path);

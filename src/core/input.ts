@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { MANAGEMENT } from "./management-calls";
 import { isText } from "./utils";
 
 const UNSTORABLE_MESSAGE = "contains characters that cannot be stored";
@@ -17,12 +18,12 @@ export const text = (max: number) => limited(max).min(1).refine(isText, UNSTORAB
 
 export const tenantId = z.string().meta({ description: "Id of the tenant" });
 
-/** The options of an endpoint that takes a body. */
+/** The options of a management endpoint that takes a body. */
 export const post = <Body extends z.ZodType>(body: Body, description: string) =>
-  ({ method: "POST", body, metadata: { openapi: { description } } }) as const;
+  ({ method: "POST", body, metadata: { openapi: { description }, ...MANAGEMENT } }) as const;
 
 /**
- * The options of an endpoint that takes a query. `optional` describes parameters for OpenAPI,
+ * The options of a management endpoint that takes a query. `optional` describes parameters for OpenAPI,
  * because better-auth describes only required queries.
  */
 export const get = <Query extends z.ZodType>(
@@ -32,12 +33,16 @@ export const get = <Query extends z.ZodType>(
 ) => {
   const entries = optional && Object.entries(optional);
   const parameters = entries?.map(([name, schema]) => ({ name, in: "query", schema }) as const);
-  return { method: "GET", query, metadata: { openapi: { description, parameters } } } as const;
+  return {
+    method: "GET",
+    query,
+    metadata: { openapi: { description, parameters }, ...MANAGEMENT },
+  } as const;
 };
 
 const tenantQuery = z.object({ tenantId: tenantId.optional() }).optional();
 
-/** The options of an endpoint whose query has only a tenant. */
+/** The options of a management endpoint whose query has only a tenant. */
 export const getOfTenant = (description: string) =>
   get(tenantQuery, description, { tenantId: { type: "string" } });
 

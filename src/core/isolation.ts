@@ -46,6 +46,8 @@ export interface Isolation {
   models: readonly string[];
   /** The isolated model behind a model or table name; undefined for every other table. */
   isolatedModel(name: string): string | undefined;
+  /** The paths of management endpoints: see `management-calls.ts`. */
+  managementPaths: ReadonlySet<string>;
   /** Every adapter call passes these, first to last, before it is run. */
   guards: Guard[];
   /** The features, in the order in which they are asked. */

@@ -7,8 +7,8 @@ import { isolationOf } from "../../src/core/isolation";
 import { type Copy, createInstance, PASSWORD } from "../support/instance";
 
 /*
- * A feature can be left out of the list in `plugin.ts`: the others work, and tenants stay apart. The
- * policy is not tried here: without it, every user would be admitted.
+ * A feature can be left out of the list in `plugin.ts`: the others work, and tenants stay apart.
+ * Without the policy, every user would be admitted, so nothing starts.
  */
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -17,13 +17,18 @@ const CACHE = join(ROOT, `node_modules/.cache/left-out/${process.pid}`);
 
 afterAll(() => rmSync(CACHE, { recursive: true, force: true }));
 
+/** Folders with other extensions than the one that is called as the folder. */
+const EXTENSIONS: Record<string, string[]> = { policy: ["policy", "secondFactors"] };
+
 /** The package where a feature answers nothing. */
 async function packageWithout(feature: string): Promise<Copy> {
   const leaveOut: Plugin = {
     name: "leave-out",
     setup: ({ onLoad }) =>
       onLoad({ filter: new RegExp(`src/features/${feature}/index\\.ts$`) }, () => ({
-        contents: `export const ${feature} = () => ({ name: "left out" });`,
+        contents: (EXTENSIONS[feature] ?? [feature])
+          .map((name) => `export const ${name} = () => ({ name: "left out" });`)
+          .join("\n"),
       })),
   };
   mkdirSync(CACHE, { recursive: true });
@@ -67,4 +72,9 @@ describe.each(["credentials", "email", "management", "oauth"])("without %s", (fe
     const right = await instance.browser().post("/sign-in/email", jane, inTenant(acme));
     expect(right.status).toBe(200);
   });
+});
+
+it("without policy, nothing starts: stored policies would not be enforced", async () => {
+  const { tenantAuth } = await packageWithout("policy");
+  await expect(createInstance({ tenantAuth })).rejects.toThrow(/tenants have policies, but/);
 });

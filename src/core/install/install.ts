@@ -20,6 +20,7 @@ import { isolateStorage } from "../isolate/storage";
 import { trackTransactions } from "../isolate/transactions";
 import { findUniqueFields, withUniqueValues } from "../isolate/unique-values";
 import { type Isolation, isolationOf, setIsolation } from "../isolation";
+import { findManagementPaths } from "../management-calls";
 import type { ResolvedCoreOptions } from "../options";
 import { getTenantId, prepareScopes } from "../request";
 import { trustOwnAddresses } from "../resolve/addresses";
@@ -65,6 +66,7 @@ export async function install(
     uniqueFields,
     models,
     isolatedModel,
+    managementPaths: findManagementPaths(listed),
     guards: [],
     extensions: [],
   };
@@ -87,6 +89,7 @@ export async function install(
   whenOptionsAreComplete(ctx, (complete) => {
     const added = complete.plugins ?? [];
     extendBy(extensionsOn(isolation, added));
+    isolation.managementPaths = findManagementPaths(added);
     checkSetup(isolation);
     if (isolationOf(ctx.adapter) !== isolation) {
       refuse(

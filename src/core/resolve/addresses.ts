@@ -1,11 +1,12 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError, isAPIError } from "better-auth/api";
-import { CALLBACK_PATH, isManagement } from "../constants";
+import { CALLBACK_PATH } from "../constants";
 import { currentEndpoint } from "../endpoint";
 import { extensionsWith } from "../extensions";
 import { type BeforeHook, plainHook } from "../hooks";
 import { coreOptions, isolationOf } from "../isolation";
+import { isManagement } from "../management-calls";
 import {
   currentRequest,
   enter,
@@ -253,7 +254,7 @@ function isForeign({ host }: URL): boolean {
  * checks the addresses again.
  */
 async function findTarget(ctx: HookEndpointContext): Promise<string | undefined> {
-  if (!isManagement(ctx.path)) return undefined;
+  if (!isManagement(ctx)) return undefined;
   for (const extension of extensionsWith(isolationOf(ctx.context), "claim")) {
     const target = await extension.claim(ctx, "target");
     if (target) return target.tenantId ?? undefined;

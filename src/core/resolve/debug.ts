@@ -1,8 +1,9 @@
 import type { HookEndpointContext } from "better-auth";
 import { isAPIError } from "better-auth/api";
-import { CALLBACK_PATH, isManagement } from "../constants";
+import { CALLBACK_PATH } from "../constants";
 import { isOutermost, tenantRouteOf } from "../endpoint";
 import { type BeforeHook, type Hooks, plainHook } from "../hooks";
+import { isManagement } from "../management-calls";
 import { getTenantId, surroundingScope } from "../request";
 import { namedTenantId, resolvedTenantId } from "./resolve";
 
@@ -45,7 +46,7 @@ async function resolvedBy(ctx: HookEndpointContext, tenantId: string | null) {
   if (surroundingScope()) return "runInTenant()";
   const route = tenantRouteOf(ctx);
   if (route?.taken) return "its credential";
-  if (isManagement(ctx.path) || ctx.path === CALLBACK_PATH) return undefined;
+  if (isManagement(ctx) || ctx.path === CALLBACK_PATH) return undefined;
   const resolved = await resolvedTenantId(ctx);
   if (resolved === (tenantId ?? false)) return "resolveTenantId";
   if (tenantId === null) return undefined;

@@ -1,17 +1,12 @@
 import type { HookEndpointContext } from "better-auth";
-import {
-  CALLBACK_PATH,
-  changesEmail,
-  isManagement,
-  isTenantRoute,
-  TENANT_ROUTES,
-} from "../constants";
+import { CALLBACK_PATH, changesEmail, isTenantRoute, TENANT_ROUTES } from "../constants";
 import { isOutermost, noteEndpoint, type TenantRoute, tenantRouteOf } from "../endpoint";
 import { tenantError } from "../errors";
 import type { Claim } from "../extension";
 import { extensionsWith } from "../extensions";
 import { type BeforeHook, plainHook } from "../hooks";
 import { coreOptions, isolationOf } from "../isolation";
+import { isManagement } from "../management-calls";
 import { TENANT_ID } from "../prefix";
 import {
   currentRequest,
@@ -131,7 +126,7 @@ async function leaveIfSignedOut(ctx: HookEndpointContext): Promise<void> {
 
 async function enterOrStay(ctx: HookEndpointContext, route?: TenantRoute): Promise<void> {
   // A POST to `/tenant/callback/:id` only redirects to a GET, whose state leads to the tenant.
-  if (isManagement(ctx.path) || TENANT_ROUTES[ctx.path ?? ""] === CALLBACK_PATH) return;
+  if (isManagement(ctx) || TENANT_ROUTES[ctx.path ?? ""] === CALLBACK_PATH) return;
   if (!isOutermost(ctx) || enteredScope()) {
     // A tenant route that a request calls runs in a separate request.
     return isTenantRoute(ctx.path) ? undefined : stayInScope(ctx);

@@ -1,11 +1,12 @@
 import type { HookEndpointContext } from "better-auth";
 import { BetterAuthError } from "better-auth";
 import { APIError } from "better-auth/api";
-import { DEFAULT_SLUG_HEADER, DEFAULT_TENANT_HEADER, isManagement, isOwnPath } from "../constants";
+import { DEFAULT_SLUG_HEADER, DEFAULT_TENANT_HEADER, isTenantRoute } from "../constants";
 import { tenantRouteOf } from "../endpoint";
 import { tenantError } from "../errors";
 import { type BeforeHook, plainHook } from "../hooks";
 import { coreOptions } from "../isolation";
+import { isManagement } from "../management-calls";
 import type { ResolvedCoreOptions, ResolveTenant } from "../options";
 import { currentRequest, getTenantId, isResolving, runAsResolver } from "../request";
 import { hasNumericIds, tenantIdOfSlug } from "../tenants/tenants";
@@ -37,8 +38,7 @@ export function warnOfUnreadHeaders(options: ResolvedCoreOptions): BeforeHook {
   const isByHost = asHostResolver(options.resolveTenantId);
   return {
     // With a host resolver, headers still name the target of management calls.
-    matcher: ({ path }) =>
-      unread.size > 0 && getTenantId() === null && !(isByHost && isManagement(path)),
+    matcher: (ctx) => unread.size > 0 && getTenantId() === null && !(isByHost && isManagement(ctx)),
 
     handler: plainHook(({ headers, request, context }) => {
       const sent = headers ?? request?.headers;
@@ -94,7 +94,7 @@ export const namedBySlug = async (ctx: HookEndpointContext) =>
 export function namesInRequest(ctx: HookEndpointContext) {
   const { bySlug, tenantHeader } = coreOptions(ctx.context);
   const headers = ctx.headers ?? ctx.request?.headers;
-  const isOurs = isOwnPath(ctx.path) || tenantRouteOf(ctx) !== undefined;
+  const isOurs = isManagement(ctx) || isTenantRoute(ctx.path) || tenantRouteOf(ctx) !== undefined;
   return {
     body: isOurs ? tenantIdIn("body", ctx.body) : undefined,
     query: tenantIdIn("query", ctx.query),

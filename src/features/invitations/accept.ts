@@ -12,6 +12,7 @@ import { asTenantRoute, hasNoRequest } from "../../core/endpoint";
 import { CORE_ERROR_CODES } from "../../core/error-codes";
 import { type BeforeHook, defineTenantEndpoint, plainHook } from "../../core/hooks";
 import { get, limited, tenantId } from "../../core/input";
+import { MANAGEMENT } from "../../core/management-calls";
 import { runInScope, scopeOf } from "../../core/request";
 import { requestedTenantId } from "../../core/resolve/resolve";
 import { runEndpoint } from "../../core/resolve/run-endpoint";
@@ -93,6 +94,7 @@ export const acceptInvitationEndpoint = defineTenantEndpoint(
     metadata: {
       openapi: { description: "Accept an invitation with a password" },
       $Infer: { body: {} as AcceptInput },
+      ...MANAGEMENT,
     },
   },
   async (ctx) => {

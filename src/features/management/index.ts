@@ -1,6 +1,7 @@
 import type { Extension } from "../../core/extension";
 import type { Isolation } from "../../core/isolation";
 import { refuse } from "../../core/schema";
+import { requirePolicy } from "../policy/policy-of";
 import { mayStillImpersonate } from "./impersonation";
 import { guardAdmins, requireAnotherAdmin } from "./last-admin";
 import { mayManageUsersOf } from "./operators";
@@ -12,6 +13,7 @@ export const management = (isolation: Isolation): Extension => ({
   name: "management",
   mayVisit: (...call) => mayManageUsersOf(isolation, ...call),
   check({ tables }) {
+    requirePolicy(isolation);
     if (
       Object.keys(managementOptions(isolation.ctx).tenantRoles).length &&
       !tables.user?.fields.role

@@ -4,7 +4,7 @@ import { admitSession, admitUser, askPolicy, guardEmails } from "./admission";
 import { assertPlatformPolicy } from "./input";
 import { policyOptions } from "./options";
 import { applyOverrides, trustMailedInvitations } from "./overrides";
-import { keepPolicy, POLICY } from "./policy-of";
+import { keepPolicy, POLICY, SECOND_FACTOR } from "./policy-of";
 import * as secondFactor from "./second-factor";
 
 /** Enforces the policy of a tenant, or of the platform, for new users, sign-ins and sessions. */
@@ -24,7 +24,7 @@ export const policy = (isolation: Isolation): Extension => {
 
 /** Enforces `policy.twoFactor`. */
 export const secondFactors = (isolation: Isolation): Extension => ({
-  name: "second-factor",
+  name: SECOND_FACTOR,
   hooks: {
     beforeEndpoint: [secondFactor.openEnrollment],
     afterEndpoint: [secondFactor.closeEnrollment, secondFactor.answerWithSetup],

@@ -2,13 +2,26 @@ import type { AuthContext } from "better-auth";
 import type { DBTransactionAdapter } from "better-auth/types";
 import type { Row } from "../../core/database";
 import { serviceOf } from "../../core/extensions";
-import { isolationOf } from "../../core/isolation";
+import { type Isolation, isolationOf } from "../../core/isolation";
+import { refuse } from "../../core/schema";
 import { lookUpTenant } from "../../core/tenants/tenants";
 import { EVERY_ADDRESS } from "./email-domains";
 import { policyOptions } from "./options";
 import { parseStoredPolicy, type TenantPolicy, VERIFIED } from "./schema";
 
+/** The names of the two extensions that enforce policies. */
 export const POLICY = "policy";
+export const SECOND_FACTOR = "second-factor";
+
+/**
+ * Refuses to start if tenants can have policies and nothing enforces them. Called by the feature
+ * that stores them.
+ */
+export function requirePolicy({ extensions }: Isolation): void {
+  const names = extensions.map(({ name }) => name);
+  if (names.includes(POLICY) && names.includes(SECOND_FACTOR)) return;
+  refuse("tenants have policies, but `policy` or `secondFactors` is not in the list in plugin.ts.");
+}
 
 /** Returns the policy, or null if there is none. Undefined if the tenant does not exist. */
 export async function policyOf(

@@ -1,4 +1,4 @@
-import { isOwnPath } from "../../core/constants";
+import { isTenantRoute } from "../../core/constants";
 import type { ResolvedTenant } from "../../core/options";
 import { runInTenant } from "../../core/request";
 import type { Tenant } from "../../features/management/tenant";
@@ -118,7 +118,13 @@ export type Naming = "nothing" | Claim | ByAddress;
 /** Sign-in and sign-up under a tenant, by invitation too, and what a page asks before. */
 export const isOwnSignIn = (path: string) =>
   /^\/tenant\/(sign-(in|up)\b|invitation\/(get|accept)$|discover$)/.test(path);
-export const isManagement = (path: string) => isOwnPath(path) && !isOwnSignIn(path);
+
+/** Endpoints of this package that act on a tenant, and run in none. */
+const MANAGEMENT =
+  /^\/tenant\/(create|get|list|update|delete|sign-in-methods|user\/reset-two-factor)$|^\/tenant\/(oauth-config|invitation|domain)\//;
+
+export const isManagement = (path: string) =>
+  (MANAGEMENT.test(path) || isTenantRoute(path)) && !isOwnSignIn(path);
 
 /** The ways to name the side that a request goes to. Without an address, the platform has no name. */
 export function namingsFor(home: Place, place: Place, { path, method }: Endpoint): Naming[] {
