@@ -221,7 +221,7 @@ test("tenantSlug: the address of the page is enough, and is read before every re
   expect(last().headers.has("x-tenant-slug")).toBe(false);
 });
 
-test("tenantHeader and slugHeader: other headers, on both sides; one of the call wins", async () => {
+test("tenantHeader and slugHeader rename the headers in client and server, and a header of the call wins", async () => {
   const other = await createWorld({
     tenant: { tenantHeader: "x-organisation", resolveTenantId: bySlug({ header: "x-shop" }) },
   });

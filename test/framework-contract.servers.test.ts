@@ -41,7 +41,7 @@ import { mapStorage } from "./support/stores";
 
 /*
  * What the plugin leans on and better-auth promises nowhere. When one of these tests fails after an
- * update of better-auth, the border may have a hole, even if every other test still passes.
+ * update of better-auth, isolation may have a hole, even if every other test still passes.
  */
 
 /** better-auth without our plugin. */
@@ -144,7 +144,7 @@ it("what better-auth did not expect is an empty 500 without headers", async () =
   ]);
 });
 
-it("a dispatch keeps what a hook has marked the context with, whatever other hooks put in its place", async () => {
+it("a dispatch keeps what a hook has written on the context, even if other hooks replace the context", async () => {
   const MARK = Symbol("mark");
   const seen: unknown[] = [];
   const hooks = {

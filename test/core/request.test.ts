@@ -159,7 +159,7 @@ describe.each(["before", "after"] as const)("auth.api.* inside hooks.%s", (side)
 });
 
 // Calls of the server's own code side by side: test/flows/server-code.test.ts.
-it("requests side by side for two tenants and the platform stay apart, 20 each", async () => {
+it("20 requests for each of two tenants and the platform run at once, and stay apart", async () => {
   const TIMES = 20;
   const { seen, auth } = createWitness();
   const world = await createWorld({ auth });

@@ -134,7 +134,7 @@ for (const kind of databases) {
 
 // MySQL is asked for the last id on any connection of the pool, unless there is a transaction.
 it.runIf(databases.includes("mysql"))(
-  "Drizzle on MariaDB, serial ids, no transactions: refuses rather than to answer with somebody else's config",
+  "Drizzle on MariaDB, serial ids, no transactions: refuses instead of returning another tenant's config",
   async () => {
     const open = () => openServer("mysql", "serial", false);
     const { api } = await createWorld({ name: "", ids: "serial", open });

@@ -49,7 +49,7 @@ function followsTheSpecification(ground: Ground) {
     }
   });
 
-  it("R15: has the same username, phone number and slug on each side", async () => {
+  it("R15: has the same username, phone number and slug in two tenants and on the platform", async () => {
     const { browser, a, b, rows } = await createWorld(ground);
     const sides = [a.id, b.id, null];
     const slug = { name: "Sales", slug: "sales" };
@@ -211,10 +211,11 @@ function keepsSidesApart(ground: Ground) {
     return { ...world, sides, people };
   }
 
-  it("one e-mail is three people, who sign in, and are somebody on their own side only", () =>
+  it("one email is a user of each tenant and of the platform, who is signed in there only", () =>
     checkSessions(false));
 
-  const joined = "a session that comes with its user in one query is good on its own side only";
+  const joined =
+    "a session that is read with its user in one query is valid in its own tenant only";
   it.skipIf(ground.noJoins)(because(joined, ground.noJoins), () => checkSessions(true));
 
   async function checkSessions(joins: boolean) {
@@ -273,7 +274,7 @@ function keepsSidesApart(ground: Ground) {
     });
   });
 
-  it("writes stay on their side, by whatever condition", async () => {
+  it("writes change rows of the current tenant only, by whatever condition", async () => {
     const { a, people, context, rows } = await populated();
     const { adapter } = context;
     const inA = people[0]?.user.id;
@@ -325,7 +326,7 @@ async function populate(app: World, side: string | null) {
 }
 
 function deletesTenants(ground: Ground) {
-  it("everybody comes in by their own ways; a deleted tenant loses everything, and nobody else", async () => {
+  it("users sign in by password and provider; a deleted tenant loses everything, the others nothing", async () => {
     const app = await createWorld(ground);
     const { a, b, rowsOf, rows, api } = app;
     const leaver = await populate(app, a.id);
@@ -449,7 +450,7 @@ function survivesRaces(ground: Ground) {
     );
   });
 
-  it(`a tenant that is deleted while ${crowd} people sign in and up leaves nobody behind after a purge`, async () => {
+  it(`a tenant that is deleted while ${crowd} users sign in and up leaves no rows after a purge`, async () => {
     const world = await createWorld(ground);
     const { api, a, b, browser, rowsOf } = world;
     for (const { id } of [a, b]) await world.signUp(id, EMAIL);

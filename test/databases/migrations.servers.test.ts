@@ -57,7 +57,7 @@ describe.each(cases)("better-auth's migrations on $kind, $ids ids", ({ kind, ids
     expect(await api.listTenantOAuthConfigs({ query: { tenantId: b.id } })).toHaveLength(1);
   });
 
-  it("a database that has tenants: they are active, have no policy, and people stay signed in", async () => {
+  it("a database that has tenants: they are active, have no policy, and users stay signed in", async () => {
     const database = await createDatabase(kind);
     onTestFinished(() => database.close());
     const before = await createInstance({ database, auth });

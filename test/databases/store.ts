@@ -26,7 +26,7 @@ export type Row = Record<string, unknown>;
 export interface Store extends Pick<TestDatabase, "option" | "close"> {
   /** Whether better-auth's own migrations make the tables; otherwise they are there already. */
   migrate: boolean;
-  /** Every row of a model as it is stored, past the border. */
+  /** Every row of a model as it is stored, of all tenants. */
   rows(model: string): Promise<Row[]>;
 }
 
@@ -66,7 +66,7 @@ export const because = (name: string, reason: string | undefined) =>
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
-/** An instance with the fake identity provider, two tenants, and a look past the border. */
+/** An instance with the fake identity provider, two tenants, and a look at the rows of all tenants. */
 export async function createWorld(ground: Ground, { joins = false } = {}) {
   const store = await ground.open();
   onTestFinished(() => store.close());

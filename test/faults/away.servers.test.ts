@@ -140,7 +140,7 @@ async function startRedis() {
 const HOUR_MS = 3_600_000;
 
 it.runIf(servers.asked).each([0, HOUR_MS, -HOUR_MS])(
-  "a Redis that is away costs nobody the session, with a clock that jumps by %d ms meanwhile",
+  "no session is lost while Redis is away, and the clock jumps by %d ms",
   async (jump) => {
     const { on, off, redis, storage } = await startRedis();
     const world = await createWorld({ store: { name: "Redis", storage: () => storage } });

@@ -173,13 +173,13 @@ const comeInvited: Flow = (app) => async () => {
 
 const FLOWS = {
   "a sign-up": signUp,
-  "the first OAuth callback of somebody": callback(false),
-  "the next OAuth callback of somebody": callback(true),
+  "the first OAuth callback of a user": callback(false),
+  "the next OAuth callback of a user": callback(true),
   "the first registration of a config": register(false),
   "the next registration of a config": register(true),
   "the deletion of a tenant": remove,
   "the acceptance of an invitation": accept,
-  "the OAuth callback of somebody who is invited": comeInvited,
+  "the OAuth callback of an invited user": comeInvited,
 };
 
 async function open(kind: DatabaseKind) {
@@ -232,10 +232,10 @@ const ALL_TABLES = [...TABLES, "tenantInvitation"];
 
 /** What better-auth itself leaves behind halfway through the same flow, without this plugin. */
 const HALFWAY: Record<string, string> = {
-  "the first OAuth callback of somebody": "account created, user created",
-  "the next OAuth callback of somebody": "account changed",
+  "the first OAuth callback of a user": "account created, user created",
+  "the next OAuth callback of a user": "account changed",
   // An invitation is accepted where the user is made, and nowhere else.
-  "the OAuth callback of somebody who is invited":
+  "the OAuth callback of an invited user":
     "account created, tenantInvitation changed, user created",
 };
 

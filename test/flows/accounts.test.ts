@@ -86,7 +86,7 @@ describe.each(ACTORS)("accounts at %s, named by %s", (place, way) => {
   });
 });
 
-describe("across the border", () => {
+describe("between tenants", () => {
   it("R5, R6: threat: a link that Acme's person started is not finished elsewhere", async () => {
     const { people, username } = await open();
     const { data } = await people.acme.post<{ url: string }>("/link-social", PAGE);

@@ -60,7 +60,7 @@ async function createKeeping(kind: DatabaseKind) {
 }
 
 describe.each(databases)("an adapter kept by a plugin, on %s with one connection", (kind) => {
-  it("lets a tenant map a username for people who sign in at the same time", async () => {
+  it("lets a tenant map a username for users who sign in at the same time", async () => {
     const database = await openOneConnection(kind);
     const world = await createSSOWorld({ database, plugins: [username()] });
     const { oidcConfig, ...rest } = world.oidc("acme-okta");

@@ -5,7 +5,7 @@ import { ACTORS, outcome, PLACES, passwordOf, shareWorld } from "../support/worl
 describe.each(databases)("better-auth's own sign-up and sign-in on %s", (database) => {
   const world = shareWorld({}, database);
 
-  it("R3: one e-mail is three people: each place takes it once, and its password only", async () => {
+  it("R3: two tenants and the platform have users with the same email and different passwords", async () => {
     const people = await world.namesakes();
     for (const place of PLACES) {
       const body = { name: "Again", email: people.email, password: "another password" };
@@ -18,7 +18,7 @@ describe.each(databases)("better-auth's own sign-up and sign-in on %s", (databas
     }
   });
 
-  it.each(ACTORS)("R4: sign-up at %s by %s lands there", async (place, way) => {
+  it.each(ACTORS)("R4: sign-up at %s by %s creates the user there", async (place, way) => {
     const people = await world.namesakes();
     const body = { name: "New", email: `new-${people.email}`, password: "another password" };
     const answer = await world.touchesOnly(place, () =>

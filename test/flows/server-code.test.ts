@@ -36,7 +36,7 @@ describe("runInTenant()", () => {
     expect(session).toMatchObject({ userId: globex.id, tenantId: world.ids.globex });
   });
 
-  it("R5, R8: somebody of elsewhere has no session there, and gets none", async () => {
+  it("R5, R8: a user of another tenant has no session in the tenant, and gets none", async () => {
     const { acme, globex, platform } = await world.namesakes();
     const { createSession } = world.context.internalAdapter;
     await world.unchanged(async () => {
@@ -66,7 +66,7 @@ describe("runInTenant()", () => {
     expect(getTenantId()).toBeNull();
   });
 
-  it("R13: threat: what a hook calls in a visitor's request is not trusted, whichever endpoint it is", async () => {
+  it("R13: threat: no endpoint trusts a call that a hook makes in a visitor's request", async () => {
     const refused: unknown[] = [];
     const refusing = async (call: Promise<unknown>) =>
       refused.push(await call.catch(({ body }) => body.code));
@@ -176,7 +176,7 @@ describe.each(["acme", "platform"] as const)("getTenantId() at %s, in callbacks"
     return all.map(([name]) => name);
   }
 
-  it("of a sign-up, also of somebody who is there already", async () => {
+  it("of a sign-up, also with the email of an existing user", async () => {
     const emailAndPassword = { ...auth.emailAndPassword, requireEmailVerification: true };
     const emailVerification = { ...auth.emailVerification, sendOnSignUp: true };
     const verifying = await createWorld({ auth: { emailAndPassword, emailVerification } });

@@ -114,7 +114,7 @@ describe.runIf(databases.includes("postgres"))("moving over from better-auth-ten
     .filter(({ language, heading }) => language === "sql" && heading === "The data")
     .map(({ code }) => statementsOf(code));
 
-  it("keeps tenants, people, passwords and OAuth configs, and the sessions of the platform", async () => {
+  it("keeps tenants, users, passwords and OAuth configs, and the sessions of the platform", async () => {
     const { database, owner, tenants } = await createOld();
     expect([look?.length, change?.length, others]).toEqual([2, expect.any(Number), []]);
     for (const sql of look ?? []) expect(await database.query(sql), sql).toEqual([]);
@@ -226,7 +226,7 @@ describe.each(databases)("moving over from one instance for each tenant, on %s",
     return { database, instance, browser, userId: data.user.id, copy };
   }
 
-  it("people keep their passwords, sign in again, and are in their tenant", async () => {
+  it("users keep their passwords, sign in again, and are in their tenant", async () => {
     const { instance, browser, userId, copy } = await setUp();
     await instance.signUp(null, EMAIL);
     const { id } = await instance.createTenant("acme");

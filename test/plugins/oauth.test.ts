@@ -34,7 +34,7 @@ async function startCorporation() {
   return { idp, client };
 }
 
-it("threat: genericOAuth: one account is three people in three places, each time, and no tenant's to configure", async () => {
+it("threat: genericOAuth: one account is a user of each tenant and of the platform, and no tenant can configure the provider", async () => {
   const { idp, client } = await startCorporation();
   // One of them has the name of a built-in provider.
   const config = ["corp", "slack"].map((providerId) => ({ providerId, ...client }));
@@ -121,7 +121,7 @@ describe.runIf(ASKS_PROVIDERS_AGAIN)("genericOAuth: a provider that was away at 
     ],
     ["a stranger's callback", (world) => world.at(null).get("/callback/corp")],
     ["a stranger's callback of a tenant", (world) => world.at(null).get("/tenant/callback/corp")],
-  ])("works in each place, if the first to ask was %s", async (_, ask) => {
+  ])("works in both tenants and on the platform, if the first to ask was %s", async (_, ask) => {
     const { idp, world } = await comesBack(ask);
     for (const place of PLACES) {
       const browser = world.at(place);
@@ -206,7 +206,7 @@ describe.each(["database", "cookie"] as const)("oauthPopup, state in the %s", (s
   });
 });
 
-it("threat: oneTap: a Google account is three people, and each place takes its own client", async () => {
+it("threat: oneTap: a Google account is a user of each tenant and of the platform, by their own clients only", async () => {
   const { googleIdToken } = fakeGoogleAndGitHub();
   const auth = { socialProviders: { google: GLOBAL } };
   const world = await createWorld({ plugins: [oneTap()], auth });

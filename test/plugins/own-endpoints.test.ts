@@ -54,7 +54,7 @@ describe("captcha", () => {
     });
   });
 
-  it("lets people through who solved it, asks once for each, and no path is a way around it", async () => {
+  it("lets callers pass who solved it, asks once for each, and no path is a way around it", async () => {
     for (const path of ["/tenant/sign-up/email", ...SIGN_INS]) {
       expect((await world.at("acme").post(path, person, solved("human"))).status).toBe(200);
     }
@@ -134,7 +134,7 @@ describe("anonymous", () => {
     expect(await social.rows("user", "id = ?", [id])).toBe(0);
   });
 
-  it("R3: nobody is linked, or deleted, by somebody who comes in at another tenant", async () => {
+  it("R3: a sign-in at another tenant links and deletes no anonymous user", async () => {
     const browser = social.at("acme");
     const id = await signInAnonymously(browser);
     for (const path of SIGN_UPS) {
@@ -153,7 +153,7 @@ describe("anonymous", () => {
   });
 });
 
-it("lastLoginMethod remembers how somebody signed in at a tenant, and stores it there", async () => {
+it("lastLoginMethod remembers how a user signed in at a tenant, and stores it there", async () => {
   await social.janes();
   await social.at("acme").post("/sign-in/magic-link", { email: EMAIL });
   const { url } = social.lastMail("link");

@@ -57,7 +57,7 @@ it("customSession runs in the tenant of the session", async () => {
   }
 });
 
-/** Whose tables tenants share: the border keeps users apart all the same. */
+/** Whose tables tenants share: isolation keeps users apart all the same. */
 const shared = shareWorld({
   plugins: [apiKey({ enableSessionForAPIKeys: true }), deviceAuthorization(), passkey()],
   tenant: { sharedModels: ["apikey", "deviceCode", "passkey"] },
@@ -77,7 +77,7 @@ it.each([
   ["globex", "acme"],
   ["globex", "platform"],
 ])(
-  "R8: a shared device code of Acme that somebody on %s approves signs nobody in on %s",
+  "R8: a shared device code of Acme that a user of %s approves creates no session on %s",
   async (by, where) => {
     const person = await shared.as("jane", by);
     const sessions = await shared.rows("session");

@@ -308,7 +308,7 @@ const DELETED = {
 const remove = ({ api }: App) => api.deleteTenant({ body: { tenantId: tenantId(HOT) } });
 
 it.runIf(servers.asked).each(servers.kinds)(
-  "deleting a tenant with many users on %s keeps nobody else from signing in, takes little memory, and happens at one moment",
+  "deleting a tenant with many users on %s blocks no other sign-in, takes little memory, and is atomic",
   async (kind) => {
     const size = DELETED[kind];
     // The deletion stops right before its commit, with all that it locks.

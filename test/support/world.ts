@@ -21,7 +21,7 @@ import {
 } from "./instance";
 import { closeStorages, type Store } from "./stores";
 
-/** The three sides of the border: two tenants, and the platform, which is where no tenant is. */
+/** Two tenants, and the platform, which has no tenant. */
 export const PLACES = ["acme", "globex", "platform"] as const;
 export type Place = (typeof PLACES)[number];
 
@@ -497,7 +497,7 @@ function answeringAt({ names }: Hosts): Partial<BetterAuthOptions> {
   return { baseURL: { allowedHosts, protocol: "http", fallback: `http://${names.platform}` } };
 }
 
-/** What is in the tables, read past the border. */
+/** What is in the tables, read without isolation. */
 function createRecords(
   { database, context }: Awaited<ReturnType<typeof createInstance>>,
   idOf: (where: Where) => string | null,

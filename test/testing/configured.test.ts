@@ -32,7 +32,7 @@ describe("sessions in secondary storage alone, and cached in cookies", () => {
     ),
   );
 
-  it("are untried on every side where the cache is not looked at", LONG, async () => {
+  it("are reported as untried if better-auth ignores the cached cookie", LONG, async () => {
     let version = 0;
     const everNew = await createInstance(stored(() => String(++version)));
     const { untried } = await check(everNew, ["/get-session"]);

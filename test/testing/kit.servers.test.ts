@@ -119,7 +119,7 @@ describe("checkIsolation", () => {
     expect(String(report)).toContain(`everybody: ${reason}`);
   });
 
-  it("leaves people alone who sign up or change something during a run", async () => {
+  it("ignores other users who sign up or change something during a run", async () => {
     const { auth, createTenant, signUp, database, context } = await ordinary();
     await createTenant("there-already");
     const { user } = await signUp(null, "before@example.com");

@@ -96,7 +96,7 @@ const emailAndPassword = { enabled: true, sendResetPassword: async () => {} };
 const organizations = ["organization", "member", "invitation"];
 
 /** What better-auth would do in a tenant if a part of the isolation were missing. */
-it("finds that users, passkeys, organizations and keys are not confined", LONG, async () => {
+it("finds that users, passkeys, organizations and keys are not isolated", LONG, async () => {
   const missing: Found = [
     ["/admin/get-user", /tells of a/],
     ["/passkey/verify-authentication", /passkey of a: 1 changed \(counter\)/],
@@ -175,7 +175,7 @@ const MORE: [what: string, make: () => InstanceOptions, Found, plant?: Plant][] 
     freeDirectories,
   ],
   [
-    "that identity providers are not confined",
+    "that identity providers are not isolated",
     enterprise,
     [
       ["POST /sso/saml2/sp/acs/:providerId", /verification of a: .*gone/],

@@ -243,7 +243,7 @@ describe("R3: a shared model whose name is the plural of better-auth's", () => {
     expect(await runInTenant(ids.globex, find)).toMatchObject([{ name: "x" }]);
   });
 
-  it("is better-auth's where its adapter reads plurals, and confined", async () => {
+  it("is better-auth's where its adapter reads plurals, and isolated", async () => {
     const asked: unknown[] = [];
     const findMany = async (call: unknown) => {
       asked.push(call);

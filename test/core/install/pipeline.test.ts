@@ -162,7 +162,7 @@ const HANDING_BACK: [
 describe.each(HANDING_BACK)("a hook of %s that hands the whole call back", (_, handingBack) => {
   const { others: plugins, auth } = handingBack(() => true);
 
-  it("R6: makes no link of the platform good at Acme, whichever user has the address there", async () => {
+  it("R6: makes no link of the platform valid at Acme, for any user with that address", async () => {
     const world = await createWorld({ plugins, auth });
     const jane = await world.signUp("acme", EMAIL);
     // Mallory has claimed Jane's address on the platform, and her own mailbox gets the link.

@@ -32,7 +32,7 @@ interface Call {
   input: Row & { model: Model; data?: Row; update?: Row };
 }
 
-// Small pools, so that values meet: in one scope, and across the border.
+// Small pools, so that values meet: in one scope, and in different scopes.
 const NAMES = ["ann", "bob", "Ann"];
 const EMAILS = ["ann@x.com", "bob@x.com", "eve@x.com"];
 const IDENTIFIERS = ["reset:ann@x.com", "otp:ann@x.com", "otp:bob@x.com"];
@@ -111,7 +111,7 @@ const OTHER_FIELDS: Record<Model, [field: string, values: (number | Date)[]][]> 
 };
 const COMPARISONS = ["eq", "ne", "lt", "lte", "gt", "gte"] as const;
 
-/** A condition on a field: about values that exist, on either side of the border, and parts of them. */
+/** A condition on a field: about values that exist, in any scope, and parts of them. */
 function clauses(model: Model, population: Population): fc.Arbitrary<Where> {
   const connector = fc.constantFrom("AND", "OR", undefined);
   const clause = (field: string, operators: readonly string[], value: fc.Arbitrary<unknown>) =>
@@ -258,7 +258,7 @@ async function open(kind: DatabaseKind | "memory", plugin: BetterAuthPlugin): Pr
   return context.adapter as unknown as DBAdapter;
 }
 
-/** Below the border, if there is one. */
+/** The adapter below isolation, if there is one. */
 const rawOf = (adapter: DBAdapter) => isolationOf(adapter)?.raw ?? adapter;
 
 async function fill(adapter: DBAdapter, rows: Population) {
@@ -352,7 +352,7 @@ function asOwn(call: Call, scope: Scope): Call {
   return { ...call, input: { ...input, update: rest } };
 }
 
-/** The same tables without the border: what the confined adapter is compared with. */
+/** The same tables without isolation: what the isolated adapter is compared with. */
 const tablesOnly: BetterAuthPlugin = { id: "tables-only", schema: tenantAuth().schema };
 
 const RUNS: [kind: DatabaseKind | "memory", numRuns: number][] = [

@@ -76,7 +76,7 @@ function shareBench({ auth, ...options }: WorldOptions, kind: DatabaseKind) {
       return { email, ...rows };
     },
 
-    /** Breaks the rules on purpose, past the border: gives a row to another user. */
+    /** Breaks the rules on purpose, without isolation: gives a row to another user. */
     async handTo({ id: userId }: Row, model: Model, { id }: Row) {
       const { query, quote } = world.database;
       const table = quote(world.context.tables[model]?.modelName ?? model);
@@ -88,7 +88,7 @@ function shareBench({ auth, ...options }: WorldOptions, kind: DatabaseKind) {
 
 // That it answers in a scope as a plain adapter over the rows of that scope, whatever the clauses,
 // joins, writes and transactions: adapter-properties.
-describe.each(databases)("the confined adapter on %s", (kind) => {
+describe.each(databases)("the isolated adapter on %s", (kind) => {
   const { world, adapter, inside, populate } = shareBench({}, kind);
 
   it("R3: the same email is another user in each tenant", async () => {
@@ -243,7 +243,7 @@ describe.each(combine([true, false], databases).map(([joins, kind]) => ({ joins,
       expect(ids).toEqual(Array(2).fill([[account.id], [session.id]]));
     });
 
-    it("R3: a join out of a table without tenants brings no user of another side", async () => {
+    it("R3: a join from a table without tenants returns no user of another tenant", async () => {
       const rows = await populate();
       const topic: Data = { text: "any" };
       const { id: topicId } = await bench.adapter().create({ model: "topic", data: topic });
@@ -287,7 +287,7 @@ const RENAMED: WorldOptions = {
 describe.each(databases)("other names for tables and tenant columns on %s", (kind) => {
   const { world, inside, populate, handTo } = shareBench(RENAMED, kind);
 
-  it("R3: rows are confined by the model's name and by the table's, joined ones too", async () => {
+  it("R3: rows and joined rows are isolated by the name of the model and of the table", async () => {
     const rows = await populate();
     const find = (model: string, { id }: Row, join?: string) =>
       inside("acme", (adapter) => {

@@ -265,7 +265,7 @@ it("an operator who is impersonated manages no tenant, and sees no users there",
   expect([seen.includes(operator.id), seen.includes(id)]).toEqual([true, false]);
 });
 
-/** An endpoint of the application's own that shows whoever the border lets it see. */
+/** An endpoint of the application's own that shows the users whom isolation lets it see. */
 const showing = (path: `/${string}`) =>
   createAuthEndpoint(path, { method: "GET", use: [sessionMiddleware] }, async (ctx) =>
     ctx.json({ users: await ctx.context.adapter.findMany<{ id: string }>({ model: "user" }) }),
@@ -417,7 +417,7 @@ describe("an operator who acts", () => {
     }
   });
 
-  it("an admin of a tenant works on its own people, whose tenant it cannot choose", async () => {
+  it("an admin of a tenant manages the tenant's users, and cannot choose their tenant", async () => {
     const admin = await world.as("admin", "acme");
     const { id: userId } = await world.signUp("acme", "bob@example.com");
     const bob = async () => (await world.rowsIn("acme", "user")).find(({ id }) => id === userId);

@@ -281,7 +281,7 @@ it.each<[string, (storage: Storage) => Storage]>([
   }
 });
 
-it("a storage without getAndDelete: people sign in at a provider, in tenants and on the platform", async () => {
+it("a storage without getAndDelete: users sign in at a provider, in tenants and on the platform", async () => {
   const { getAndDelete: _, ...storage } = createStorage();
   const world = await createSocialWorld({ auth: { secondaryStorage: storage as Storage } });
   for (const where of ["acme", null]) {

@@ -26,7 +26,7 @@ describe("R4: a session takes its request into its tenant", () => {
   it.each([
     ["that has expired", (person: Person) => expireSessions(world, person)],
     ["that was revoked", (person: Person) => world.at("acme", person).post("/sign-out")],
-  ])("one %s takes nobody anywhere", async (_, end) => {
+  ])("one %s leads to no tenant", async (_, end) => {
     const { acme, platform } = await world.strangers();
     await end(acme);
     const window = () => world.at("platform", acme);
@@ -143,7 +143,7 @@ describe("R4: code of the application's own", () => {
       (headers) => world.browser(headers).post("/relay"),
     ],
     ["nothing", "platform", () => reset({})],
-  ])("that hands on %s of somebody of Acme works in %s", async (_, place, call) => {
+  ])("that passes on %s of a user of Acme works in %s", async (_, place, call) => {
     const janes = await world.janes();
     await call({ cookie: janes.acme.cookieHeader() });
     expect(world.mails).toMatchObject([{ userId: janes[place].id, sentIn: world.ids[place] }]);

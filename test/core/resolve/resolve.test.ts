@@ -447,7 +447,7 @@ describe("R7: management at a tenant's host", () => {
     expect(JSON.stringify(answers.map(({ data }) => data))).not.toMatch(/client-|GLOBEX/);
   });
 
-  it("is about the host's own tenant, and on the platform's host about whom it names", async () => {
+  it("is about the host's own tenant, and on the platform's host about the tenant that it names", async () => {
     const { acme, globex } = world.ids;
     // A header of another tenant is overruled by the host, as everywhere.
     const headers = { "x-tenant-id": globex };

@@ -17,7 +17,7 @@ const newHost = () => `login-${++count}.acme.com`;
 const ada = () => ({ name: "Ada", email: `ada-${++count}@acme.com`, password: PASSWORD });
 
 describe("a verified domain", () => {
-  it("is the tenant's host: people sign up, and sessions, links and redirects stay there", async () => {
+  it("is the tenant's host: users sign up, and sessions, links and redirects stay there", async () => {
     const host = newHost();
     await app.own("acme", host);
     const browser = app.atHost(host);
@@ -123,7 +123,7 @@ describe("an unknown host", () => {
     "[::1]:3000",
     "example.com.evil.com",
     "notexample.com",
-  ])("is no place, and never the platform: %s", async (host) => {
+  ])("is no tenant's, and not the platform's: %s", async (host) => {
     const browser = app.atHost(host);
     for (const path of PATHS) expect(outcome(await browser.get(path)), path).toEqual(NOT_FOUND);
     const operator = await app.operator();

@@ -151,7 +151,7 @@ it("a domain that has become a public suffix can be changed and removed, not ver
 });
 
 it.each(databases)(
-  "of 30 domains added at once, those with room succeed, on %s",
+  "of 30 domains added at once, only as many as the limit allows succeed, on %s",
   async (database) => {
     const domains = { maxDomains: 5 };
     const small = await createDomains({ database, domains, tenant: { tenantRoles } });

@@ -57,7 +57,7 @@ describe.each(databases)("SAML in a tenant, on %s", (database) => {
   beforeAll(() => registerBoth(world));
   const atAcme = (more = {}) => samlUnderWay(world, "acme", "acme-saml", idps.acme, more);
 
-  it("signs people in who started there, and publishes its metadata; nothing names a tenant", async () => {
+  it("signs in users who started there, and publishes its metadata, without a tenant in the request", async () => {
     const { browser, form } = await atAcme();
     expect((await post(browser, ACS, form)).location).toBe("/welcome");
     expect(await world.whoIs(browser)).toMatchObject({ email: ADA, tenantId: world.ids.acme });
@@ -89,7 +89,7 @@ describe.each(databases)("SAML that the provider starts, where allowed, on %s", 
   const world = shareSSOWorld({ sso }, database);
   beforeAll(() => registerBoth(world));
 
-  it("signs people in, wherever their browser is signed in", async () => {
+  it("signs users in, wherever their browser is signed in", async () => {
     const browser = world.at("platform", await world.as("jane", "globex"));
     expect((await sendTo(browser, "acme")).location).toBe("/welcome");
     expect(await world.whoIs(browser)).toMatchObject({ email: ADA, tenantId: world.ids.acme });

@@ -590,7 +590,7 @@ it.each<[name: string, options: SSOWorldOptions]>([
       },
     },
   ],
-])("SAML at the base address signs people in with %s", async (_, options) => {
+])("SAML at the base address signs users in with %s", async (_, options) => {
   const world = await createSSOWorld({ ...options, sso: { saml: { allowIdpInitiated: true } } });
   await world.register("acme", samlRegistration("acme-saml", idp));
   const base = options.hosts ? `http://${options.hosts.names.platform}/api/auth` : BASE_URL;

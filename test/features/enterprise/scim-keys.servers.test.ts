@@ -15,7 +15,7 @@ interface KeyApi {
 const ORGANIZATIONS = ["organization", "member", "invitation"];
 const storage = "secondary-storage";
 
-describe.each(databases)("keys of people of a directory, on %s", (database) => {
+describe.each(databases)("API keys of users of a directory, on %s", (database) => {
   // Of numbers: a user and an organization have the same.
   it.each<[where: string, keys: ApiKeyConfigurationOptions]>([
     ["in the database", {}],

@@ -63,7 +63,7 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
     return data.id;
   }
 
-  it("creates, reads, changes and deletes people of that tenant", async () => {
+  it("creates, reads, changes and deletes users of that tenant", async () => {
     const [ours, theirs] = [await newTenant(), await newTenant()];
     const ids: string[] = [];
     for (const { id, directory } of [ours, theirs]) {
@@ -248,28 +248,25 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
   });
 
   // threat: an administrator who has left stays in as the person whom they have become.
-  it.each(LEAVING)(
-    "ends sessions in which whom it %s acts as somebody else, and no others",
-    async (how) => {
-      const { id, directory } = await newTenant();
-      const [other, ada] = [await world.join(id, "admin"), await world.join(id, "admin", ADA)];
-      const operator = (await world.operator()).fork();
-      const bob = await world.signUp(id, "bob@example.com");
-      const { data } = await directory.add("ada");
-      for (const browser of [other, ada, operator]) {
-        const { status } = await browser.post("/admin/impersonate-user", { userId: bob.id });
-        expect([status, await world.whoIs(browser)]).toMatchObject([200, { id: bob.id }]);
-      }
-      expect((await letGo(directory, data.id, how)).status).toBeLessThan(300);
-      expect(await world.whoIs(ada)).toBe(null);
-      expect((await ada.post("/admin/stop-impersonating")).status).toBe(401);
-      for (const browser of [other, operator, bob]) {
-        expect(await world.whoIs(browser)).toMatchObject({ id: bob.id });
-      }
-      const sessions = await world.rowsIn(id, "session");
-      expect(sessions.map(({ impersonatedBy }) => impersonatedBy)).not.toContain(ada.id);
-    },
-  );
+  it.each(LEAVING)("ends the impersonations of a user that it %s, and no others", async (how) => {
+    const { id, directory } = await newTenant();
+    const [other, ada] = [await world.join(id, "admin"), await world.join(id, "admin", ADA)];
+    const operator = (await world.operator()).fork();
+    const bob = await world.signUp(id, "bob@example.com");
+    const { data } = await directory.add("ada");
+    for (const browser of [other, ada, operator]) {
+      const { status } = await browser.post("/admin/impersonate-user", { userId: bob.id });
+      expect([status, await world.whoIs(browser)]).toMatchObject([200, { id: bob.id }]);
+    }
+    expect((await letGo(directory, data.id, how)).status).toBeLessThan(300);
+    expect(await world.whoIs(ada)).toBe(null);
+    expect((await ada.post("/admin/stop-impersonating")).status).toBe(401);
+    for (const browser of [other, operator, bob]) {
+      expect(await world.whoIs(browser)).toMatchObject({ id: bob.id });
+    }
+    const sessions = await world.rowsIn(id, "session");
+    expect(sessions.map(({ impersonatedBy }) => impersonatedBy)).not.toContain(ada.id);
+  });
 
   it("refuses to impersonate a user that another process has deactivated", async () => {
     const { id, directory } = await newTenant();
@@ -289,7 +286,7 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
     ["a link to sign in", false, "/sign-in/magic-link", "link"],
     ["a link to sign in, with a verified address,", true, "/sign-in/magic-link", "link"],
     ["a link that verifies an address", false, "/send-verification-email", "verification"],
-  ])("tells the page of %s that somebody is deactivated", async (_, isVerified, path, mail) => {
+  ])("tells the page of %s that the user is deactivated", async (_, isVerified, path, mail) => {
     const { id, directory } = await newTenant();
     const { id: adaId } = await world.signUp(id, ADA);
     await runInTenant(id, () =>
@@ -354,7 +351,7 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
   });
 
   it.each(["a link", "a code"])(
-    "takes no password away by %s of somebody whom it has deactivated",
+    "does not delete a password when %s of a deactivated user is used",
     async (what) => {
       const { id, directory } = await newTenant();
       await world.signUp(id, ADA);
@@ -490,11 +487,11 @@ const losesIndex = STORAGE_KINDS.find(({ forgets }) => forgets);
 
 const ODD_PLACES: [string, () => WorldOptions["auth"]][] = [
   ["in a cookie", () => ({ session: { cookieCache: { enabled: true } } })],
-  ["of no index", () => ({ secondaryStorage: createStorage(losesIndex) })],
+  ["that is missing from the index", () => ({ secondaryStorage: createStorage(losesIndex) })],
 ];
 
 it.each(ODD_PLACES.flatMap(([place, auth]) => LEAVING.map((how) => [place, how, auth] as const)))(
-  "a session %s is over with whom the directory %s",
+  "a session %s ends when the directory %s its user",
   async (_, how, auth) => {
     const world = await createSCIMWorld({ auth: auth() ?? {}, scim: { identity } });
     const directory = await world.connect("acme");

@@ -284,7 +284,7 @@ describe("R14: without transactions", () => {
   });
 });
 
-it("R9: a provider whose endpoints are at several hosts, as Google's, signs people in", async () => {
+it("R9: a provider with endpoints at several hosts, like Google, signs users in", async () => {
   const provider = await startIdentityProvider();
   const { issuer, rules } = provider;
   const elsewhere = issuer.replace("127.0.0.1", "localhost");

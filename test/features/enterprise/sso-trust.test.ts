@@ -80,7 +80,7 @@ describe.each(WAYS)("the host of an identity provider, in %s", (_, place, hosts)
     await world.register(place, samlRegistration("saml", idp, { callbackUrl: PAGE }));
   });
 
-  it("is asked for its endpoints, signs people in, and may be changed", async () => {
+  it("is asked for its endpoints, signs users in, and may be changed", async () => {
     const { browser, back } = await world.underWay(place, "okta", world.at(place));
     expect((await browser.get(back.href)).location).toBe("/welcome");
     const here = { email: ADA, tenantId: world.ids[place] };

@@ -21,7 +21,7 @@ it.each<[string, Keys | Keys[]]>([
   await expect(start({ auth, plugins: [apiKey(keys)] })).resolves.toBeDefined();
 });
 
-// threat: a key that the border never sees is valid in every tenant, and outlives its own.
+// threat: a key that isolation never sees is valid in every tenant, and outlives its own.
 it.each<[string, (keys: Keys) => Keys | Keys[]]>([
   ["a custom storage", (keys) => keys],
   ["one before the database", (keys) => ({ ...keys, fallbackToDatabase: true })],

@@ -111,7 +111,7 @@ describe.each([
   ["database", "shared"],
   ["cookie", "per-tenant"],
 ] as const)("expo, state in the %s, %s cookies", (state, sessionCookies) => {
-  it("R5: signs people in at their tenant, with its own client, and nowhere else", async () => {
+  it("R5: signs users in at their tenant, with its own client, and nowhere else", async () => {
     const app = await createApp(state, { sessionCookies });
     const { browser, client, back } = await app.start("acme");
     expect(client).toBe(`client-${app.ids.acme}`);
@@ -228,7 +228,7 @@ it.each([
   expect([await world.rows("user"), await world.rows("session")]).toEqual([0, 0]);
 });
 
-it("oAuthProxy: flows of tenants start and end where people are, the platform's by production", async () => {
+it("oAuthProxy: flows of tenants start and end at the preview, those of the platform pass production", async () => {
   const world = await createPreview();
   await world.configure("acme");
   for (const [place, client_id] of [

@@ -121,7 +121,7 @@ describe.each(databases)("oauth-provider on the platform, %s", (database) => {
   const world = shareWorld({ plugins: [jwt(), provider()] }, database);
   const { register, send, redeem, userInfo, signInFor } = serverOf(world);
 
-  it("signs people of the platform in at an application, and in no tenant", async () => {
+  it("signs platform users in at an application, and no users of tenants", async () => {
     const client = await register();
     const jane = await world.as("jane", "platform");
     const { answer, verifier } = await send(jane, client);
@@ -162,7 +162,7 @@ describe.each(databases)("oauth-provider on the platform, %s", (database) => {
     });
   });
 
-  it("threat: a tenant's people register no clients, and see none", async () => {
+  it("threat: users of a tenant register no clients, and see none", async () => {
     const { client_id } = await register();
     const jane = await world.as("jane", "acme");
     const client = { redirect_uris: ["https://evil.example/back"] };
@@ -191,7 +191,7 @@ describe.each(databases)("oauth-provider on the platform, %s", (database) => {
     );
   });
 
-  it("people of a tenant sign out as ever", async () => {
+  it("users of a tenant can sign out", async () => {
     const jane = await world.signUp("acme", "leaving@example.com");
     const before = world.logs.length;
     expect((await jane.post("/sign-out")).status).toBe(200);

@@ -46,18 +46,21 @@ it.each<[string, () => Parameters<typeof createInviting>[0]]>([
   ],
   ["tenantAuth() last", () => ({ arrange: (ours, others) => [...others, ours] })],
   ["a cookie for each tenant", () => ({ tenant: { sessionCookies: "per-tenant" } })],
-])("with %s, somebody is invited, comes in, and stays in their tenant", async (_, options) => {
-  const app = await createInviting(options());
-  const { token } = await app.invite("acme", INVITED, { role: "user" });
-  await app.invite("globex");
-  const browser = app.browser();
-  const { acme: tenantId } = app.ids;
-  expect((await app.accept(token, {}, browser)).data.user).toMatchObject({ tenantId });
-  expect(await app.whoIs(browser, "acme")).toMatchObject({ email: INVITED, tenantId });
-  expect(await app.whoIs(browser, "globex")).toBeNull();
-  expect(await app.statusOf("acme")).toEqual(["accepted"]);
-  expect(await app.statusOf("globex")).toEqual(["pending"]);
-});
+])(
+  "with %s, an invited user signs up in the tenant, and has no session in others",
+  async (_, options) => {
+    const app = await createInviting(options());
+    const { token } = await app.invite("acme", INVITED, { role: "user" });
+    await app.invite("globex");
+    const browser = app.browser();
+    const { acme: tenantId } = app.ids;
+    expect((await app.accept(token, {}, browser)).data.user).toMatchObject({ tenantId });
+    expect(await app.whoIs(browser, "acme")).toMatchObject({ email: INVITED, tenantId });
+    expect(await app.whoIs(browser, "globex")).toBeNull();
+    expect(await app.statusOf("acme")).toEqual(["accepted"]);
+    expect(await app.statusOf("globex")).toEqual(["pending"]);
+  },
+);
 
 it("the server may fail to send a mail: that is logged, and the invitation can be sent again", async () => {
   let fails = true;

@@ -43,7 +43,7 @@ describe.each(databases)("threat: races. A tenant that is deleted on %s", (datab
     return { world, operator, remove, send, expectNothingLeft };
   }
 
-  it("while many people sign up", async () => {
+  it("while many users sign up", async () => {
     const { remove, send, expectNothingLeft } = await start();
     const people = Array.from({ length: crowdOn(database) }, (_, index) =>
       send("/tenant/sign-up/email", `racer-${index}@example.com`),

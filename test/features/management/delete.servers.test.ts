@@ -79,7 +79,7 @@ describe.each(databases)("deleting a tenant on %s", (database) => {
 
 // Without foreign keys, and with them.
 it.each(["the memory adapter", "SQLite"])(
-  "R10: on %s it leaves no row of its people in models of plugins, scoped or not",
+  "R10: on %s it leaves no row of its users in models of plugins, scoped or not",
   async (where) => {
     const memory = where === "SQLite" ? undefined : createMemory();
     const scopedModels = ["organization", "member", "invitation", "apikey"];
@@ -162,7 +162,7 @@ async function makeKeys(world: World, place: Place) {
   return person;
 }
 
-it("R10: rows of its people and organizations go with it where tenants share them", async () => {
+it("R10: rows of its users and organizations in shared models are deleted with it", async () => {
   const world = await createWorld({
     plugins: [organization(), apiKey(OWNERS), deviceAuthorization()],
     tenant: { scopedModels: ORGANIZATION, sharedModels: ["apikey", "deviceCode"] },
@@ -218,7 +218,7 @@ async function start(options: WorldOptions = {}) {
 }
 
 describe("POST /tenant/delete", () => {
-  it("with dryRun deletes nothing, and counts every confined and every scoped model", async () => {
+  it("with dryRun deletes nothing, and counts every isolated and every scoped model", async () => {
     const { api, tenantId, jane, acme, remove, signUp, unchanged } = await start({
       plugins: [organization()],
       tenant: { scopedModels: ["organization", "member", "invitation"] },

@@ -95,7 +95,7 @@ describe("onTenantEvent", () => {
     expect((await api.getTenant({ query: { id: tenantId } })).status).toBe("active");
   });
 
-  it("knows the server's own code, people without a session, and where people belong", async () => {
+  it("names the actor: server code, a caller without a session, or a user and the user's tenant", async () => {
     const { api, as, at, ids, happened } = await start({
       tenant: { canManageTenants: () => true },
     });

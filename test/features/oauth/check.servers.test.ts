@@ -130,7 +130,7 @@ describe("what can be wrong", () => {
     if (message) expect(data.findings[2]?.message).toBe(message);
   });
 
-  it("nobody is there", async () => {
+  it("no endpoint can be reached", async () => {
     fakeNetwork();
     expect((await check()).findings.map(({ message }) => message)).toEqual([
       "The options are complete",

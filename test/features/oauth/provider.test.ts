@@ -293,7 +293,7 @@ describe.each([
   ["a host of its own", "database"],
   ["the application's host", "cookie"],
 ] as const)("threat: mix-up: Acme's provider is on %s, its state in the %s:", (home, strategy) => {
-  it("a hostile provider that sends people on to it, or bends the way back, gets no code", async () => {
+  it("a hostile provider that redirects users to it, or changes the callback URL, gets no code", async () => {
     const { honest, evil, good, hostile, users } = await createTwoProviders(home, strategy);
     const MISMATCH = "/failed?error=state_mismatch";
     // The attacker's own sign-in at Acme has the challenge that the stolen code shall fit.
@@ -483,7 +483,7 @@ describe.each<[how: string, change: (provider: OAuthProvider) => OAuthProvider]>
   });
 });
 
-describe("tokens that people have from a provider", () => {
+describe("tokens that users have from a provider", () => {
   const alice = { id: 7, name: "Alice", email: "alice@example.com", state: "active" };
   const profile = { ...alice, username: "alice", locked: false, confirmed_at: "2020-01-01" };
   const STORED = { accessToken: "an old access token", refreshToken: "an old refresh token" };

@@ -23,7 +23,7 @@ describe("R14: the table of ways", () => {
     expect([...makers].sort()).toEqual(known.sort());
   });
 
-  it("has every endpoint of @better-auth/sso that signs people in", () => {
+  it("has every endpoint of @better-auth/sso that signs users in", () => {
     const calls = /(?<!function )\b(handleOIDCCallback|processSAMLResponse)\(/;
     const found = endpointsThatCall(calls, [], ["sso"]);
     expect(found).toHaveLength(3);

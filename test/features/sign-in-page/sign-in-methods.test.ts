@@ -37,7 +37,7 @@ async function settle(configs: Record<string, object> = {}) {
   return id;
 }
 
-it("says who the tenant is, and how people sign in, in exactly these fields", async () => {
+it("says who the tenant is, and how users sign in, in exactly these fields", async () => {
   const body = { name: "Initech Inc.", slug: "initech", metadata: { plan: "secret plan" } };
   const { id } = await shared.api.createTenant({ body });
   const more = { scopes: ["repo"], redirectURI: "https://acme.example/back" };
@@ -69,7 +69,7 @@ it.each([
   [{ emailAndPassword: { enabled: false } }, false],
   [{ disabledPaths: ["/sign-in/email"] }, false],
   [{ disabledPaths: ["/sign-up/email"] }, true],
-])("with %j nobody signs up, and people sign in: %s", async (auth, enabled) => {
+])("with %j nobody signs up, and users sign in: %s", async (auth, enabled) => {
   const world = await createWorld({ auth });
   const { data } = await ask(world.ids.acme, world);
   expect(data).toMatchObject({ emailAndPassword: { enabled, signUp: false }, providers: [] });
