@@ -14,6 +14,16 @@ export const ADAPTER_METHODS = [
   "incrementOne",
 ] as const;
 
+export type AdapterMethod = (typeof ADAPTER_METHODS)[number];
+
+const READS: readonly string[] = ["findOne", "findMany", "count"];
+
+/** The methods that create, change or delete rows. */
+export const WRITES = ADAPTER_METHODS.filter((method) => !READS.includes(method));
+
+/** The methods that change existing rows. */
+export const CHANGES = ["update", "updateMany", "incrementOne"] as const;
+
 /** A row of an isolated model. */
 export type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
 
@@ -28,15 +38,13 @@ export interface AdapterCall {
   isMarkOfAll?: boolean;
 }
 
-const CHANGES = ["update", "updateMany", "incrementOne"];
-
 /** Returns the new values that an adapter call writes into existing rows. */
-export const changeOf = (name: string, { update, set }: AdapterCall): Row | undefined =>
-  CHANGES.includes(name) ? (update ?? set) : undefined;
+export const changeOf = (method: AdapterMethod, { update, set }: AdapterCall): Row | undefined =>
+  CHANGES.some((name) => name === method) ? (update ?? set) : undefined;
 
 /** An adapter call on its way to the database. */
 export interface GuardedCall {
-  method: string;
+  method: AdapterMethod;
   call: AdapterCall;
   /** The isolated model of the call. Undefined for a model that is not isolated. */
   model: string | undefined;
@@ -46,14 +54,18 @@ export interface GuardedCall {
   transaction: DBTransactionAdapter | undefined;
 }
 
-/**
- * Checks or changes an adapter call, and runs it with `next`. Returns undefined to let the call
- * pass unchanged.
- */
-export type Guard = (
-  guarded: GuardedCall,
-  next: (call: AdapterCall) => Promise<unknown>,
-) => Promise<unknown> | undefined;
+/** Runs an adapter call that a guard lets pass, perhaps changed. */
+export type NextGuard = (call: AdapterCall) => Promise<unknown>;
+
+/** Checks or changes adapter calls before they are run. */
+export interface Guard {
+  /** The models, isolated or not, whose calls it checks. Undefined: all. */
+  models?: readonly string[];
+  /** The methods that it checks. Undefined: all. */
+  methods?: readonly AdapterMethod[];
+  /** Refuses the call by throwing, or runs it with `next` and returns the result. */
+  run(guarded: GuardedCall, next: NextGuard): Promise<unknown>;
+}
 
 export type HasOptions = Pick<DBTransactionAdapter, "options">;
 

@@ -1,5 +1,11 @@
 import type { DBAdapter, DBTransactionAdapter } from "better-auth/types";
-import { ADAPTER_METHODS, type AdapterCall } from "../database";
+import {
+  ADAPTER_METHODS,
+  type AdapterCall,
+  type AdapterMethod,
+  type Guard,
+  type NextGuard,
+} from "../database";
 import type { Transactions } from "../isolation";
 import { type Isolation, isolateTransaction, isolationOf, setIsolation } from "../isolation";
 import { refuse } from "../schema";
@@ -74,18 +80,23 @@ function guarded(
   isolation: Isolation,
   transaction?: DBTransactionAdapter,
 ): Methods {
-  const guardedMethod = (method: string, run: (call: AdapterCall) => Promise<unknown>) => {
+  const guardedMethod = (method: AdapterMethod, run: NextGuard): NextGuard => {
     const runFrom = async (start: number, call: AdapterCall): Promise<unknown> => {
-      const { guards, isolatedModel } = isolation;
-      const guard = guards[start];
-      if (!guard) return await run(call);
-      const about = { method, call, model: isolatedModel(call.model), raw, transaction };
-      const next = (changed: AdapterCall) => runFrom(start + 1, changed);
-      return await (guard(about, next) ?? next(call));
+      const model = isolation.isolatedModel(call.model);
+      const checks = ({ models, methods }: Guard) =>
+        (models?.includes(model ?? call.model) ?? true) && (methods?.includes(method) ?? true);
+      const index = isolation.guards.findIndex((guard, at) => at >= start && checks(guard));
+      const guarded = { method, call, model, raw, transaction };
+      return (
+        isolation.guards[index]?.run(guarded, (changed) => runFrom(index + 1, changed)) ?? run(call)
+      );
     };
-    return (call: AdapterCall) => runFrom(0, call);
+    return (call) => runFrom(0, call);
   };
-  const methods = Object.entries(isolatedMethods(raw, isolation));
-  const entries = methods.map(([name, run]) => [name, guardedMethod(name, run as never)]);
+  const methods = isolatedMethods(raw, isolation);
+  const entries = ADAPTER_METHODS.map((name) => [
+    name,
+    guardedMethod(name, methods[name] as never),
+  ]);
   return Object.fromEntries(entries);
 }

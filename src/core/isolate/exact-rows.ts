@@ -19,32 +19,30 @@ import { type ExactConditions, readSchema } from "./exact-conditions";
 type FindMany = Parameters<DBAdapter["findMany"]>[0];
 type Write = { model: string; where: Where[] };
 
-/** Databases that compare texts exactly. On all others, writes take one more query. */
-const EXACT = ["sqlite", "postgres", "postgresql", "pg", "cockroachdb", "mongodb"];
+/** Databases that compare texts exactly: this layer is left out. */
+const EXACT = [
+  ...["sqlite", "postgres", "postgresql", "pg", "cockroachdb", "mongodb"],
+  ...["mongodb-adapter", "memory"],
+];
 
 /** How many ids one statement takes. */
 const CHUNK = 500;
 
 /** Returns an adapter that finds and changes only rows that hold exactly the texts asked for. */
 export function withExactRows<A extends DBTransactionAdapter>(ctx: AuthContext, adapter: A): A {
-  // The memory adapter compares with `===`.
-  if (adapter.id === "memory") return adapter;
-  const isExact = EXACT.includes(databaseOf(adapter) ?? "") || adapter.id === "mongodb-adapter";
+  if (EXACT.includes(databaseOf(adapter) ?? adapter.id)) return adapter;
   const schema = readSchema(ctx, isMySQL(adapter));
 
-  // Not async, for speed: every request calls this function several times.
-  function findOne<T>(asked: Parameters<DBAdapter["findOne"]>[0]): Promise<T | null> {
+  async function findOne<T>(asked: Parameters<DBAdapter["findOne"]>[0]): Promise<T | null> {
     const input = schema.withTexts(asked);
     const exact = schema.readConditions(input.model, input.where);
     const { select, removeAdded } = selectCompared(input.select, exact);
-    const running = adapter.findOne<T & Row>(select ? { ...input, select } : input);
-    if (exact.keys.length === 0 && !input.join) return running;
-    return running.then((row) => {
-      if (!row) return null;
-      if (exact.areMetBy(row)) return removeAdded(schema.dropLookAlikes(row, input));
-      // The database returned a look-alike. The exact row may come after it.
-      return findMany<T>({ ...input, limit: 1 }).then(([exactRow = null]) => exactRow);
-    });
+    const row = await adapter.findOne<T & Row>(select ? { ...input, select } : input);
+    if (!row) return null;
+    if (exact.areMetBy(row)) return removeAdded(schema.dropLookAlikes(row, input));
+    // The database returned a look-alike. The exact row may come after it.
+    const [exactRow = null] = await findMany<T>({ ...input, limit: 1 });
+    return exactRow;
   }
 
   async function findMany<T>(asked: FindMany): Promise<T[]> {
@@ -54,7 +52,7 @@ export function withExactRows<A extends DBTransactionAdapter>(ctx: AuthContext, 
     const call = select ? { ...input, select } : input;
     const { offset = 0 } = input;
     // Look-alikes on earlier pages would shift this page.
-    const isMoved = offset > 0 && exact.needIds && !isExact;
+    const isMoved = offset > 0 && exact.needIds;
     const found = isMoved ? [] : await adapter.findMany<T & Row>(call);
     let rows = found.filter(exact.areMetBy);
     if (isMoved || rows.length < found.length) {
@@ -130,7 +128,7 @@ export function withExactRows<A extends DBTransactionAdapter>(ctx: AuthContext, 
     incrementOne: <T>(input: Parameters<DBAdapter["incrementOne"]>[0]) =>
       takeOne(input, (write) => adapter.incrementOne<T>(write)),
   };
-  return Object.assign(Object.create(adapter), { findOne, findMany }, isExact ? {} : writes);
+  return Object.assign(Object.create(adapter), { findOne, findMany }, writes);
 }
 
 /**

@@ -16,7 +16,7 @@ export function refuseImpossibleValues({ ctx, isolatedModel }: Isolation): Guard
     const { references } = ctx.tables[model]?.fields[field] ?? {};
     return field === "id" || references?.field === "id";
   };
-  return ({ call }, next) => {
+  const run: Guard["run"] = async ({ call }, next) => {
     if (hasNumericIds(ctx)) {
       const model = isolatedModel(call.model) ?? call.model;
       // better-auth looks up single-use marks by ids that are not numeric. `guardReservations`
@@ -29,11 +29,12 @@ export function refuseImpossibleValues({ ctx, isolatedModel }: Isolation): Guard
       );
       if (impossible) {
         const message = `${impossible.field}: not an id`;
-        return Promise.reject(tenantError("INVALID_VALUE", message));
+        throw tenantError("INVALID_VALUE", message);
       }
     }
     return next(call).catch(throwInvalidValue);
   };
+  return { run };
 }
 
 /** For `catch`: throws `INVALID_VALUE` if the database refused a value, else the original error. */

@@ -32,17 +32,21 @@ export const isState = (value: unknown, state: string | undefined): boolean =>
  * id has the form of a UUID, which fits text and UUID columns. A mark for all tenants together
  * belongs to the platform: see `isMarkOfAll`.
  */
-export const guardReservations =
-  (isolation: Isolation): Guard =>
-  ({ method, call, model }, next) => {
-    const reserved = model === "verification" ? currentRequest().reservations : undefined;
-    if (!reserved) return undefined;
-    if (method === "create" && (call as { forceAllowId?: boolean }).forceAllowId) {
-      return reserve(isolation, reserved, call, next);
+export const guardReservations = (isolation: Isolation): Guard => ({
+  models: ["verification"],
+  methods: ["create", "findOne"],
+  async run({ method, call }, next) {
+    const { reservations } = currentRequest();
+    if (!reservations) return next(call);
+    if (method === "create") {
+      const isReservation = (call as { forceAllowId?: boolean }).forceAllowId;
+      return isReservation ? reserve(isolation, reservations, call, next) : next(call);
     }
-    const [clause] = method === "findOne" ? (call.where ?? []) : [];
-    return clause?.field === "id" ? reserved.get(clause.value)?.(next) : undefined;
-  };
+    const [clause] = call.where ?? [];
+    const find = clause?.field === "id" ? reservations.get(clause.value) : undefined;
+    return find ? find(next) : next(call);
+  },
+});
 
 async function reserve(
   { ctx }: Isolation,

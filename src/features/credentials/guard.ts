@@ -8,8 +8,15 @@ import {
   getSessionFromCtx,
 } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
-import type { AdapterCall, Guard } from "../../core/database";
-import { clauses } from "../../core/database";
+import {
+  type AdapterCall,
+  type AdapterMethod,
+  CHANGES,
+  clauses,
+  type Guard,
+  type GuardedCall,
+  type NextGuard,
+} from "../../core/database";
 import { currentEndpoint } from "../../core/endpoint";
 import type { BeforeHook } from "../../core/hooks";
 import { type Authority, authorityOfSession, lockGeneration } from "../../core/isolate/generations";
@@ -63,7 +70,8 @@ const CHANGED: Readonly<Record<string, string[]>> = {
   deviceCode: ["status"],
 };
 
-function writesCredential(method: string, model: string, { data, update, set }: AdapterCall) {
+function writesCredential(method: AdapterMethod, model: string, call: AdapterCall): boolean {
+  const { data, update, set } = call;
   if (method === "create") return CREATED.includes(model) && data !== undefined;
   const change = update ?? set;
   if (!change || !Object.hasOwn(CHANGED, model)) return false;
@@ -71,40 +79,45 @@ function writesCredential(method: string, model: string, { data, update, set }: 
 }
 
 /** Refuses a credential that an ended session is about to create or change. */
-export const guardCredentials =
-  (isolation: Isolation): Guard =>
-  ({ method, call, model = call.model, raw, transaction }, next) => {
-    if (!writesCredential(method, model, call)) return undefined;
+export const guardCredentials = (isolation: Isolation): Guard => ({
+  models: [...CREATED, ...Object.keys(CHANGED)],
+  methods: ["create", ...CHANGES],
+  async run(guarded, next) {
+    const { method, call, model = call.model, raw, transaction } = guarded;
+    if (!writesCredential(method, model, call)) return next(call);
     const ofSession = authorityOfSession();
-    if (!ofSession && !isCallback(currentEndpoint())) return undefined;
-    const { adapter } = isolation.ctx;
-    const write = async () => {
-      const authority = ofSession ?? (await authorityOfState());
-      if (!authority) return next(call);
-      if (transaction) {
-        await requireGeneration(raw, authority);
-        return next(call);
-      }
-      return runWithTransaction(adapter, async () => {
-        const inner = (await getCurrentAdapter(adapter)) as unknown as Methods;
-        // The adapter of the transaction calls this guard again.
-        if (inner !== (adapter as unknown)) return inner[method]?.(call);
-        await requireGeneration(raw, authority);
-        const row = await next(call);
-        // Without transactions, the sessions may have ended meanwhile.
-        await requireGeneration(raw, authority).catch(async (error) => {
-          const { id } = (row ?? {}) as { id?: string };
-          if (method === "create" && id)
-            await raw.delete({ model: call.model, where: clauses({ id }) });
-          throw error;
-        });
-        return row;
-      });
-    };
-    return write();
-  };
+    if (!ofSession && !isCallback(currentEndpoint())) return next(call);
+    const authority = ofSession ?? (await authorityOfState());
+    if (!authority) return next(call);
+    if (!transaction) return writeInTransaction(isolation, guarded, next, authority);
+    await requireGeneration(raw, authority);
+    return next(call);
+  },
+});
 
-type Methods = Record<string, (call: AdapterCall) => Promise<unknown>>;
+/** Opens a transaction, because the row of the user stays locked only until the end of one. */
+function writeInTransaction(
+  { ctx: { adapter } }: Isolation,
+  { method, call, raw }: GuardedCall,
+  next: NextGuard,
+  authority: Authority,
+): Promise<unknown> {
+  return runWithTransaction(adapter, async () => {
+    const inner = (await getCurrentAdapter(adapter)) as unknown as Record<string, NextGuard>;
+    // The adapter of the transaction calls this guard again.
+    if (inner !== (adapter as unknown)) return inner[method]?.(call);
+    await requireGeneration(raw, authority);
+    const row = await next(call);
+    // Without transactions, the sessions may have ended meanwhile.
+    await requireGeneration(raw, authority).catch(async (error) => {
+      const { id } = (row ?? {}) as { id?: string };
+      if (method === "create" && id)
+        await raw.delete({ model: call.model, where: clauses({ id }) });
+      throw error;
+    });
+    return row;
+  });
+}
 
 /** Refuses a call of an earlier generation of the user. Otherwise locks the user's row. */
 export async function requireGeneration(

@@ -42,8 +42,7 @@ export function enterprise(isolation: Isolation): Extension {
         : []),
       state.guardEndOfFlow,
       guardLookups,
-      ...(hasProviders ? [shareMarks(isolation)] : []),
-      guardProviders(isolation),
+      ...(hasProviders ? [shareMarks(isolation), guardProviders(isolation)] : []),
       trust.resolveStoredHosts,
     ],
     hooks: {

@@ -1,4 +1,4 @@
-import type { Guard, GuardedCall, Row } from "../../core/database";
+import type { Guard, GuardedCall, NextGuard, Row } from "../../core/database";
 import { currentEndpoint } from "../../core/endpoint";
 import type { Isolation } from "../../core/isolation";
 import { currentRequest, getTenantId } from "../../core/request";
@@ -19,29 +19,31 @@ import { isEndOfFlow } from "./sso-state";
  * Records in the directory's row whether the same request created the user, even if the tenant has
  * no identity provider yet: it may get one later.
  */
-export const markCreatedUsers: Guard = ({ method, call, model }, next) => {
-  if (method !== "create" || !currentRequest().isTenantItself) return undefined;
-  if (model === SCIM_USER) {
-    const createdUser = String(call.data?.userId) === enterpriseRequest.get().createdUserId;
-    return next({ ...call, data: { ...call.data, createdUser } });
-  }
-  if (model !== "user") return undefined;
-  return next(call).then((user) => {
+export const markCreatedUsers: Guard = {
+  models: [SCIM_USER, "user"],
+  methods: ["create"],
+  async run({ call, model }, next) {
+    if (!currentRequest().isTenantItself) return next(call);
+    if (model === SCIM_USER) {
+      const createdUser = String(call.data?.userId) === enterpriseRequest.get().createdUserId;
+      return next({ ...call, data: { ...call.data, createdUser } });
+    }
+    const user = await next(call);
     enterpriseRequest.get().createdUserId = String((user as Row).id);
     return user;
-  });
+  },
 };
 
 /** Lets better-auth link an SSO account to a directory's user. No other user becomes linkable. */
-export const linkDirectoryUsers =
-  (isolation: Isolation): Guard =>
-  (guarded, next) => {
-    if (!isEndOfFlow()) return undefined;
+export const linkDirectoryUsers = (isolation: Isolation): Guard => ({
+  models: ["user", "account"],
+  methods: ["findOne", "create"],
+  async run(guarded, next) {
+    if (!isEndOfFlow()) return next(guarded.call);
     if (isLookupToLink(guarded)) return lookUp(guarded, next);
-    return isLinkToProven(guarded) ? link(isolation, guarded, next) : undefined;
-  };
-
-type Next = Parameters<Guard>[1];
+    return isLinkToProven(guarded) ? link(isolation, guarded, next) : next(guarded.call);
+  },
+});
 
 /** Returns whether a query looks for a user to link: then better-auth reads the accounts too. */
 const isLookupToLink = ({ method, model, call }: GuardedCall) =>
@@ -50,7 +52,7 @@ const isLookupToLink = ({ method, model, call }: GuardedCall) =>
   call.where?.[0]?.field === "email" &&
   call.join?.account !== undefined;
 
-async function lookUp({ call, raw }: GuardedCall, next: Next): Promise<unknown> {
+async function lookUp({ call, raw }: GuardedCall, next: NextGuard): Promise<unknown> {
   const user = (await next(call)) as Row | null;
   const tenantId = getTenantId();
   if (!user || !tenantId || user.emailVerified) return user;
@@ -69,7 +71,7 @@ const isLinkToProven = ({ method, model, call }: GuardedCall) =>
  * Links the account after removing credentials from before the email was proven, as better-auth
  * does for a magic link. They may be another person's if the directory has changed the email.
  */
-async function link(isolation: Isolation, { call, raw }: GuardedCall, next: Next) {
+async function link(isolation: Isolation, { call, raw }: GuardedCall, next: NextGuard) {
   const ctx = currentEndpoint()?.context ?? isolation.ctx;
   const userId = String(call.data?.userId);
   await removeCredentials(ctx, raw, userId);

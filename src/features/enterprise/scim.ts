@@ -2,7 +2,7 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { clauses, type Guard, type GuardedCall, type Row } from "../../core/database";
+import { clauses, type Guard, type GuardedCall, type Row, WRITES } from "../../core/database";
 import { asErrorRedirect, currentEndpoint } from "../../core/endpoint";
 import type { AdmittedSession, SessionSource } from "../../core/extension";
 import { serviceOf } from "../../core/extensions";
@@ -116,46 +116,44 @@ const forget = (isolation: Isolation, tenantId: string, userId: string) =>
   activeUsersOf(instanceKey(isolation.ctx)).delete(keyOf(tenantId, userId));
 
 export const guardDirectory = (isolation: Isolation): Guard[] => [
-  // Refuses to write anything for a deactivated user who signs in.
-  (guarded, next) => {
-    const { call, transaction } = guarded;
-    const userId = changedBySignIn(guarded);
-    const tenantId = getTenantId();
-    if (userId === undefined || tenantId === null) return undefined;
-    const refuseIfBarred = async () => {
-      const isBarred = await serviceOf(isolation, "directory")?.isBarred(
-        tenantId,
-        String(userId),
-        transaction,
-      );
-      if (isBarred) throw deactivated();
-      return next(call);
-    };
-    return refuseIfBarred();
+  {
+    // Refuses to write anything for a deactivated user who signs in.
+    models: ["account", "user"],
+    methods: WRITES,
+    async run(guarded, next) {
+      const userId = changedBySignIn(guarded);
+      const tenantId = getTenantId();
+      if (userId !== undefined && tenantId !== null) {
+        const directory = serviceOf(isolation, "directory");
+        const isBarred = directory?.isBarred(tenantId, String(userId), guarded.transaction);
+        if (await isBarred) throw deactivated();
+      }
+      return next(guarded.call);
+    },
   },
-  (guarded, next) => {
-    const { method, call, model } = guarded;
-    if (model !== SCIM_USER) return undefined;
-    const run = async () => {
+  {
+    models: [SCIM_USER],
+    async run(guarded, next) {
+      const { method, call } = guarded;
       if (method === "delete") await keepLastAdmin(isolation, guarded);
       const found = await next(call);
       rememberDirectoryUser(method, found);
       return found;
-    };
-    return run();
+    },
   },
-  // Hides deactivated users from password resets: the mailbox may later have another owner.
-  ({ method, call, model }, next) => {
-    const tenantId = getTenantId();
-    const isLookup = method === "findOne" && model === "user" && call.where?.[0]?.field === "email";
-    if (!isLookup || tenantId === null || !asksForReset(currentEndpoint()?.path)) return undefined;
-    const findActive = async () => {
+  {
+    // Hides deactivated users from password resets: the mailbox may later have another owner.
+    models: ["user"],
+    methods: ["findOne"],
+    async run({ call }, next) {
       const user = (await next(call)) as Row | null;
-      return user && !(await serviceOf(isolation, "directory")?.isBarred(tenantId, String(user.id)))
-        ? user
-        : null;
-    };
-    return findActive();
+      const tenantId = getTenantId();
+      const isByEmail = call.where?.[0]?.field === "email";
+      if (!user || !isByEmail || tenantId === null) return user;
+      if (!asksForReset(currentEndpoint()?.path)) return user;
+      const directory = serviceOf(isolation, "directory");
+      return (await directory?.isBarred(tenantId, String(user.id))) ? null : user;
+    },
   },
 ];
 
@@ -172,14 +170,14 @@ const resetsPassword = (path = "") => /reset-password(\/|$)/.test(path);
 function changedBySignIn({ method, call, model }: GuardedCall): unknown {
   const endpoint = currentEndpoint();
   const isSignIn = methodOf(endpoint) !== undefined || resetsPassword(endpoint?.path);
-  if (method.startsWith("find") || method === "count" || !isSignIn) return undefined;
+  if (!isSignIn) return undefined;
   const { where = [], data } = call;
   const [{ field, value } = {}] = where;
   if (model === "account") {
     if (field === "userId") return value;
     return data?.userId ?? findReadAccount(`${field}`, value)?.userId;
   }
-  if (model !== "user" || method === "create") return undefined;
+  if (method === "create") return undefined;
   if (field === "id") return value;
   return [...currentRequest().users].find(
     ([, user]) => field === "email" && user.email === value,

@@ -1,7 +1,13 @@
 import type { AuthContext } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
-import { clauses, type Guard, type GuardedCall, type Row } from "../../core/database";
+import {
+  clauses,
+  type Guard,
+  type GuardedCall,
+  type NextGuard,
+  type Row,
+} from "../../core/database";
 import { currentEndpoint } from "../../core/endpoint";
 import { tenantError } from "../../core/errors";
 import { serviceOf } from "../../core/extensions";
@@ -49,14 +55,15 @@ export function identityProvidersOf(isolation: Isolation): IdentityProviders {
  * Stores the mark of a used SAML assertion on the platform if all tenants share its provider.
  * Otherwise, an attacker could use the assertion once in each tenant.
  */
-export const shareMarks =
-  ({ ctx }: Isolation): Guard =>
-  ({ method, call, model }, next) => {
-    if (method !== "create" || model !== "verification") return undefined;
+export const shareMarks = ({ ctx }: Isolation): Guard => ({
+  models: ["verification"],
+  methods: ["create"],
+  async run({ call }, next) {
     const { assertionId, providerId } = Object(parseJSON(call.data?.value));
     const isShared = assertionId !== undefined && sharedProviderIds(ctx).includes(providerId);
-    return isShared ? next({ ...call, isMarkOfAll: true }) : undefined;
-  };
+    return next(isShared ? { ...call, isMarkOfAll: true } : call);
+  },
+});
 
 /**
  * Returns whether an email is in a verified domain of the identity provider that the request comes
@@ -128,45 +135,42 @@ const rotateProviders = ({ ctx, raw }: Isolation): Promise<Rotated> =>
   });
 
 /** Drops rows with another provider id than the query asks for. */
-export const guardLookups: Guard = ({ method, call, model }, next) => {
-  if (model !== SSO_PROVIDER && model !== "account") return undefined;
-  const { where = [] } = call;
-  // PostgreSQL throws on text that it cannot store, such as NUL.
-  const isImpossible = where.some(({ value }) => typeof value === "string" && !isText(value));
-  if (isImpossible && method.startsWith("find")) {
-    return Promise.resolve(method === "findMany" ? [] : null);
-  }
-  const wanted = where.find(
-    ({ field, operator = "eq", connector = "AND" }) =>
-      field === "providerId" && operator === "eq" && connector === "AND",
-  )?.value;
-  if (wanted === undefined) return undefined;
-  // If the query did not select the id, the row cannot be checked.
-  const isWanted = (row: unknown) => ((row as Row | null)?.providerId ?? wanted) === wanted;
-  return next(call).then((found) => {
+export const guardLookups: Guard = {
+  models: [SSO_PROVIDER, "account"],
+  async run({ method, call }, next) {
+    const { where = [] } = call;
+    // PostgreSQL throws on text that it cannot store, such as NUL.
+    const isImpossible = where.some(({ value }) => typeof value === "string" && !isText(value));
+    if (isImpossible && method === "findMany") return [];
+    if (isImpossible && method === "findOne") return null;
+    const wanted = where.find(
+      ({ field, operator = "eq", connector = "AND" }) =>
+        field === "providerId" && operator === "eq" && connector === "AND",
+    )?.value;
+    const found = await next(call);
+    if (wanted === undefined) return found;
+    // If the query did not select the id, the row cannot be checked.
+    const isWanted = (row: unknown) => ((row as Row | null)?.providerId ?? wanted) === wanted;
     if (Array.isArray(found)) return found.filter(isWanted);
     return isWanted(found) ? found : null;
-  });
+  },
 };
 
 /** Checks what is stored in a provider's row. Encrypts its secrets, and decrypts them on read. */
-export const guardProviders =
-  ({ ctx }: Isolation): Guard =>
-  (guarded, next) => {
-    const { method, call, model } = guarded;
-    if (model !== SSO_PROVIDER) return undefined;
-    const run = async () => {
-      const { data, update } = call;
-      assertStorable({ ...data, ...update });
-      if (method === "create") return create(ctx, guarded, next);
-      const encrypted = update && { update: await encryptConfigs(ctx, update) };
-      const found = await next({ ...call, ...encrypted });
-      return Array.isArray(found)
-        ? Promise.all(found.map((row: Row) => asRead(ctx, row)))
-        : asRead(ctx, found);
-    };
-    return run();
-  };
+export const guardProviders = ({ ctx }: Isolation): Guard => ({
+  models: [SSO_PROVIDER],
+  async run(guarded, next) {
+    const { method, call } = guarded;
+    const { data, update } = call;
+    assertStorable({ ...data, ...update });
+    if (method === "create") return create(ctx, guarded, next);
+    const encrypted = update && { update: await encryptConfigs(ctx, update) };
+    const found = await next({ ...call, ...encrypted });
+    return Array.isArray(found)
+      ? Promise.all(found.map((row: Row) => asRead(ctx, row)))
+      : asRead(ctx, found);
+  },
+});
 
 /** Prepares a result for better-auth: a row, null, or a number of rows. */
 async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
@@ -180,7 +184,7 @@ async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
   return manager ? { ...row, userId: manager.userId } : row;
 }
 
-async function create(ctx: AuthContext, { raw, call }: GuardedCall, next: Parameters<Guard>[1]) {
+async function create(ctx: AuthContext, { raw, call }: GuardedCall, next: NextGuard) {
   assertPlainId(ctx, call.data ?? {});
   const data = await encryptConfigs(ctx, call.data ?? {});
   await refuseTakenId(raw, data);

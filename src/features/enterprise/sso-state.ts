@@ -1,6 +1,6 @@
 import type { HookEndpointContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
-import type { Guard } from "../../core/database";
+import { type Guard, WRITES } from "../../core/database";
 import { changeCall, currentEndpoint } from "../../core/endpoint";
 import type { AfterHook, BeforeHook } from "../../core/hooks";
 import { getTenantId } from "../../core/request";
@@ -70,19 +70,18 @@ export const isEndOfFlow = () => [CALLBACK, ACS].includes(currentEndpoint()?.pat
  *
  * Guarded by "%s that the policy has come to forbid leaves nothing behind: %s".
  */
-export const guardEndOfFlow: Guard = ({ method, call, model = "" }, next) => {
-  const isAboutUsers = model === "user" || model === "account";
-  const endpoint = currentEndpoint();
-  if (!endpoint || !isEndOfFlow() || !(isAboutUsers || model === SSO_PROVIDER)) return undefined;
-  const check = async () => {
-    if (isAboutUsers && endpoint.path === CALLBACK) {
+export const guardEndOfFlow: Guard = {
+  models: ["user", "account", SSO_PROVIDER],
+  async run({ method, call, model }, next) {
+    const endpoint = currentEndpoint();
+    if (!endpoint || !isEndOfFlow()) return next(call);
+    if (model !== SSO_PROVIDER && endpoint.path === CALLBACK) {
       const starter = await starterOf();
       if (starter !== undefined && starter !== getTenantId()) throw stateMismatch();
     }
-    if (!/^(find|count)/.test(method)) await refuseEarly(endpoint);
+    if (WRITES.includes(method)) await refuseEarly(endpoint);
     return next(call);
-  };
-  return check();
+  },
 };
 
 export const prefixStartedFlow: AfterHook = {

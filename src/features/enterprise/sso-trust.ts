@@ -70,15 +70,16 @@ const isAboutStoredProvider = (endpoint: HookEndpointContext) =>
 const isSAML = ({ path }: HookEndpointContext) => path?.startsWith("/sso/saml2/") === true;
 
 /** Resolves the hosts of the pages in a stored relay state or provider. */
-export const resolveStoredHosts: Guard = ({ call, model }, next) => {
-  const endpoint = currentEndpoint() as HookEndpointContext | undefined;
-  const hasPages = model === "verification" || model === SSO_PROVIDER;
-  if (!endpoint || !hasPages || !isSAML(endpoint)) return undefined;
-  return next(call).then(async (found) => {
-    const rows = [found].flat().map(valuesOf);
-    await askForHosts(endpoint, rows, "what is stored");
+export const resolveStoredHosts: Guard = {
+  models: ["verification", SSO_PROVIDER],
+  async run({ call }, next) {
+    const found = await next(call);
+    const endpoint = currentEndpoint() as HookEndpointContext | undefined;
+    if (endpoint && isSAML(endpoint)) {
+      await askForHosts(endpoint, [found].flat().map(valuesOf), "what is stored");
+    }
     return found;
-  });
+  },
 };
 
 const valuesOf = (row: unknown) =>

@@ -14,15 +14,16 @@ type Owner = {
 };
 
 /** Hides an API key from its verification while the key's owner may not sign in. */
-export const guardKeyOwners =
-  (isolation: Isolation): Guard =>
-  ({ method, call, model = call.model, raw }, next) => {
-    const isLookup = method === "findOne" && call.where?.[0]?.field === "key";
-    if (model !== "apikey" || !isLookup) return undefined;
-    return next(call).then(async (key) =>
-      key && (await hasOwner(isolation, key as Row, raw)) ? key : null,
-    );
-  };
+export const guardKeyOwners = (isolation: Isolation): Guard => ({
+  models: ["apikey"],
+  methods: ["findOne"],
+  async run({ call, raw }, next) {
+    const key = (await next(call)) as Row | null;
+    const isVerification = call.where?.[0]?.field === "key";
+    if (!key || !isVerification) return key;
+    return (await hasOwner(isolation, key, raw)) ? key : null;
+  },
+});
 
 /** Does the same for keys in secondary storage, by the owner in the stored value. */
 export function guardStoredKeys(isolation: Isolation): void {

@@ -67,10 +67,13 @@ export function emptyInTenants({ id, schema }: BetterAuthPlugin): Guard {
     modelName,
     `${modelName}s`,
   ]);
-  return ({ method, call }) => {
-    if (!models.includes(call.model) || getTenantId() === null) return undefined;
-    if (method === "create") return Promise.reject(platformOnly(id));
-    return Promise.resolve(emptyResult(method));
+  return {
+    models,
+    async run({ method, call }, next) {
+      if (getTenantId() === null) return next(call);
+      if (method === "create") throw platformOnly(id);
+      return emptyResult(method);
+    },
   };
 }
 

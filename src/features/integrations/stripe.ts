@@ -1,7 +1,7 @@
 import type { AuthContext, HookEndpointContext } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import type { DBTransactionAdapter } from "better-auth/types";
-import type { Guard, Row } from "../../core/database";
+import { CHANGES, type Guard, type Row } from "../../core/database";
 import { isOutermost } from "../../core/endpoint";
 import { tenantError } from "../../core/errors";
 import type { Claim } from "../../core/extension";
@@ -113,24 +113,22 @@ async function ownersOf(
  * Refuses a customer id that another tenant has. better-auth lets users write theirs, and it gives
  * access to the customer's invoices.
  */
-export const guardCustomers =
-  (isolation: Isolation, options: StripeOptions): Guard =>
-  ({ method, call, model = "", raw }, next) => {
+export const guardCustomers = (isolation: Isolation, options: StripeOptions): Guard => ({
+  models: WITH_CUSTOMER,
+  methods: ["create", ...CHANGES],
+  async run({ method, call, model, raw }, next) {
     if (method === "create" && model === "user") isolateSearch(options);
     const { stripeCustomerId } = call.data ?? call.update ?? call.set ?? {};
     const customer = text(stripeCustomerId);
-    if (!customer || !WITH_CUSTOMER.includes(model)) return undefined;
-    const check = async () => {
-      const tenantId = getTenantId();
-      for (const each of WITH_CUSTOMER) {
-        const owners = await ownersOf(isolation, raw, [each, "stripeCustomerId", customer]);
-        owners.delete(tenantId);
-        if (owners.size > 0) throw tenantError("VALUE_TAKEN");
-      }
-      return next(call);
-    };
-    return check();
-  };
+    if (!customer || model === undefined) return next(call);
+    for (const each of WITH_CUSTOMER) {
+      const owners = await ownersOf(isolation, raw, [each, "stripeCustomerId", customer]);
+      owners.delete(getTenantId());
+      if (owners.size > 0) throw tenantError("VALUE_TAKEN");
+    }
+    return next(call);
+  },
+});
 
 /**
  * Hides customers in a tenant that were not created for a user. The package takes over a customer

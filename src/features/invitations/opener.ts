@@ -207,20 +207,17 @@ const PROVEN_BY_MAIL: Readonly<Record<string, string>> = {
  * Hides a user who is about to be replaced from lookups by email, and by username: the invited
  * person may want the same username.
  */
-export const hideReplacedUser =
-  ({ ctx }: Isolation): Guard =>
-  ({ method, call, model }, next) => {
+export const hideReplacedUser = ({ ctx }: Isolation): Guard => ({
+  models: ["user"],
+  methods: ["findOne"],
+  async run({ call }, next) {
+    const user = (await next(call)) as Row | null;
     const [clause, ...rest] = call.where ?? [];
-    const isLookup =
-      method === "findOne" && model === "user" && rest.length === 0 && clause !== undefined;
-    if (!isLookup || !["email", "username"].includes(clause.field)) return undefined;
-    const find = async () => {
-      const user = (await next(call)) as Row | null;
-      if (!user?.tenantId || user.emailVerified !== false) return user;
-      return (await replacesUser(currentEndpoint()?.context ?? ctx, user)) ? null : user;
-    };
-    return find();
-  };
+    const isLookup = rest.length === 0 && ["email", "username"].includes(clause?.field ?? "");
+    if (!isLookup || !user?.tenantId || user.emailVerified !== false) return user;
+    return (await replacesUser(currentEndpoint()?.context ?? ctx, user)) ? null : user;
+  },
+});
 
 /**
  * Returns whether the request is about to replace a user. The request must carry a mailed token, or

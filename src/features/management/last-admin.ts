@@ -1,7 +1,7 @@
 import { getCurrentAdapter } from "@better-auth/core/context";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { currentScope } from "../../core/current-scope";
-import { type AdapterCall, changeOf, type Guard, type Row } from "../../core/database";
+import { type AdapterMethod, CHANGES, changeOf, type Guard, type Row } from "../../core/database";
 import { isServerCall } from "../../core/endpoint";
 import { serviceOf } from "../../core/extensions";
 import type { Isolation } from "../../core/isolation";
@@ -17,21 +17,21 @@ import { managementOptions } from "./options";
  * operator can repair that.
  */
 
-const DELETIONS = ["delete", "deleteMany", "consumeOne"];
-
-function mayRemoveAdmin(name: string, call: AdapterCall): boolean {
-  const change = changeOf(name, call);
-  return DELETIONS.includes(name) || change?.role !== undefined || Boolean(change?.banned);
-}
+const DELETIONS: readonly AdapterMethod[] = ["delete", "deleteMany", "consumeOne"];
 
 /** Checks adapter calls that change or delete users. */
-export function guardAdmins(isolation: Isolation): Guard {
-  return ({ method, call, model, transaction }, next) => {
-    if (model !== "user" || !mayRemoveAdmin(method, call)) return undefined;
-    const affected = { where: call.where ?? [], update: changeOf(method, call) };
-    return requireAnotherAdmin(isolation, affected, transaction).then(() => next(call));
-  };
-}
+export const guardAdmins = (isolation: Isolation): Guard => ({
+  models: ["user"],
+  methods: [...CHANGES, ...DELETIONS],
+  async run({ method, call, transaction }, next) {
+    const update = changeOf(method, call);
+    const isDeletion = DELETIONS.includes(method);
+    if (isDeletion || update?.role !== undefined || update?.banned) {
+      await requireAnotherAdmin(isolation, { where: call.where ?? [], update }, transaction);
+    }
+    return next(call);
+  },
+});
 
 /** Refuses a change or deletion of users that leaves the tenant without an administrator. */
 export async function requireAnotherAdmin(

@@ -11,13 +11,16 @@ import { oauthRequest } from "./request";
 const RETURN_TOKENS = ["/get-access-token", "/refresh-token"];
 const USE_TOKENS = [...RETURN_TOKENS, "/account-info"];
 
-export const noteAccounts: Guard = ({ method, call, model }, next) =>
-  model === "account" && method.startsWith("find")
-    ? next(call).then((found) => {
-        oauthRequest.get().readAccounts.push(...([found].flat().filter(Boolean) as Row[]));
-        return found;
-      })
-    : undefined;
+/** Remembers the accounts that a request reads. */
+export const noteAccounts: Guard = {
+  models: ["account"],
+  methods: ["findOne", "findMany"],
+  async run({ call }, next) {
+    const found = await next(call);
+    oauthRequest.get().readAccounts.push(...([found].flat().filter(Boolean) as Row[]));
+    return found;
+  },
+};
 
 /** Returns an account that the request has read, by the value of a column. */
 export const findReadAccount = (field: string, value: unknown): Row | undefined =>

@@ -3,7 +3,7 @@ import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 import { changesEmail, SIGN_UP_PATH, VERIFY_EMAIL } from "../../core/constants";
-import { changeOf, clauses, type Guard, type Row } from "../../core/database";
+import { CHANGES, changeOf, clauses, type Guard, type Row } from "../../core/database";
 import { asErrorRedirect, currentEndpoint, isServerCall } from "../../core/endpoint";
 import type { AdmittedSession, Candidate } from "../../core/extension";
 import { serviceOf } from "../../core/extensions";
@@ -138,21 +138,18 @@ export const isVouchedFor = (isolation: Isolation | undefined, email: unknown): 
   serviceOf(isolation, "identityProviders")?.vouchesFor(email) === true;
 
 /** Refuses changes of email addresses that the policy does not allow. */
-export function guardEmails(isolation: Isolation): Guard {
-  const { ctx } = isolation;
-  return ({ method, call, model, transaction }, next) => {
-    const change = model === "user" ? changeOf(method, call) : undefined;
-    if (change?.email === undefined) return undefined;
-    const { where = [] } = call;
-    const check = async () => {
-      const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
-      const policy = await policyOf(ctx, getTenantId(), adapter);
-      const proof = policy && (await admitEmail(isolation, policy, adapter, where, change));
-      return next(proof ? { ...call, update: { ...change, ...proof } } : call);
-    };
-    return check();
-  };
-}
+export const guardEmails = ({ ctx }: Isolation): Guard => ({
+  models: ["user"],
+  methods: CHANGES,
+  async run({ method, call, transaction }, next) {
+    const change = changeOf(method, call);
+    if (change?.email === undefined) return next(call);
+    const adapter = transaction ?? (await getCurrentAdapter(ctx.adapter));
+    const policy = await policyOf(ctx, getTenantId(), adapter);
+    const proof = policy && (await admitEmail(policy, adapter, call.where ?? [], change));
+    return next(proof ? { ...call, update: { ...change, ...proof } } : call);
+  },
+});
 
 /**
  * R13 for changed emails: the new email must be in `emailDomains`, and proven first. A link mailed
@@ -160,7 +157,6 @@ export function guardEmails(isolation: Isolation): Guard {
  * leaves an unverified user unverified, who could not sign in.
  */
 async function admitEmail(
-  _isolation: Isolation,
   { emailDomains }: TenantPolicy,
   adapter: DBTransactionAdapter,
   where: Where[],
