@@ -2,6 +2,7 @@ import { bearer, genericOAuth, oauthPopup, oneTap } from "better-auth/plugins";
 import { describe, expect, it } from "vitest";
 import { prefixState } from "../../src/features/oauth/state-prefix";
 import type { TenantAuthOptions, TenantPolicy } from "../../src/index";
+import { createOAuthTenant } from "../features/oauth/tenant";
 import type { Answer, Browser } from "../support/browser";
 import { ASKS_PROVIDERS_AGAIN } from "../support/differences";
 import { startIdentityProvider } from "../support/identity-provider";
@@ -62,7 +63,7 @@ it("threat: genericOAuth: one account is a user of each tenant and of the platfo
     expect(await world.rowsIn(place, "account")).toMatchObject([{ providerId: provider }]);
   }
   expect(await world.rows("user")).toBe(3);
-  const { register } = await world.oauthTenant();
+  const { register } = await createOAuthTenant(world);
   // Whoever is number 7 at the built-in one would be number 7 of the application's own.
   for (const providerId of ["corp", "slack"]) {
     const own = { providerId, clientId: "x", clientSecret: "y" };
@@ -140,7 +141,7 @@ describe.runIf(ASKS_PROVIDERS_AGAIN)("genericOAuth: a provider that was away at 
     const { world } = await comesBack(async () => {}, { platformPolicy: policy });
     expect((await world.change("acme", { policy })).policy).toEqual(policy);
     const own = { providerId: "slack", clientId: "x", clientSecret: "y" };
-    const { register } = await world.oauthTenant();
+    const { register } = await createOAuthTenant(world);
     expect(outcome(await register(own))).toEqual([400, "UNSUPPORTED_PROVIDER"]);
   });
 });

@@ -8,7 +8,6 @@ export interface Sent {
   headers: Headers;
   body: string;
   redirect: RequestRedirect;
-  signal: AbortSignal;
 }
 
 /** Answers a request, or passes it on to where it was meant to go. */
@@ -25,9 +24,9 @@ export function fakeNetwork(answer: Answering = unreachable): Sent[] {
   const original = globalThis.fetch;
   globalThis.fetch = async (input, init) => {
     const request = new Request(input, init);
-    const { method, url, headers, redirect, signal } = request;
+    const { method, url, headers, redirect } = request;
     const body = await request.clone().text();
-    const entry = { method, url, headers, body, redirect, signal };
+    const entry = { method, url, headers, body, redirect };
     sent.push(entry);
     return answer(entry, () => original(request));
   };

@@ -1,8 +1,9 @@
 import type { BetterAuthPlugin } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { beforeEach, describe, expect, it } from "vitest";
+import { createOAuthTenant, type OAuthTenant } from "../features/oauth/tenant";
 import { findLeaks } from "./secret-spy";
-import { type OAuthTenant, shareWorld } from "./world";
+import { shareWorld } from "./world";
 
 const SECRET = 'a client secret with "quotes" & more';
 const GOOGLE = { providerId: "google", clientId: "acme-client", clientSecret: SECRET };
@@ -27,7 +28,7 @@ describe("the spy that every test runs under", () => {
 
   beforeEach(async () => {
     leak = {};
-    acme = await world.oauthTenant();
+    acme = await createOAuthTenant(world);
     await acme.register(GOOGLE);
   });
 

@@ -1,16 +1,14 @@
 import type { BetterAuthOptions, BetterAuthPlugin } from "better-auth";
-import { afterAll, beforeAll, beforeEach, expect } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import {
   byDomain,
   bySubdomain,
   getTenantId,
-  type OAuthConfigCheck,
   type ResolveTenant,
   type ResolveTenantContext,
   runInTenant,
-  type TenantOAuthConfig,
 } from "../../src/index";
-import { type Answer, Browser, type RequestOptions } from "./browser";
+import { type Answer, Browser } from "./browser";
 import { createDatabase, type DatabaseKind, type TestDatabase } from "./database";
 import {
   BASE_URL,
@@ -235,11 +233,6 @@ export async function createWorld(options: WorldOptions = {}) {
       return as("admin", "platform");
     },
 
-    /** A new tenant, and what an operator does to its OAuth configs. */
-    async oauthTenant() {
-      return configsOf(instance, await this.operator(), (await instance.createTenant()).id);
-    },
-
     /** Jane in all three places. */
     janes: () => inEachPlace((place) => as("jane", place)),
 
@@ -338,15 +331,6 @@ function bound<Parts extends object>(parts: Parts): Parts {
 /** One world for all tests of a file: most of the time of a small test goes into its instance. */
 export const shareWorld = (options: WorldOptions = {}, kind: DatabaseKind = "sqlite"): World =>
   shareMade((database) => createWorld({ ...options, database }), kind);
-
-/** A new tenant for each test. */
-export function tenantOfEachTest(world: Pick<World, "oauthTenant">): OAuthTenant {
-  const tenant = {} as OAuthTenant;
-  beforeEach(async () => {
-    Object.assign(tenant, await world.oauthTenant());
-  });
-  return tenant;
-}
 
 /** The same for a world that is made in another way. */
 export function shareMade<Made extends { database: TestDatabase }>(
@@ -529,53 +513,6 @@ function createRecords(
     everythingIn: (where: Where) => readAll((model) => rowsIn(where, model)),
     /** Everything in every table. */
     everything: () => readAll(async (model) => (await read(model)).rows),
-  };
-}
-
-/** A config as an answer has it: with times in a text. */
-export type ConfigAnswer = {
-  [Key in keyof TenantOAuthConfig]: TenantOAuthConfig[Key] extends Date
-    ? string
-    : TenantOAuthConfig[Key];
-} & { message?: string };
-
-export type OAuthTenant = ReturnType<typeof configsOf>;
-
-/** The OAuth configs of a tenant, managed by requests, and sign-ins with them. */
-function configsOf({ database, auth }: Instance, operator: Browser, id: string) {
-  const { quote, query } = database;
-  const table = quote("tenantOauthConfig");
-  const mine = `where ${quote("tenantId")} = ?`;
-  const post = <T = ConfigAnswer>(name: string, body: object, options?: RequestOptions) =>
-    operator.post<T>(`/tenant/oauth-config/${name}`, { tenantId: id, ...body }, options);
-  return {
-    id,
-    register: (body: object, options?: RequestOptions) => post("register", body, options),
-    update: (body: object, options?: RequestOptions) => post("update", body, options),
-    check: (body: object, options?: RequestOptions) =>
-      post<OAuthConfigCheck>("check", body, options),
-    remove: (providerId: string) => post<{ success: boolean }>("delete", { providerId }),
-    async list() {
-      const query = { tenantId: id };
-      return (await operator.get<ConfigAnswer[]>("/tenant/oauth-config/list", { query })).data;
-    },
-    /** The configs as the database has them. */
-    stored: () => query(`select * from ${table} ${mine}`, [id]),
-    /** Puts something into a column that the plugin would not. */
-    spoil: (column: string, value: string) =>
-      query(`update ${table} set ${quote(column)} = ? ${mine}`, [value, id]),
-    /** Somebody new who starts to sign in with a provider. */
-    async start(provider: string, body: object = {}) {
-      const browser = new Browser(auth.handler, BASE_URL);
-      const answer = await browser.post<{ url: string }>("/tenant/sign-in/social", {
-        tenantId: id,
-        provider,
-        callbackURL: "/welcome",
-        errorCallbackURL: "/failed",
-        ...body,
-      });
-      return { ...answer, browser };
-    },
   };
 }
 

@@ -5,7 +5,8 @@ import { databases } from "../../support/database";
 import { BASE_URL } from "../../support/instance";
 import { sample } from "../../support/matrix";
 import { fakeNetwork, type Sent, unreachable } from "../../support/providers";
-import { outcome, shareWorld, tenantOfEachTest } from "../../support/world";
+import { outcome, shareWorld } from "../../support/world";
+import { createOAuthTenant, tenantOfEachTest } from "./tenant";
 
 const GITLAB = "https://gitlab.acme.example";
 const GOOGLE = { providerId: "google", clientId: "acme-client", clientSecret: "acme-secret" };
@@ -217,7 +218,7 @@ it.each<[string, object, string]>([
 describe("before there is a config", () => {
   it("it tells what to register, calls no provider and is not ok", async () => {
     await acme.register({ ...GOOGLE, providerId: "github" });
-    await (await world.oauthTenant()).register(GOOGLE);
+    await (await createOAuthTenant(world)).register(GOOGLE);
     const sent = fakeNetwork();
     const message = "There is no client id and secret yet";
     expect(await check({ providerId: "google" })).toEqual({

@@ -15,7 +15,8 @@ import {
 import { startIdentityProvider } from "../../support/identity-provider";
 import { createInstance, type Instance } from "../../support/instance";
 import { sample } from "../../support/matrix";
-import { expectRefused, outcome, queryOf, shareWorld, tenantOfEachTest } from "../../support/world";
+import { expectRefused, outcome, queryOf, shareWorld } from "../../support/world";
+import { createOAuthTenant, tenantOfEachTest } from "./tenant";
 
 const SECRET = "a test secret that is long enough for everybody";
 const GLOBAL = { clientId: "global-client", clientSecret: "global-client-secret" };
@@ -80,7 +81,7 @@ describe.each(databases)("on %s", (kind) => {
       // They harm no other provider and no other tenant.
       await acme.register(GITHUB);
       expect(clientOf(await acme.start("github"))).toBe("tenant-github");
-      const globex = await world.oauthTenant();
+      const globex = await createOAuthTenant(world);
       expect(clientOf(await globex.start("google"))).toBe("global-client");
     });
 

@@ -2,7 +2,8 @@ import { symmetricDecrypt } from "better-auth/crypto";
 import { describe, expect, it } from "vitest";
 import { crowdOn, databases } from "../../support/database";
 import { BASE_URL } from "../../support/instance";
-import { type ConfigAnswer, outcome, shareWorld, tenantOfEachTest } from "../../support/world";
+import { outcome, shareWorld } from "../../support/world";
+import { type ConfigAnswer, createOAuthTenant, tenantOfEachTest } from "./tenant";
 
 const GOOGLE = { providerId: "google", clientId: "acme-client", clientSecret: "acme-secret" };
 const FULL = {
@@ -78,7 +79,7 @@ describe.each(databases)("on %s", (kind) => {
   });
 
   it("delete deletes one config and no other, once, and the pair can be registered again", async () => {
-    const globex = await world.oauthTenant();
+    const globex = await createOAuthTenant(world);
     await acme.register(GOOGLE);
     const github = await acme.register({ ...GOOGLE, providerId: "github" });
     const theirs = await globex.register(GOOGLE);
@@ -100,7 +101,7 @@ describe.each(databases)("on %s", (kind) => {
       { enabled: false, scopes: ["openid"], options: { accessType: "offline" } },
       {},
     ])("changes %j, and leaves the rest, the secret and other configs too", async (changes) => {
-      const globex = await world.oauthTenant();
+      const globex = await createOAuthTenant(world);
       const others = [
         await globex.register(FULL),
         await acme.register({ ...GOOGLE, providerId: "github" }),

@@ -9,6 +9,7 @@ import {
 } from "../../../src/features/oauth/provider-options";
 import { entryOf, shared } from "../../../src/features/oauth/provider-table";
 import { queryOf, shareWorld } from "../../support/world";
+import { createOAuthTenant } from "./tenant";
 
 const GLOBAL = { clientId: "global-client", clientSecret: "global-client-secret" };
 const CLIENT = { clientId: "acme-client", clientSecret: "acme-secret" };
@@ -193,7 +194,7 @@ const world = shareWorld({
 describe("what is taken over from the application", () => {
   it("its behaviour, whether its provider is switched on or off", async () => {
     const begin = async (providerId: string) => {
-      const acme = await world.oauthTenant();
+      const acme = await createOAuthTenant(world);
       await acme.register({ providerId, ...CLIENT });
       return queryOf((await acme.start(providerId)).data.url);
     };

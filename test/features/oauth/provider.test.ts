@@ -16,15 +16,14 @@ import { changingProviders, createSocialWorld } from "../../support/social";
 import {
   createWorld,
   expectRefused,
-  type OAuthTenant,
   outcome,
   PLACES,
   queryOf,
   shareMade,
   shareWorld,
-  tenantOfEachTest,
   type World,
 } from "../../support/world";
+import { createOAuthTenant, type OAuthTenant, tenantOfEachTest } from "./tenant";
 
 const CLIENT = { clientId: "acme-client", clientSecret: "acme-secret" };
 const GITLAB = { providerId: "gitlab", options: { issuer: "https://gitlab.acme.example/git" } };
@@ -228,7 +227,7 @@ it.each(["google", "zoom"])("a config says who may sign up with %s", async (prov
     providerId === "google" ? googleIdToken({ aud: CLIENT.clientId }) : undefined,
   );
   const comeAsNewPerson = async (options: object, start: object = {}) => {
-    const tenant = await world.oauthTenant();
+    const tenant = await createOAuthTenant(world);
     await tenant.register({ providerId, ...CLIENT, options });
     const { location } = await comeBack(tenant, providerId, start);
     return [location, (await world.rowsIn(tenant.id, "user")).length];
@@ -281,7 +280,7 @@ async function createTwoProviders(home: Home, storeStateStrategy: "database" | "
     tenant: { trustedProviderHosts },
     auth: { account: { storeStateStrategy }, socialProviders: { gitlab } },
   });
-  const [good, hostile] = [await mixed.oauthTenant(), await mixed.oauthTenant()];
+  const [good, hostile] = [await createOAuthTenant(mixed), await createOAuthTenant(mixed)];
   const own = home === "a host of its own" ? { issuer: honest.issuer } : undefined;
   await good.register({ providerId: "gitlab", ...CLIENT, options: own });
   await hostile.register({ providerId: "gitlab", ...EVIL, options: { issuer: evil.issuer } });
@@ -428,7 +427,7 @@ it.each<[what: string, slack: object | undefined, plugins: BetterAuthPlugin[], a
 ])("a tenant's client at a provider whose name is %s", async (_, slack, plugins, answer) => {
   const socialProviders = slack ? { slack: slack as typeof CLIENT } : {};
   const own = await createWorld({ auth: { socialProviders }, plugins });
-  const tenant = await own.oauthTenant();
+  const tenant = await createOAuthTenant(own);
   expect(outcome(await tenant.register({ ...CLIENT, providerId: "slack" }))).toEqual(answer);
 });
 

@@ -8,6 +8,7 @@ import {
 } from "../../../src/features/oauth/trusted-addresses";
 import { tenantAuth } from "../../../src/index";
 import { expectRefused, shareWorld } from "../../support/world";
+import { createOAuthTenant } from "./tenant";
 
 const world = shareWorld();
 const CLIENT = { clientId: "acme-client", clientSecret: "acme-secret" };
@@ -92,7 +93,7 @@ it.each([
   });
   expect(taken).toEqual([]);
   // Nor in requests.
-  const acme = await world.oauthTenant();
+  const acme = await createOAuthTenant(world);
   const given = (value: string) => ({ providerId, ...CLIENT, options: { [option]: value } });
   for (const good of [`https://${own}`, `https://${own}/`, ...(bare ? [own] : [])]) {
     expect([good, (await acme.register(given(good))).status]).toEqual([good, 200]);
