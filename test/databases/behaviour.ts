@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import type { tenantInvitations } from "../../src/features/invitations/index";
 import { runInTenant } from "../../src/index";
 import { PASSWORD } from "../support/instance";
-import { GLOBAL, queryOf } from "../support/social";
+import { GLOBAL } from "../support/social";
+import { queryOf } from "../support/world";
 import { because, CODE, createWorld, type Ground, type Row, type World } from "./store";
 
 const EMAIL = "same@example.com";

@@ -6,8 +6,8 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { Answer, Browser } from "../support/browser";
 import { createDatabase, type DatabaseKind, servers, type TestDatabase } from "../support/database";
 import { PASSWORD } from "../support/instance";
-import { createSocialInstance, queryOf } from "../support/social";
-import { createWorld } from "../support/world";
+import { createSocialInstance } from "../support/social";
+import { createWorld, queryOf } from "../support/world";
 import { startProxy } from "./faults";
 
 /** The same database, by a detour that can be closed. */

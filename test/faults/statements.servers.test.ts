@@ -5,7 +5,8 @@ import type { Answer, Browser } from "../support/browser";
 import { createDatabase, type DatabaseKind, databases, servers } from "../support/database";
 import { PASSWORD } from "../support/instance";
 import { sample } from "../support/matrix";
-import { createSocialInstance, queryOf } from "../support/social";
+import { createSocialInstance } from "../support/social";
+import { queryOf } from "../support/world";
 import {
   contentsOf,
   difference,

@@ -4,7 +4,7 @@ import type { Answer, Browser } from "./browser";
 import { startIdentityProvider } from "./identity-provider";
 import { createInstance, type Instance, type InstanceOptions } from "./instance";
 import { createStorage } from "./stores";
-import { createWorld, queryOf, shareMade, type WorldOptions } from "./world";
+import { createWorld, queryOf, type SessionAnswer, shareMade, type WorldOptions } from "./world";
 
 type SocialProviders = NonNullable<BetterAuthOptions["socialProviders"]>;
 type GitLab = Partial<
@@ -179,10 +179,3 @@ function atProvider(
     },
   };
 }
-
-interface SessionAnswer {
-  session: { tenantId: string | null; token: string; userId: string };
-  user: { id: string; email: string; name: string; tenantId: string | null };
-}
-
-export { queryOf } from "./world";

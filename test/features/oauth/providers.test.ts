@@ -10,10 +10,9 @@ import {
   comeBack,
   createSocialWorld,
   GLOBAL,
-  queryOf,
   shareSocialWorld,
 } from "../../support/social";
-import { createWorld, type Person, PLACES } from "../../support/world";
+import { createWorld, type Person, PLACES, queryOf } from "../../support/world";
 
 type SignedIn = { user: { tenantId: string | null } };
 

@@ -5,11 +5,10 @@ import { Browser } from "../../support/browser";
 import {
   createSocialWorld,
   GLOBAL,
-  queryOf,
   type SocialWorldOptions,
   STATE_STRATEGIES,
 } from "../../support/social";
-import { createWorld, DOMAINS, SUBDOMAINS } from "../../support/world";
+import { createWorld, DOMAINS, queryOf, SUBDOMAINS } from "../../support/world";
 
 const BASE = "http://example.com";
 const CALLBACK = `${BASE}/api/auth/tenant/callback/gitlab`;
