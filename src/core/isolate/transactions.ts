@@ -1,7 +1,7 @@
 import type { DBTransactionAdapter } from "better-auth/types";
 import { ADAPTER_METHODS } from "../database";
 import type { Transactions } from "../isolation";
-import { createAsyncStorage } from "../request";
+import { createAsyncStorage, currentTransaction } from "../request";
 import { asTryAgain } from "./rolled-back";
 
 /** A transaction that the running code is inside of. */
@@ -29,6 +29,8 @@ let storage: ReturnType<typeof createAsyncStorage<Transaction>> | undefined;
  */
 export function trackTransactions(): Transactions {
   const instance = {};
+  /** What better-auth does after the commit of a transaction, by the callback of the transaction. */
+  const afterCommit = new WeakMap<object, unknown[]>();
   storage ??= createAsyncStorage<Transaction>();
   const running = storage;
   return {
@@ -45,9 +47,12 @@ export function trackTransactions(): Transactions {
       callback: (isolated: DBTransactionAdapter) => Promise<R>,
     ): Promise<R> {
       const calls = new Set<Promise<unknown>>();
+      // If the callback runs again, it queues its hooks again. better-auth forgets those of the
+      // attempt that was undone by itself only since 1.7.20.
+      afterCommit.get(callback)?.splice(0);
       /**
-       * The error with which the database rolled back the transaction. MySQL would keep later
-       * writes.
+       * The error with which the database rolled back the transaction, or the connection was lost.
+       * MySQL would keep later writes.
        */
       let undone: unknown;
       const methods = ADAPTER_METHODS.map((method) => {
@@ -55,6 +60,8 @@ export function trackTransactions(): Transactions {
         const call: Run = (input) => {
           if (!transaction.isOpen) return (outside[method] as Run)(input);
           if (undone) return Promise.reject(undone);
+          const { isTransactionActive, pendingHooks } = currentTransaction() ?? {};
+          if (isTransactionActive && pendingHooks) afterCommit.set(callback, pendingHooks);
           const result = (inside[method] as Run)(input).catch((error) => {
             const explained = asTryAgain(error);
             if (explained !== error) undone = explained;
