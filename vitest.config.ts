@@ -26,7 +26,7 @@ class LongestFirst extends BaseSequencer {
 
 /*
  * What a test needs is in the name of its file: `.servers` runs on SQLite, and with the servers on
- * PostgreSQL, MariaDB and Redis; `.prisma` and `.registry` install something first.
+ * PostgreSQL, MariaDB and Redis; `.prisma`, `.registry` and `.clusters` install something first.
  */
 const needs = (what: string) => `test/**/*.${what}.test.ts`;
 const project = (name: string, include: string[], env: Record<string, string>) => ({
@@ -90,12 +90,13 @@ export default defineConfig({
         test: {
           name: "node",
           include: ["test/**/*.test.ts"],
-          exclude: ["**/node_modules/**", needs("registry"), "test/soak/**"],
+          exclude: ["**/node_modules/**", needs("registry"), needs("clusters"), "test/soak/**"],
         },
       },
       project("servers", [needs("servers")], { TEST_SERVERS: "1", MATRIX: "full" }),
       project("prisma", [needs("prisma")], { TEST_PRISMA: "1" }),
       project("registry", [needs("registry")], {}),
+      project("clusters", [needs("clusters")], {}),
       {
         extends: true,
         plugins: [newest],

@@ -118,6 +118,7 @@ const COMMANDS: Record<string, string> = {
   "npm run build": ".ci/run, and test/package.test.ts",
   "npm run check:package": ".ci/run",
   "npm run test:package": ".ci/run",
+  "npm run test:clusters": "the nightly workflow",
   "npm install better-auth better-auth-tenant kysely@0.28 libsql":
     "test/guides/readme.registry.test.ts, from the tarball",
   "node -e \"require('fs').appendFileSync('.env', '\\nBETTER_AUTH_SECRET=' + require('crypto').randomBytes(32).toString('hex') + '\\n')\"":

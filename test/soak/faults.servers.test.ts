@@ -29,7 +29,7 @@ describe.runIf(servers.asked)("three processes, and servers that restart", () =>
       const redis = isInRedis ? await startRedis(installed) : undefined;
       const bouncer = isInRedis ? undefined : await startPgBouncer(installed, postgres.port);
       const world = await startSoak({
-        database: { name: "postgres", port: (bouncer ?? postgres).port },
+        database: { kind: "postgres", name: "postgres", port: (bouncer ?? postgres).port },
         ...(redis && { redis: { prefix: "soak:", port: redis.port } }),
       });
 
@@ -84,7 +84,7 @@ describe.runIf(servers.asked)("three processes, and servers that restart", () =>
       await client.connect();
       onTestFinished(() => client.end());
       const query = async (sql: string) => (await client.query(sql)).rows;
-      await world.finish({ query });
+      await world.finish({ query, quote: (name) => `"${name}"` });
       expect(world.counts.failed).toBeGreaterThan(0);
     },
     SECONDS * 3_000 + 120_000,

@@ -1,6 +1,16 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +24,7 @@ import { onTestFinished } from "vitest";
 
 const VERSIONS = "/usr/lib/postgresql";
 
-const postgresAt = () => {
+export const postgresAt = () => {
   const [newest] = existsSync(VERSIONS)
     ? readdirSync(VERSIONS).sort((one, other) => Number(other) - Number(one))
     : [];
@@ -32,28 +42,40 @@ export function programs() {
 
 type Programs = NonNullable<ReturnType<typeof programs>>;
 
-/** PostgreSQL and PgBouncer do not run as root. */
-function unprivileged(): { uid?: number; gid?: number } {
+/** PostgreSQL, PgBouncer and MariaDB do not run as root. */
+export function unprivileged(): { uid?: number; gid?: number } {
   if (process.getuid?.() !== 0) return {};
   const id = (flag: string) => Number(execFileSync("id", [flag, "postgres"]));
   return { uid: id("-u"), gid: id("-g") };
 }
 
-function makeDirectory() {
-  const directory = mkdtempSync(join(tmpdir(), "soak-"));
+/** A directory that is gone with the test. `npm run test:clusters` chooses where. */
+export function makeDirectory() {
+  const directory = mkdtempSync(join(process.env.CLUSTERS_DIRECTORY ?? tmpdir(), "soak-"));
   const { uid, gid } = unprivileged();
   if (uid !== undefined && gid !== undefined) chownSync(directory, uid, gid);
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
+let lastPort = 20_000 + Math.floor(Math.random() * 10_000);
+
+/**
+ * A port that nobody listens on. It is not one of those that the system gives to outgoing connections,
+ * which could take it while its server is stopped.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const server = createServer().listen(++lastPort, "127.0.0.1");
+    const isFree = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    server.close();
+    await once(server, "close");
+    return lastPort;
+  }
 }
 
 async function answers(port: number): Promise<boolean> {
@@ -65,13 +87,31 @@ async function answers(port: number): Promise<boolean> {
   return isUp;
 }
 
-/** A server in the foreground, started again on the same port whenever it is asked to be. */
-async function server(port: number, command: string, args: string[], user = {}) {
+/**
+ * A server in the foreground, started again on the same port whenever it is asked to be. What it
+ * prints goes into `log`, a file. The signal `end` stops it when the test is over.
+ */
+export async function server(
+  port: number,
+  command: string,
+  args: string[],
+  {
+    log,
+    end = "SIGQUIT",
+    ...user
+  }: { log?: string; end?: NodeJS.Signals; uid?: number; gid?: number } = {},
+) {
   let child: ChildProcess | undefined;
-  const start = async () => {
-    child = spawn(command, args, { stdio: "ignore", ...user });
+  const start = async (...more: string[]) => {
+    const output = log ? openSync(log, "a") : "ignore";
+    child = spawn(command, [...args, ...more], { stdio: ["ignore", output, output], ...user });
+    if (typeof output === "number") closeSync(output);
     for (let attempt = 0; !(await answers(port)); attempt++) {
-      if (child.exitCode !== null || attempt > 200) throw new Error(`${command} has not started`);
+      if (child.exitCode !== null || attempt > 1_200) {
+        throw new Error(
+          `${command} has not started\n${log ? readFileSync(log, "utf8").slice(-4_000) : ""}`,
+        );
+      }
       await sleep(50);
     }
   };
@@ -80,7 +120,7 @@ async function server(port: number, command: string, args: string[], user = {}) 
     child.kill(signal);
     await once(child, "exit");
   };
-  onTestFinished(() => stop("SIGQUIT"));
+  onTestFinished(() => stop(end));
   await start();
   return { port, start, stop };
 }

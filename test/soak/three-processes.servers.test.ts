@@ -24,7 +24,7 @@ describe.runIf(servers.asked)("three processes, users and tenants that come and 
       });
       const [row] = await database.query("select current_database() as name");
       const world = await startSoak({
-        database: { name: String(row?.name), port: 5432 },
+        database: { kind: "postgres", name: String(row?.name), port: 5432 },
         ...(sessionsIn === "Redis" && { redis: { prefix: redisPrefix, port: 6379 } }),
       });
       const end = Date.now() + SECONDS * 1000;

@@ -5,12 +5,13 @@ import { getMigrations } from "better-auth/db/migration";
 import { toNodeHandler } from "better-auth/node";
 import { admin, bearer } from "better-auth/plugins";
 import { Redis } from "ioredis";
+import { createPool } from "mysql2/promise";
 import { Pool } from "pg";
 import { tenantAuth } from "../../src/index";
 
 /** What a process is told at its start. */
 export interface Order {
-  database: { name: string; port: number };
+  database: { kind: "postgres" | "mysql"; name: string; port: number };
   /** Without it, sessions live in the database. */
   redis?: { prefix: string; port: number };
   secret: string;
@@ -51,17 +52,31 @@ function redisStorage({
   };
 }
 
-const { name, port } = order.database;
-const database = new Pool({ host: "127.0.0.1", port, user: "postgres", database: name, max: 8 });
-// Otherwise a connection that breaks ends the process, idle or not.
-database.on("error", () => {});
-database.on("connect", (client) => client.on("error", () => {}));
+function createPostgresPool({ name, port }: Order["database"]) {
+  const pool = new Pool({ host: "127.0.0.1", port, user: "postgres", database: name, max: 8 });
+  // Otherwise a connection that breaks ends the process, idle or not.
+  pool.on("error", () => {});
+  pool.on("connect", (client) => client.on("error", () => {}));
+  return pool;
+}
+
+const createMysqlPool = ({ name, port }: Order["database"]) =>
+  createPool({
+    host: "127.0.0.1",
+    port,
+    user: "root",
+    database: name,
+    timezone: "Z",
+    connectionLimit: 8,
+  });
+
+const createDatabase = { postgres: createPostgresPool, mysql: createMysqlPool };
 
 const auth = betterAuth({
   // The address of all three, as behind a load balancer.
   baseURL: "http://localhost:3000",
   secret: order.secret,
-  database,
+  database: createDatabase[order.database.kind](order.database),
   ...(order.redis && { secondaryStorage: redisStorage(order.redis) }),
   emailAndPassword: {
     enabled: true,

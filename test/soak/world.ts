@@ -1,7 +1,7 @@
 import { type ChildProcess, fork, type StdioOptions } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { build } from "tsup";
@@ -18,7 +18,9 @@ const GRACE_MS = 10_500;
 
 const OPERATOR = { name: "O", email: "operator@example.com", password: "of the operator" };
 
-const QUIET = ["ignore", "ignore", "ignore", "ipc"] as StdioOptions;
+/** SOAK_LOG=… is a file that gets what the processes print. */
+const OUTPUT = process.env.SOAK_LOG ? openSync(process.env.SOAK_LOG, "a") : "ignore";
+const STDIO: StdioOptions = ["ignore", OUTPUT, OUTPUT, "ipc"];
 
 interface Member {
   child: ChildProcess;
@@ -43,7 +45,8 @@ interface Session {
 type Person = { name: string; email: string; password: string };
 
 /** What a response must not say about the servers behind it. */
-const INTERNAL = /127\.0\.0\.1|ECONN|\bpg\b|postgres|redis|pgbouncer|node_modules|\bat \S+ \(/i;
+const INTERNAL =
+  /127\.0\.0\.1|ECONN|\bpg\b|postgres|mysql|maria|wsrep|redis|pgbouncer|haproxy|node_modules|\bat \S+ \(/i;
 
 interface Call {
   body?: object;
@@ -53,7 +56,19 @@ interface Call {
   on?: Member;
 }
 
-function createWorld(script: string, given: Omit<Order, "migrate">) {
+/** What a soak expects of its servers. */
+interface Expectations {
+  /**
+   * Whether responses may be 503 `TRY_AGAIN` at any moment, as on a cluster. Each counts as failed.
+   */
+  mayRollBack?: boolean;
+}
+
+function createWorld(
+  script: string,
+  given: Omit<Order, "migrate">,
+  { mayRollBack = false }: Expectations,
+) {
   const random = createRandom(SEED);
   const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)] as T;
   const members: Member[] = [];
@@ -62,7 +77,19 @@ function createWorld(script: string, given: Omit<Order, "migrate">) {
   const sessions: Session[] = [];
   const findings: string[] = [];
   const people: { place: Place; person: Person }[] = [];
-  const counts = { requests: 0, failed: 0, deleted: 0, killed: 0, checked: 0 };
+  const counts = {
+    requests: 0,
+    failed: 0,
+    deleted: 0,
+    killed: 0,
+    checked: 0,
+    signedUp: 0,
+    /** The longest time in which no user and no session was stored. */
+    withoutWritesMs: 0,
+  };
+  /** Responses of 500 and above, by path, status and code. */
+  const failures: Record<string, number> = {};
+  let lastWriteAt = Date.now();
   /** While a server is away, and a moment longer, requests may fail. */
   let outage = { since: 0, until: 0 };
   /** Sessions from before were lost with their storage. Infinite while the storage loses them. */
@@ -74,7 +101,7 @@ function createWorld(script: string, given: Omit<Order, "migrate">) {
     const order: Order = { ...given, migrate: members.length === 0 };
     // Without the variables of the test: better-auth behaves differently under test runners.
     const env = { PATH: process.env.PATH, NODE_ENV: "production" };
-    const child = fork(script, [JSON.stringify(order)], { env, execArgv: [], stdio: QUIET });
+    const child = fork(script, [JSON.stringify(order)], { env, execArgv: [], stdio: STDIO });
     const [port] = await once(child, "message");
     members[index] = { child, port };
   }
@@ -111,8 +138,13 @@ function createWorld(script: string, given: Omit<Order, "migrate">) {
       const isOvertaken = isLeaving(at) || isLeaving(session?.place);
       if (status >= 500) {
         counts.failed++;
+        const { code } = JSON.parse(text.startsWith("{") ? text : "{}");
+        const kind = `${path} ${status} ${code ?? text}`;
+        failures[kind] = (failures[kind] ?? 0) + 1;
         if (INTERNAL.test(text)) findings.push(`tells: ${line}: ${text}`);
         if (isAway(started)) return undefined;
+        const isTryAgain = status === 503 && code === "TRY_AGAIN";
+        if (mayRollBack && isTryAgain && response.headers.get("retry-after")) return undefined;
         if (!isOvertaken) findings.push(`${line}: ${status} ${text}`);
       }
       for (const id of at ? (text.match(/\b[A-Za-z0-9]{32}\b/g) ?? []) : []) {
@@ -142,7 +174,12 @@ function createWorld(script: string, given: Omit<Order, "migrate">) {
       if (answer && !isFault && !isLeaving(place)) findings.push(`refused: ${answer.line}`);
       return undefined;
     }
-    if (path === "/sign-up/email") people.push({ place, person });
+    counts.withoutWritesMs = Math.max(counts.withoutWritesMs, Date.now() - lastWriteAt);
+    lastWriteAt = Date.now();
+    if (path === "/sign-up/email") {
+      counts.signedUp++;
+      people.push({ place, person });
+    }
     const { token, user } = answer.data;
     if ((user.tenantId ?? null) !== place.id) findings.push(`elsewhere: ${answer.line}`);
     const [cookie = ""] = answer.headers.getSetCookie()[0]?.split(";") ?? [];
@@ -301,6 +338,7 @@ function createWorld(script: string, given: Omit<Order, "migrate">) {
   return {
     findings,
     counts,
+    failures,
     members,
     launch,
     kill,
@@ -333,11 +371,14 @@ async function buildWorker() {
 }
 
 /** Three processes, which end with the test, and an operator. */
-export async function startSoak(given: Omit<Order, "migrate" | "secret">) {
+export async function startSoak(
+  given: Omit<Order, "migrate" | "secret">,
+  expectations: Expectations = {},
+) {
   const worker = await buildWorker();
   onTestFinished(worker.remove);
   const secret = randomBytes(32).toString("hex");
-  const world = createWorld(worker.path, { ...given, secret });
+  const world = createWorld(worker.path, { ...given, secret }, expectations);
   onTestFinished(async () => void (await Promise.all(world.running().map(world.kill))));
   for (const index of [0, 1, 2]) await world.launch(index);
   await world.operator();
@@ -352,13 +393,13 @@ export async function startSoak(given: Omit<Order, "migrate" | "secret">) {
     ],
 
     /** Deletes all tenants and what is left of them: nothing may be. */
-    async finish(database: Pick<TestDatabase, "query">) {
+    async finish(database: Pick<TestDatabase, "query" | "quote">) {
       await world.removeAll();
       await world.checkSessions();
       const [member] = world.members;
       member?.child.send("purge");
       if (member) await once(member.child, "message");
-      console.log(`${SECONDS} s, SOAK_SEED=${SEED}`, world.counts);
+      console.log(`${SECONDS} s, SOAK_SEED=${SEED}`, world.counts, world.failures);
       expect(world.findings).toEqual([]);
       expect(await rowsLeft(database)).toEqual([]);
       // That nothing went wrong says something only if a lot was done.
@@ -369,10 +410,12 @@ export async function startSoak(given: Omit<Order, "migrate" | "secret">) {
 }
 
 /** Rows of tenants that are gone, after a purge. */
-async function rowsLeft({ query }: Pick<TestDatabase, "query">) {
+async function rowsLeft({ query, quote }: Pick<TestDatabase, "query" | "quote">) {
   const tables = await query(
-    "select table_name as name from information_schema.columns where table_schema = 'public' and column_name = 'tenantId'",
+    "select table_name as name from information_schema.columns where table_schema in ('public', 'auth') and column_name = 'tenantId'",
   );
-  const found = tables.map(({ name }) => query(`select * from "${name}" where "tenantId" <> ''`));
+  const found = tables.map(({ name }) =>
+    query(`select * from ${quote(String(name))} where ${quote("tenantId")} <> ''`),
+  );
   return [...(await Promise.all(found)).flat(), ...(await query("select * from tenant"))];
 }

@@ -28,6 +28,7 @@ export default async function setup(project: TestProject) {
   const skipped = [
     "PostgreSQL, MariaDB, Redis, the soak test and most cases of each matrix (npm run test:servers runs them, on 127.0.0.1)",
     "Prisma (npm run test:prisma)",
+    "clusters of servers (npm run test:clusters)",
     "the packed package in fresh projects (npm run test:package)",
   ];
   return console.log(`\nSkipped: ${skipped.join("; ")}.\n`);
