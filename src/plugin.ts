@@ -4,12 +4,8 @@ import { notStarted } from "./core/errors";
 import type { Extension } from "./core/extension";
 import { type Hooks, plainHook } from "./core/hooks";
 import { install } from "./core/install/install";
-import {
-  closeAdminEndpoint,
-  keepForeignCookies,
-  openAdminEndpoint,
-  undoCookies,
-} from "./core/isolate/cookies";
+import { keepForeignCookies, undoCookies } from "./core/isolate/cookies";
+import { closeAdminEndpoint, openAdminEndpoint } from "./core/isolate/cross-tenant";
 import { openSealedToken, sealRedirectedToken } from "./core/isolate/links";
 import type { Isolation } from "./core/isolation";
 import { refuseAddresses } from "./core/resolve/addresses";

@@ -68,8 +68,8 @@ export interface TenantRoute {
   path?: string;
   /** The tenant in which the calling code runs, used if the call names none. */
   tenantId?: string | null;
-  /** What an extension removed from the query: see `takes`. */
-  taken?: object | undefined;
+  /** What an extension removed from the query: see `extractFromQuery`. */
+  extracted?: object | undefined;
 }
 
 const TENANT_ROUTE = Symbol.for("better-auth-tenant:tenant-route");

@@ -31,7 +31,7 @@ export interface Claim {
    */
   unavailable?: "refuse" | "enter";
   /** The request counts as naming no tenant: see `credential` in `RequestRecord.enteredBy`. */
-  canBeReplaced?: boolean;
+  countsAsUnnamed?: boolean;
   /** The claim also counts if the resolver returned `false`, which means no tenant. */
   overridesEmptyResolver?: boolean;
   /** The tenant's directory makes the request, so the request may create any user. */
@@ -48,7 +48,7 @@ export interface Candidate {
   /** True for server code, admin endpoints and the tenant's directory: they may create any user. */
   isTrusted: boolean;
   /** Returns the admission by the feature that expected this user. Asks the features only once. */
-  expected(): Promise<Admission | undefined>;
+  findAdmission(): Promise<Admission | undefined>;
   ctx: AuthContext;
   /** The adapter without isolation, of the running transaction if there is one. */
   adapter?: DBTransactionAdapter | undefined;
@@ -111,7 +111,7 @@ export interface ModelRules {
  * becomes the response; at startup, it stops better-auth.
  */
 export interface Extension {
-  /** The key under which the result of `keep` is cached. */
+  /** The key under which the result of `cacheWithTenant` is cached. */
   name: string;
 
   /* Finding the tenant. Asked before anything is read; the first claim counts. */
@@ -120,9 +120,9 @@ export interface Extension {
   claim?(ctx: HookEndpointContext, phase: ClaimPhase): Promise<Claim | undefined>;
   /**
    * Removes values from the query of a tenant route, before better-auth reads the query. Keys are
-   * paths. The result is in `TenantRoute.taken`.
+   * paths. The result is in `TenantRoute.extracted`.
    */
-  takes?: Readonly<Record<string, (query: URLSearchParams) => object>>;
+  extractFromQuery?: Readonly<Record<string, (query: URLSearchParams) => object>>;
   /** Returns the tenant that has verified a host, for `byDomain()`. */
   tenantOfHost?(ctx: ResolveTenantContext, host: string): Promise<string | undefined>;
   /**
@@ -152,7 +152,7 @@ export interface Extension {
    * Called at most once per user, and not if a feature has refused the user. Must not change
    * anything.
    */
-  expects?(candidate: Candidate): Promise<Admission | undefined>;
+  findAdmission?(candidate: Candidate): Promise<Admission | undefined>;
   /**
    * R13: refuses a new user by throwing, or changes the row. All features are asked. If better-auth
    * hides at sign-up whether an email is taken, it also hides this error. A feature whose error the
@@ -176,7 +176,7 @@ export interface Extension {
    * Returns what the feature needs to know about a tenant in later requests, such as its policy.
    * The core caches it with the tenant for ten seconds.
    */
-  keep?(ctx: AuthContext, row: Row, adapter?: DBTransactionAdapter): Promise<unknown>;
+  cacheWithTenant?(ctx: AuthContext, row: Row, adapter?: DBTransactionAdapter): Promise<unknown>;
 
   /* Startup, in this order. */
 

@@ -39,6 +39,12 @@ export function plainHook(run: (ctx: HookEndpointContext) => unknown) {
   return Object.assign(hook, { options: {} }) as unknown as BeforeHook["handler"];
 }
 
+/** Matches calls of the endpoints with these paths. */
+export const onPaths =
+  (...paths: string[]) =>
+  ({ path = "" }: { path?: string }) =>
+    paths.includes(path);
+
 /** Combines hooks into one. Only the last one may change the call by returning `{ context }`. */
 export function combineBeforeHooks(hooks: BeforeHook[]): BeforeHook & { hooks: BeforeHook[] } {
   const run = async (given: HookEndpointContext) => {

@@ -146,7 +146,7 @@ export class RequestRecord {
   readonly startedGenerations = new Map<string, string>();
 
   /**
-   * The session of an operator who visits a tenant. It is valid there. Set by `scopeOfAdmin`, after
+   * The session of an operator who visits a tenant. It is valid there. Set by `beginVisit`, after
    * it has checked that the user is an operator.
    */
   visitor?: { token: string; userId: string };

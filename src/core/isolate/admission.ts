@@ -43,20 +43,20 @@ export async function admitUser(
     row,
     isTrusted: isTrustedWithUsers(),
     adapter,
-    expected: () => {
+    findAdmission: () => {
       asked ??= findExpected(isolation, candidate);
       return asked;
     },
   };
   for (const { admitUser } of extensionsWith(isolation, "admitUser")) await admitUser(candidate);
-  const admission = await candidate.expected();
+  const admission = await candidate.findAdmission();
   Object.assign(row, admission?.data);
   return admission;
 }
 
 async function findExpected(isolation: Isolation, candidate: Candidate) {
-  for (const { expects } of extensionsWith(isolation, "expects")) {
-    const admission = await expects(candidate);
+  for (const extension of extensionsWith(isolation, "findAdmission")) {
+    const admission = await extension.findAdmission(candidate);
     if (admission) return admission;
   }
   return undefined;

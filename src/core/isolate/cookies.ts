@@ -4,27 +4,9 @@ import { adminTarget } from "../admin-endpoints";
 import { currentScope } from "../current-scope";
 import { currentEndpoint } from "../endpoint";
 import { CORE_ERROR_CODES } from "../error-codes";
-import { type AfterHook, type BeforeHook, plainHook } from "../hooks";
-import { currentRequest, type Endpoint, enter, getTenantId, scopeOf } from "../request";
+import { type AfterHook, plainHook } from "../hooks";
+import { currentRequest } from "../request";
 import { makeCompanionCheck } from "../session-tokens";
-
-/** Cross-tenant access begins when an admin endpoint starts, and ends when it is done. */
-export const openAdminEndpoint: BeforeHook = {
-  matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
-
-  handler: plainHook(() => {
-    currentRequest().adminEndpoint = "running";
-  }),
-};
-
-export const closeAdminEndpoint: AfterHook = {
-  matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
-
-  handler: plainHook(() => {
-    currentRequest().adminEndpoint = "done";
-    enter(scopeOf(getTenantId()));
-  }),
-};
 
 /** R5: keeps the browser's cookies for sessions that were removed from the request. */
 export const keepForeignCookies: AfterHook = {

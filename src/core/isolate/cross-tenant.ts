@@ -3,20 +3,47 @@ import { type AdminTarget, adminTarget } from "../admin-endpoints";
 import { currentScope } from "../current-scope";
 import { currentEndpoint } from "../endpoint";
 import type { Extension } from "../extension";
+import { type AfterHook, type BeforeHook, plainHook } from "../hooks";
 import type { Isolation } from "../isolation";
 import { tenantInPrefix } from "../prefix";
-import { currentRequest, type Endpoint, enter, runInScope, type Scope, scopeOf } from "../request";
+import {
+  currentRequest,
+  type Endpoint,
+  enter,
+  getTenantId,
+  runInScope,
+  type Scope,
+  scopeOf,
+} from "../request";
 import type { SessionRow } from "../session";
 import { isSessionTokenOf } from "../session-tokens";
 import { textOf } from "../utils";
 import { readUser } from "./users";
 
+/** Cross-tenant access begins when an admin endpoint starts, and ends when it is done. */
+export const openAdminEndpoint: BeforeHook = {
+  matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
+
+  handler: plainHook(() => {
+    currentRequest().adminEndpoint = "running";
+  }),
+};
+
+export const closeAdminEndpoint: AfterHook = {
+  matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
+
+  handler: plainHook(() => {
+    currentRequest().adminEndpoint = "done";
+    enter(scopeOf(getTenantId()));
+  }),
+};
+
 /**
- * Returns the scope of a call of an admin endpoint, and enters it if an operator calls. An operator
- * gets access to the tenant that the request names, to the tenant of the user that the call acts
- * on, or to all tenants. Only the session that the endpoint uses can get this access.
+ * Begins the visit of an operator: enters the tenant that the request names, the tenant of the user
+ * that the call acts on, or all tenants. Only the session that the endpoint uses can begin one.
+ * Returns the scope of the call, which is unchanged for everybody else.
  */
-export async function scopeOfAdmin(
+export async function beginVisit(
   isolation: Isolation,
   session: SessionRow,
   adapter: DBTransactionAdapter,
@@ -27,19 +54,20 @@ export async function scopeOfAdmin(
   const record = currentRequest();
   if (!endpoint || !target || record.adminEndpoint === "done") return scope;
   if (!isSessionTokenOf(endpoint, session.token)) return scope;
-  const isOwn = session.tenantId || scope.access !== "own" || session.impersonatedBy;
-  if (isOwn || target === "oneself") return scope;
+  const staysHere = session.tenantId || scope.access !== "own" || session.impersonatedBy;
+  if (staysHere || target === "oneself") return scope;
   // Hooks that run before the endpoint stay in the request's scope.
   if (scope.tenantId === null && record.adminEndpoint !== "running") return scope;
   const tenantId = scope.tenantId ?? (await tenantOfTarget(endpoint, target, adapter));
   if (tenantId === null) return scope;
   const { query, method } = (record.endpoint ?? endpoint) as Endpoint & { method?: string };
-  const asked = { ...endpoint, query, method };
-  if (!(await mayVisit(isolation, asked, session, tenantId, adapter))) return scope;
+  const call = { ...endpoint, query, method };
+  if (!(await mayVisit(isolation, call, session, tenantId, adapter))) return scope;
   record.visitor = { token: String(session.token), userId: String(session.userId) };
   if (tenantId === undefined) return enter(scopeOf(null, "all"));
-  const isOwnEnd = scope.tenantId !== null && (await endsOwnSessions(isolation, endpoint, session));
-  return enter(isOwnEnd ? scopeOf(null) : scopeOf(tenantId, "visits"));
+  const staysOnPlatform =
+    scope.tenantId !== null && (await endsOwnSessions(isolation, endpoint, session));
+  return enter(staysOnPlatform ? scopeOf(null) : scopeOf(tenantId, "visits"));
 }
 
 /** Returns whether an extension lets the caller visit. */

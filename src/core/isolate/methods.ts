@@ -8,7 +8,7 @@ import { admitUser, capExpiry } from "./admission";
 import { explainDatabaseError, refuseEmailTakenElsewhere } from "./explain-errors";
 import { isInside, needsListHint, tenantClause } from "./in-scope";
 import { pinpoint } from "./mysql";
-import { isImpersonator, isSessionValidHere, scopeOfSession } from "./sessions";
+import { acceptSession, isImpersonator, scopeOfSession } from "./sessions";
 import { isState } from "./single-use";
 import { isHiddenUser, rememberUser, requireUserInScope } from "./users";
 
@@ -126,7 +126,7 @@ async function findSession<T>(database: Database, input: Input<"findOne">): Prom
   // better-auth reads the session before its user. Another request of the same session may have ended
   // all others in between, which gives both a new generation.
   if (session && hasOtherGeneration(session)) session = await read();
-  if (!session || !(await isSessionValidHere(isolation, session, { adapter: raw }))) return null;
+  if (!session || !(await acceptSession(isolation, session, { adapter: raw }))) return null;
   return dropForeignJoins(
     database,
     session,
@@ -178,8 +178,7 @@ async function validSessions<T>(
   const valid: T[] = [];
   for (const row of rows) {
     rememberOwner(database, row as Row, join);
-    const isValid =
-      !isByToken || (await isSessionValidHere(isolation, row as Row, { adapter: raw }));
+    const isValid = !isByToken || (await acceptSession(isolation, row as Row, { adapter: raw }));
     if (isValid) valid.push(dropForeignJoins(database, row, scope, "session", join));
   }
   return valid;

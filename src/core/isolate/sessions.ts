@@ -11,7 +11,7 @@ import { tenantInPrefix } from "../prefix";
 import { currentRequest, getTenantId, type Scope, scopeOf } from "../request";
 import type { SessionRow } from "../session";
 import { acceptsSession } from "../tenants/tenants";
-import { scopeOfAdmin } from "./cross-tenant";
+import { beginVisit } from "./cross-tenant";
 import { isOfGeneration } from "./generations";
 
 /**
@@ -47,8 +47,11 @@ export async function passesTenantAndExtensions(
   return true;
 }
 
-/** Returns whether a session is valid in the running request (R5, R10, R14). */
-export async function isSessionValidHere(
+/**
+ * Returns whether a session is valid in the running request (R5, R10, R14). If it is an operator's,
+ * on an admin endpoint, this begins the operator's visit.
+ */
+export async function acceptSession(
   isolation: Isolation,
   session: SessionRow,
   source: SessionSource = {},
@@ -58,17 +61,17 @@ export async function isSessionValidHere(
   if (!isAdmin && (session.tenantId ?? null) !== getTenantId()) return false;
   if (!(await isOfGeneration(isolation, session, adapter))) return false;
   if (!(await passesTenantAndExtensions(isolation, session, source))) return false;
-  return !isAdmin || isValidForAdmin(isolation, session, adapter);
+  return !isAdmin || acceptForAdmin(isolation, session, adapter);
 }
 
-async function isValidForAdmin(
+async function acceptForAdmin(
   isolation: Isolation,
   session: SessionRow,
   given?: DBTransactionAdapter,
 ): Promise<boolean> {
   const tenantId = session.tenantId ?? null;
   const adapter = given ?? (await unscopedAdapter(isolation));
-  const scope = await scopeOfAdmin(isolation, session, adapter);
+  const scope = await beginVisit(isolation, session, adapter);
   if (tenantId === scope.tenantId) return true;
   if (scope.access === "visits" && currentRequest().visitor?.token === session.token) return true;
   return tenantId === null && isImpersonator(session.userId);
@@ -95,7 +98,7 @@ export function isolateCachedSessions(options: BetterAuthOptions, isolation: Iso
   if (!cookieCache) return;
   const { version = "1" } = cookieCache;
   const versionIn = async (session: Row, user: Row) => {
-    const isValid = await isSessionValidHere(isolation, session as SessionRow, {
+    const isValid = await acceptSession(isolation, session as SessionRow, {
       isFromCookie: true,
     });
     if (!isValid) return crypto.randomUUID();

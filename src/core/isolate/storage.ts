@@ -8,7 +8,7 @@ import { currentRequest, type Scope, scopeOf } from "../request";
 import { refuse } from "../schema";
 import type { SessionRow } from "../session";
 import { parseJSON, replaceMethods } from "../utils";
-import { isImpersonator, isSessionValidHere, scopeOfSession } from "./sessions";
+import { acceptSession, isImpersonator, scopeOfSession } from "./sessions";
 import { isState } from "./single-use";
 
 const METHODS = ["get", "set", "delete", "getAndDelete", "increment"] as const;
@@ -31,7 +31,7 @@ function keyIn({ tenantId }: Scope, key: string): string {
 /**
  * Returns the scope of a key. The session of an operator who visits a tenant, or impersonates one
  * of its users, stays on the platform. Every caller may read it by its token, because each read is
- * checked: see `isSessionValidHere`. Only the verified operator may write or delete it: a tenant's
+ * checked: see `acceptSession`. Only the verified operator may write or delete it: a tenant's
  * administrator could otherwise end an operator's session.
  */
 function scopeOfKey(key: string, isRead = false): Scope {
@@ -102,5 +102,5 @@ async function isValidSession(
   // better-auth would fail on a session whose user was deleted while it was written.
   if (!user) return false;
   const tenantId = tenantInPrefix(key);
-  return isSessionValidHere(isolation, { ...session, token: key, tenantId });
+  return acceptSession(isolation, { ...session, token: key, tenantId });
 }

@@ -28,7 +28,12 @@ import { asHostResolver, hostOf, syntheticHostRequests } from "./resolvers";
  * and app schemes that `trustedOrigins` lists (`myapp://`).
  */
 
-type Address = { url: URL; error: { code: string; message: string } };
+/** An address in a request, where it is, and the error if it is not trusted. */
+interface Address {
+  url: URL;
+  place: "base URL" | "origin" | "body" | "query";
+  error: { code: string; message: string };
+}
 
 /** Limits what a caller may send: the resolver may query a database for each host. */
 const MAX_HOSTS = 20;
@@ -42,40 +47,50 @@ export const refuseAddresses: BeforeHook = {
 
 /** Finds the owners of all hosts in a request's addresses, and refuses hosts of other tenants. */
 async function refuseForeignAddresses(ctx: HookEndpointContext): Promise<void> {
-  const isOff = isSwitchedOff(ctx.context);
-  const base = baseOf(ctx);
-  const written = isOff ? [] : addressesIn(ctx.body);
+  const addresses = addressesOf(ctx);
+  const ownHost = namingHost(ctx);
+  const urls = addresses.map(({ url }) => url).filter(({ host }) => host !== ownHost);
+  await findOwners(ctx, urls, MAX_HOSTS);
   // The endpoint that uses an address in the query checks it, see `trustOwnAddresses`.
-  const queried = isOff ? [] : addressesIn(ctx.query);
-  const isWritten = new Set(written);
-  const sent = [...base, ...(isOff ? [] : originOf(ctx)), ...written];
-  const own = namingHost(ctx);
-  const others = [...sent, ...queried].map(({ url }) => url).filter(({ host }) => host !== own);
-  await findOwners(ctx, others, MAX_HOSTS);
-  if (![...currentRequest().hostOwners.values()].some((tenantId) => tenantId !== null)) return;
+  const foreign = addresses.filter(({ url, place }) => place !== "query" && isForeign(url));
+  const refused = foreign.length ? await findRefused(ctx, foreign) : undefined;
+  if (!refused) return;
+  const owner = currentRequest().hostOwners.get(refused.url.host);
+  const whose = owner ? `tenant ${owner}` : "another tenant";
+  const place = getTenantId() === null ? "on the platform" : `in tenant ${getTenantId()}`;
+  ctx.context.logger.error(`${refused.url.origin} belongs to ${whose} and is not trusted ${place}`);
+  if (ctx.path !== CALLBACK_PATH) throw APIError.from("FORBIDDEN", refused.error);
+  // The provider has redirected a browser here, and the user must see a page.
+  refuseState(ctx);
+  enter(scopeOf(null));
+}
+
+function addressesOf(ctx: HookEndpointContext): Address[] {
+  const base = baseOf(ctx);
+  if (isSwitchedOff(ctx.context)) return base;
+  return [
+    ...base,
+    ...originOf(ctx),
+    ...addressesIn(ctx.body, "body"),
+    ...addressesIn(ctx.query, "query"),
+  ];
+}
+
+/** Returns the first of these addresses that the request must not contain. */
+async function findRefused(
+  ctx: HookEndpointContext,
+  foreign: Address[],
+): Promise<Address | undefined> {
   // Management runs in no tenant, but may be called at a tenant's host.
-  const isAnywhere = getTenantId() === null && ctx.path !== CALLBACK_PATH;
-  const here = isAnywhere ? await resolvedTenantId(ctx) : undefined;
-  let target: Promise<string | undefined> | undefined;
-  for (const address of sent) {
-    const { url, error } = address;
+  const isAtHost = getTenantId() === null && ctx.path !== CALLBACK_PATH;
+  const hostTenant = isAtHost ? await resolvedTenantId(ctx) : undefined;
+  const target = foreign.some(({ place }) => place === "body") ? await findTarget(ctx) : undefined;
+  return foreign.find(({ url, place }) => {
     const owner = currentRequest().hostOwners.get(url.host);
-    if (!isForeign(url) || (owner && owner === here)) continue;
-    if (isWritten.has(address)) {
-      target ??= findTarget(ctx);
-      if (owner && owner === (await target)) continue;
-    }
     // The application's resolver may need the whole request to recognize the request's own host.
-    const isOwn = url.host === hostOf(ctx) || base.includes(address);
-    if (owner === UNKNOWN_OWNER && isOwn) continue;
-    const whose = owner ? `tenant ${owner}` : "another tenant";
-    const place = getTenantId() === null ? "on the platform" : `in tenant ${getTenantId()}`;
-    ctx.context.logger.error(`${url.origin} belongs to ${whose} and is not trusted ${place}`);
-    if (ctx.path !== CALLBACK_PATH) throw APIError.from("FORBIDDEN", error);
-    // The provider has redirected a browser here, and the user must see a page.
-    refuseState(ctx);
-    return void enter(scopeOf(null));
-  }
+    if (owner === UNKNOWN_OWNER) return place !== "base URL" && url.host !== hostOf(ctx);
+    return owner !== hostTenant && !(place === "body" && owner === target);
+  });
 }
 
 /** Makes better-auth's callback reject the OAuth state, and show its error page. */
@@ -139,7 +154,11 @@ export async function ownerOf(ctx: HookEndpointContext, address: string | null) 
  */
 export function isCarriedBy(ctx: HookEndpointContext, address: string): boolean {
   const host = webAddress(address)?.host;
-  const carried = [...originOf(ctx), ...addressesIn(ctx.body), ...addressesIn(ctx.query)];
+  const carried = [
+    ...originOf(ctx),
+    ...addressesIn(ctx.body, "body"),
+    ...addressesIn(ctx.query, "query"),
+  ];
   return carried.some(({ url }) => url.host === host);
 }
 
@@ -160,7 +179,7 @@ function namingHost(ctx: HookEndpointContext): string | undefined {
  */
 function baseOf({ context }: HookEndpointContext): Address[] {
   const url = isolationOf(context)?.ctx.baseURL ? undefined : webAddress(context.baseURL);
-  return url ? [{ url, error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
+  return url ? [{ url, place: "base URL", error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
 }
 
 /**
@@ -174,7 +193,7 @@ function originOf({ request, context, path }: HookEndpointContext): Address[] {
   const isSkipped = (skipped: string) => path?.startsWith(skipped.replace(/\/*$/, "/"));
   if (Array.isArray(skipOriginCheck) && skipOriginCheck.some(isSkipped)) return [];
   const url = webAddress(request.headers.get("origin") || request.headers.get("referer"));
-  return url ? [{ url, error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
+  return url ? [{ url, place: "origin", error: BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
 }
 
 const ERRORS: Record<string, Address["error"]> = {
@@ -187,12 +206,12 @@ const ERRORS: Record<string, Address["error"]> = {
 /** better-auth's names for addresses, and names like them in other plugins. */
 const NAMED_LIKE_ADDRESS = /(url|uri|origin|callback|redirect|redirectto)$/i;
 
-function addressesIn(input: unknown): Address[] {
+function addressesIn(input: unknown, place: "body" | "query"): Address[] {
   if (typeof input !== "object" || input === null) return [];
   return Object.entries(input).flatMap(([name, value]) => {
     const url = NAMED_LIKE_ADDRESS.test(name) ? webAddress(value) : undefined;
     if (url && value.length > MAX_LENGTH) throw tooMuch(`more than ${MAX_LENGTH} characters`);
-    return url ? [{ url, error: ERRORS[name] ?? BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
+    return url ? [{ url, place, error: ERRORS[name] ?? BASE_ERROR_CODES.INVALID_ORIGIN }] : [];
   });
 }
 

@@ -45,7 +45,7 @@ async function writeLine(ctx: HookEndpointContext): Promise<void> {
 async function resolvedBy(ctx: HookEndpointContext, tenantId: string | null) {
   if (surroundingScope()) return "runInTenant()";
   const route = tenantRouteOf(ctx);
-  if (route?.taken) return "its credential";
+  if (route?.extracted) return "its credential";
   if (isManagement(ctx) || ctx.path === CALLBACK_PATH) return undefined;
   const resolved = await resolvedTenantId(ctx);
   if (resolved === (tenantId ?? false)) return "resolveTenantId";

@@ -65,7 +65,7 @@ async function enterClaim(ctx: HookEndpointContext, claim: Claim): Promise<void>
   const isDecided = claim.overridesEmptyResolver ? isScopeFinal() : enteredScope() !== undefined;
   if (!isDecided) {
     enter(scopeOf(await tenantToEnter(ctx, claim)));
-    if (claim.canBeReplaced) currentRequest().enteredBy = "credential";
+    if (claim.countsAsUnnamed) currentRequest().enteredBy = "credential";
   }
   const isHere = getTenantId() === claim.tenantId;
   claim.onScopeKnown?.(isHere);

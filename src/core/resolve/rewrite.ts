@@ -29,7 +29,7 @@ function rewrite(request: Request, ctx: AuthContext) {
   markTenantRoute(
     ctx,
     isCallback
-      ? { path: TENANT_CALLBACK, taken: takeFrom(ctx, TENANT_CALLBACK, url.searchParams) }
+      ? { path: TENANT_CALLBACK, extracted: extractFrom(ctx, TENANT_CALLBACK, url.searchParams) }
       : { path: `/tenant${path}` },
   );
   return { request: moved(request, url) };
@@ -38,9 +38,11 @@ function rewrite(request: Request, ctx: AuthContext) {
 const TENANT_CALLBACK = "/tenant/callback/:id";
 
 /** Lets an extension remove values from the query of a tenant route. Returns these values. */
-function takeFrom(ctx: AuthContext, path: string, query: URLSearchParams) {
-  const taking = isolationOf(ctx)?.extensions.find(({ takes }) => takes && path in takes);
-  return taking?.takes?.[path]?.(query);
+function extractFrom(ctx: AuthContext, path: string, query: URLSearchParams) {
+  const extension = isolationOf(ctx)?.extensions.find(
+    ({ extractFromQuery }) => path in (extractFromQuery ?? {}),
+  );
+  return extension?.extractFromQuery?.[path]?.(query);
 }
 
 /**

@@ -28,8 +28,8 @@ export interface CachedTenant {
   status: TenantStatus;
   /** When its sessions were last ended, or 0. */
   endedAt: number;
-  /** What each extension's `keep` returned, by the name of the extension. */
-  kept: Readonly<Record<string, unknown>>;
+  /** What each extension's `cacheWithTenant` returned, by the name of the extension. */
+  ofExtensions: Readonly<Record<string, unknown>>;
 }
 
 /**
@@ -96,11 +96,11 @@ async function readTenant(
   const status = row.status ?? "active";
   const endedAt = row.sessionsEndedAt ? new Date(row.sessionsEndedAt).getTime() : 0;
   const isolation = isolationOf(ctx);
-  const kept: Record<string, unknown> = {};
-  for (const { name, keep } of isolation?.extensions ?? []) {
-    if (keep) kept[name] = await keep(ctx, row, adapter);
+  const ofExtensions: Record<string, unknown> = {};
+  for (const { name, cacheWithTenant } of isolation?.extensions ?? []) {
+    if (cacheWithTenant) ofExtensions[name] = await cacheWithTenant(ctx, row, adapter);
   }
-  const tenant = { id, slug, status, endedAt, kept };
+  const tenant = { id, slug, status, endedAt, ofExtensions };
   if (!seesUncommittedRows(isolation, adapter)) {
     keepTenant(id, tenant);
     keepSlug(slug, id);

@@ -18,7 +18,7 @@ import {
   type NextGuard,
 } from "../../core/database";
 import { currentEndpoint } from "../../core/endpoint";
-import type { BeforeHook } from "../../core/hooks";
+import { type BeforeHook, onPaths } from "../../core/hooks";
 import { type Authority, authorityOfSession, lockGeneration } from "../../core/isolate/generations";
 import type { Isolation } from "../../core/isolation";
 import type { Endpoint } from "../../core/request";
@@ -48,7 +48,7 @@ async function authorityOfState(): Promise<Authority | undefined> {
  * end before the provider sends the browser back.
  */
 export const bindLinking: BeforeHook = {
-  matcher: ({ path }) => path === "/link-social",
+  matcher: onPaths("/link-social"),
 
   handler: createAuthMiddleware(async (ctx) => {
     // The endpoint reuses the session that is read here.

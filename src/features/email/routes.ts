@@ -1,8 +1,9 @@
 import { isAPIError, signInEmail, signUpEmail } from "better-auth/api";
 import { parseSessionOutput } from "better-auth/db";
 import * as z from "zod";
+import { SIGN_UP_PATH } from "../../core/constants";
 import { tenantRouteOf } from "../../core/endpoint";
-import { type AfterHook, defineTenantEndpoint, plainHook } from "../../core/hooks";
+import { type AfterHook, defineTenantEndpoint, onPaths, plainHook } from "../../core/hooks";
 import { tenantId } from "../../core/input";
 import { runFor } from "../../core/resolve/run-endpoint";
 import type { TenantSession } from "../management/options";
@@ -76,22 +77,21 @@ export const signInEmailTenant = defineTenantEndpoint(
   runFor<SignInAnswer>("signInEmail", signIn),
 );
 
-const WITH_SESSION = ["/sign-up/email", "/sign-in/email"];
-
 /**
  * Adds the session to the response. Adds null if the email must be verified first, or if a hook of
  * `twoFactor()` removed the session.
  */
 export const answerWithSession: AfterHook = {
-  matcher: (ctx) => WITH_SESSION.includes(ctx.path ?? "") && tenantRouteOf(ctx) !== undefined,
+  matcher: onPaths(SIGN_UP_PATH, "/sign-in/email"),
 
-  handler: plainHook(({ context }) => {
-    const { returned, newSession, options } = context;
+  handler: plainHook((ctx) => {
+    const { returned, newSession, options } = ctx.context;
+    if (!tenantRouteOf(ctx)) return;
     if (typeof returned !== "object" || returned === null || isAPIError(returned)) return;
     if (returned instanceof Response) return;
     const isSignedIn = newSession?.session.token === (returned as { token?: unknown }).token;
     const session =
       isSignedIn && newSession ? parseSessionOutput(options, newSession.session) : null;
-    context.returned = { ...returned, session };
+    ctx.context.returned = { ...returned, session };
   }),
 };

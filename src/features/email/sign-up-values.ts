@@ -2,7 +2,7 @@ import type { DBFieldAttribute } from "better-auth/db";
 import { SIGN_UP_PATH } from "../../core/constants";
 import { databaseOf, isMySQL, type Row } from "../../core/database";
 import { tenantError } from "../../core/errors";
-import { type BeforeHook, plainHook } from "../../core/hooks";
+import { type BeforeHook, onPaths, plainHook } from "../../core/hooks";
 import { storedRow } from "../../core/isolate/unique-values";
 import { type Isolation, unscopedAdapter } from "../../core/isolation";
 import { getTenantId } from "../../core/request";
@@ -25,7 +25,7 @@ const MOST_INDEXED = 2_600;
  * reveal which emails have a user.
  */
 export const checkSignUpValues = (isolation: Isolation): BeforeHook => ({
-  matcher: ({ path }) => path === SIGN_UP_PATH,
+  matcher: onPaths(SIGN_UP_PATH),
 
   handler: plainHook(({ body }) => {
     const values = readValues(isolation.ctx.tables.user?.fields ?? {}, body);

@@ -39,7 +39,7 @@ export const claimOfKey =
     const owner =
       (await tenantOfRow(isolation, "apikey", "key", hash)) ??
       (await tenantOfRow(isolation, "apikey", "key", key));
-    return owner === null ? undefined : { tenantId: owner, canBeReplaced: true };
+    return owner === null ? undefined : { tenantId: owner, countsAsUnnamed: true };
   };
 
 /** Adds the tenant to the device code. The user enters the plain user code at the tenant. */

@@ -83,7 +83,7 @@ const TRIES = 3;
 
 /**
  * Signs up with the address of the invitation. Runs better-auth's own sign-up inside the tenant,
- * with the token in a header. `expects` accepts the invitation when the user is created.
+ * with the token in a header. `findAdmission` accepts the invitation when the user is created.
  */
 export const acceptInvitationEndpoint = defineTenantEndpoint(
   ACCEPT_PATH,

@@ -6,7 +6,7 @@ import type { Isolation } from "../../core/isolation";
 import * as accept from "./accept";
 import { TENANT_INVITATION_ERROR_CODES } from "./error-codes";
 import * as manage from "./manage";
-import { carryToken, expects, hideReplacedUser, writtenIntoUser } from "./opener";
+import { carryToken, findAdmission, hideReplacedUser, writtenIntoUser } from "./opener";
 import {
   assertSetup,
   invitationSchema,
@@ -76,7 +76,7 @@ export const tenantInvitations = <Role extends string = string>(
 /** Admits users who join by an invitation. */
 const extension = (isolation: Isolation): Extension => ({
   name: "invitations",
-  expects,
+  findAdmission,
   guards: [hideReplacedUser(isolation)],
   provides: { invitations: { writtenInto: writtenIntoUser } satisfies Invitations },
   async claim(ctx, phase) {

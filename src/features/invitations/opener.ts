@@ -30,7 +30,7 @@ import { findByLink, findOpen, markAccepted, notFound, toInvitation } from "./st
  * R13: finds the invitation of a user who is about to be created, by the token that the request
  * carries or by a verified address. An unverified address is only a claim, and finds no invitation.
  */
-export async function expects(candidate: Candidate): Promise<Admission | undefined> {
+export async function findAdmission(candidate: Candidate): Promise<Admission | undefined> {
   // The platform has no invitations.
   if (candidate.tenantId === null || !currentEndpoint()) return undefined;
   const { ctx, row } = candidate;

@@ -14,7 +14,7 @@ export async function oauth({ ctx }: Isolation): Promise<Extension> {
   const provide = giveTenantProviders(ctx);
   return {
     name: "oauth",
-    takes: { "/tenant/callback/:id": takeStatePrefix },
+    extractFromQuery: { "/tenant/callback/:id": takeStatePrefix },
     claim: async (ctx, phase) => (phase === "path" ? claimOfCallback(ctx) : undefined),
     hooks: { entered: [provide], afterEndpoint: [withholdTokens] },
     guards: [noteAccounts],

@@ -23,7 +23,7 @@ import { type Binding, type Callback, toText } from "./state-prefix";
 
 /** Returns what `takeStatePrefix` removed from the query of a callback. */
 export const callbackOf = (ctx: { context: object }) =>
-  tenantRouteOf(ctx)?.taken as Callback | undefined;
+  tenantRouteOf(ctx)?.extracted as Callback | undefined;
 
 /**
  * Claims a tenant's callback for that tenant, and better-auth's own callback for the platform, even

@@ -58,7 +58,7 @@ export const callbackTenantOAuth = defineTenantEndpoint(
       throw redirect(`${ctx.context.baseURL}/tenant/callback/${ctx.params?.id}?${params}`);
     }
     const params = new URLSearchParams(ctx.query);
-    const context = asTenantRoute(ctx.context, { taken: takeStatePrefix(params) });
+    const context = asTenantRoute(ctx.context, { extracted: takeStatePrefix(params) });
     return runEndpoint<never>(ctx, "callbackOAuth", callbackOAuth, {
       query: Object.fromEntries(params),
       context,

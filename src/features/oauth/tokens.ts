@@ -2,7 +2,7 @@ import type { AuthContext } from "better-auth";
 import { APIError, createAuthMiddleware, isAPIError } from "better-auth/api";
 import type { Guard, Row } from "../../core/database";
 import { isServerCall } from "../../core/endpoint";
-import type { AfterHook } from "../../core/hooks";
+import { type AfterHook, onPaths } from "../../core/hooks";
 import { type Endpoint, getTenantId } from "../../core/request";
 import { applicationProviders } from "./application-providers";
 import { oauthRequest } from "./request";
@@ -48,15 +48,13 @@ export function requestedAccount({ path = "", body, query }: Endpoint) {
  * An administrator who impersonates a user could take over the user's other accounts.
  */
 export const withholdTokens: AfterHook = {
-  matcher: ({ path, context: { returned } }) =>
-    RETURN_TOKENS.includes(path ?? "") &&
-    getTenantId() !== null &&
-    !isServerCall() &&
-    typeof returned === "object" &&
-    !isAPIError(returned),
+  matcher: onPaths(...RETURN_TOKENS),
 
   handler: createAuthMiddleware(async (ctx) => {
-    const { idToken, refreshToken, ...rest } = ctx.context.returned as Record<string, unknown>;
+    const { returned } = ctx.context;
+    if (getTenantId() === null || isServerCall()) return undefined;
+    if (typeof returned !== "object" || isAPIError(returned)) return undefined;
+    const { idToken, refreshToken, ...rest } = returned as Record<string, unknown>;
     const account = requestedAccount(ctx);
     if (account && !acceptsAccessToken(ctx.context, account.providerId)) return rest;
     throw new APIError("FORBIDDEN", {

@@ -58,7 +58,7 @@ export async function admitUser(candidate: Candidate): Promise<void> {
     (isMethod && method !== CONTINUES && whyNotBy(policy, endpoint, method)) ||
     whyNotAdmitted(policy, user.email);
   if (refusal) throw policyError(refusal);
-  const admission = await candidate.expected();
+  const admission = await candidate.findAdmission();
   const isProven =
     user.emailVerified === true ||
     isVouchedFor(isolationOf(ctx), user.email) ||

@@ -12,7 +12,7 @@ export const policy = (isolation: Isolation): Extension => {
   const { ctx } = isolation;
   return {
     name: POLICY,
-    keep: keepPolicy,
+    cacheWithTenant: keepPolicy,
     hooks: { entered: [applyOverrides, askPolicy] },
     guards: [guardEmails(isolation)],
     admitUser,

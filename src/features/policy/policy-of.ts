@@ -31,7 +31,7 @@ export async function policyOf(
 ): Promise<TenantPolicy | null | undefined> {
   if (tenantId === null) return policyOptions(ctx).platformPolicy ?? null;
   const tenant = await lookUpTenant(ctx, tenantId, adapter);
-  return tenant?.kept[POLICY] as TenantPolicy | null | undefined;
+  return tenant?.ofExtensions[POLICY] as TenantPolicy | null | undefined;
 }
 
 /** Returns the policy in a tenant's row, with a list of verified domains instead of "verified". */

@@ -98,26 +98,42 @@ export async function acceptsSession(
   if (OF_KEY in session) return true;
   // A new setup session deletes the earlier ones, whose cookies still look valid.
   if (isFromCookie && isSetup(session)) return false;
-  return countsUnder(await policyOf(ctx, session.tenantId ?? null, adapter), session);
+  const policy = await policyOf(ctx, session.tenantId ?? null, adapter);
+  const { isAccepted, keepsCookie } = await judge(policy, session);
+  // `/get-session` would delete the cookie of a session that it does not find.
+  if (keepsCookie) keepCookie(ctx.authCookies.sessionToken.name);
+  return isAccepted;
 }
 
-async function countsUnder(policy: TenantPolicy | null | undefined, session: SessionWithMethod) {
+/** Whether a session counts at the running endpoint, and whether the browser keeps its cookie. */
+interface Verdict {
+  isAccepted: boolean;
+  keepsCookie?: boolean;
+}
+
+const ACCEPTED: Verdict = { isAccepted: true };
+const REFUSED: Verdict = { isAccepted: false };
+
+async function judge(
+  policy: TenantPolicy | null | undefined,
+  session: SessionWithMethod,
+): Promise<Verdict> {
   const { counting } = policyRequest.get();
   // Goes by `createdAt`, because better-auth extends `expiresAt` of a session that is used.
-  if (isSetup(session) && isOver(session)) return counting === "any";
-  if (!policy || satisfies(policy, session) || counting === "any") return true;
-  if (currentRequest().isCheckingPrefix) return isSetup(session);
+  if (isSetup(session) && isOver(session)) return counting === "any" ? ACCEPTED : REFUSED;
+  if (!policy || satisfies(policy, session) || counting === "any") return ACCEPTED;
+  if (currentRequest().isCheckingPrefix) return isSetup(session) ? ACCEPTED : REFUSED;
   const endpoint = currentEndpoint();
-  const { path = "", body, context } = endpoint ?? {};
+  const { path = "", body } = endpoint ?? {};
   // The user is revoking this session. Otherwise it would be valid again once the policy changes.
-  if (path === "/revoke-session" && body?.token === session.token) return true;
-  if (!isSetup(session) || !context) return false;
+  if (path === "/revoke-session" && body?.token === session.token) return ACCEPTED;
+  if (!isSetup(session) || !endpoint) return REFUSED;
   const isEnrolling = counting === "setup" && ENROLLS.includes(path);
-  if (isEnrolling && path === "/sign-out") return true;
-  // `/get-session` would delete the cookie of a session that it does not find.
-  const replacesCookie = path === "/sign-out" || FIRST_STEPS.includes(path);
-  if (!replacesCookie) keepCookie(context.authCookies.sessionToken.name);
-  return isEnrolling && endpoint ? mayEnroll(policy, endpoint, String(session.userId)) : false;
+  if (path === "/sign-out") return isEnrolling ? ACCEPTED : REFUSED;
+  return {
+    isAccepted: isEnrolling && (await mayEnroll(policy, endpoint, String(session.userId))),
+    keepsCookie: !FIRST_STEPS.includes(path),
+  };
 }
 
 const isOver = ({ createdAt }: SessionWithMethod) =>
