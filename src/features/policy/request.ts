@@ -16,7 +16,7 @@ interface PolicyRequest {
    * session.
    */
   counting?: "setup" | "any" | undefined;
-  /** Set by `mayEnroll` if a setup session may not set up the factor that the request asks for. */
+  /** Set by `acceptsSession` if a setup session may not set up the factor that the request asks for. */
   isEnrollmentRefused?: boolean;
 }
 

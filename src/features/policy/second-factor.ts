@@ -99,16 +99,20 @@ export async function acceptsSession(
   // A new setup session deletes the earlier ones, whose cookies still look valid.
   if (isFromCookie && isSetup(session)) return false;
   const policy = await policyOf(ctx, session.tenantId ?? null, adapter);
-  const { isAccepted, keepsCookie } = await judge(policy, session);
+  const { isAccepted, keptCookie, isEnrollmentRefused } = await judge(policy, session);
   // `/get-session` would delete the cookie of a session that it does not find.
-  if (keepsCookie) keepCookie(ctx.authCookies.sessionToken.name);
+  if (keptCookie) keepCookie(keptCookie);
+  if (isEnrollmentRefused) policyRequest.get().isEnrollmentRefused = true;
   return isAccepted;
 }
 
-/** Whether a session counts at the running endpoint, and whether the browser keeps its cookie. */
 interface Verdict {
+  /** The session counts at the running endpoint. */
   isAccepted: boolean;
-  keepsCookie?: boolean;
+  /** The name of a cookie that stays in the browser, although the session does not count. */
+  keptCookie?: string | undefined;
+  /** The session is for setting up a second factor, but not for the one that is asked for. */
+  isEnrollmentRefused?: boolean;
 }
 
 const ACCEPTED: Verdict = { isAccepted: true };
@@ -130,10 +134,11 @@ async function judge(
   if (!isSetup(session) || !endpoint) return REFUSED;
   const isEnrolling = counting === "setup" && ENROLLS.includes(path);
   if (path === "/sign-out") return isEnrolling ? ACCEPTED : REFUSED;
-  return {
-    isAccepted: isEnrolling && (await mayEnroll(policy, endpoint, String(session.userId))),
-    keepsCookie: !FIRST_STEPS.includes(path),
-  };
+  const { name } = endpoint.context.authCookies.sessionToken;
+  const keptCookie = FIRST_STEPS.includes(path) ? undefined : name;
+  if (!isEnrolling) return { ...REFUSED, keptCookie };
+  const isAccepted = await mayEnroll(policy, endpoint, String(session.userId));
+  return { isAccepted, keptCookie, isEnrollmentRefused: !isAccepted };
 }
 
 const isOver = ({ createdAt }: SessionWithMethod) =>
@@ -146,18 +151,13 @@ const isOver = ({ createdAt }: SessionWithMethod) =>
  */
 async function mayEnroll(policy: TenantPolicy, endpoint: Endpoint, userId: string) {
   const { path = "", body, context } = endpoint;
-  const canBeReplaced = path === REGISTER_PASSKEY && !isUserVerified(endpoint);
+  const isUnproven = path === REGISTER_PASSKEY && !isUserVerified(endpoint);
   // This would switch the factor on before any code has reached the user.
-  const isUnverified = path === "/two-factor/enable" && body?.method === "otp";
+  const isSwitchedOnEarly = path === "/two-factor/enable" && body?.method === "otp";
   const isForbidden = path.startsWith("/passkey/") && !allows(policy, "passkey");
   const adapter = await getCurrentAdapter(context.adapter);
-  const isAllowed =
-    !canBeReplaced &&
-    !isUnverified &&
-    !isForbidden &&
-    !(await secondFactorOf(policy, adapter, userId));
-  if (!isAllowed) policyRequest.get().isEnrollmentRefused = true;
-  return isAllowed;
+  if (isUnproven || isSwitchedOnEarly || isForbidden) return false;
+  return !(await secondFactorOf(policy, adapter, userId));
 }
 
 /** Returns whether a policy refuses a sign-in because no second factor can follow it. */
