@@ -12,7 +12,7 @@ import { startGalera } from "./galera";
 it("R3, R5, R10: on a Galera cluster that loses a node, nothing crosses, and nothing is lost", {
   timeout: SECONDS * 3_000 + 240_000,
 }, async () => {
-  const galera = await startGalera({ "wsrep-sync-wait": process.env.SYNC_WAIT ?? 7 });
+  const galera = await startGalera({ "wsrep-sync-wait": Number(process.env.SYNC_WAIT ?? 7) });
   const world = await startSoak(
     { database: { kind: "mysql", name: "auth", port: galera.port } },
     { mayRollBack: true },

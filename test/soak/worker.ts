@@ -1,19 +1,19 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type BetterAuthOptions, betterAuth } from "better-auth";
+import { betterAuth } from "better-auth";
 import { getMigrations } from "better-auth/db/migration";
 import { toNodeHandler } from "better-auth/node";
 import { admin, bearer } from "better-auth/plugins";
-import { Redis } from "ioredis";
 import { createPool } from "mysql2/promise";
 import { Pool } from "pg";
 import { tenantAuth } from "../../src/index";
+import { connectToRedis, type RedisOrder, redisStorage } from "./redis-storage";
 
 /** What a process is told at its start. */
 export interface Order {
   database: { kind: "postgres" | "mysql"; name: string; port: number };
   /** Without it, sessions live in the database. */
-  redis?: { prefix: string; port: number };
+  redis?: RedisOrder;
   secret: string;
   /** The first process makes the tables. */
   migrate: boolean;
@@ -35,22 +35,6 @@ globalThis.Date = class extends RealDate {
   }
   static override now = () => RealDate.now() + ahead;
 } as DateConstructor;
-
-function redisStorage({
-  prefix,
-  port,
-}: NonNullable<Order["redis"]>): BetterAuthOptions["secondaryStorage"] {
-  const redis = new Redis({ host: "127.0.0.1", port, keyPrefix: prefix });
-  // Without a listener, it writes every failed attempt to connect to the console.
-  redis.on("error", () => {});
-  return {
-    get: (key) => redis.get(key),
-    set: (key, value, ttl) => (ttl ? redis.set(key, value, "EX", ttl) : redis.set(key, value)),
-    delete: async (key) => void (await redis.del(key)),
-    getAndDelete: (key) => redis.getdel(key),
-    increment: (key) => redis.incr(key),
-  };
-}
 
 function createPostgresPool({ name, port }: Order["database"]) {
   const pool = new Pool({ host: "127.0.0.1", port, user: "postgres", database: name, max: 8 });
@@ -77,7 +61,11 @@ const auth = betterAuth({
   baseURL: "http://localhost:3000",
   secret: order.secret,
   database: createDatabase[order.database.kind](order.database),
-  ...(order.redis && { secondaryStorage: redisStorage(order.redis) }),
+  ...(order.redis && {
+    secondaryStorage: redisStorage(connectToRedis(order.redis), {
+      hasReplicas: !("port" in order.redis),
+    }),
+  }),
   emailAndPassword: {
     enabled: true,
     password: { hash: async (text) => text, verify: async (one) => one.hash === one.password },

@@ -40,6 +40,8 @@ interface Session {
   cookie: string;
   userId: string;
   since: number;
+  /** Whether its user has revoked it; "perhaps" if there was no answer. */
+  revoked?: "yes" | "perhaps";
 }
 
 type Person = { name: string; email: string; password: string };
@@ -83,6 +85,7 @@ function createWorld(
     deleted: 0,
     killed: 0,
     checked: 0,
+    revoked: 0,
     signedUp: 0,
     /** The longest time in which no user and no session was stored. */
     withoutWritesMs: 0,
@@ -92,8 +95,8 @@ function createWorld(
   let lastWriteAt = Date.now();
   /** While a server is away, and a moment longer, requests may fail. */
   let outage = { since: 0, until: 0 };
-  /** Sessions from before were lost with their storage. Infinite while the storage loses them. */
-  let sessionsLostAt = 0;
+  /** When sessions were made that may be lost with their storage. */
+  const losses: { from: number; to: number }[] = [];
   /** Which tenant the ids of users and the tokens of sessions belong to. */
   const owners = new Map<string, Place>();
 
@@ -117,7 +120,8 @@ function createWorld(
   const running = () => members.filter(({ isKilled }) => !isKilled);
   const isLeaving = (place?: Place) => place?.goneAt !== undefined;
   const isAway = (started: number) => started < outage.until && Date.now() > outage.since;
-  const mayBeLost = (session: Session) => session.since <= sessionsLostAt;
+  const mayBeLost = (session: Session) =>
+    losses.some(({ from, to }) => session.since > from && session.since <= to);
 
   /** Undefined if the process was killed meanwhile. */
   async function ask(path: string, { body, at, session, by = "cookie", on }: Call = {}) {
@@ -215,8 +219,17 @@ function createWorld(
         const tried = await ask(path, { ...attempt, at: other });
         if (tried && tried.status < 400 && tried.data) findings.push(`crossing: ${tried.line}`);
       }
+      if (random() < 0.2) await revoke(session);
       await sleep(random() * 120);
     }
+  }
+
+  async function revoke(session: Session) {
+    session.revoked = "perhaps";
+    const answer = await ask("/revoke-session", { session, body: { token: session.token } });
+    if (answer?.status !== 200) return;
+    session.revoked = "yes";
+    counts.revoked++;
   }
 
   const operators: Session[] = [];
@@ -292,11 +305,15 @@ function createWorld(
   const signIn = (place: Place, { email, password }: Person, on?: Member) =>
     ask("/sign-in/email", { at: place, body: { email, password }, ...(on && { on }) });
 
-  /** Runs what loses the sessions. The storage loses them before `run` hears of it. */
-  async function loseSessions(run: () => Promise<void>) {
-    sessionsLostAt = Number.POSITIVE_INFINITY;
+  /**
+   * Runs what loses the sessions that were made after a moment, of all time if it is not given. The
+   * storage loses them before `run` hears of it.
+   */
+  async function loseSessions(run: () => Promise<void>, from = 0) {
+    const loss = { from, to: Number.POSITIVE_INFINITY };
+    losses.push(loss);
     await run();
-    sessionsLostAt = Date.now();
+    loss.to = Date.now();
   }
 
   /** Everyone who was told to be signed up still is. */
@@ -306,9 +323,12 @@ function createWorld(
       const answer = await signIn(place, person);
       if (answer?.status !== 200) findings.push(`forgotten: ${answer?.line}`);
     }
-    for (const session of sessions.filter((one) => !isLeaving(one.place) && !mayBeLost(one))) {
+    for (const session of sessions.filter((one) => !isLeaving(one.place))) {
       const answer = await ask("/get-session", { session });
-      if (!answer?.data) findings.push(`forgotten session: ${answer?.line}`);
+      const isThere = answer?.data !== null;
+      if (session.revoked === "yes" && isThere) findings.push(`came back: ${answer?.line}`);
+      if (session.revoked || mayBeLost(session)) continue;
+      if (!isThere) findings.push(`forgotten session: ${answer?.line}`);
     }
   }
 
