@@ -101,15 +101,15 @@ export function repeatRolledBack(adapter: DBAdapter): DBAdapter {
 }
 
 /**
- * Runs a transaction again if nothing of it was stored. The response is not sent yet; cookies that
- * the callback has set are removed. Does not repeat after the commit was sent over a connection that
+ * Runs a transaction again if nothing of it was stored. The response is not sent yet; cookies and
+ * sign-ins of the callback are undone. Does not repeat after the commit was sent over a connection that
  * broke, because then the transaction may be stored.
  */
 function repeatTransaction<R>(
   adapter: DBAdapter,
   run: (inner: DBTransactionAdapter) => Promise<R>,
 ): Promise<R> {
-  const restoreCookies = rememberCookies();
+  const restoreResponse = rememberResponse();
   let canRepeat = true;
   let isCommitting = false;
   const attempt = async () => {
@@ -138,19 +138,21 @@ function repeatTransaction<R>(
       ? ["rolled back"]
       : ["rolled back", "not started", "connection lost"];
     if (!canRepeat || !failure || !known.includes(failure)) return false;
-    restoreCookies();
+    restoreResponse();
     return true;
   };
   return repeat(attempt, isUndone);
 }
 
-/** Returns a function that removes the cookies that the response gets from now on. */
-function rememberCookies(): () => void {
-  const headers = tryGetCurrentAuthEndpointContext()?.responseHeaders;
+/** Returns a function that undoes the sign-ins, and the cookies, that the request gets from now on. */
+function rememberResponse(): () => void {
+  const { responseHeaders: headers, context } = tryGetCurrentAuthEndpointContext() ?? {};
   const cookies = headers?.getSetCookie();
+  const newSession = context?.newSession ?? null;
   return () => {
     headers?.delete("set-cookie");
     for (const cookie of cookies ?? []) headers?.append("set-cookie", cookie);
+    context?.setNewSession(newSession);
   };
 }
 
