@@ -127,6 +127,21 @@ describe.runIf(servers.asked).each(servers.kinds)("a connection to %s that break
     expect(users.filter(({ email }) => email === body.email)).toHaveLength(1);
     expect((await world.at("acme").post("/sign-in/email", body)).status).toBe(200);
   });
+
+  it.each(["not sent", "answer lost"] as const)(
+    "while a session is revoked (%s) is no reason to answer 500",
+    async (fault) => {
+      const database = await createDatabase(kind);
+      onTestFinished(() => database.close());
+      const { during } = injectFaults(database);
+      const world = await createWorld({ database });
+      const jane = await world.as("jane", "acme");
+      const revoke = () => jane.post("/revoke-session", { token: jane.token });
+      const { result, statement } = await during(fault, 1, revoke, /^delete/i);
+      expect([statement !== undefined, result.status]).toEqual([true, 200]);
+      expect(await world.whoIs(jane)).toBeFalsy();
+    },
+  );
 });
 
 /** What a plugin does with an error inside its transaction. */
