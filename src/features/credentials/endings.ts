@@ -15,9 +15,10 @@ import { removeOtherCredentials } from "../management/changed-hands";
 import { requireGeneration } from "./guard";
 
 /**
- * Ends all sessions of a user except the session that the caller uses. That session gets the new
- * generation first, because secondary storage returns no ended session. If the caller sends two of
- * these requests at once, the second waits for the first, and then does nothing.
+ * Ends all sessions of a user except the caller's, by a new generation (see
+ * core/isolate/generations.ts). The caller's session gets the new generation first: secondary
+ * storage returns no ended session, so a later update would not find it. If the caller sends two of
+ * these requests at once, the second waits for the first, and then starts no generation.
  */
 async function endOtherSessions(isolation: Isolation, userId: string): Promise<void> {
   const { adapter, internalAdapter } = isolation.ctx;
@@ -35,8 +36,9 @@ async function endOtherSessions(isolation: Isolation, userId: string): Promise<v
 const PENDING_SIGN_IN = "2fa-";
 
 /**
- * Starts a generation. In the same transaction, deletes everything that would become a session of
- * the new generation: approved device codes, and sign-ins that wait for their second factor.
+ * Ends all sessions of a user by a new generation. In the same transaction, deletes everything that
+ * could still become a session: approved device codes, and sign-ins that wait for their second
+ * factor.
  */
 async function startCleanGeneration(isolation: Isolation, userId: string) {
   const { adapter, tables, hasPlugin } = isolation.ctx;
@@ -59,12 +61,13 @@ async function startCleanGeneration(isolation: Isolation, userId: string) {
   });
 }
 
-/** The sign-in methods that prove an address by a mail. */
+/** The sign-in methods that prove an email address. */
 const PROVE_ADDRESS = ["magic-link", "email-otp"];
 
 /**
- * Returns whether the running sign-in has just proven an address that an attacker may have signed
- * up with. better-auth then ends the user's sessions. No other sign-in ends sessions.
+ * Returns whether sessions end because a sign-in has just proven an email address. An attacker may
+ * have signed up with the address before, so better-auth then ends the user's sessions. No other
+ * sign-in ends sessions.
  */
 const provesAddress = () => PROVE_ADDRESS.includes(String(methodOf(currentEndpoint())));
 
@@ -72,8 +75,9 @@ const provesAddress = () => PROVE_ADDRESS.includes(String(methodOf(currentEndpoi
 const TRUSTED_DEVICE = "trust-device-";
 
 /**
- * Starts a generation wherever better-auth ends the sessions of a user. Refuses a trusted device of
- * an earlier generation.
+ * Ends sessions by a new generation (see core/isolate/generations.ts) wherever better-auth deletes
+ * them. If a sign-in has proven the email address, also removes credentials from before. Trusts a
+ * device only if the user's sessions have not ended since the user was read.
  */
 export function keepGenerations(isolation: Isolation): void {
   const { ctx } = isolation;
@@ -82,12 +86,14 @@ export function keepGenerations(isolation: Isolation): void {
   internalAdapter.deleteUserSessions = async (userId) => {
     await startCleanGeneration(isolation, userId);
     await deleteUserSessions(userId);
-    // better-auth removes accounts and sessions from before the proof, but no other credentials.
+    // better-auth removes accounts and sessions from before the proof. The other credentials may be
+    // an attacker's too, so the plugin removes them.
     if (provesAddress()) {
       await removeOtherCredentials(ctx, await unscopedAdapter(isolation), userId);
     }
   };
-  // `/revoke-other-sessions` lists the sessions, and deletes all but the caller's.
+  // `/revoke-other-sessions` lists the sessions, and deletes all but the caller's. So the other
+  // sessions end here, before they are listed.
   internalAdapter.listSessions = async (userId, options) => {
     if (currentEndpoint()?.path === "/revoke-other-sessions") {
       await endOtherSessions(isolation, userId);

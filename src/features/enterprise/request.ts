@@ -2,7 +2,10 @@ import type { Row } from "../../core/database";
 import { requestSlot } from "../../core/request";
 
 interface EnterpriseRequest {
-  /** The manager of the scope's identity providers. A guest has a session of another scope. */
+  /**
+   * The caller, if they may manage the identity providers of this scope. A guest is signed in to
+   * another scope, such as an operator on the platform.
+   */
   manager?: { userId: string; isGuest: boolean };
   /** The identity providers that the request has read, the latest last. `asRead` adds them. */
   readProviders: Pick<Row, "providerId" | "domain" | "domainVerified">[];

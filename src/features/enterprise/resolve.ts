@@ -12,8 +12,9 @@ import { SSO_PROVIDER } from "./sso-providers";
 import { ACS, openReturnedState, removeStatePrefix } from "./sso-state";
 
 /*
- * R4 for identity providers. Their requests name no tenant, and may come in a browser with a
- * session of another tenant. So neither R1 nor the session decides.
+ * R4 for identity providers and directories. Their requests name no tenant, and may come in a
+ * browser with a session of another tenant. So the tenant is the owner of the state, of the
+ * provider's row or of the SCIM credential's row.
  */
 
 /** Endpoints that identity providers use, and where the request has the provider id. */

@@ -41,7 +41,8 @@ export const requireSSOManager: BeforeHook = {
     const caller = withoutSession(ctx);
     const sent = currentRequest().sentHeaders ?? ctx.headers;
     if (sent) caller.headers = sent;
-    // Outside the tenant's scope, the session cookie has the platform's name.
+    // The prefix of the session token says which scope that is. The cookie is read outside the
+    // tenant's scope, because it has the platform's name.
     const [home = null] = await runInScope(undefined, async () =>
       prefixesIn({ headers: sent, context: ctx.context }),
     );
@@ -62,12 +63,16 @@ export const requireSSOManager: BeforeHook = {
     if (isOutermost(ctx)) {
       enterpriseRequest.get().manager = { userId: actor.userId, isGuest: guest !== null };
     }
-    // better-auth requires a session, and an operator has none in the tenant.
+    // better-auth requires a session, and an operator has none in the tenant. So it gets the
+    // operator's session of the platform.
     if (guest) ctx.context.session = guest;
   }),
 };
 
-/** Returns a context to read the session again. A refresh would set the cookie of another scope. */
+/**
+ * Returns a context in which better-auth reads the session again, without refreshing it: a refresh
+ * would set the cookie of another scope.
+ */
 const withoutSession = (ctx: GenericEndpointContext): GenericEndpointContext => ({
   ...ctx,
   query: { ...ctx.query, disableRefresh: true },
@@ -75,8 +80,9 @@ const withoutSession = (ctx: GenericEndpointContext): GenericEndpointContext => 
 });
 
 /**
- * Refuses better-auth's own domain verification in tenants with tenantDomains(), because
- * better-auth never checks a record again, and for unsafe ids (see `isOneLabel`).
+ * Refuses better-auth's own domain verification in two cases. With tenantDomains(), a tenant must
+ * use that instead, because better-auth never checks a record again. An id with dots could prove
+ * another owner's domain (see `isOneLabel`).
  */
 function assertVerifiable({ context, body }: GenericEndpointContext, tenantId: string | null) {
   if (tenantId !== null && serviceOf(isolationOf(context), "domains")) {
@@ -111,9 +117,9 @@ export const requireSecretForNewAddress: BeforeHook = {
   matcher: ({ path }) => path === "/sso/update-provider",
 
   handler: createAuthMiddleware(async ({ body }) => {
-    // Runs before better-auth validates the body.
+    // Runs before better-auth validates the body, so the values may have any type.
     const { issuer, oidcConfig: given } = (body ?? {}) as Record<string, unknown>;
-    // Without an `oidcConfig`, an update keeps the stored one.
+    // Without an `oidcConfig`, an update keeps the stored one, so the secret's destination stays.
     if (typeof given !== "object" || given === null) return;
     const oidcConfig = given as Record<string, unknown>;
     const moves = issuer || DESTINATIONS.some((name) => oidcConfig[name]);

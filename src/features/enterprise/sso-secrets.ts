@@ -18,7 +18,10 @@ const SECRETS = [
   "decryptionPvk",
 ];
 
-/** Precedes ciphertext. Rows from before the plugin was installed hold plain text. */
+/**
+ * Precedes each encrypted secret. A secret without this mark was stored before the plugin was
+ * installed, and is plain text.
+ */
 const MARK = "better-auth-tenant:encrypted:";
 
 type Change = (secret: string) => string | undefined | Promise<string | undefined>;
@@ -59,7 +62,7 @@ export const decryptConfigs = (ctx: AuthContext, row: Row, mayLack = false): Pro
     try {
       return await symmetricDecrypt({ key: ctx.secretConfig, data: stored.slice(MARK.length) });
     } catch {
-      // Without the cause, which could carry ciphertext into a response or log.
+      // Logged and thrown without the cause, which may contain ciphertext.
       ctx.logger.error(
         `A secret of the SSO provider ${row.providerId} cannot be decrypted. Is an old auth secret missing in \`secrets\`?`,
       );

@@ -10,9 +10,10 @@ import { refuseEarly } from "../policy/admission";
 import { SSO_PROVIDER } from "./sso-providers";
 
 /*
- * The state of an OpenID Connect flow has the prefix of its tenant, as in social sign-in, because
- * the application's own providers have no row in a tenant. better-auth binds each state to its
- * provider, which is in the path of the callback.
+ * The state of an OpenID Connect flow has the prefix of its tenant, as in social sign-in. The
+ * provider in the path is not enough to find the tenant: the application's own providers have no
+ * row, and all tenants share them. better-auth binds each state to its provider, which is in the
+ * path of the callback.
  */
 
 const SIGN_IN = "/sign-in/sso";
@@ -37,8 +38,8 @@ export function removeStatePrefix(ctx: HookEndpointContext, state: string): void
 
 /**
  * Refuses the callback that all providers share, which better-auth has even without `redirectURI`.
- * It would give the code of one provider to the provider of the state, which may be another
- * tenant's.
+ * That callback would give the code of one provider to the provider of the state, which may be
+ * another tenant's.
  */
 export const refuseSharedCallback: BeforeHook = {
   matcher: ({ path }) => path === "/sso/callback",
@@ -50,7 +51,10 @@ export const refuseSharedCallback: BeforeHook = {
   }),
 };
 
-/** Binds the state of a flow to its tenant, because better-auth may keep the state in a cookie. */
+/**
+ * Binds the state of a flow to its tenant, because better-auth may keep the state in a cookie,
+ * where isolation does not apply.
+ */
 export const bindStartedFlow: BeforeHook = {
   matcher: ({ path }) => path === SIGN_IN || path === CALLBACK,
 
@@ -95,14 +99,18 @@ export const prefixStartedFlow: AfterHook = {
       if (url) ctx.context.returned = { ...(returned as object), url };
       return;
     }
-    // If the provider sent a user without a state, better-auth starts a flow itself.
+    // If a provider sends a user without a state, better-auth starts a flow and redirects to the
+    // provider. The state in that redirect needs the prefix as well.
     if (ctx.query?.state !== undefined) return;
     const location = await withStatePrefix(ctx, responseHeaders?.get("location"));
     if (location) ctx.setHeader("location", location);
   }),
 };
 
-/** Adds the prefix to a URL's state, if any. SAML has a relay state, which may be signed. */
+/**
+ * Adds the tenant's prefix to the state in a URL. Returns undefined for SAML, which has no state
+ * but a relay state. That one stays as it is, because it may be signed.
+ */
 async function withStatePrefix({ context }: HookEndpointContext, address: unknown) {
   const tenantId = getTenantId();
   const url = typeof address === "string" && URL.canParse(address) ? new URL(address) : undefined;

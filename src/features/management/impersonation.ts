@@ -9,9 +9,9 @@ import { managementOptions } from "./options";
 import { canDoAsMuch } from "./roles";
 
 /**
- * Returns whether an administrator may still act as the user of a session. `refuseEscalation`
- * checked this when the session was created. Since then the user may have been promoted, or the
- * administrator demoted, banned or deleted.
+ * Returns whether an administrator may still act as the user of a session. `refuseEscalation` (see
+ * roles.ts) checked this when the session was created. Since then the user may have been promoted,
+ * or the administrator demoted, banned or deleted.
  */
 export async function mayStillImpersonate(
   isolation: Isolation,
@@ -33,7 +33,7 @@ const operatorsOf = oncePerObject((_instance: object) => expiringMap<boolean>(1_
 
 async function isOperator(isolation: Isolation, user: Person): Promise<boolean> {
   const endpoint = currentEndpoint();
-  // Server code outside of every request.
+  // Server code outside of every request is trusted, so it is not kept from any user.
   if (!endpoint) return false;
   if (!managementOptions(isolation.ctx).canManageTenants)
     return isOrWouldBeOperator(isolation, endpoint, user);

@@ -29,6 +29,7 @@ export const management = (isolation: Isolation): Extension => ({
     guardRoles(internalAdapter, isolation);
     const { deleteUser } = internalAdapter;
     // Refuses here, because better-auth deletes sessions and accounts before the user.
+    // `guardAdmins` would refuse too late.
     internalAdapter.deleteUser = async (userId) => {
       await requireAnotherAdmin(isolation, { where: [{ field: "id", value: userId }] });
       return deleteUser(userId);

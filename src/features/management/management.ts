@@ -55,7 +55,8 @@ export async function requireManagerSession(
   const { id: userId = null, tenantId: own = null } = session?.user ?? {};
   const actor = { userId, tenantId: own };
   const isAboutAll = ["tenant:create", "tenant:list"].includes(action);
-  // No tenant has the empty id: at the host of any tenant, this call is refused.
+  // A call about all tenants is refused at the host of any tenant. No tenant has the empty id, so
+  // it stands for a target that no host matches.
   if (isAboutAll && !ownTenantOf(ctx, actor)) await assertTarget(ctx, "");
   return { actor, session: session?.session };
 }
@@ -106,7 +107,8 @@ async function callerOf(
   ctx: GenericEndpointContext,
   target: string | undefined,
 ): Promise<TenantSession | null> {
-  // While the database is down, better-auth's function returns null, but `askForSession` throws.
+  // While the database is down, better-auth's function returns null, but `askForSession` throws. So
+  // an outage is not taken for a signed-out caller.
   const known: TenantSession | null =
     (await sessionOfNamedTenant(ctx)) ??
     (await getAuthoritativeSessionFromCtx(ctx)) ??

@@ -123,8 +123,8 @@ export function askAbout(
 }
 
 /**
- * Calls `canManageTenants` in a separate request. If that function reads the session, it is not
- * called again.
+ * Calls `canManageTenants` in a separate request. Otherwise, if that function reads the session, it
+ * could be called again without end.
  */
 const ask = (isolation: Isolation, call: Endpoint, request: TenantManagementRequest) =>
   runInScope(scopeOf(request.session?.user.tenantId ?? null), async () => {
@@ -136,7 +136,7 @@ export function logFailure({ ctx }: Isolation, action: string, outcome: string, 
   ctx.logger.error(`canManageTenants failed for ${action}, ${outcome}: ${error}`);
 }
 
-/** Converts a session for the application. In secondary storage, its dates are strings. */
+/** Converts a stored session for the application: its dates are strings in secondary storage. */
 function toSession({ user: _, ...row }: Row, user: Person): TenantSession {
   const tenantId = user.tenantId || null;
   const dates = ["createdAt", "updatedAt", "expiresAt"].map((name) => [

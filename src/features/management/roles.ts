@@ -102,8 +102,8 @@ function rightsOfRole(known: KnownRoles, name: string): string[] {
  */
 
 /**
- * The admin endpoints that the guard checks. A list of sessions contains their tokens, which are
- * valid as bearer tokens.
+ * The admin endpoints that the guard checks. One lists sessions with their tokens: a caller could
+ * use these as bearer tokens to act as the user.
  */
 const GUARDED = new Set(
   "set-role create-user update-user set-user-password impersonate-user list-user-sessions"
@@ -125,7 +125,7 @@ async function refuseEscalation(isolation: Isolation, { userId, data }: Act): Pr
   const session = endpoint && callerIn(endpoint);
   if (!endpoint || !session) return;
   const { tenantId, access } = currentScope();
-  // Only operators have cross-tenant access.
+  // Only operators have cross-tenant access, and they may give every role.
   if (access !== "own") return;
   const target = userId === undefined ? null : await findUser(isolation, userId);
   // An id and a tenant in `data` must not count: the adapter does not write them.

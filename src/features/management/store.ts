@@ -100,7 +100,10 @@ async function unlessSlugTaken<T>(
 /** A DNS label, so that every slug can be a subdomain. */
 const SLUG = /^[a-z0-9][a-z0-9-]{0,61}[a-z0-9]$/;
 
-/** Browsers and mail programs ask these hosts of any domain for their configuration. */
+/**
+ * Slugs that are always reserved. Browsers and mail programs ask these hosts of a domain for their
+ * configuration, so a tenant with such a subdomain could configure them.
+ */
 const CONFIGURES_CLIENTS = ["autoconfig", "autodiscover", "mta-sts", "wpad"];
 
 export const isReservedSlug = (ctx: AuthContext, slug: string): boolean =>
@@ -144,7 +147,8 @@ function assertNotDue({ status, deleteAt }: Tenant): void {
 
 /**
  * Ends every session of a tenant by `sessionsEndedAt`. Deleting rows is not enough: secondary
- * storage and cookies cannot be searched, and other processes may create sessions for ten seconds.
+ * storage and cookies cannot be searched, and other processes may create sessions while they have
+ * the tenant in their cache, for ten seconds.
  */
 export async function endSessions(
   ctx: AuthContext,
@@ -164,7 +168,8 @@ export async function endSessions(
     runInScope(scopeOf(tenantId), async () => {
       const adapter = await getCurrentAdapter(ctx.adapter);
       await despiteDeadlocks(ctx, () => deleteAllOf(ctx, adapter, "session", []));
-      // An approved device code would become a session.
+      // Approved device codes are deleted as well, because a device could still exchange one for a
+      // session.
       if (!isolationOf(ctx)?.isolatedModel("deviceCode")) return;
       const where = clauses({ status: "approved" });
       await despiteDeadlocks(ctx, () => adapter.deleteMany({ model: "deviceCode", where }));

@@ -11,11 +11,11 @@ interface ApplicationProviders {
   byId: Map<string, OAuthProvider>;
   /** The options in `socialProviders`, also of disabled providers. */
   options: Map<string, ProviderOptions>;
-  /** Ids of providers that plugins have added, or will add. */
+  /** Ids of providers that plugins have added at startup, or add in a hook (genericOAuth). */
   ofPlugins: Set<string>;
 }
 
-/** Keyed by the context that better-auth started with. */
+/** The providers of each instance, keyed by the context that better-auth started with. */
 const known = new WeakMap<AuthContext, ApplicationProviders>();
 
 export function applicationProviders(ctx: AuthContext): ApplicationProviders {
@@ -24,7 +24,7 @@ export function applicationProviders(ctx: AuthContext): ApplicationProviders {
   return found;
 }
 
-/** Returns each provider's options, which may be a function that better-auth calls at startup. */
+/** Returns each provider's options. Calls those that are functions, like better-auth at startup. */
 export async function configuredOptions({ socialProviders = {} }: BetterAuthOptions) {
   const entries = Object.entries(socialProviders).map(
     async ([id, given]) => [id, typeof given === "function" ? await given() : given] as const,
@@ -58,10 +58,13 @@ export function noteProviders(
   for (const config of ofGeneric) hideRedirectURI(config.providerId, config);
 }
 
-/** Wraps and records new providers. genericOAuth() may add a provider after startup. */
+/**
+ * Wraps and records providers that are not wrapped yet. Requests call this again, because
+ * genericOAuth() may add a provider after startup.
+ */
 export function noteAddedProviders(ctx: AuthContext): void {
   const { byId } = applicationProviders(ctx);
-  // Changed in place, because running requests use the same list.
+  // Replaced in the same list, because running requests use it and need the check as well.
   for (const [index, provider] of ctx.socialProviders.entries()) {
     if (noted.has(provider)) continue;
     const one = withMatchingTokens(provider);
@@ -81,11 +84,12 @@ function assertPlain(provider: OAuthProvider): void {
 }
 
 /**
- * Hides a provider's own `redirectURI` in tenants. The provider prefers it to the redirect URI of
- * the call, and it leads to the platform's callback.
+ * Hides the option `redirectURI` of a provider while a tenant's request runs. The provider prefers
+ * this option to the redirect URI of the flow. It leads to the platform's callback, so a tenant's
+ * flow would end there.
  *
- * Guarded by "%s reads its redirect URI whenever it needs it, from its options", and the same of
- * genericOAuth().
+ * Guarded by "%s reads its redirect URI whenever it needs it, from its options" and "genericOAuth()
+ * reads its redirect URI whenever it needs it, from the config".
  */
 function hideRedirectURI(id: string, options: { redirectURI?: string } | undefined): void {
   const redirectURI = options?.redirectURI;
@@ -98,15 +102,18 @@ function hideRedirectURI(id: string, options: { redirectURI?: string } | undefin
   );
 }
 
-/** Returns the configs of genericOAuth(), whose providers do not expose their options. */
+/**
+ * Returns the configs of genericOAuth(). Its providers do not expose their options, so a
+ * `redirectURI` is hidden in the config.
+ */
 const genericConfigs = ({ plugins = [] }: BetterAuthOptions) =>
   plugins.flatMap(({ id, options }): { providerId: string; redirectURI?: string }[] =>
     id === "generic-oauth" ? (options?.config ?? []) : [],
   );
 
 /**
- * Returns the application's options for a provider. Zoom's provider exposes none in better-auth
- * 1.7.7, but does in 1.7.24.
+ * Returns the application's options for a provider: those that the provider exposes, else those in
+ * `socialProviders`. Zoom's provider exposes none before better-auth 1.7.24.
  */
 export function optionsOf(ctx: AuthContext, id: string): ProviderOptions {
   const { byId, options } = applicationProviders(ctx);
@@ -116,8 +123,8 @@ export function optionsOf(ctx: AuthContext, id: string): ProviderOptions {
 /**
  * Refuses a sign-in whose id token and access token belong to different users. Some providers
  * identify the user by the access token. An attacker could send their own id token with a victim's
- * access token, which any client at the same identity provider receives. In 1.7.24, genericOAuth()
- * reads the id token alone, but other providers do not.
+ * access token, which any client at the same identity provider receives. In better-auth 1.7.24,
+ * genericOAuth() reads the id token alone, but other providers still need this check.
  */
 export function withMatchingTokens(provider: OAuthProvider): OAuthProvider {
   const getUserInfo: OAuthProvider["getUserInfo"] = async (tokens) => {
@@ -125,11 +132,12 @@ export function withMatchingTokens(provider: OAuthProvider): OAuthProvider {
     const { context, body } = currentEndpoint() ?? {};
     const { idToken, accessToken, ...rest } = tokens;
     if (!found || !context || !body?.idToken || !accessToken) return found;
-    // Facebook accepts an access token in place of an id token.
+    // Facebook accepts an access token in place of an id token. Then there is nothing to compare.
     if (accessToken === idToken) return found;
     const { sub } = claimsIn(idToken);
     const profile = Object(found.data);
-    // Without the id token, because `accountSubject` could read the subject from it.
+    // Leaves out the id token. `accountSubject` could read the subject from it, so the subjects
+    // would always match.
     const askProvider = async () =>
       provider.accountSubject({ tokens: { ...rest, accessToken }, profile });
     const subject = profile.sub ?? (await askProvider().catch(() => undefined));
@@ -142,6 +150,9 @@ export function withMatchingTokens(provider: OAuthProvider): OAuthProvider {
   return { ...provider, getUserInfo };
 }
 
-/** Returns Google's id if One Tap has its own client id for Google. */
+/**
+ * Returns Google's id if One Tap has its own client id, because users can then sign in with Google
+ * even if it is not in `socialProviders`.
+ */
 export const byOneTap = ({ options: { plugins } }: AuthContext) =>
   plugins?.some(({ id, options }) => id === "one-tap" && options?.clientId) ? ["google"] : [];

@@ -126,12 +126,16 @@ async function find(
   return { subject, ...(await within(TIMEOUT, verdict).catch(late)) };
 }
 
-/** Returns options that disable redirects, which could lead into the server's private network. */
+/**
+ * Returns options for `fetch`: a time limit, and no redirects, because the provider could redirect
+ * the server into its private network.
+ */
 const options = () => ({ redirect: "manual", signal: AbortSignal.timeout(TIMEOUT) }) as const;
 
 /**
  * Opens the authorization URL with `prompt=none`. The provider must then report that no user is
- * signed in, and may do so only at a registered redirect URI. Some providers show a page.
+ * signed in, and may do so only at a registered redirect URI. A redirect to our URI therefore
+ * proves that it is registered. Some providers show a page instead, which proves nothing.
  */
 async function visitQuietly(authorization: URL): Promise<Response> {
   const address = new URL(authorization);
@@ -154,14 +158,16 @@ async function acceptsClient(provider: OAuthProvider, redirectURI: string): Prom
     return unknown;
   } catch (error) {
     const { status, error: code } = (error ?? {}) as { status?: number; error?: string };
-    // A TypeError is a failed fetch. Some providers refuse with other errors, without a status.
+    // A TypeError is a failed fetch, so the caller reports that the provider cannot be reached. An
+    // error without a status is a refusal whose reason is unknown.
     if (error instanceof TypeError || Number(status) >= 500) throw error;
     if (typeof status !== "number") return unknown;
     if (code === "invalid_client" || code === "unauthorized_client" || status === 401) {
       return bad("The provider does not know this client id and secret");
     }
     if (status !== 400 && status !== 403) return bad(`The address answers with ${status}`);
-    // A provider authenticates the client before it looks at the code (RFC 6749, 5.2).
+    // A provider authenticates the client before it looks at the code (RFC 6749, 5.2). So a refused
+    // code means that the credentials are right.
     return code === "invalid_grant" ? good("Credentials accepted") : unknown;
   }
 }
@@ -208,7 +214,7 @@ export async function readChanges(
   const { tenantId, providerId } = row;
   const { clientSecret, options, redirectURI = row.redirectURI } = changes;
   assertRedirectURI(changes.redirectURI);
-  // A config can always be disabled, even if it is invalid.
+  // Other changes need no check. So a manager can disable a config even if its options are invalid.
   if (options === undefined && changes.redirectURI === undefined) return changes;
   const stored = await tryDecrypt(ctx, row);
   const before = stored && (stored.options ?? {});
@@ -221,8 +227,8 @@ export async function readChanges(
 }
 
 /**
- * Refuses to send the stored secret to another host: the caller did not send it, and may not know
- * it.
+ * Refuses options that would send the stored secret to another host. The caller may not know the
+ * secret, and could read it at that host.
  */
 function assertStays(id: string, before: OwnOptions | null, after: OwnOptions): void {
   const location = locationOf(id);
@@ -254,7 +260,10 @@ async function baseAt(ctx: AuthContext, tenantId: string): Promise<string> {
   return url.href.replace(/\/$/, "");
 }
 
-/** Returns the URL to send users to. Some providers report missing options only here. */
+/**
+ * Returns the URL to send users to. Some providers report missing options only here, so every error
+ * is reported as invalid options.
+ */
 async function authorizationURL(provider: OAuthProvider, redirectURI: string): Promise<URL> {
   try {
     const flow = { state: "-", codeVerifier: VERIFIER, redirectURI };

@@ -91,7 +91,7 @@ export async function findOAuthConfig(ctx: AuthContext, { tenantId, providerId }
   const adapter = await getCurrentAdapter(ctx.adapter);
   const where = clauses({ tenantId, providerId });
   const row = await adapter.findOne<StoredOAuthConfig>({ model: MODEL, where });
-  // MySQL compares without case.
+  // MySQL compares without case, so the row may be the config for another provider.
   return row?.providerId === providerId ? row : null;
 }
 
@@ -114,9 +114,11 @@ export function saveOAuthConfig(
     const now = new Date();
     const stamps = { secretChangedAt: now, createdAt: now, updatedAt: now };
     const data = { ...(await toRow(ctx, input)), ...key, ...stamps };
-    // On MySQL, the adapter reads the created row back: null if another request has deleted it.
+    // On MySQL, the adapter reads the created row back. It returns null if another request has
+    // deleted the row meanwhile. `untilSaved` then creates it again.
     const created: Promise<StoredOAuthConfig | null> = adapter.create({ model: MODEL, data });
-    // If two requests create the row, the unique index refuses one, which then replaces the row.
+    // If two requests create the row, the unique index refuses one of them. That request tries
+    // again and replaces the row. A second error has another cause, and is thrown.
     return created.catch((error) => {
       if (wasRefused) throw error;
       wasRefused = true;
@@ -154,8 +156,9 @@ async function change(
   if (options === undefined || clientSecret !== undefined) {
     return adapter.update<StoredOAuthConfig>({ model: MODEL, where, update });
   }
-  // The options decide where the secret is sent, and `check` approved them for the stored secret. A
-  // newer secret must not be sent there.
+  // The options decide where the secret is sent, and `check` approved them for the secret in the
+  // row that it read. If another request has stored a newer secret since, nothing is updated: that
+  // secret must not be sent there.
   const sameSecret = clauses({ clientSecret: existing.clientSecret });
   const count = await adapter.updateMany({
     model: MODEL,
@@ -176,7 +179,7 @@ async function untilSaved<T>(
 ): Promise<T> {
   try {
     for (let tries = 0; tries < TRIES; tries++) {
-      // Deleting the tenant at the same time may deadlock.
+      // The write may deadlock with a request that deletes the tenant, and is then repeated.
       const saved = await despiteDeadlocks(ctx, write);
       if (saved !== null) return saved;
     }
@@ -210,7 +213,7 @@ export const DEFAULT_SECRET = "better-auth-secret-12345678901234567890";
 
 const BATCH = 100;
 
-/** Numbers of rows after the secrets were encrypted again. */
+/** How many rows were encrypted again, were up to date already, or could not be decrypted. */
 export interface Rotated {
   rotated: number;
   upToDate: number;
@@ -220,7 +223,10 @@ export interface Rotated {
 type StoredSecrets = OAuthConfigKey & { id: string };
 type Outcome = keyof Rotated;
 
-/** A model with secrets. `anew` encrypts the secrets of a row again. */
+/**
+ * A model with secrets. `anew` returns the columns of a row, encrypted again, or why there are
+ * none.
+ */
 interface Secrets<Row extends StoredSecrets> {
   adapter: DBTransactionAdapter;
   model: string;
@@ -228,8 +234,8 @@ interface Secrets<Row extends StoredSecrets> {
 }
 
 /**
- * Encrypts every secret again that was not encrypted with the newest auth secret. Never overwrites
- * a concurrent change, so it can be interrupted, repeated and run in parallel.
+ * Encrypts secrets with the newest auth secret if an older one encrypted them. Never overwrites a
+ * concurrent change, so it can be interrupted, repeated and run in parallel.
  */
 export async function rotateOAuthConfigs(ctx: AuthContext): Promise<Rotated> {
   const touched = await serviceOf(isolationOf(ctx), "identityProviders")?.rotateSecrets();

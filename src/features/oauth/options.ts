@@ -8,7 +8,7 @@ export interface OAuthOptions {
   /**
    * Hosts that the server may call for identity providers of tenants besides the built-in
    * providers' public hosts, as `host`, `host:port` or `*.example.com`. List none that a tenant
-   * must not reach. Redirects are a matter of better-auth's `trustedOrigins`.
+   * must not reach. For hosts that users may be redirected to, use better-auth's `trustedOrigins`.
    * @default []
    */
   trustedProviderHosts?: string[];

@@ -15,7 +15,8 @@ import { oauthRequest } from "./request";
  * here and nowhere else. The wrapper changes only calls inside `limitCalls`, and calls of `sso()`
  * to a stored provider.
  *
- * Guarded by "what a tenant's provider answers is limited: %s".
+ * Guarded by "what a tenant's provider answers is limited: OAuth" and "what a tenant's provider
+ * answers is limited: sso()".
  */
 
 const MAX_MS = 10_000;
@@ -23,7 +24,11 @@ const MAX_BYTES = 1024 * 1024;
 
 let made: ReturnType<typeof createAsyncStorage<boolean>> | undefined;
 
-/** Returns the storage that says whether calls are limited: false inside a limited call. */
+/**
+ * Returns the storage that says whether the running code's calls are limited. It holds true inside
+ * `limitCalls`. It holds false inside a limited call, which must not be limited twice, and inside
+ * `mapProfileToUser`.
+ */
 const isLimited = () => {
   made ??= createAsyncStorage<boolean>();
   return made;
@@ -52,7 +57,10 @@ export function withLimitedCalls(provider: OAuthProvider): OAuthProvider {
   return { ...limitMethods(provider), ...(idToken && { idToken: limitMethods(idToken) }) };
 }
 
-/** Returns options whose `mapProfileToUser` calls other services without limits. */
+/**
+ * Returns options whose `mapProfileToUser` is not limited: the application wrote it, and chooses
+ * which services it calls.
+ */
 export function withFreeMapping<T extends ProviderOptions>(options: T): T {
   const { mapProfileToUser } = options;
   if (!mapProfileToUser) return options;
@@ -84,7 +92,7 @@ const wrapped = new WeakSet<Fetch>();
 function wrapFetch(): void {
   const original = globalThis.fetch;
   if (wrapped.has(original)) return;
-  // A `Proxy`, because frameworks and runtimes keep properties on their `fetch`.
+  // A `Proxy`, because frameworks and runtimes keep properties on their `fetch`, and read them.
   const fetch = new Proxy(original, {
     apply(target, self, args: Given) {
       const call = (init = args[1]) => Reflect.apply(target, self, [args[0], init]);
@@ -113,8 +121,8 @@ function parseAddress([input]: Given): URL | undefined {
 
 /**
  * Returns whether a call follows redirects. `sso()` never does, and the application usually does.
- * So an unknown address called without redirects is an endpoint that better-fetch changed after
- * `sso()` checked it.
+ * So if a call to an unknown address follows no redirects, `sso()` makes it: better-fetch has
+ * changed the address after `sso()` checked it. Such a call may reach public hosts only.
  *
  * Guarded by "sso() follows no redirects when it calls a provider".
  */
@@ -128,8 +136,8 @@ export const callProvider: Fetch = (input, init) =>
   answerWithin((limited) => fetch(input, limited), [input, init], { isTrusted: true });
 
 /**
- * Turns an error into a 502 response: all callers handle a status, but some of better-auth's turn a
- * rejection into a 500.
+ * Turns an error into a 502 response, because all callers handle a status. Some of better-auth's
+ * callers would answer a rejection with a 500.
  */
 const asStatus =
   (given: Given) =>
@@ -149,7 +157,8 @@ async function answerWithin(
   { isTrusted }: { isTrusted: boolean },
 ): Promise<Response> {
   const [, init] = given;
-  // A connection to an IP address skips the lookup, so the host is checked here.
+  // A connection to an IP address skips the lookup that `connectToPublicAddresses` checks. So the
+  // host is checked here.
   const host = parseAddress(given)?.hostname;
   if (!isTrusted && !(host && isPublicRoutableHost(host))) throw new Error(`${host} is not public`);
   const stop = new AbortController();

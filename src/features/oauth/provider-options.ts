@@ -63,7 +63,8 @@ export function mergeOptions(
     ...GOES_WITH_THE_CLIENT,
     ...(isElsewhere ? [...location, "authorizationEndpoint"] : []),
   ];
-  // Takes known options only: an option that better-auth adds later may be a credential.
+  // Takes known options only. An option that better-auth adds later may be a credential of the
+  // application, which a tenant must not get.
   const behavior = Object.entries(application).filter(
     ([key]) => (key in shared || key in possible) && !dropped.includes(key),
   );
@@ -83,13 +84,14 @@ export function issuerOf(id: string, options: OwnOptions): string | undefined {
 /** Returns the issuer exactly as the provider spells it, if that is certain. */
 export function certainIssuerOf(id: string, options: OwnOptions): string | undefined {
   const issuer = entryOf(id).issuer && issuerOf(id, options);
-  // Providers write their host in lower case, and better-auth compares exactly.
+  // Written in lower case, like providers do: better-auth compares exactly, so other spellings
+  // would refuse every sign-in.
   return issuer && URL.canParse(issuer) ? new URL(issuer).href.replace(/\/$/, "") : undefined;
 }
 
 /**
- * Returns the host that issues account ids, or "" for the provider's public hosts. A self-hosted
- * GitLab numbers its users as gitlab.com does.
+ * Returns the host that issues account ids, or "" for the provider's public hosts. Account ids of
+ * two hosts may be equal: a self-hosted GitLab numbers its users as gitlab.com does.
  */
 export function authorityOf(id: string, options: OwnOptions): string {
   const { addresses, hosts } = entryOf(id);
@@ -104,7 +106,7 @@ export function authorityOf(id: string, options: OwnOptions): string {
 /** Returns whether a tenant's options, checked or not, name a host other than the public ones. */
 export const isAtForeignHost = (id: string, own: OwnOptions) => authorityOf(id, own) !== "";
 
-/** Returns the `location` options of a provider. */
+/** Returns the names of the options that select the provider's server (see provider-table.ts). */
 export const locationOf = (id: string): string[] => entryOf(id).location ?? [];
 
 /** Options that a tenant never gets from the application: credentials, and what uses them. */

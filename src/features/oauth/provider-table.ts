@@ -55,7 +55,9 @@ interface Entry<Id extends ProviderId> {
 const matching = (pattern: RegExp, error: string) => limited(255).regex(pattern, error);
 const name = z.string().regex(/^[ -~]{1,255}$/, "is empty, too long or not plain text");
 const names = z.array(name).max(20);
-/** A word that is safe in a URL, because providers do not encode it. */
+/**
+ * A word without special characters: better-auth's providers put it into a URL without encoding it.
+ */
 const word = z.string().regex(/^\w{1,64}$/);
 const words = z.array(word).max(50).optional();
 const flag = z.boolean().optional();
@@ -169,7 +171,7 @@ const providerTable = {
         "login.microsoftonline.com",
         "login.microsoftonline.us",
         "login.partner.microsoftonline.cn",
-        // B2C: the path is the directory, and `tenantId` holds the policy.
+        // B2C needs a path: it is the directory, and `tenantId` holds the user flow.
         "*.b2clogin.com/*",
         "*.ciamlogin.com",
       ],

@@ -70,7 +70,8 @@ export function build(id: string, options: ProviderOptions, tenantId?: string): 
   const provider = create(options);
   return {
     ...withMatchingTokens(provider),
-    // better-auth reads here whether users may sign up. Zoom's provider does not expose `options`.
+    // better-auth reads here whether users may sign up. Zoom's provider does not expose its
+    // options, so they are added: otherwise, a tenant's `disableSignUp` would not apply.
     options: provider.options ?? options,
     // better-auth sets this itself for the application's providers.
     disableImplicitSignUp: options.disableImplicitSignUp,
@@ -79,9 +80,10 @@ export function build(id: string, options: ProviderOptions, tenantId?: string): 
 }
 
 /**
- * Returns the path that a provider sends users back to. Tenants share it, unless a tenant runs the
- * provider's host: that host could redirect users to another tenant's provider and receive the
- * code. With a separate path, the code arrives at the wrong callback.
+ * Returns the path that a provider sends users back to. Tenants share a path, unless the tenant
+ * runs the provider's host. Such a host could redirect users to another tenant's provider, and
+ * receive that provider's code from a shared callback. With a separate path, the code arrives at a
+ * callback that refuses it (see `arrivedAt`).
  */
 export function callbackPath(id: string, tenantId?: string): string {
   const path = `/tenant/callback/${id}`;
@@ -99,7 +101,8 @@ export function arrivedAt(
   return provider.callbackPath === callbackPath(id, tenant);
 }
 
-// Providers by the content of their row, because any process may change the row.
+// Built providers by the content of their row. Any process may change the row, and then a new
+// provider is built.
 const builtBy = oncePerObject((_instance: object) => new Map<string, TenantProvider>());
 const keepBuilt = boundedMap<TenantProvider>(1000);
 
@@ -117,7 +120,8 @@ function fromApplication(ctx: AuthContext, id: string): TenantProvider | undefin
   const { byId, ofPlugins } = applicationProviders(ctx);
   const found = byId.get(id);
   if (!found) return undefined;
-  // Zoom's provider copies its options, and with them the platform's redirect URI.
+  // Zoom's provider copies its options, and with them the platform's redirect URI. So tenants get a
+  // provider that is built without it.
   const hasCopy = !found.options && !ofPlugins.has(id);
   const provider = hasCopy
     ? build(id, { ...optionsOf(ctx, id), redirectURI: undefined })
@@ -140,7 +144,7 @@ export async function offeredProviders(ctx: AuthContext, tenantId: string) {
 async function fromConfig(ctx: AuthContext, row: StoredOAuthConfig): Promise<TenantProvider> {
   const { redirectURI = null, scopes = null } = row;
   const { clientId, clientSecret, options } = await decrypt(ctx, row);
-  // The list of trusted hosts may have changed since the config was stored.
+  // Checked again, because the list of trusted hosts may have changed since the config was stored.
   const { trustedProviderHosts } = oauthOptions(ctx);
   const own = parseOwnOptions(row.providerId, options, trustedProviderHosts);
   const built = fromClient(ctx, row, { clientId, clientSecret, redirectURI, scopes }, own);
@@ -155,7 +159,8 @@ export function fromClient(
   { clientId, clientSecret, redirectURI, scopes }: Omit<TenantClient, "options">,
   own: OwnOptions,
 ): Omit<TenantProvider, "credentials"> {
-  // A plugin's provider may be another identity provider, with other account ids.
+  // A provider that another plugin added under this id may be another identity provider, with other
+  // account ids. A built-in provider in its place could sign users in as each other.
   if (applicationProviders(ctx).ofPlugins.has(id)) throw oauthError("UNSUPPORTED_PROVIDER");
   const scope = scopes ? { scope: scopes } : {};
   const client = { clientId, clientSecret, redirectURI: redirectURI ?? undefined, ...scope };
@@ -173,7 +178,7 @@ export function fromClient(
     const isSame = authority === authorityOf(id, application);
     return isSame ? { provider, prefix: "" } : withAccountPrefix(`${authority || id}#`, provider);
   } catch (error) {
-    // The provider requires an option that is not in the provider table.
+    // better-auth refused the options: the provider requires one that is not in the provider table.
     if (isAPIError(error)) throw error;
     throw invalid("This provider cannot be set up with these options");
   }
@@ -181,8 +186,8 @@ export function fromClient(
 
 /**
  * Adds a prefix to account ids. better-auth identifies users by provider and account id, but at
- * another host the same id is another user. Without the prefix, they could sign in as each other
- * after a tenant has changed the host.
+ * another host the same id is another user. Without the prefix, these two could sign in as each
+ * other after a tenant has changed the host.
  */
 function withAccountPrefix(prefix: string, provider: OAuthProvider) {
   const accountSubject: OAuthProvider["accountSubject"] = async (context) =>
@@ -195,7 +200,7 @@ async function providerForFlow(endpoint: Endpoint, id: string) {
   const { context } = endpoint;
   const tenantId = getTenantId() ?? "";
   const tenant = await lookUpTenant(context, tenantId);
-  // Callbacks of suspended tenants get here, and flows that server code starts.
+  // The tenant may be suspended: its callbacks get here, and so do flows that server code starts.
   if (tenant && tenant.status !== "active") throw tenantError("TENANT_SUSPENDED");
   const rows = await configsOf(context, tenantId);
   const row = rows.find((candidate) => candidate.providerId === id && candidate.enabled);
@@ -215,7 +220,7 @@ async function providerForFlow(endpoint: Endpoint, id: string) {
 
 /**
  * Refuses to use an account's tokens if its tenant has moved the provider to another host since.
- * Otherwise, that host would receive the tokens of the host before.
+ * Otherwise, the new host would receive tokens of the old host.
  */
 function assertIssuedHere(endpoint: Endpoint, prefix: string | undefined): void {
   const account = prefix === undefined ? undefined : requestedAccount(endpoint);
@@ -230,8 +235,8 @@ function assertIssuedHere(endpoint: Endpoint, prefix: string | undefined): void 
 
 /**
  * Refuses a sign-in that the policy forbids. The session would be refused too, but only after
- * better-auth has linked the account and changed the profile. A user who links an account is
- * already signed in.
+ * better-auth has linked the account and changed the profile. A flow that links an account is not
+ * refused, because it creates no session.
  */
 async function askPolicyOfCallback(endpoint: Endpoint): Promise<void> {
   const { link, errorURL } = (await getOAuthState()) ?? {};
@@ -241,7 +246,7 @@ async function askPolicyOfCallback(endpoint: Endpoint): Promise<void> {
   });
 }
 
-// One query for all providers that an endpoint asks for.
+// The configs that a request has read, by tenant: one query serves all providers of an endpoint.
 const readBy = oncePerObject((_: AuthContext) => new Map<string, Promise<StoredOAuthConfig[]>>());
 
 function configsOf(context: AuthContext, tenantId: string): Promise<StoredOAuthConfig[]> {
@@ -309,7 +314,7 @@ export function giveTenantProviders(ctx: AuthContext): BeforeHook {
         inTenants = [...ids].map((id) => tenantEntry(id, byId.get(id)));
         atCallback = ctx.socialProviders.map(callbackEntry);
       }
-      // A new list for each request, so that a plugin's additions stay in that request.
+      // A new list for each request, so that what other plugins add to it stays in that request.
       if (getTenantId() !== null) context.socialProviders = [...inTenants];
       else if (path === CALLBACK_PATH) context.socialProviders = [...atCallback];
       return undefined;
@@ -326,7 +331,8 @@ function tenantEntry(id: string, application: OAuthProvider | undefined): OAuthP
     try {
       return (await providerForFlow(endpoint, id)) ?? {};
     } catch (error) {
-      // An unusable config must not keep users from the other providers.
+      // If the endpoint reads all providers, it skips an unusable one. An error would keep users
+      // from the other providers.
       return wanted === undefined ? {} : redirectFromCallback(error);
     }
   };
@@ -336,13 +342,17 @@ function tenantEntry(id: string, application: OAuthProvider | undefined): OAuthP
     get options() {
       return optionsShown(application);
     },
-    // The URL becomes part of a response, and responses in a tenant contain no id tokens.
+    // Leaves out the id token. The URL becomes part of a response, and responses in a tenant
+    // contain no id tokens (see `withholdTokens`).
     createEndSessionURL: async ({ idToken: _, ...data }) =>
       (await application?.createEndSessionURL?.(data)) ?? null,
   });
 }
 
-/** Returns the options where better-auth reads whether a new user must verify their email. */
+/**
+ * Returns the options that better-auth reads without a call. They say that new users must verify
+ * their email, if the tenant's policy requires it.
+ */
 function optionsShown(application: OAuthProvider | undefined): ProviderOptions {
   const options = application?.options ?? {};
   return requiresVerification() ? { ...options, requireEmailVerification: true } : options;
@@ -354,7 +364,8 @@ const wantedId = (endpoint: Endpoint): string | undefined =>
 
 /**
  * Wraps a provider for better-auth's own callback, which is the platform's. Refuses states of
- * tenants: better-auth may keep a state in a cookie, where isolation does not apply.
+ * tenants. If better-auth keeps states in cookies, isolation does not apply to them, so a tenant's
+ * state could sign in on the platform.
  */
 function callbackEntry(application: OAuthProvider): OAuthProvider {
   const call = async () => {

@@ -12,7 +12,9 @@ import { isPublicRoutableHost } from "@better-auth/core/utils/host";
  * Guarded by "an address that becomes private after better-auth checked it is not connected to".
  */
 
-/** Newer versions of Node keep the dispatcher under version 2, and a wrapper under version 1. */
+/**
+ * Where Node keeps the dispatcher. Newer versions keep it under version 2, and a wrapper under 1.
+ */
 const DISPATCHERS = [2, 1].map((version) => Symbol.for(`undici.globalDispatcher.${version}`));
 const OWN_CLASSES = ["Agent", "Dispatcher1Wrapper"];
 

@@ -13,8 +13,8 @@ import { type Callback, isSignedFor, prefixState, type ReturnedState, sign } fro
 /*
  * With `redirectBaseURL`, all tenants share one redirect URI. A provider sends users to the base
  * host. The plugin redirects the callback to the host where the flow started, because only that
- * host gets the flow's cookies. The state contains that host, signed. The host must still be the
- * tenant's (R9).
+ * host gets the flow's cookies. The state contains that host, signed. The redirect is refused if
+ * the host no longer belongs to the tenant (R9).
  */
 
 const SEALED_CODE = "sealed_code";
@@ -30,7 +30,10 @@ export function callbackBase(ctx: AuthContext): string {
   return redirectBaseURL ? redirectBaseURL + pathOf(ctx) : ctx.baseURL;
 }
 
-/** Makes a provider exchange codes with the redirect URI that the flow started with. */
+/**
+ * Makes a provider exchange codes with the redirect URI that the flow started with. better-auth
+ * would use the host that the callback was redirected to.
+ */
 export function withRedirectURI(ctx: AuthContext, provider: OAuthProvider): OAuthProvider {
   const redirectURI = callbackBase(ctx) + provider.callbackPath;
   const validateAuthorizationCode: OAuthProvider["validateAuthorizationCode"] = (data) =>
@@ -52,7 +55,7 @@ export async function startedState(ctx: AuthContext, state: string, tenantId: st
   return prefixState(state, tenantId, signature, host);
 }
 
-/** Returns the host to return to. A caller may send any host, so the application must trust it. */
+/** Returns the host to return to. A caller may send any host, so only a trusted origin counts. */
 function startHost(ctx: AuthContext): string | undefined {
   const { redirectBaseURL, resolveTenantId } = oauthOptions(ctx);
   const endpoint = currentEndpoint();
@@ -84,7 +87,8 @@ export async function sendToStartHost(
     context.logger.error(`A sign-in was started at ${origin}, which is not of tenant ${tenantId}`);
     return false;
   }
-  // Passes on only what better-auth reads: the tenant must not get tokens of the shared client.
+  // Passes on only what better-auth reads. Other values may be tokens of the shared client, which
+  // the tenant's host must not get.
   const { code, ...rest } = callbackOAuth.options.query.safeParse(query).data ?? {};
   const sent = new URLSearchParams(rest);
   sent.set("state", prefixState(state.state, tenantId, state.signature, host));

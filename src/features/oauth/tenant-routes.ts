@@ -48,7 +48,8 @@ export const callbackTenantOAuth = defineTenantEndpoint(
   },
   async (ctx) => {
     if (ctx.method === "POST") {
-      // A form post from the provider's site lacks our cookies. The GET that follows has them.
+      // A form post from the provider's site lacks our cookies. So the plugin redirects to a GET,
+      // which has them.
       const sent = query.safeParse({ ...ctx.body, ...ctx.query });
       if (!sent.success) throw APIError.fromStatus("BAD_REQUEST", { code: "VALIDATION_ERROR" });
       const params = new URLSearchParams(sent.data);

@@ -45,7 +45,7 @@ export function requestedAccount({ path = "", body, query }: Endpoint) {
  * Removes id and refresh tokens from responses in a tenant, and refuses access tokens that can sign
  * in, except for server code. Tenants without an OAuth config share the application's client. Its
  * id tokens sign in at all of them and on the platform, and a refresh token returns new id tokens.
- * An administrator who impersonates a user could take over the user's other accounts.
+ * With these, an administrator who impersonates a user could sign in as that user elsewhere.
  */
 export const withholdTokens: AfterHook = {
   matcher: onPaths(...RETURN_TOKENS),

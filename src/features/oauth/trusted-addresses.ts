@@ -57,7 +57,10 @@ function isRedirectURI(uri: string): boolean {
   return url.protocol === "https:" || isLoopback(url.hostname);
 }
 
-/** Returns the `tenant` values of a redirect URI. `tenantId` would name the request's tenant. */
+/**
+ * Returns the `tenant` values of a redirect URI. The parameter is not called `tenantId`, because
+ * that would name the tenant that the callback runs in.
+ */
 export function tenantsIn(redirectURI: string): string[] {
   return URL.canParse(redirectURI) ? new URL(redirectURI).searchParams.getAll("tenant") : [];
 }

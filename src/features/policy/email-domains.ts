@@ -13,7 +13,10 @@ export const isInDomains = (
   domains !== VERIFIED &&
   domains.includes(PLAIN_ADDRESS.exec(textOf(email).toLowerCase())?.[1] ?? "");
 
-/** An entry in a list of verified domains: every address then needs proof. Matches no address. */
+/**
+ * An entry in the list that `withVerifiedDomains` writes instead of "verified". It says that every
+ * address needs proof, and matches no address itself.
+ */
 export const EVERY_ADDRESS = "@";
 
 /**

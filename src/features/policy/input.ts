@@ -56,7 +56,8 @@ function assertEnforceable(
   ownProviders: string[],
   fail: (path: string, problem: string) => never,
 ): void {
-  // Not the context of the call, which may contain the limits of the tenant's current policy.
+  // Reads the application's own limits. The context of the call may contain those of the tenant's
+  // current policy.
   const { password, sessionConfig } = isolationOf(ctx)?.ctx ?? ctx;
   const { minPasswordLength, maxPasswordLength } = password.config;
   const limits = {
@@ -72,7 +73,7 @@ function assertEnforceable(
   const { methods, twoFactor } = policy;
   const lists = { methods, "twoFactor.exemptMethods": twoFactor?.exemptMethods };
   for (const [path, named = []] of Object.entries(lists)) {
-    // A tenant may set up its first provider later.
+    // A tenant may set up its first provider later, so it can always allow "social".
     const isSetUp = (method: SignInMethod) =>
       (method === "social" && tenantId !== null) ||
       available.some((one) => allows({ methods: [method] }, one));
@@ -137,13 +138,14 @@ export async function assertNotLockedOut(
 async function hasMethod(ctx: AuthContext, tenantId: string, user: Row, policy: TenantPolicy) {
   const has = (method: SignInMethod | undefined) =>
     allows(policy, method) && (method === undefined || canHaveSecondFactor(policy, method));
-  // An unverified address may be made up, as for users who signed up with a phone or a wallet.
+  // An unverified address may be made up, as for users who signed up with a phone or a wallet. They
+  // would receive no mail.
   if (user.emailVerified && (has("magic-link") || has("email-otp"))) return true;
   if (user.phoneNumber && user.phoneNumberVerified && has("phone")) return true;
   const adapter = await getCurrentAdapter(ctx.adapter);
   const where = clauses({ userId: String(user.id) });
   const accounts = await adapter.findMany<{ providerId: string }>({ model: "account", where });
-  // The provider of an account may have been removed, or not be offered for sign-in.
+  // An account counts only if its provider is offered: it may have been removed since.
   const sso = await serviceOf(isolationOf(ctx), "identityProviders")?.usable(tenantId);
   const social = await serviceOf(isolationOf(ctx), "socialProviders")?.usable(tenantId);
   const methods = accounts.map(({ providerId }): SignInMethod | undefined => {

@@ -58,7 +58,10 @@ export function methodsOf(endpoint: Endpoint | undefined): ReturnType<typeof met
 const optionsOf = ({ context: { options } }: Endpoint, plugin: string): Record<string, unknown> =>
   options.plugins?.find(({ id }) => id === plugin)?.options ?? {};
 
-/** If another plugin sets `grant`, a code may be for an OAuth token, which is not a session. */
+/**
+ * The method of a device code. Undefined if another plugin sets `grant`: then the code may be for
+ * an OAuth token, which is not a session.
+ */
 const device = (endpoint: Endpoint): SignInMethod | undefined =>
   optionsOf(endpoint, "device-authorization").grant ? undefined : "device";
 
@@ -74,13 +77,16 @@ const STARTS: Readonly<Record<(typeof STARTS_SIGN_IN)[number], Method>> = {
     body?.updatePhoneNumber || body?.disableSession ? undefined : "phone",
 };
 
-/** Callbacks of providers. `oauth` and `enterprise` check these before an account is linked. */
+/**
+ * Callbacks of providers. `oauth` and `enterprise` call `refuseEarly` there, before an account is
+ * linked.
+ */
 const CALLBACKS = ["/callback/:id", "/sso/callback/:providerId", "/sso/saml2/sp/acs/:providerId"];
 
 /**
  * Returns the method that an endpoint starts or completes, if it does nothing else. The session is
- * checked as well, but that is too late: once a link or code proves the email, better-auth has
- * already removed a password that was never proven.
+ * checked as well, but only after better-auth has changed the user: when a link or code proves the
+ * email, it first removes a password that was never proven.
  */
 export function startedMethod(endpoint: Endpoint): SignInMethod | undefined {
   const { path = "" } = endpoint;
@@ -94,7 +100,7 @@ export function startedMethod(endpoint: Endpoint): SignInMethod | undefined {
 
 /**
  * Returns whether an API key is about to switch on a second factor. better-auth then creates a
- * session, and refusing that session would be too late.
+ * session, but by the time that session is refused, the factor is on.
  *
  * Guarded by "R14: an API key switches no second factor on by %s".
  */
@@ -107,7 +113,10 @@ export function changesSecondFactorByKey(endpoint: Endpoint): boolean {
   return Boolean(switchesOn) && methodOf(endpoint) === undefined;
 }
 
-/** Endpoints that switch a second factor on. Backup codes exist only afterwards. */
+/**
+ * Endpoints that switch a second factor on. `/two-factor/verify-backup-code` cannot: backup codes
+ * exist only afterwards.
+ */
 const SWITCHES_ON = ["/two-factor/verify-totp", "/two-factor/verify-otp"];
 
 /** Returns whether a policy allows a method. A policy without `methods` allows every method. */

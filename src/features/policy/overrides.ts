@@ -12,8 +12,8 @@ import type { TenantPolicy } from "./schema";
 
 /*
  * Applies the policy of a tenant, or of the platform, to better-auth's configuration, in the
- * context of one call. better-auth then sends its usual responses and mails. A plugin that uses the
- * context from its `init` still sees the configuration of the application.
+ * context of one call. better-auth then sends its usual responses and mails. Another plugin that
+ * uses the context from its `init` still sees the configuration of the application.
  */
 
 export const applyOverrides: BeforeHook = {
@@ -70,7 +70,8 @@ function optionsOf(
     ...(emailVerification && {
       emailVerification: {
         ...emailVerification,
-        // Keeps the getter of `trustMailedInvitations`, which the spread would evaluate now.
+        // Stays a getter, because the answer depends on the sign-up (see `trustMailedInvitations`).
+        // The spread alone would evaluate it now.
         get sendOnSignUp() {
           return emailVerification.sendOnSignUp;
         },
@@ -96,7 +97,7 @@ export function requiresVerification(policy = policyRequest.get().policy): boole
  * session would turn the verification into an error.
  */
 function allowsVerifiedSignIn({ methods, twoFactor }: TenantPolicy): boolean {
-  // better-auth asks for no second factor after a link or a code.
+  // better-auth asks for no second factor after a link or a code, so the session would be refused.
   if (twoFactor?.required) return false;
   const isCode = currentEndpoint()?.path === "/email-otp/verify-email";
   return methods?.includes(isCode ? "email-otp" : "password") ?? true;
@@ -113,6 +114,7 @@ export function trustMailedInvitations(options: BetterAuthOptions): void {
     options.emailAndPassword = {
       ...emailAndPassword,
       // The invitation's values win for a real user, so they must win for a synthetic user.
+      // Otherwise, the response would show that the email is taken.
       customSyntheticUser: (given) => ({ ...customSyntheticUser(given), ...writtenByInvitation() }),
       get requireEmailVerification() {
         return requireEmailVerification && !isProven();
@@ -139,7 +141,7 @@ const makeSyntheticUser: NonNullable<
 > = ({ coreFields, additionalFields, id }) => {
   const { body, context } = currentEndpoint() ?? {};
   if (!context) return { ...coreFields, ...additionalFields, id };
-  // `additionalFields` lacks the fields of plugins.
+  // Reads the fields from the body, because `additionalFields` lacks the fields of plugins.
   const { name, email, password, image, callbackURL, rememberMe, ...rest } = body;
   const given = parseUserInput(context.options, rest, "create");
   // Hooks of official plugins write these. better-auth drops values without a column.

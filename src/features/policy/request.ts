@@ -9,14 +9,14 @@ interface PolicyRequest {
    */
   policy?: TenantPolicy | null | undefined;
   /**
-   * Which sessions count besides those that satisfy the policy. "setup": setup sessions. Set by
-   * `openEnrollment` and removed by `closeEnrollment`, so that setup sessions count while the
-   * endpoint runs, but not in the hooks of other plugins, which may issue tokens for a session.
-   * "any": all sessions. Set by `countingAny`, while `second-factor.ts` completes or ends a
-   * session.
+   * Which sessions count besides those that satisfy the policy. "setup": setup sessions (see
+   * second-factor.ts). Set by `openEnrollment` and removed by `closeEnrollment`, so that setup
+   * sessions count while the endpoint runs, but not in the hooks of other plugins, which may issue
+   * tokens for a session. "any": all sessions. Set by `countingAny`, while `second-factor.ts`
+   * completes or ends a session.
    */
   counting?: "setup" | "any" | undefined;
-  /** Set by `acceptsSession` if a setup session may not set up the factor that the request asks for. */
+  /** Set by `acceptsSession` if a setup session may not set up the factor that is asked for. */
   isEnrollmentRefused?: boolean;
 }
 

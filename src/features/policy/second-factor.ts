@@ -96,7 +96,8 @@ export async function acceptsSession(
 ): Promise<boolean> {
   // The session of an API key has no factors. `refuseEarly` limits what API keys can do.
   if (OF_KEY in session) return true;
-  // A new setup session deletes the earlier ones, whose cookies still look valid.
+  // A setup session counts only if it is stored. A new one deletes the earlier ones, but their
+  // cached copies in cookies still look valid.
   if (isFromCookie && isSetup(session)) return false;
   const policy = await policyOf(ctx, session.tenantId ?? null, adapter);
   const { isAccepted, keptCookie, isEnrollmentRefused } = await judge(policy, session);
@@ -129,7 +130,8 @@ async function judge(
   if (currentRequest().isCheckingPrefix) return isSetup(session) ? ACCEPTED : REFUSED;
   const endpoint = currentEndpoint();
   const { path = "", body } = endpoint ?? {};
-  // The user is revoking this session. Otherwise it would be valid again once the policy changes.
+  // The user may revoke this session although it does not count. Otherwise it would be valid again
+  // once the policy changes.
   if (path === "/revoke-session" && body?.token === session.token) return ACCEPTED;
   if (!isSetup(session) || !endpoint) return REFUSED;
   const isEnrolling = counting === "setup" && ENROLLS.includes(path);
@@ -178,7 +180,7 @@ export const canHaveSecondFactor = (policy: TenantPolicy, method: SignInMethod):
 
 /**
  * The methods to record, if not those of the policy. Sign-in by phone number takes a password.
- * electron() continues a session that the plugin does not see.
+ * electron() continues a session of the browser, which this request does not carry.
  */
 const RECORDED: Readonly<Record<string, string>> = {
   "/sign-in/phone-number": "password",
@@ -218,7 +220,8 @@ function currentFactors(tenantId: string | null): Factors {
     return { signInMethod, secondFactorAt: hasBoth ? now : null };
   }
   if (path.startsWith(VERIFY)) return { signInMethod: firstMethod(own), secondFactorAt: now };
-  // An operator who impersonates a tenant's user has signed in under the platform's policy.
+  // An operator who impersonates a tenant's user has signed in under the platform's policy. So the
+  // tenant's policy asks for no second factor.
   const isOperator = path === "/admin/impersonate-user" && (own?.tenantId ?? null) !== tenantId;
   if (isOperator) return { signInMethod: null, secondFactorAt: now };
   const isOff = path === "/two-factor/disable";
@@ -283,8 +286,8 @@ async function secondFactorOf(policy: TenantPolicy, adapter: DBTransactionAdapte
 /**
  * Removes all of an earlier second factor or setup before a user sets one up: an attacker who knows
  * the password may have left it behind. Trusted devices are verifications with the user's id. So
- * are links that reset a password, which are deleted too, because hashed identifiers look alike.
- * Trusted devices in secondary storage cannot be found, and expire.
+ * are links that reset a password, which are deleted too, because their identifiers may be hashed,
+ * and then look alike. Trusted devices in secondary storage cannot be found, and expire.
  */
 async function startOver(adapter: DBTransactionAdapter, userId: string): Promise<void> {
   const { internalAdapter, tables } = currentEndpoint()?.context ?? {};
@@ -342,7 +345,8 @@ function completed({ path = "", context }: Parameters<AfterHook["matcher"]>[0]):
   // If the tokens are the same, better-auth has only extended the caller's session.
   if (newSession && newSession.session.token !== session?.session.token) {
     const { signInMethod, secondFactorAt } = newSession.session;
-    // better-auth trusts the device. Otherwise it would have deleted the session.
+    // A session without factors that still exists is of a trusted device. For other devices,
+    // better-auth deletes the session and asks for the second factor.
     const isPending = signInMethod === null && !secondFactorAt && FIRST_STEPS.includes(path);
     return isPending && newSession.user.twoFactorEnabled ? newSession : undefined;
   }
@@ -383,7 +387,7 @@ export const answerWithSetup: AfterHook = {
     const { token } = context.newSession?.session ?? {};
     const isSignIn = [...FIRST_STEPS, "/sign-up/email"].includes(path);
     if (isSignIn) context.returned = { twoFactorSetupRequired: true, token };
-    // Other plugins may issue tokens for a new session.
+    // Other plugins may issue tokens for a new session, so they must not see a setup session.
     context.setNewSession(null);
   }),
 };
@@ -394,7 +398,7 @@ const FLAGS_AT = 32;
 /**
  * Returns whether the passkey in the body has verified its user, by a PIN or a fingerprint. The
  * flag is in the data that the authenticator signs. The passkey plugin verifies the signature
- * before it creates a session. Accepts plain base64url only: the plugin's decoder must not read
+ * before it creates a session. Accepts plain base64url only: that plugin's decoder must not read
  * other bytes.
  */
 function isUserVerified(endpoint: Endpoint | undefined): boolean {
