@@ -43,7 +43,7 @@ import { signInMethodsEndpoint } from "./features/sign-in-page/routes";
 import { resolveOptions, type TenantAuthOptions } from "./options";
 import { schemaFor } from "./schema";
 
-/** Refuses every request until `install` replaces this hook, and keeps tenants apart. */
+/** Refuses every request until `install` keeps tenants apart and replaces this hook. */
 const refuseAll = async () => {
   throw notStarted();
 };

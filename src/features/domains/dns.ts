@@ -17,7 +17,7 @@ export async function hasRecord(
 ): Promise<boolean> {
   try {
     const records = await within(timeout * 1000, resolveTxt(name));
-    // A long record comes in parts.
+    // A long record comes in parts, which are joined before the comparison.
     return records.some((record) => [record].flat().join("") === value);
   } catch (error) {
     const { code, message } = Object(error) as { code?: string; message?: string };

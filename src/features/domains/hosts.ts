@@ -9,26 +9,32 @@ import { hostNameOf, isAtApplicationHost, verifiedHosts } from "../../core/resol
 
 /*
  * Makes better-auth work at verified domains. At hosts that are not in the static `allowedHosts`,
- * better-auth uses `fallback` as base URL, and refuses requests from pages of the host. At a
- * verified domain, the base URL must have that domain.
+ * better-auth uses `fallback` as base URL, and refuses requests from pages of the host. So at a
+ * verified domain, this file puts that domain into the base URL.
  */
 
-/** Sets the base URL before better-auth checks the origin. Refuses unknown hosts everywhere. */
+/**
+ * Sets the base URL before better-auth checks the origin. Refuses a host that the resolver does not
+ * know, on every path.
+ */
 export async function prepareHost(request: Request, context: AuthContext) {
   const path = normalizePathname(request.url, new URL(context.baseURL).pathname);
   const asked = { context, request, headers: request.headers, path };
   try {
     if (isElsewhere(asked)) await runAtVerifiedHost(asked);
   } catch (error) {
-    // Ignores other errors: the hook that calls the resolver throws them again, and better-auth
-    // handles them there.
+    // Only an unknown host is refused here. The hook that enters the tenant calls the resolver
+    // again, and better-auth handles other errors there.
     if (!isAPIError(error) || error.statusCode !== 404) return undefined;
     return { response: Response.json(error.body, { status: 404 }) };
   }
   return undefined;
 }
 
-/** Does the same for calls of `auth.api` with headers, if the current tenant has their host. */
+/**
+ * Sets the base URL for calls of `auth.api` with headers, if their host is a verified domain of the
+ * current tenant.
+ */
 export const prepareCall: BeforeHook = {
   matcher: (ctx) => isElsewhere(ctx),
   handler: plainHook((ctx) => runAtVerifiedHost(ctx, getTenantId())),
@@ -51,7 +57,8 @@ async function runAtVerifiedHost(ctx: ResolveTenantContext, here?: string | null
   if (!resolve) return;
   const url = new URL(context.baseURL);
   if (url.hostname === name) return;
-  // Also called without a name (an IPv6 address), because the resolver refuses unknown hosts.
+  // Asks about a host without a name as well (an IPv6 address), because the resolver refuses
+  // unknown hosts.
   const tenantId = await runAsResolver(() => resolve(ctx));
   if (!name) return;
   const isVerified = tenantId && tenantId === verifiedHosts.get(request ?? headers ?? {});

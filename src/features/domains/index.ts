@@ -34,7 +34,7 @@ export const tenantDomains = (domainOptions?: TenantDomainsOptions) => {
   const domains: Domains = {
     async verifiedBy(ctx, tenantId, adapter) {
       const rows = await verifiedRows(ctx, tenantId, adapter);
-      // Skipped with a given adapter, which may belong to a transaction.
+      // Not with a given adapter, which may belong to a transaction (see `recheck`).
       if (!adapter) recheck(ctx, options, rows);
       return rows.map(({ domain }) => domain);
     },
@@ -70,7 +70,7 @@ export const tenantDomains = (domainOptions?: TenantDomainsOptions) => {
       discoverTenants: routes.discoverEndpoint(options),
     },
     rateLimit: [
-      // Each call looks up a DNS name that the caller chooses.
+      // Limited, because each call looks up a DNS name that the caller chooses.
       { pathMatcher: (path: string) => path === routes.VERIFY_PATH, window: 60, max: 10 },
       // Otherwise callers could find out which companies of a list are customers.
       { pathMatcher: (path: string) => path === routes.DISCOVER_PATH, window: 60, max: 20 },

@@ -67,7 +67,8 @@ async function addLocked(ctx: AuthContext, domain: string, host: boolean, most: 
   try {
     row = await adapter.create<typeof data, StoredDomain>({ model, data });
   } catch (error) {
-    // Adapters have no common error for "not unique": another request may have been faster.
+    // Another request may have added the domain first. Adapters have no common error for that, so
+    // this looks for its row.
     const faster = await find(ctx, domain);
     if (!faster) throw error;
     return { row: faster, isNew: false };
@@ -113,8 +114,8 @@ export const isVerified = ({ verifiedDomain, domain }: StoredDomain) => verified
 export async function markVerified(ctx: AuthContext, row: StoredDomain) {
   const attempt = () =>
     despiteDeadlocks(ctx, () => runWithTransaction(ctx.adapter, () => takeOver(ctx, row)));
-  // In MySQL, a transaction sees rows as they were at its first read, before it got the locks. A
-  // second transaction sees the changes.
+  // In MySQL, a transaction sees rows as they were at its first read, before it got the locks. If
+  // they changed in between, the attempt fails. A second transaction sees the changes.
   const taken = await attempt().catch((error) => {
     if (isAPIError(error) && error.body?.code === "DOMAIN_NOT_FOUND") return attempt();
     throw error;
@@ -132,7 +133,8 @@ async function takeOver(ctx: AuthContext, { id, token, domain }: StoredDomain) {
   const rows = await adapter.findMany<StoredDomain>({ model, where, limit: ALL });
   const row = rows.find((one) => one.id === id && one.token === token);
   if (!row) return undefined;
-  // If the tenant already has the domain, the records of other tenants stay valid.
+  // If the tenant has verified the domain before, no other tenant loses it: their tokens stay
+  // valid.
   const others = isVerified(row) ? [] : rows.filter((one) => one !== row);
   for (const other of others) {
     await adapter.updateMany({ model, where: clauses({ id: other.id }), update: lost() });
@@ -142,7 +144,8 @@ async function takeOver(ctx: AuthContext, { id, token, domain }: StoredDomain) {
   const seen = { recordSeenAt: now, recordGoneAt: null };
   const update = { verifiedDomain: domain, verifiedAt, ...seen, updatedAt: now };
   const count = await adapter.updateMany({ model, where: clauses({ id, token }), update });
-  // The row was removed or lost meanwhile. The error rolls back the changes to the other rows.
+  // Another request has removed the row or changed its token meanwhile. The error rolls back the
+  // changes to the other rows.
   if (!count) throw domainError("DOMAIN_NOT_FOUND");
   return { row, loser: others.find(isVerified) };
 }

@@ -56,7 +56,8 @@ async function endIfGone(
  * process, looks for a record at most seven times in `recheckAfter`.
  */
 export function recheck(ctx: AuthContext, options: ResolvedDomainOptions, rows: StoredDomain[]) {
-  // Rows read in a transaction may be rolled back, and its connection is gone when DNS answers.
+  // Does nothing inside a transaction: its rows may be rolled back, and its connection is gone when
+  // DNS answers.
   if (seesUncommittedRows(isolationOf(ctx))) return;
   const interval = (options.recheckAfter * 1000) / 7;
   const checkedAt = checkTimes(instanceKey(ctx));

@@ -20,5 +20,8 @@ export function keepSignIn({ plugins = [] }: BetterAuthOptions): void {
 
 type Endpoints = NonNullable<BetterAuthPlugin["endpoints"]>;
 
-/** Endpoints of `tenantAuth()` in an instance where another plugin has its own sign-in. */
+/**
+ * Endpoints of `tenantAuth()` that must not contain better-auth's sign-in, because another plugin
+ * of the instance has its own.
+ */
 const withOwnSignIn = new WeakSet<Endpoints>();

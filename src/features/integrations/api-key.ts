@@ -16,10 +16,10 @@ const storagesOf = new WeakMap<BetterAuthPlugin, Set<KeyStorage>>();
 const isApiKey = ({ id }: BetterAuthPlugin) => id === "api-key";
 
 /**
- * Finds out where api-key stores keys, because the plugin does not expose its options. Calls its
- * list of keys with a fake context. For each configuration, the list reads the secondary storage of
- * the context unless there is a custom one, and then the database or the user's id, which stops it:
- * no key is read.
+ * Finds out where api-key stores keys. That plugin does not expose its options, so this calls its
+ * endpoint `listApiKeys` with a fake context. For each configuration, the endpoint first reads
+ * `secondaryStorage` of the context, unless the configuration has a custom storage. Then it reads
+ * the database or the user's id. The fake context throws there, so no key is read.
  *
  * Guarded by "R11: keys in %s".
  */
@@ -74,7 +74,8 @@ export function whyKeysAreScoped(
   plugin: BetterAuthPlugin,
 ): string | undefined {
   if (!isApiKey(plugin)) return undefined;
-  // Each tenant has its own entries there, so deleting a key misses its copies in other tenants.
+  // Each tenant has its own entries in secondary storage, so deleting a key misses its copies in
+  // other tenants.
   if (storagesOf.get(plugin)?.has("secondaryStorage")) {
     return "would be copied into the secondary storage of others, and be valid there after it is deleted";
   }
@@ -89,7 +90,7 @@ type KeySession = { session?: Row; user?: Row };
 type KeyContext = { context?: { session?: KeySession } };
 
 /**
- * Adds the tenant to the session that the plugin creates for an API key, and refuses a key whose
+ * Adds the tenant to the session that api-key creates for a key. Ignores or refuses a key whose
  * session the tenant or its policy does not accept.
  *
  * Guarded by "a session by API key carries the tenant of its user".
@@ -111,7 +112,8 @@ export function sessionsOfKeys(plugin: BetterAuthPlugin): BetterAuthPlugin {
           !isolation ||
           (tenantId && !(await passesTenantAndExtensions(isolation, session, {})))
         ) {
-          // `get-session` runs this hook before its tenant was checked.
+          // Ignores the key. Its tenant may be suspended: at `get-session`, this hook runs before
+          // the tenant is checked.
           ctx.context.session = null;
           return {};
         }

@@ -7,8 +7,8 @@ import { askForHosts } from "../../core/resolve/addresses";
 import { readState } from "../oauth/state-prefix";
 
 /*
- * An Expo app opens a provider's URL through an endpoint of the package, which sets a cookie for
- * the state in that URL. better-auth compares the cookie with its own state, without the tenant
+ * An Expo app opens a provider's URL through an endpoint of @better-auth/expo, which sets a cookie
+ * for the state in that URL. better-auth compares the cookie with its own state, without the tenant
  * prefix. So the endpoint gets the URL without the prefix, and the app is redirected to the URL
  * with it.
  */
@@ -46,7 +46,10 @@ export const removePrefixForCookie: BeforeHook = {
   }),
 };
 
-/** Returns whether a state is a session token of the platform: signed, it is a session cookie. */
+/**
+ * Returns whether a state is a session token of the platform. The endpoint must not sign one,
+ * because a signed session token is a session cookie.
+ */
 const isSessionToken = async ({ internalAdapter }: AuthContext, state: string) =>
   (await runInScope(scopeOf(null), () => internalAdapter.findSession(state))) !== null;
 
@@ -60,8 +63,8 @@ export const redirectWithPrefix: AfterHook = {
 };
 
 /**
- * R9: finds the tenant of the host that a sign-in redirects to. The package hands the session to an
- * app at a trusted host. That host is not in the request, so it is not resolved yet.
+ * R9: finds the tenant of the host that a sign-in redirects to. @better-auth/expo hands the session
+ * to an app at a trusted host. That host is not in the request, so its tenant is not known before.
  */
 export const resolveAppHost: AfterHook = {
   matcher: ({ path }) => /^\/(callback|magic-link\/verify|verify-email)/.test(path ?? ""),

@@ -12,7 +12,10 @@ import {
 } from "./platform-only";
 import { claimOfEvent, guardCustomers, isolateSearchAtCheckout, stripeOptions } from "./stripe";
 
-/** Ids of plugins that work on the platform only. mcp() has the id of oauthProvider(). */
+/**
+ * Ids of plugins that work on the platform only. Includes mcp(), which has the id of
+ * oauthProvider().
+ */
 const PLATFORM_ONLY = ["oauth-provider", "oauth-proxy", "oauth-popup", "electron"];
 
 /** Adds tenant support to other official packages of better-auth. */
@@ -30,7 +33,8 @@ export async function integrations(isolation: Isolation): Promise<Extension[]> {
     claimOfDeviceCode,
     claimOfEvent(isolation),
   ];
-  // One extension for each claim, because a request may carry an API key and a device code.
+  // A request may carry an API key and a device code, and an extension returns only one claim. So
+  // each claim has its own extension.
   const claiming = claims.map(
     (find): Extension => ({
       name: "integrations",

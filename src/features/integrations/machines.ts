@@ -35,14 +35,18 @@ export const claimOfKey =
     if (!isAsked || isolation.isolatedModel("apikey") === undefined) return undefined;
     const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(key));
     const hash = z.util.uint8ArrayToBase64url(new Uint8Array(digest));
-    // api-key has an option to store keys without hashing them.
+    // api-key has an option to store keys without hashing them, so this also looks for the key
+    // itself.
     const owner =
       (await tenantOfRow(isolation, "apikey", "key", hash)) ??
       (await tenantOfRow(isolation, "apikey", "key", key));
     return owner === null ? undefined : { tenantId: owner, countsAsUnnamed: true };
   };
 
-/** Adds the tenant to the device code. The user enters the plain user code at the tenant. */
+/**
+ * Adds the tenant to the device code. The user code stays as it is, because the user enters it at
+ * the tenant.
+ */
 export const prefixDeviceCode: AfterHook = {
   matcher: ({ path }) => path === "/device/code" && getTenantId() !== null,
 

@@ -24,7 +24,7 @@ const platformOnly = (id: string) =>
 /** Plugins that ignore a tenant's session in the browser, which is invalid on the platform (R5). */
 const IGNORES_TENANT_SESSIONS = ["oauth-provider", "oauth-proxy"];
 
-/** Matches the plugin's endpoints, and sign-ins that continue a flow of oauthProvider(). */
+/** Matches the endpoints of a plugin, and sign-ins that continue a flow of oauthProvider(). */
 function isOf({ id, endpoints }: BetterAuthPlugin) {
   const paths = new Set(Object.values(endpoints ?? {}).map(({ path }) => path));
   return ({ path, body }: Pick<HookEndpointContext, "path" | "body">) =>
@@ -32,8 +32,8 @@ function isOf({ id, endpoints }: BetterAuthPlugin) {
 }
 
 /**
- * Claims the plugin's endpoints for the platform, unless the request names a tenant. Refuses
- * sessions of tenants that the plugin would hand on.
+ * Claims the endpoints of a plugin for the platform, unless the request names a tenant. Refuses
+ * sessions of tenants if that plugin would hand them on.
  */
 export function claimOfPlatform(plugin: BetterAuthPlugin) {
   const isAbout = isOf(plugin);
@@ -45,7 +45,7 @@ export function claimOfPlatform(plugin: BetterAuthPlugin) {
   };
 }
 
-/** Refuses the plugin's endpoints in a tenant. */
+/** Refuses the endpoints of a plugin in a tenant. */
 export const stayOnPlatform = (plugin: BetterAuthPlugin): BeforeHook => ({
   matcher: isOf(plugin),
 
@@ -59,7 +59,7 @@ function emptyResult(method: string) {
   return ["count", "updateMany", "deleteMany"].includes(method) ? 0 : null;
 }
 
-/** Makes the plugin's tables empty in a tenant, and refuses new rows there. */
+/** Makes the tables of a plugin empty in a tenant, and refuses new rows there. */
 export function emptyInTenants({ id, schema }: BetterAuthPlugin): Guard {
   const models = Object.entries(schema ?? {}).flatMap(([model, { modelName = model }]) => [
     model,

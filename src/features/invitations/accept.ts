@@ -47,7 +47,8 @@ export const getInvitationEndpoint = createAuthEndpoint(
       const tenant = await requireTenant(ctx, tenantId);
       const methods = await signInMethods(context, tenant);
       const { enabled } = methods.emailAndPassword;
-      // An invited user may sign up even if the policy requires an invitation.
+      // Not the `signUp` of the sign-in page: an invited user may sign up even if the policy
+      // requires an invitation.
       const emailAndPassword = { enabled, signUp: enabled && canSignUp(ctx, tenant, email) };
       return { ...methods, emailAndPassword, email, role: role ?? null, expiresAt };
     });
@@ -66,7 +67,8 @@ async function open(ctx: GenericEndpointContext, token: unknown): Promise<Stored
   const link = await openLink(ctx.context, token);
   if (!link) throw notFound();
   const resolve = () => requestedTenantId(ctx);
-  // Runs in a new request: a session that a hook has read must not count as naming its tenant.
+  // Runs in a new request. In this one, a hook may have read a session, whose tenant must not count
+  // as named by the request.
   const requested = await (hasNoRequest(ctx) ? resolve() : runInScope(undefined, resolve));
   if (requested !== undefined && requested !== link.tenantId) throw notFound();
   return runInScope(scopeOf(link.tenantId), async () => {
@@ -83,7 +85,8 @@ const TRIES = 3;
 
 /**
  * Signs up with the address of the invitation. Runs better-auth's own sign-up inside the tenant,
- * with the token in a header. `findAdmission` accepts the invitation when the user is created.
+ * with the token in a header. `findAdmission` (see opener.ts) accepts the invitation when the user
+ * is created.
  */
 export const acceptInvitationEndpoint = defineTenantEndpoint(
   ACCEPT_PATH,

@@ -45,7 +45,10 @@ async function findInviter(isolation: Isolation, tenantId: string, id: string) {
   return readUser<Person>(await unscopedAdapter(isolation), id);
 }
 
-/** Returns whether the inviter may not sign in, and so must not come back by a second address. */
+/**
+ * Returns whether the inviter may not sign in. Such an inviter must not come back as another user,
+ * by an invitation to a second address.
+ */
 async function isBarred(isolation: Isolation, { id, tenantId }: Person): Promise<boolean> {
   if (!tenantId) return false;
   const tenant = await lookUpTenant(isolation.ctx, tenantId);

@@ -6,8 +6,9 @@ import { toHex } from "../../core/utils";
 import type { StoredInvitation } from "./options";
 
 /**
- * The path that tokens of invitations are sealed for. No endpoint has this path, so the core never
- * accepts these tokens as one-time tokens of an endpoint.
+ * The path that tokens of invitations are sealed for: encrypted together with it and their tenant
+ * (see core/isolate/links.ts). No endpoint has this path, so the core never accepts these tokens as
+ * one-time tokens of an endpoint.
  */
 const SEALED_FOR = "/tenant/invitation";
 const DEFAULT_PAGE = "/accept-invitation";

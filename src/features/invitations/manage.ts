@@ -153,7 +153,8 @@ export const revokeInvitationEndpoint = createAuthEndpoint(
 async function requireInvitation(ctx: GenericEndpointContext, action: TenantManagementAction) {
   const options = managementOptions(ctx.context);
   const row = await store.findAnywhere(ctx.context, ctx.body.id);
-  // A tenant's administrator must not learn whether the id exists in another tenant.
+  // A tenant's administrator must not learn whether the id exists in another tenant. So an id that
+  // does not exist is refused like an id of another tenant.
   const unknown = options.canManageTenants ? undefined : NO_TENANT;
   const actor = await requireManager(ctx, action, row?.tenantId ?? unknown);
   if (!row) throw store.notFound();
@@ -247,8 +248,8 @@ async function assertNoUser(
 }
 
 /**
- * R9: refuses a page that is not trusted in its tenant, even if the page was trusted earlier. The
- * owner of its host would get the token.
+ * R9: refuses a page that is not trusted in its tenant, even if the page was trusted earlier.
+ * Otherwise, the owner of its host would get the token.
  */
 async function assertOwnPage(ctx: GenericEndpointContext, page: string | null): Promise<void> {
   const owner = await ownerOf(ctx, page);
@@ -274,7 +275,8 @@ const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu;
  * send a whole message, or a header, to any address.
  */
 function nameInMail(name: string): string {
-  // Cuts before splitting, because a name may be very long. A character has at most two units.
+  // Cuts before splitting, because a name may be very long. A character has at most two UTF-16
+  // units.
   const characters = [...name.slice(0, 2 * NAME_LENGTH + 1)];
   const isLong = characters.length > NAME_LENGTH;
   const kept = isLong ? `${characters.slice(0, NAME_LENGTH - 1).join("")}…` : name;
