@@ -10,10 +10,10 @@ export const CALLBACK_PATH = "/callback/:id";
 export const SIGN_UP_PATH = "/sign-up/email";
 
 /** Returns whether an endpoint sets or changes an email. */
-export const changesEmail = (path = "") =>
+export const setsEmail = (path = "") =>
   path === SIGN_UP_PATH || /change-email|email-change/.test(path);
 
-export const VERIFY_EMAIL = "/verify-email";
+export const VERIFY_EMAIL_PATH = "/verify-email";
 
 /** Tenant routes, and the endpoints of better-auth that they run inside a tenant. */
 export const TENANT_ROUTES: Readonly<Record<string, string>> = {

@@ -1,8 +1,6 @@
 import { adminTarget } from "./admin-endpoints";
 import { currentEndpoint } from "./endpoint";
-import { enteredScope, type Scope, scopeOf } from "./request";
-
-const PLATFORM_SCOPE = scopeOf(null);
+import { enteredScope, PLATFORM_SCOPE, type Scope } from "./request";
 
 /**
  * Returns the scope in which the running code reads and changes data. Without a request, that is

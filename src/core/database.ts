@@ -24,7 +24,7 @@ export const WRITES = ADAPTER_METHODS.filter((method) => !READS.includes(method)
 /** The methods that change existing rows. */
 export const CHANGES = ["update", "updateMany", "incrementOne"] as const;
 
-/** A row of an isolated model. */
+/** A row of an isolated model, or some of its columns. */
 export type Row = Record<string, unknown> & { id?: string; tenantId?: string | null };
 
 export interface AdapterCall {
@@ -35,7 +35,7 @@ export interface AdapterCall {
   update?: Row;
   set?: Row;
   /** Reserves a single-use mark once for all tenants together: see `guardReservations`. */
-  isMarkOfAll?: boolean;
+  isSharedByTenants?: boolean;
 }
 
 /** Returns the new values that an adapter call writes into existing rows. */
@@ -49,7 +49,7 @@ export interface GuardedCall {
   /** The isolated model of the call. Undefined for a model that is not isolated. */
   model: string | undefined;
   /** The adapter without isolation; inside a transaction, the transaction's. */
-  raw: DBTransactionAdapter;
+  unscoped: DBTransactionAdapter;
   /** The isolated adapter of the transaction that the call is made in, if any. */
   transaction: DBTransactionAdapter | undefined;
 }

@@ -47,7 +47,10 @@ export interface Candidate {
   row: Row;
   /** True for server code, admin endpoints and the tenant's directory: they may create any user. */
   isTrusted: boolean;
-  /** Returns the admission by the feature that expected this user. Asks the features only once. */
+  /**
+   * Returns what to do for this user if a feature expected the user, for example by an invitation.
+   * Asks the features only once.
+   */
   findAdmission(): Promise<Admission | undefined>;
   ctx: AuthContext;
   /** The adapter without isolation, of the running transaction if there is one. */
@@ -62,9 +65,9 @@ export interface Admission {
    * Called before the user is created: frees the email if an existing user never verified it.
    * Returns the id of that user if its row must be kept, because a directory knows the id.
    */
-  replaceUnverifiedUser?(raw: DBTransactionAdapter): Promise<string | undefined>;
+  replaceUnverifiedUser?(unscoped: DBTransactionAdapter): Promise<string | undefined>;
   /** Called with the new user, in the same transaction, with the adapter without isolation. */
-  accept?(user: Row, raw: DBTransactionAdapter): Promise<void>;
+  accept?(user: Row, unscoped: DBTransactionAdapter): Promise<void>;
 }
 
 /** A session that is about to be created, or whose expiry is about to change (R14). */
@@ -114,7 +117,7 @@ export interface Extension {
   /** The key under which the result of `cacheWithTenant` is cached. */
   name: string;
 
-  /* Finding the tenant. Asked before anything is read; the first claim counts. */
+  /* Finding the tenant. The first claim that is not too late counts: see `ClaimPhase`. */
 
   /** Returns the tenant that a request belongs to. Asked up to three times: see `ClaimPhase`. */
   claim?(ctx: HookEndpointContext, phase: ClaimPhase): Promise<Claim | undefined>;
@@ -161,7 +164,8 @@ export interface Extension {
   admitUser?(candidate: Candidate): Promise<void>;
   /**
    * R14: refuses a new session, or a new expiry, by throwing, or returns fields to change. All
-   * features are asked. The earliest `expiresAt` counts.
+   * features are asked. The earliest `expiresAt` counts. Token, user, tenant and generation cannot
+   * be changed. At sign-up, the new user is undone as well: a rule for new users is `admitUser`.
    */
   admitSession?(admitted: AdmittedSession): Promise<Row | undefined>;
   /**

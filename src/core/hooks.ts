@@ -45,7 +45,10 @@ export const onPaths =
   ({ path = "" }: { path?: string }) =>
     paths.includes(path);
 
-/** Combines hooks into one. Only the last one may change the call by returning `{ context }`. */
+/**
+ * Combines hooks into one. Only the last one may change the call by returning `{ context }`; what
+ * others return there is dropped.
+ */
 export function combineBeforeHooks(hooks: BeforeHook[]): BeforeHook & { hooks: BeforeHook[] } {
   const run = async (given: HookEndpointContext) => {
     let ctx = given;

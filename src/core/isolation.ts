@@ -36,9 +36,9 @@ export interface Isolation {
   /** The options of `tenantAuth()`. */
   options: ResolvedCoreOptions;
   /** The database adapter without isolation and outside of transactions: see `unscopedAdapter`. */
-  raw: DBAdapter;
-  /** The adapter below `raw`, which also sees the tenant prefix of unique values. */
-  stored: DBAdapter;
+  unscoped: DBAdapter;
+  /** The adapter below `unscoped`, which also sees the tenant prefix of unique values. */
+  database: DBAdapter;
   transactions: Transactions;
   /** Fields whose values are unique per tenant (R15), by model. */
   uniqueFields: UniqueFields;
@@ -91,10 +91,10 @@ export function isolateTransaction(inner: DBTransactionAdapter, isolation: Isola
  */
 export async function unscopedAdapter({
   transactions,
-  raw,
+  unscoped,
 }: Isolation): Promise<DBTransactionAdapter> {
   const current = transactions.find() as { [UNSCOPED]?: DBTransactionAdapter } | undefined;
-  return current?.[UNSCOPED] ?? raw;
+  return current?.[UNSCOPED] ?? unscoped;
 }
 
 /**
@@ -108,8 +108,8 @@ export const seesUncommittedRows = (
 ) =>
   currentTransaction()?.isTransactionActive === true ||
   isolation?.transactions.find() !== undefined ||
-  (given !== undefined && given !== isolation?.raw);
+  (given !== undefined && given !== isolation?.unscoped);
 
 /** Returns the given adapter if it is a transaction's, else `unscopedAdapter`. */
 export const unscopedAdapterFor = async (isolation: Isolation, given?: DBTransactionAdapter) =>
-  given !== undefined && given !== isolation.raw ? given : unscopedAdapter(isolation);
+  given !== undefined && given !== isolation.unscoped ? given : unscopedAdapter(isolation);

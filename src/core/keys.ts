@@ -4,17 +4,15 @@ import { toHex } from "./utils";
 
 type Secret = AuthContext["secretConfig"];
 
-/** The purpose of a key. No two purposes share a key. */
-type Purpose = "link" | "state" | "code" | "oauth-credentials";
-
 const encoder = new TextEncoder();
 
 /**
- * Derives a key for one purpose, by HKDF. `makeSignature(text, secret)` would not be safe:
+ * Derives a key for one purpose, by HKDF: "link", "state", or a feature's own. No two purposes share
+ * a key. `makeSignature(text, secret)` would not be safe:
  * better-auth signs every cookie with it, and some endpoints let a caller choose the text, so the
  * server could be made to reveal the key.
  */
-export async function deriveKey(purpose: Purpose, secret: string): Promise<string> {
+export async function deriveKey(purpose: string, secret: string): Promise<string> {
   const material = await crypto.subtle.importKey("raw", encoder.encode(secret), "HKDF", false, [
     "deriveBits",
   ]);
@@ -31,7 +29,7 @@ export async function deriveKey(purpose: Purpose, secret: string): Promise<strin
 /**
  * Derives a key from each of better-auth's secrets, for `symmetricEncrypt` and `symmetricDecrypt`.
  */
-export async function deriveKeys(purpose: Purpose, secret: Secret): Promise<Secret> {
+export async function deriveKeys(purpose: string, secret: Secret): Promise<Secret> {
   if (typeof secret === "string") return deriveKey(purpose, secret);
   const keys = Array.from(
     secret.keys,
@@ -51,5 +49,5 @@ export const isNewest = ({ secretConfig }: AuthContext, cipher: string): boolean
   (typeof secretConfig === "string" ? undefined : secretConfig.currentVersion);
 
 /** Signs a text with a key that no endpoint of better-auth or of a plugin signs with. */
-export const signFor = async (purpose: Purpose, text: string, { secret }: AuthContext) =>
+export const signFor = async (purpose: string, text: string, { secret }: AuthContext) =>
   makeSignature(text, await deriveKey(purpose, secret));

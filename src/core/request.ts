@@ -68,6 +68,13 @@ export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers">
 /** Runs an adapter call that finds the row of a reservation. */
 export type FindReserved = (call: AdapterCall) => Promise<unknown>;
 
+/*
+ * Words of the record: an operator who calls an admin endpoint *visits* a tenant (`cross-tenant.ts`).
+ * A token in a mailed link is *sealed*: encrypted together with its tenant (`links.ts`). A user's
+ * sessions end together by a new *generation* (`generations.ts`). A *reservation* is a row that marks
+ * a value as used (`single-use.ts`).
+ */
+
 /**
  * What the core knows about one request. Only the core writes it: a feature that must remember
  * something declares a `requestSlot`. A request inside another request has a separate record.
@@ -132,7 +139,8 @@ export class RequestRecord {
 
   /**
    * The sealed token of a mailed link, and what it contains. Set by `openSealedToken`. A token for
-   * `/verify-email` contains only an email. Its seal adds the user to whom the link was mailed.
+   * `/verify-email` contains only an email. For this token, `userId` and `email` say to whom the link
+   * was mailed: see `isHiddenUser`.
    */
   openedToken?: { sealed: string; token: string; userId?: string; email?: unknown };
 
@@ -228,7 +236,7 @@ export const scopeOf = (tenantId: string | null, access: Scope["access"] = "own"
   access,
 });
 
-const PLATFORM_SCOPE = scopeOf(null);
+export const PLATFORM_SCOPE = scopeOf(null);
 
 /** Returns better-auth's record of the running transaction, if there is one. */
 export const currentTransaction = () => shared.adapters?.getStore();
@@ -236,8 +244,8 @@ export const currentTransaction = () => shared.adapters?.getStore();
 const findRecord = () => shared.storage?.getStore()?.get(shared) as RequestRecord | undefined;
 
 /**
- * Returns the record of the running request. Outside of a request, returns a new record that is not
- * kept.
+ * Returns the record of the running request, which the first call creates. Outside of a request,
+ * returns a new record that is not kept.
  */
 export function currentRequest(): RequestRecord {
   const existing = findRecord();

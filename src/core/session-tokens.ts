@@ -25,6 +25,7 @@ export function bearerTokenIn(call: Call): string | undefined {
   const [token, signature, ...more] = decodeComponent(authorization.slice(7).trim()).split(".", 3);
   const { requireSignature } = (bearer.options ?? {}) as { requireSignature?: boolean };
   if (!token || more.length || (requireSignature && !signature)) return undefined;
+  // A signature has 32 bytes, in base64.
   return signature === undefined || /^[\w+/-]{43}=?$/.test(signature) ? token : undefined;
 }
 
@@ -57,6 +58,7 @@ function parseCookie(text: string, sessionName: string): SentCookie | undefined 
   return { text, name, token };
 }
 
+/** Returns whether a cookie holds a session: the session cookie, or one of `multiSession()`. */
 export const isSessionCookie = (name: string, sessionName: string) =>
   name === sessionName || name.includes("_multi-");
 
@@ -74,7 +76,10 @@ export function prefixesIn(call: Call): (string | null)[] {
   return [...(bearer === undefined ? [] : [bearer]), ...sessionTokens(call)].map(tenantInPrefix);
 }
 
-/** Returns whether the endpoint reads its session by this token. */
+/**
+ * Returns whether the endpoint reads its session by this token. Only cookies count: the bearer
+ * plugin has put its token into the cookie header by now.
+ */
 export const isSessionTokenOf = ({ headers, context }: Endpoint, token: string | undefined) =>
   token !== undefined && sessionTokens({ headers, context }).includes(token);
 

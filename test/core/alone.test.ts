@@ -286,3 +286,32 @@ it("plugin.ts lists every feature", async () => {
   );
   expect(forgotten).toEqual([]);
 });
+
+/** Names under which the core hands out the adapter without isolation. */
+const WITHOUT_ISOLATION = ["unscoped", "unscopedAdapter", "unscopedAdapterFor"];
+
+/** The files of features that ask the database without isolation. Each has to be read like the core. */
+const UNSCOPED = [
+  "features/credentials/endings.ts",
+  "features/credentials/guard.ts",
+  "features/domains/store.ts",
+  "features/email/sign-up-values.ts",
+  "features/enterprise/scim-linking.ts",
+  "features/enterprise/scim.ts",
+  "features/enterprise/sso-providers.ts",
+  "features/integrations/key-owners.ts",
+  "features/integrations/stripe.ts",
+  "features/invitations/inviter.ts",
+  "features/invitations/opener.ts",
+  "features/invitations/store.ts",
+  "features/management/changed-hands.ts",
+  "features/management/delete.ts",
+  "features/management/impersonation.ts",
+  "features/management/roles.ts",
+];
+
+it("only these files of features ask the database without isolation", () => {
+  const asks = (file: string) => WITHOUT_ISOLATION.some((name) => namesIn(file).has(name));
+  const found = files.filter((file) => file.startsWith("features/") && asks(file));
+  expect(found.sort()).toEqual(UNSCOPED);
+});

@@ -502,7 +502,7 @@ describe("what only some databases have", () => {
       const database = { ...createMemory().database, option, query: async () => [] };
       const { auth } = await createInstance({ database, migrate: false });
       const { adapter } = await auth.$context;
-      Object.assign(isolationOf(adapter)?.raw ?? {}, { findMany: async () => [] });
+      Object.assign(isolationOf(adapter)?.unscoped ?? {}, { findMany: async () => [] });
       const report = await checkDeployment(auth);
       expect(idsOf(report)).toEqual(transaction ? [] : ["no-transactions"]);
       expect(report.skipped[0]).toContain("pass `database`");

@@ -213,7 +213,7 @@ it.runIf(everyCase)(
   },
 );
 
-const rawOf = ({ adapter }: AuthContext) => isolationOf(adapter)?.raw as DBAdapter;
+const rawOf = ({ adapter }: AuthContext) => isolationOf(adapter)?.unscoped as DBAdapter;
 
 /** A plugin with notes, whose author has not thought of tenants in one way or another. */
 function notes(database: TestDatabase): BetterAuthPlugin {

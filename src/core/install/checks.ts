@@ -46,7 +46,7 @@ export function checkSetup({ ctx, options, extensions }: Isolation): void {
 }
 
 /**
- * Models of official plugins that need no decision, as `plugin.model`: the plugin looks them up by
+ * Models of official plugins that need no decision, as `plugin.model`: their plugin looks them up by
  * the id of a user only, or their rows belong to no user (signing keys).
  */
 const NEED_NO_DECISION = ["two-factor.twoFactor", "jwt.jwks"];

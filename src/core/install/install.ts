@@ -4,7 +4,7 @@ import { PLUGIN_ID } from "../constants";
 import { isMySQL } from "../database";
 import { notStarted } from "../errors";
 import type { Extension } from "../extension";
-import { extensionsOn, modelsOnPlugins } from "../extensions";
+import { EXTENSION, extensionsOn, modelsOnPlugins } from "../extensions";
 import type { Hooks } from "../hooks";
 import { isolateAdapter, rawAdapter } from "../isolate/adapter";
 import { nameCookiesPerTenant } from "../isolate/cookies";
@@ -18,7 +18,7 @@ import { isolateCachedSessions } from "../isolate/sessions";
 import { guardReservations } from "../isolate/single-use";
 import { isolateStorage } from "../isolate/storage";
 import { trackTransactions } from "../isolate/transactions";
-import { findUniqueFields, withUniqueValues } from "../isolate/unique-values";
+import { prepareUniqueFields, withUniqueValues } from "../isolate/unique-values";
 import { type Isolation, isolationOf, setIsolation } from "../isolation";
 import { findManagementPaths } from "../management-calls";
 import type { ResolvedCoreOptions } from "../options";
@@ -54,14 +54,14 @@ export async function install(
   const models = isolatedModels(listed, options);
   const names = isolatedNames(ctx, models);
   const isolatedModel = (name: string) => names.get(name);
-  const stored = withExactRows(ctx, repeatRolledBack(rawAdapter(ctx.adapter)));
-  const uniqueFields = findUniqueFields(ctx, options);
-  const raw = withUniqueValues({ isolatedModel, uniqueFields }, stored);
+  const database = withExactRows(ctx, repeatRolledBack(rawAdapter(ctx.adapter)));
+  const uniqueFields = prepareUniqueFields(ctx, options);
+  const unscoped = withUniqueValues({ isolatedModel, uniqueFields }, database);
   const isolation: Isolation = {
     ctx,
     options,
-    raw,
-    stored,
+    unscoped,
+    database,
     transactions: trackTransactions(),
     uniqueFields,
     models,
@@ -75,8 +75,8 @@ export async function install(
     isolation.extensions = [...onPlugins, ...features];
     isolation.guards = [
       refuseImpossibleValues(isolation),
-      // The guards of features see a result after those of plugins: an invitation must hide a user
-      // before a directory changes what is known about the user.
+      // `hideReplacedUser` of invitations comes after `linkDirectoryUsers` of enterprise: it must
+      // see the user as the database has it, before the other changes `emailVerified`.
       ...[...features, ...onPlugins].flatMap(({ guards = [] }) => guards),
       guardReservations(isolation),
     ];
@@ -88,6 +88,7 @@ export async function install(
   const early = ctx.internalAdapter;
   whenOptionsAreComplete(ctx, (complete) => {
     const added = complete.plugins ?? [];
+    refuseLate(added, listed);
     extendBy(extensionsOn(isolation, added));
     isolation.managementPaths = findManagementPaths(added);
     checkSetup(isolation);
@@ -115,6 +116,19 @@ export async function install(
     for (const { check } of extensions) check?.(ctx, added);
   });
   return { options: { [OURS]: true } as BetterAuthOptions };
+}
+
+/**
+ * Refuses a plugin of ours that another plugin adds in its `init`: its tables came too late to be
+ * isolated.
+ */
+function refuseLate(added: BetterAuthPlugin[], listed: BetterAuthPlugin[]): void {
+  const late = added.find((plugin) => EXTENSION in plugin && !listed.includes(plugin));
+  if (!late) return;
+  refuse(
+    `another plugin adds ${late.id} when better-auth starts, which is too late to keep its data apart.`,
+    `List ${late.id} directly in the plugins of better-auth.`,
+  );
 }
 
 /**

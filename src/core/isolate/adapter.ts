@@ -29,7 +29,7 @@ export function rawAdapter(adapter: DBAdapter): DBAdapter {
  * object.
  */
 export function isolateAdapter(adapter: DBAdapter, isolation: Isolation): void {
-  const { raw, stored, transactions } = isolation;
+  const { unscoped, database, transactions } = isolation;
   if (isolationOf(adapter)) {
     refuse(
       "two instances of better-auth share one database adapter object. Create one for each: database: (options) => adapter(options)",
@@ -40,19 +40,19 @@ export function isolateAdapter(adapter: DBAdapter, isolation: Isolation): void {
     // A nested transaction joins the open one: the database may have no second connection.
     const surrounding = transactions.find();
     if (surrounding) return run(surrounding);
-    return raw.transaction((given) => {
+    return unscoped.transaction((given) => {
       // Adapters without transactions pass themselves.
-      if (given === adapter || given === raw) return run(adapter);
+      if (given === adapter || given === unscoped) return run(adapter);
       const isolate = (whileOpen: DBTransactionAdapter) => {
         const inner = withUniqueValues(isolation, withExactRows(isolation.ctx, whileOpen));
         const isolated = isolateTransaction(inner, isolation);
         // The `transaction` that better-auth provides would bypass isolation.
         return Object.assign(isolated, guarded(inner, isolation, isolated), { transaction });
       };
-      return transactions.run(given, stored, isolate, run);
+      return transactions.run(given, database, isolate, run);
     });
   };
-  const methods = { ...inTransaction(guarded(raw, isolation), transactions), transaction };
+  const methods = { ...inTransaction(guarded(unscoped, isolation), transactions), transaction };
   setIsolation(methods, isolation);
   if (!replaceMethods(adapter, methods)) {
     refuse(
@@ -76,7 +76,7 @@ function inTransaction(methods: Methods, transactions: Transactions): Methods {
 
 /** Returns the isolated methods. Every call passes through the guards first. */
 function guarded(
-  raw: DBTransactionAdapter,
+  unscoped: DBTransactionAdapter,
   isolation: Isolation,
   transaction?: DBTransactionAdapter,
 ): Methods {
@@ -86,14 +86,14 @@ function guarded(
       const checks = ({ models, methods }: Guard) =>
         (models?.includes(model ?? call.model) ?? true) && (methods?.includes(method) ?? true);
       const index = isolation.guards.findIndex((guard, at) => at >= start && checks(guard));
-      const guarded = { method, call, model, raw, transaction };
+      const guarded = { method, call, model, unscoped, transaction };
       return (
         isolation.guards[index]?.run(guarded, (changed) => runFrom(index + 1, changed)) ?? run(call)
       );
     };
     return (call) => runFrom(0, call);
   };
-  const methods = isolatedMethods(raw, isolation);
+  const methods = isolatedMethods(unscoped, isolation);
   const entries = ADAPTER_METHODS.map((name) => [
     name,
     guardedMethod(name, methods[name] as never),

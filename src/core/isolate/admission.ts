@@ -23,7 +23,7 @@ export const isTrustedWithUsers = (): boolean =>
   isServerCall() || adminTarget(currentEndpoint()) !== undefined || currentRequest().isTenantItself;
 
 /** R13: refuses a new user whom an extension does not admit. Extensions may change the row. */
-export async function admitUser(
+export async function askAboutUser(
   isolation: Isolation,
   tenantId: string | null,
   row: Row,
@@ -62,8 +62,11 @@ async function findExpected(isolation: Isolation, candidate: Candidate) {
   return undefined;
 }
 
+/** Columns of a session that no extension may change. */
+const FIXED = ["id", "token", "tenantId", "userId", "generation"];
+
 /** R14: returns what the extensions change in a session; undefined if they change nothing. */
-export async function admitSession(
+export async function askAboutSession(
   isolation: Isolation,
   admitted: AdmittedSession,
 ): Promise<Row | undefined> {
@@ -72,6 +75,8 @@ export async function admitSession(
     const session = { ...admitted.session, ...changes };
     const changed = await extension.admitSession({ ...admitted, session });
     if (!changed) continue;
+    const fixed = FIXED.find((column) => column in changed);
+    if (fixed) throw new Error(`${extension.name}: admitSession cannot change ${fixed}`);
     const ends = isEarlier(changed.expiresAt, session.expiresAt) ? {} : endOf(session);
     changes = { ...changes, ...changed, ...("expiresAt" in changed && ends) };
   }
@@ -98,5 +103,5 @@ export async function capExpiry(
   if (!("expiresAt" in session)) return undefined;
   const adapter = given ?? (await getCurrentAdapter(isolation.ctx.adapter));
   const { expiresAt } = session;
-  return admitSession(isolation, { tenantId, session: { expiresAt }, isNew: false, adapter });
+  return askAboutSession(isolation, { tenantId, session: { expiresAt }, isNew: false, adapter });
 }

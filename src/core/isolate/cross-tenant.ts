@@ -4,7 +4,7 @@ import { currentScope } from "../current-scope";
 import { currentEndpoint } from "../endpoint";
 import type { Extension } from "../extension";
 import { type AfterHook, type BeforeHook, plainHook } from "../hooks";
-import type { Isolation } from "../isolation";
+import { type Isolation, unscopedAdapter } from "../isolation";
 import { tenantInPrefix } from "../prefix";
 import {
   currentRequest,
@@ -38,36 +38,49 @@ export const closeAdminEndpoint: AfterHook = {
   }),
 };
 
+/** The visit of an operator: a call of an admin endpoint in another scope than the session's. */
+export interface Visit {
+  session: SessionRow;
+  scope: Scope;
+}
+
 /**
- * Begins the visit of an operator: enters the tenant that the request names, the tenant of the user
- * that the call acts on, or all tenants. Only the session that the endpoint uses can begin one.
- * Returns the scope of the call, which is unchanged for everybody else.
+ * Returns the visit that a session may begin. An operator visits the tenant that the request names,
+ * the tenant of the user that the call acts on, or all tenants. Only the session that the endpoint
+ * uses can begin a visit.
  */
-export async function beginVisit(
+export async function findVisit(
   isolation: Isolation,
   session: SessionRow,
-  adapter: DBTransactionAdapter,
-): Promise<Scope> {
+  given?: DBTransactionAdapter,
+): Promise<Visit | undefined> {
   const scope = currentScope();
   const endpoint = currentEndpoint();
   const target = adminTarget(endpoint);
   const record = currentRequest();
-  if (!endpoint || !target || record.adminEndpoint === "done") return scope;
-  if (!isSessionTokenOf(endpoint, session.token)) return scope;
-  const staysHere = session.tenantId || scope.access !== "own" || session.impersonatedBy;
-  if (staysHere || target === "oneself") return scope;
+  if (!endpoint || !target || record.adminEndpoint === "done") return undefined;
+  if (!isSessionTokenOf(endpoint, session.token)) return undefined;
+  // A visit has begun already, or the session is not an operator's.
+  if (scope.access !== "own" || session.tenantId || session.impersonatedBy) return undefined;
+  if (target === "oneself") return undefined;
   // Hooks that run before the endpoint stay in the request's scope.
-  if (scope.tenantId === null && record.adminEndpoint !== "running") return scope;
+  if (scope.tenantId === null && record.adminEndpoint !== "running") return undefined;
+  const adapter = given ?? (await unscopedAdapter(isolation));
   const tenantId = scope.tenantId ?? (await tenantOfTarget(endpoint, target, adapter));
-  if (tenantId === null) return scope;
+  if (tenantId === null) return undefined;
   const { query, method } = (record.endpoint ?? endpoint) as Endpoint & { method?: string };
   const call = { ...endpoint, query, method };
-  if (!(await mayVisit(isolation, call, session, tenantId, adapter))) return scope;
-  record.visitor = { token: String(session.token), userId: String(session.userId) };
-  if (tenantId === undefined) return enter(scopeOf(null, "all"));
+  if (!(await mayVisit(isolation, call, session, tenantId, adapter))) return undefined;
+  if (tenantId === undefined) return { session, scope: scopeOf(null, "all") };
   const staysOnPlatform =
     scope.tenantId !== null && (await endsOwnSessions(isolation, endpoint, session));
-  return enter(staysOnPlatform ? scopeOf(null) : scopeOf(tenantId, "visits"));
+  return { session, scope: staysOnPlatform ? scopeOf(null) : scopeOf(tenantId, "visits") };
+}
+
+/** Enters the scope of a visit. */
+export function beginVisit({ session, scope }: Visit): void {
+  currentRequest().visitor = { token: String(session.token), userId: String(session.userId) };
+  enter(scope);
 }
 
 /** Returns whether an extension lets the caller visit. */

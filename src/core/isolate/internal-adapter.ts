@@ -7,7 +7,7 @@ import type { Isolation } from "../isolation";
 import { tenantInPrefix, withPrefix } from "../prefix";
 import { currentRequest, getTenantId, runInScope, scopeOf } from "../request";
 import { lookUpTenant } from "../tenants/tenants";
-import { admitSession, capExpiry } from "./admission";
+import { askAboutSession, capExpiry } from "./admission";
 import { findNewGeneration } from "./generations";
 import { noteStoredSession, removeIfLate } from "./stored-sessions";
 import { requireUserInScope } from "./users";
@@ -30,7 +30,7 @@ export function guardInternalAdapter(ctx: AuthContext, isolation: Isolation): vo
 /**
  * Guards the only functions that create and change sessions. The user must be in the scope (R8),
  * the tenant active, and the sign-in method allowed by the policy (R14). The token gets the tenant
- * prefix, which leads to all other data of the session (R4).
+ * prefix, which tells later requests the tenant (R4).
  */
 function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
   const { internalAdapter } = ctx;
@@ -39,31 +39,18 @@ function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
     const [userId, dontRememberMe, given, overrideAll, storage] = call;
     const tenantId = await requireUserInScope(isolation, currentScope(), userId);
     if (tenantId !== null) await requireActiveTenant(ctx, tenantId);
-    // better-auth ignores these fields unless `overrideAll` is true.
-    const { token, expiresAt, userId: _, createdAt, updatedAt, ...rest } = given ?? {};
-    const own = overrideAll && typeof token === "string" && token ? token : generateId(32);
-    const seconds = dontRememberMe ? DAY : ctx.options.session?.expiresIn || WEEK;
     const generation = await findNewGeneration(isolation, userId);
-    const session = {
-      expiresAt: new Date(Date.now() + seconds * 1000),
-      ...(overrideAll ? given : rest),
-      generation,
-      userId,
-      ...(tenantId !== null && { tenantId }),
-      token:
-        tenantId === null || tenantInPrefix(own) === tenantId ? own : withPrefix(tenantId, own),
-    };
+    const session = buildSession(ctx, tenantId, generation, call);
     const adapter = await getCurrentAdapter(ctx.adapter);
-    const changes = await admitSession(isolation, { tenantId, session, isNew: true, adapter });
+    const changes = await askAboutSession(isolation, { tenantId, session, isNew: true, adapter });
     if (tenantId === null && !changes) {
       return createSession(userId, dontRememberMe, { ...given, generation }, overrideAll, storage);
     }
-    const note = await runInScope(scopeOf(tenantId), () =>
-      noteStoredSession(isolation, session.token),
-    );
+    const { token } = session;
+    const note = await runInScope(scopeOf(tenantId), () => noteStoredSession(isolation, token));
     const admitted = { ...session, ...changes };
     const created = await createSession(userId, dontRememberMe, admitted, true, storage);
-    await removeIfLate(isolation, { tenantId, userId, token: session.token, note });
+    await removeIfLate(isolation, { tenantId, userId, token, note });
     return created;
   };
   internalAdapter.updateSession = async (token, change) => {
@@ -72,6 +59,33 @@ function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
     return updateSession(token, { ...change, ...(await capExpiry(isolation, tenantId, change)) });
   };
 }
+
+/**
+ * Returns the values of the session that better-auth would create, with its tenant. An extension may
+ * then change them.
+ */
+function buildSession(
+  { options }: AuthContext,
+  tenantId: string | null,
+  generation: string | null,
+  [userId, dontRememberMe, given, overrideAll]: Parameters<CreateSession>,
+) {
+  // better-auth ignores these fields unless `overrideAll` is true.
+  const { token, expiresAt, userId: _, createdAt, updatedAt, ...rest } = given ?? {};
+  const seconds = dontRememberMe ? DAY : options.session?.expiresIn || WEEK;
+  const random = overrideAll && typeof token === "string" && token ? token : generateId(32);
+  const hasPrefix = tenantId === null || tenantInPrefix(random) === tenantId;
+  return {
+    expiresAt: new Date(Date.now() + seconds * 1000),
+    ...(overrideAll ? given : rest),
+    generation,
+    userId,
+    ...(tenantId !== null && { tenantId }),
+    token: hasPrefix ? random : withPrefix(tenantId, random),
+  };
+}
+
+type CreateSession = AuthContext["internalAdapter"]["createSession"];
 
 async function requireActiveTenant(ctx: AuthContext, tenantId: string): Promise<void> {
   const tenant = await lookUpTenant(ctx, tenantId);

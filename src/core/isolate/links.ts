@@ -3,13 +3,14 @@ import { type AuthContext, BetterAuthError, type BetterAuthOptions } from "bette
 import { createAuthMiddleware } from "better-auth/api";
 import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import * as z from "zod";
-import { VERIFY_EMAIL } from "../constants";
+import { VERIFY_EMAIL_PATH } from "../constants";
 import { changeCall, currentEndpoint } from "../endpoint";
 import type { AfterHook, BeforeHook } from "../hooks";
 import { isolationOf } from "../isolation";
 import { deriveKeys } from "../keys";
 import {
   currentRequest,
+  type Endpoint,
   enter,
   enteredScope,
   getTenantId,
@@ -140,11 +141,12 @@ async function withSealedToken(ctx: AuthContext, data: unknown): Promise<unknown
   const { url, token, user } = (data ?? {}) as Record<"url" | "token" | "user", unknown>;
   if (typeof url !== "string" || typeof token !== "string") return data;
   const path = endpointIn(ctx, replaceToken(url, token, ":token"));
-  const isChange = path === VERIFY_EMAIL && claimsIn(token).updateTo !== undefined;
+  const isChange = path === VERIFY_EMAIL_PATH && claimsIn(token).updateTo !== undefined;
   if (path === undefined || (tenantId === null && !isChange)) return data;
   const { id, email } = Object(user) as { id?: unknown; email?: unknown };
   const isReset = path.startsWith(RESET_PASSWORD);
-  const userId = id !== undefined && (isReset || path === VERIFY_EMAIL) ? String(id) : undefined;
+  const userId =
+    id !== undefined && (isReset || path === VERIFY_EMAIL_PATH) ? String(id) : undefined;
   const isolation = isolationOf(ctx);
   const bound = {
     ...(userId && isReset && { email: String(email) }),
@@ -184,35 +186,41 @@ const PLACES = ["query", "body", "params"] as const;
  */
 export const openSealedToken: BeforeHook = {
   matcher: (ctx) =>
-    ctx.path === VERIFY_EMAIL || PLACES.some((place) => looksSealed(ctx[place]?.token)),
+    ctx.path === VERIFY_EMAIL_PATH || PLACES.some((place) => looksSealed(ctx[place]?.token)),
 
   handler: createAuthMiddleware(async (ctx) => {
     const places = PLACES.filter((place) => looksSealed(ctx[place]?.token));
     const [sealed, ...others] = new Set(places.map((place) => String(ctx[place]?.token)));
     const opened = sealed && !others.length ? await unseal(ctx.context, sealed) : undefined;
     const isHere = !isScopeFinal() || getTenantId() === (opened?.tenantId || null);
-    if (sealed && opened && leadsTo(opened.path, ctx.path) && isHere) {
-      const { token, userId, email, tenantId } = opened;
-      enter(scopeOf(tenantId === "" ? null : await requireTenantId(ctx, tenantId)));
-      if (userId && !(await isStillFor(ctx.context, userId, opened))) return;
-      currentRequest().openedToken = {
-        sealed,
-        token,
-        ...(userId && !email && { userId, email: claimsIn(token).email }),
-      };
-      for (const place of places) changeCall(place, { token });
-      return;
+    if (!sealed || !opened || !leadsTo(opened.path, ctx.path) || !isHere) {
+      return refuseUnsealedEmail(ctx);
     }
-    if (ctx.path !== VERIFY_EMAIL) return;
-    // The token of `/verify-email` is a signed email. It is better-auth's only credential without a
-    // row, so it would be valid in every tenant that has a user with this email. Only the seal
-    // binds it to its tenant. A token without a seal belongs to the platform.
-    if (!enteredScope()) enter(scopeOf(null));
-    else if (getTenantId() !== null && typeof ctx.query?.token === "string") {
-      changeCall("query", { token: "" });
-    }
+    const { token, userId, email, tenantId } = opened;
+    enter(scopeOf(tenantId === "" ? null : await requireTenantId(ctx, tenantId)));
+    // The link is outdated. Its token stays sealed, so better-auth rejects it.
+    if (userId && !(await isStillFor(ctx.context, userId, opened))) return;
+    currentRequest().openedToken = {
+      sealed,
+      token,
+      ...(userId && !email && { userId, email: claimsIn(token).email }),
+    };
+    for (const place of places) changeCall(place, { token });
   }),
 };
+
+/**
+ * Lets a token without a seal verify an email of the platform only. This token is a signed email,
+ * better-auth's only credential without a row. It would be valid in every tenant that has a user
+ * with this email: only the seal binds it to a tenant.
+ */
+function refuseUnsealedEmail({ path, query }: Pick<Endpoint, "path" | "query">): void {
+  if (path !== VERIFY_EMAIL_PATH) return;
+  if (!enteredScope()) enter(scopeOf(null));
+  else if (getTenantId() !== null && typeof query?.token === "string") {
+    changeCall("query", { token: "" });
+  }
+}
 
 /** Returns whether a user still has the address and the generation to which a link is bound. */
 async function isStillFor(

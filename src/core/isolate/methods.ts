@@ -4,11 +4,11 @@ import { type ADAPTER_METHODS, isMySQL, type Row } from "../database";
 import type { Isolation } from "../isolation";
 import { currentRequest, type Scope, scopeOf } from "../request";
 import { PLATFORM } from "../schema";
-import { admitUser, capExpiry } from "./admission";
+import { askAboutUser, capExpiry } from "./admission";
 import { explainDatabaseError, refuseEmailTakenElsewhere } from "./explain-errors";
 import { isInside, needsListHint, tenantClause } from "./in-scope";
 import { pinpoint } from "./mysql";
-import { acceptSession, isImpersonator, scopeOfSession } from "./sessions";
+import { isImpersonator, openSession, scopeOfTokenLookup } from "./sessions";
 import { isState } from "./single-use";
 import { isHiddenUser, rememberUser, requireUserInScope } from "./users";
 
@@ -20,12 +20,12 @@ import { isHiddenUser, rememberUser, requireUserInScope } from "./users";
 export type Methods = Pick<DBTransactionAdapter, (typeof ADAPTER_METHODS)[number]>;
 
 /**
- * What each method works on. `raw` is the adapter without isolation: the instance's, or that of a
+ * What each method works on. `unscoped` is the adapter without isolation: the instance's, or that of a
  * transaction.
  */
 interface Database {
   isolation: Isolation;
-  raw: DBTransactionAdapter;
+  unscoped: DBTransactionAdapter;
 }
 
 type Input<Name extends keyof Methods> = Parameters<DBAdapter[Name]>[0];
@@ -38,17 +38,17 @@ type TableCall = { model: string; where?: Where[] | undefined; join?: object | u
  */
 type Narrowed<Call> = { call: Call; scope?: Scope; model?: string | undefined };
 
-export function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation): Methods {
-  const database: Database = { isolation, raw };
+export function isolatedMethods(unscoped: DBTransactionAdapter, isolation: Isolation): Methods {
+  const database: Database = { isolation, unscoped };
   return {
     create: (input) => create(database, input),
     findOne: (input) => findOne(database, input),
     findMany: (input) => findMany(database, input),
-    count: (input) => narrow(database, input, ({ call }) => raw.count(call)),
+    count: (input) => narrow(database, input, ({ call }) => unscoped.count(call)),
     update: (input) => update(database, input),
     updateMany: (input) => updateMany(database, input),
     delete: (input) => deleteOne(database, input),
-    deleteMany: (input) => narrow(database, input, ({ call }) => raw.deleteMany(call)),
+    deleteMany: (input) => narrow(database, input, ({ call }) => unscoped.deleteMany(call)),
     consumeOne: (input) => consumeOne(database, input),
     incrementOne: (input) => incrementOne(database, input),
   };
@@ -56,14 +56,14 @@ export function isolatedMethods(raw: DBTransactionAdapter, isolation: Isolation)
 
 function create<T extends Row, R>(
   database: Database,
-  input: Parameters<typeof database.raw.create<T, R>>[0],
+  input: Parameters<typeof database.unscoped.create<T, R>>[0],
 ): Promise<R> {
-  const { isolation, raw } = database;
+  const { isolation, unscoped } = database;
   return narrow(database, input, async ({ scope, model }) => {
-    if (!model || !scope) return raw.create<T, R>(input);
-    const tenantId = await requireUserInScope(isolation, scope, input.data.userId, raw);
+    if (!model || !scope) return unscoped.create<T, R>(input);
+    const tenantId = await requireUserInScope(isolation, scope, input.data.userId, unscoped);
     const data: Row = { ...input.data, tenantId: tenantId ?? PLATFORM };
-    const insert = () => raw.create<T, R>({ ...input, data: data as T });
+    const insert = () => unscoped.create<T, R>({ ...input, data: data as T });
     const row =
       model === "user"
         ? await createUser(database, input.model, scope, tenantId, data, insert)
@@ -81,14 +81,14 @@ async function createUser<R>(
   data: Row,
   insert: () => Promise<R>,
 ): Promise<R> {
-  const { isolation, raw } = database;
-  const admission = await admitUser(isolation, tenantId, data, raw);
-  const keptUserId = await admission?.replaceUnverifiedUser?.(raw);
+  const { isolation, unscoped } = database;
+  const admission = await askAboutUser(isolation, tenantId, data, unscoped);
+  const keptUserId = await admission?.replaceUnverifiedUser?.(unscoped);
   const insertOrKeep = async () =>
-    (keptUserId && (await raw.update<R>(asChange(model, keptUserId, data)))) || insert();
+    (keptUserId && (await unscoped.update<R>(asChange(model, keptUserId, data)))) || insert();
   const isInvited = admission?.accept !== undefined;
   const row = await write(database, "user", scope, data, insertOrKeep, isInvited);
-  await admission?.accept?.(row as Row, raw);
+  await admission?.accept?.(row as Row, unscoped);
   return row;
 }
 
@@ -100,11 +100,12 @@ function asChange(model: string, id: string, { id: _, createdAt: __, ...update }
 }
 
 function findOne<T>(database: Database, input: Input<"findOne">): Promise<T | null> {
-  const { isolation, raw } = database;
+  const { isolation, unscoped } = database;
   if (isTokenLookup(isolation, input)) return findSession<T>(database, input);
-  if (input.model === "user" && isImpersonator(idIn(input.where))) return raw.findOne<T>(input);
+  if (input.model === "user" && isImpersonator(idIn(input.where)))
+    return unscoped.findOne<T>(input);
   return narrow(database, input, async ({ call, scope, model }) => {
-    const row = await raw.findOne<T>(call);
+    const row = await unscoped.findOne<T>(call);
     if (model === "user" && isHiddenUser(input.where, row as Row)) return null;
     return dropForeignJoins(database, row, scope, model, input.join);
   });
@@ -118,18 +119,19 @@ function hasOtherGeneration({ userId, generation }: Row): boolean {
 
 /** Finds a session of the scope by its token, while its tenant exists and is active. */
 async function findSession<T>(database: Database, input: Input<"findOne">): Promise<T | null> {
-  const { isolation, raw } = database;
-  const where = [...input.where, ...tenantClause(scopeOfSession(input.where[0]?.value))];
-  const read = () => raw.findOne<T & Row>({ ...input, where });
+  const { isolation, unscoped } = database;
+  const where = [...input.where, ...tenantClause(scopeOfTokenLookup(input.where[0]?.value))];
+  const read = () => unscoped.findOne<T & Row>({ ...input, where });
   let session = await read();
   rememberOwner(database, session, input.join);
   // better-auth reads the session before its user. Another request of the same session may have ended
   // all others in between, which gives both a new generation.
   if (session && hasOtherGeneration(session)) session = await read();
-  if (!session || !(await acceptSession(isolation, session, { adapter: raw }))) return null;
+  if (!session || !(await openSession(isolation, session, { adapter: unscoped }))) return null;
   return dropForeignJoins(
     database,
     session,
+    // Not the scope of the request: an operator's session and user are on the platform.
     scopeOf(session.tenantId ?? null),
     "session",
     input.join,
@@ -137,9 +139,9 @@ async function findSession<T>(database: Database, input: Input<"findOne">): Prom
 }
 
 function findMany<T>(database: Database, input: Input<"findMany">): Promise<T[]> {
-  const { raw } = database;
+  const { unscoped } = database;
   return narrow(database, input, async ({ call, scope, model }) => {
-    const rows = await raw.findMany<T>(call);
+    const rows = await unscoped.findMany<T>(call);
     if (!scope) return rows;
     const { heldState } = currentRequest();
     if (model === "verification" && heldState) {
@@ -150,9 +152,12 @@ function findMany<T>(database: Database, input: Input<"findMany">): Promise<T[]>
   });
 }
 
-/** R6: consumes the OAuth state that better-auth reads. See `RequestRecord.heldState`. */
+/**
+ * R6: deletes the row that better-auth reads, if it is the OAuth state of the running callback. A
+ * replayed callback finds nothing. See `RequestRecord.heldState`.
+ */
 async function consumeState<T>(
-  { raw }: Database,
+  { unscoped }: Database,
   model: string,
   rows: T[],
   heldState: Promise<string | undefined>,
@@ -160,7 +165,7 @@ async function consumeState<T>(
   const [row] = rows as Row[];
   if (!row || !isState(row.value, await heldState)) return rows;
   const where = [{ field: "id", value: String(row.id) }];
-  return (await raw.consumeOne({ model, where })) ? rows : [];
+  return (await unscoped.consumeOne({ model, where })) ? rows : [];
 }
 
 /**
@@ -172,31 +177,31 @@ async function validSessions<T>(
   rows: T[],
   { where, select, join }: Input<"findMany">,
 ): Promise<T[]> {
-  const { isolation, raw } = database;
+  const { isolation, unscoped } = database;
   const scope = currentScope();
   const isByToken = !select && join && where?.some(({ field }) => field === "token");
   const valid: T[] = [];
   for (const row of rows) {
     rememberOwner(database, row as Row, join);
-    const isValid = !isByToken || (await acceptSession(isolation, row as Row, { adapter: raw }));
+    const isValid = !isByToken || (await openSession(isolation, row as Row, { adapter: unscoped }));
     if (isValid) valid.push(dropForeignJoins(database, row, scope, "session", join));
   }
   return valid;
 }
 
 function update<T>(database: Database, input: Input<"update">): Promise<T | null> {
-  const { raw } = database;
+  const { unscoped } = database;
   const run = async ({ call, scope, model }: Narrowed<typeof input>) => {
-    const data = await allowedChange(database, input.update, scope, model);
-    if (!model || !scope) return raw.update<T>({ ...call, update: data });
+    const data = await checkChange(database, input.update, scope, model);
+    if (!model || !scope) return unscoped.update<T>({ ...call, update: data });
     // With the tenant as the only condition, the database would pick any of its rows.
     if (input.where.length === 0) return null;
-    const where = isMySQL(raw)
-      ? await pinpoint(raw, input.model, call.where, tenantClause(scope))
+    const where = isMySQL(unscoped)
+      ? await pinpoint(unscoped, input.model, call.where, tenantClause(scope))
       : call.where;
     if (!where) return null;
     const row = await write(database, model, scope, data, () =>
-      raw.update<T & Row>({ ...call, where, update: data }),
+      unscoped.update<T & Row>({ ...call, where, update: data }),
     );
     const isInScope = row && (row.tenantId === undefined || isInside(scope, row));
     return isInScope ? dropForeignJoins(database, row, scope, model) : null;
@@ -206,27 +211,27 @@ function update<T>(database: Database, input: Input<"update">): Promise<T | null
 
 const updateMany = (database: Database, input: Input<"updateMany">) =>
   narrow(database, input, async ({ call, scope, model }) => {
-    const data = await allowedChange(database, input.update, scope, model);
-    return database.raw.updateMany({ ...call, update: data });
+    const data = await checkChange(database, input.update, scope, model);
+    return database.unscoped.updateMany({ ...call, update: data });
   });
 
 const deleteOne = (database: Database, input: Input<"delete">) =>
   narrow(database, input, async ({ call, model }) => {
     // With the tenant as the only condition, the database would pick any of its rows.
-    if (!model || input.where.length > 0) await database.raw.delete(call);
+    if (!model || input.where.length > 0) await database.unscoped.delete(call);
   });
 
 const consumeOne = <T>(database: Database, input: Input<"consumeOne">) =>
   narrow(database, input, async ({ call, scope, model }) =>
-    dropForeignJoins(database, await database.raw.consumeOne<T>(call), scope, model),
+    dropForeignJoins(database, await database.unscoped.consumeOne<T>(call), scope, model),
   );
 
 const incrementOne = <T>(database: Database, input: Input<"incrementOne">) =>
   narrow(database, input, async ({ call, scope, model }) => {
-    const set = await allowedChange(database, input.set, scope, model);
+    const set = await checkChange(database, input.set, scope, model);
     return dropForeignJoins(
       database,
-      await database.raw.incrementOne<T>({ ...call, set }),
+      await database.unscoped.incrementOne<T>({ ...call, set }),
       scope,
       model,
     );
@@ -236,7 +241,7 @@ const incrementOne = <T>(database: Database, input: Input<"incrementOne">) =>
  * Limits a call to the rows of the scope, and runs it. Only two lookups in `findOne` do not use it.
  */
 async function narrow<Call extends TableCall, T>(
-  { isolation, raw }: Database,
+  { isolation, unscoped }: Database,
   call: Call,
   run: (narrowed: Narrowed<Call>) => Promise<T>,
   scope = currentScope(),
@@ -251,7 +256,7 @@ async function narrow<Call extends TableCall, T>(
   // right apply it to the outcome of every OR before it. Other adapters apply it to the whole group
   // of ORs.
   const conditions = call.where ?? [];
-  const where = [...conditions, ...tenantClause(scope, needsListHint(raw, conditions))];
+  const where = [...conditions, ...tenantClause(scope, needsListHint(unscoped, conditions))];
   return run({ call: { ...call, where }, scope, model });
 }
 
@@ -294,7 +299,7 @@ function rememberOwner({ isolation }: Database, session: Row | null, join: objec
  * Runs a write, and explains its errors: a unique value may be taken by a row outside the scope.
  */
 async function write<T>(
-  { isolation, raw }: Database,
+  { isolation, unscoped }: Database,
   model: string,
   scope: Scope,
   data: Row,
@@ -302,7 +307,7 @@ async function write<T>(
   isInvited = false,
 ): Promise<T> {
   if (isolation.options.keepEmailGloballyUnique && model === "user" && data.email) {
-    await refuseEmailTakenElsewhere(isolation, raw, scope, String(data.email));
+    await refuseEmailTakenElsewhere(isolation, unscoped, scope, String(data.email));
   }
   try {
     return await run();
@@ -312,20 +317,21 @@ async function write<T>(
 }
 
 /**
- * Returns the allowed part of a change. A row never changes its id or tenant, requests do not
- * choose a generation, and no session lasts longer than the policy allows.
+ * R8: refuses a change that gives a row to a user outside the scope. Returns the part of the change
+ * that is allowed: a row never changes its id or tenant, requests do not choose a generation, and no
+ * session lasts longer than the policy allows.
  */
-async function allowedChange<T extends Row | undefined>(
-  { isolation, raw }: Database,
+async function checkChange<T extends Row | undefined>(
+  { isolation, unscoped }: Database,
   data: T,
   scope?: Scope,
   model = "",
 ): Promise<T> {
   if (!scope || !data) return data;
-  await requireUserInScope(isolation, scope, data.userId, raw);
+  await requireUserInScope(isolation, scope, data.userId, unscoped);
   const { tenantId: _, id: __, sessionGeneration: ___, ...rest } = data;
   if (model !== "session") return rest as T;
-  return { ...rest, ...(await capExpiry(isolation, scope.tenantId, data, raw)) } as T;
+  return { ...rest, ...(await capExpiry(isolation, scope.tenantId, data, unscoped)) } as T;
 }
 
 /**

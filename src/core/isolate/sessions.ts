@@ -1,24 +1,23 @@
 import type { BetterAuthOptions } from "better-auth";
-import type { DBTransactionAdapter } from "better-auth/types";
 import { adminTarget } from "../admin-endpoints";
 import { currentScope } from "../current-scope";
 import type { Row } from "../database";
 import { currentEndpoint } from "../endpoint";
 import type { SessionSource } from "../extension";
 import { extensionsWith } from "../extensions";
-import { type Isolation, unscopedAdapter } from "../isolation";
+import type { Isolation } from "../isolation";
 import { tenantInPrefix } from "../prefix";
 import { currentRequest, getTenantId, type Scope, scopeOf } from "../request";
 import type { SessionRow } from "../session";
 import { acceptsSession } from "../tenants/tenants";
-import { beginVisit } from "./cross-tenant";
+import { beginVisit, findVisit } from "./cross-tenant";
 import { isOfGeneration } from "./generations";
 
 /**
  * Returns the scope in which a session is looked up: the current scope. On admin endpoints, a
  * session of the platform may be an operator's, so it is found even if the request names a tenant.
  */
-export function scopeOfSession(token: unknown): Scope {
+export function scopeOfTokenLookup(token: unknown): Scope {
   const scope = currentScope();
   if (scope.tenantId === null && scope.access === "own") return scope;
   const isOperators = adminTarget(currentEndpoint()) && tenantInPrefix(String(token)) === null;
@@ -48,33 +47,27 @@ export async function passesTenantAndExtensions(
 }
 
 /**
- * Returns whether a session is valid in the running request (R5, R10, R14). If it is an operator's,
- * on an admin endpoint, this begins the operator's visit.
+ * Returns whether the running request may use a session that it has found (R5, R10, R14). On an
+ * admin endpoint, the session of an operator begins a visit.
  */
-export async function acceptSession(
+export async function openSession(
   isolation: Isolation,
   session: SessionRow,
   source: SessionSource = {},
 ): Promise<boolean> {
   const { adapter } = source;
   const isAdmin = adminTarget(currentEndpoint()) !== undefined;
-  if (!isAdmin && (session.tenantId ?? null) !== getTenantId()) return false;
+  const owner = session.tenantId ?? null;
+  if (!isAdmin && owner !== getTenantId()) return false;
   if (!(await isOfGeneration(isolation, session, adapter))) return false;
   if (!(await passesTenantAndExtensions(isolation, session, source))) return false;
-  return !isAdmin || acceptForAdmin(isolation, session, adapter);
-}
-
-async function acceptForAdmin(
-  isolation: Isolation,
-  session: SessionRow,
-  given?: DBTransactionAdapter,
-): Promise<boolean> {
-  const tenantId = session.tenantId ?? null;
-  const adapter = given ?? (await unscopedAdapter(isolation));
-  const scope = await beginVisit(isolation, session, adapter);
-  if (tenantId === scope.tenantId) return true;
-  if (scope.access === "visits" && currentRequest().visitor?.token === session.token) return true;
-  return tenantId === null && isImpersonator(session.userId);
+  if (!isAdmin) return true;
+  const visit = await findVisit(isolation, session, adapter);
+  if (visit) beginVisit(visit);
+  const scope = currentScope();
+  const isVisitor = scope.access === "visits" && currentRequest().visitor?.token === session.token;
+  const endsImpersonation = owner === null && isImpersonator(session.userId);
+  return owner === scope.tenantId || isVisitor || endsImpersonation;
 }
 
 /**
@@ -98,7 +91,7 @@ export function isolateCachedSessions(options: BetterAuthOptions, isolation: Iso
   if (!cookieCache) return;
   const { version = "1" } = cookieCache;
   const versionIn = async (session: Row, user: Row) => {
-    const isValid = await acceptSession(isolation, session as SessionRow, {
+    const isValid = await openSession(isolation, session as SessionRow, {
       isFromCookie: true,
     });
     if (!isValid) return crypto.randomUUID();

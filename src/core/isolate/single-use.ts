@@ -30,7 +30,7 @@ export const isState = (value: unknown, state: string | undefined): boolean =>
  * that is being claimed) with a row whose id is derived from the value: a second attempt finds the
  * id taken. All tenants would share that id, so the plugin derives it from the tenant as well. The
  * id has the form of a UUID, which fits text and UUID columns. A mark for all tenants together
- * belongs to the platform: see `isMarkOfAll`.
+ * belongs to the platform: see `isSharedByTenants`.
  */
 export const guardReservations = (isolation: Isolation): Guard => ({
   models: ["verification"],
@@ -54,11 +54,11 @@ async function reserve(
   call: AdapterCall,
   create: FindReserved,
 ): Promise<unknown> {
-  const { isMarkOfAll, ...reservation } = call;
+  const { isSharedByTenants, ...reservation } = call;
   const { model } = call;
   const { id: asked, ...data } = call.data ?? {};
   const here = getTenantId();
-  const tenantId = isMarkOfAll ? null : here;
+  const tenantId = isSharedByTenants ? null : here;
   const there = <T>(run: () => Promise<T>) =>
     tenantId === here ? run() : runInScope(scopeOf(tenantId), run);
   const isNumeric = hasNumericIds(ctx);

@@ -8,7 +8,7 @@ import { currentRequest, type Scope, scopeOf } from "../request";
 import { refuse } from "../schema";
 import type { SessionRow } from "../session";
 import { parseJSON, replaceMethods } from "../utils";
-import { acceptSession, isImpersonator, scopeOfSession } from "./sessions";
+import { isImpersonator, openSession, scopeOfTokenLookup } from "./sessions";
 import { isState } from "./single-use";
 
 const METHODS = ["get", "set", "delete", "getAndDelete", "increment"] as const;
@@ -18,6 +18,9 @@ const METHODS = ["get", "set", "delete", "getAndDelete", "increment"] as const;
  * `revoked-sessions-before` since 1.7.20.
  */
 const OF_USER = /^(?:active-sessions|revoked-sessions-before)-(.+)/s;
+
+/** A session token without a prefix, which `generateId(32)` makes. */
+const PLATFORM_TOKEN = /^[\w-]{32}$/;
 
 const PREFIX = "tenant:";
 
@@ -31,7 +34,7 @@ function keyIn({ tenantId }: Scope, key: string): string {
 /**
  * Returns the scope of a key. The session of an operator who visits a tenant, or impersonates one
  * of its users, stays on the platform. Every caller may read it by its token, because each read is
- * checked: see `acceptSession`. Only the verified operator may write or delete it: a tenant's
+ * checked: see `openSession`. Only the verified operator may write or delete it: a tenant's
  * administrator could otherwise end an operator's session.
  */
 function scopeOfKey(key: string, isRead = false): Scope {
@@ -41,7 +44,7 @@ function scopeOfKey(key: string, isRead = false): Scope {
   const [, userId] = OF_USER.exec(key) ?? [];
   if (userId) return userId === operator?.userId || isImpersonator(userId) ? scopeOf(null) : scope;
   if (key === operator?.token) return scopeOf(null);
-  return isRead && /^[\w-]{32}$/.test(key) ? scopeOfSession(key) : scope;
+  return isRead && PLATFORM_TOKEN.test(key) ? scopeOfTokenLookup(key) : scope;
 }
 
 /** The property of an isolated storage that holds its methods without isolation. */
@@ -66,7 +69,7 @@ export function isolateStorage(
       const value = await raw.get(at(key, true));
       if (!value) return value;
       const stored = Object(typeof value === "string" ? parseJSON(value) : value);
-      if (!(await isValidSession(isolation, key, stored))) return null;
+      if (!(await isReadable(isolation, key, stored))) return null;
       // R6: a replayed callback must not find its state a second time.
       const held = currentRequest().heldState;
       if (!held || !isState(stored.value, await held)) return value;
@@ -93,7 +96,7 @@ export function isolateStorage(
  * Returns whether a stored value may be read. Sessions are stored under their own tokens, and must
  * be valid. Other values belong to other plugins.
  */
-async function isValidSession(
+async function isReadable(
   isolation: Isolation,
   key: string,
   { session, user }: { session?: SessionRow; user?: unknown },
@@ -102,5 +105,5 @@ async function isValidSession(
   // better-auth would fail on a session whose user was deleted while it was written.
   if (!user) return false;
   const tenantId = tenantInPrefix(key);
-  return acceptSession(isolation, { ...session, token: key, tenantId });
+  return openSession(isolation, { ...session, token: key, tenantId });
 }

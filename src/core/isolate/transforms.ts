@@ -15,7 +15,7 @@ export const asTransformed = (value: string): object => ({ [TRANSFORMED]: value 
  *
  * Guarded by "the adapter transforms a value with the function that the schema has".
  */
-export function withoutTransform({ transform }: DBFieldAttribute): void {
+export function skipTransformForPrefixed({ transform }: DBFieldAttribute): void {
   const input = transform?.input;
   if (!input || passing.has(input)) return;
   transform.input = (value: unknown) =>

@@ -14,7 +14,7 @@ import { withPrefix } from "../prefix";
 import { PLATFORM, refuse } from "../schema";
 import { ALL } from "../tenants/tenants";
 import { explainDatabaseError } from "./explain-errors";
-import { asTransformed, withoutTransform } from "./transforms";
+import { asTransformed, skipTransformForPrefixed } from "./transforms";
 
 /*
  * R15: unique values that people choose are unique per tenant. The column keeps its unique index,
@@ -33,7 +33,7 @@ const GLOBAL =
 type Models = Pick<Isolation, "isolatedModel" | "uniqueFields">;
 type Run = (call: AdapterCall) => Promise<unknown>;
 
-export function findUniqueFields(
+export function prepareUniqueFields(
   { tables }: AuthContext,
   { scopedModels, globallyUnique }: ResolvedCoreOptions,
 ): UniqueFields {
@@ -59,7 +59,7 @@ export function findUniqueFields(
           `the values of ${path} cannot be unique per tenant, because the field has ${changes}. Set this option: globallyUnique: { ${model}: ["${name}"] }`,
         );
       }
-      withoutTransform(attributes);
+      skipTransformForPrefixed(attributes);
       own.set(name, { name, attributes });
       const { fieldName } = attributes;
       if (fieldName && !fields[fieldName]) own.set(fieldName, { name, attributes });
@@ -285,7 +285,7 @@ async function acrossTenants(
 /**
  * Yields values of tenants that were stored without the prefix: by an earlier version, or with SQL.
  */
-export async function* unprefixedValues({ stored, uniqueFields }: Isolation) {
+export async function* unprefixedValues({ database: stored, uniqueFields }: Isolation) {
   for (const [model, fields] of uniqueFields) {
     const own = [...new Set(fields.values())];
     const select = ["id", "tenantId", ...own.map(({ name }) => name)];
@@ -318,7 +318,7 @@ export async function prefixUniqueValues(auth: { $context: Promise<object> }) {
       { field: name, value },
     ];
     try {
-      counts.prefixed += await isolation.stored.updateMany({ model, where, update });
+      counts.prefixed += await isolation.database.updateMany({ model, where, update });
     } catch (error) {
       const explained = explainDatabaseError(ctx, error, model);
       if (explained === error) throw error;

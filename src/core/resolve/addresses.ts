@@ -61,7 +61,7 @@ async function refuseForeignAddresses(ctx: HookEndpointContext): Promise<void> {
   ctx.context.logger.error(`${refused.url.origin} belongs to ${whose} and is not trusted ${place}`);
   if (ctx.path !== CALLBACK_PATH) throw APIError.from("FORBIDDEN", refused.error);
   // The provider has redirected a browser here, and the user must see a page.
-  refuseState(ctx);
+  invalidateState(ctx);
   enter(scopeOf(null));
 }
 
@@ -82,8 +82,8 @@ async function findRefused(
   foreign: Address[],
 ): Promise<Address | undefined> {
   // Management runs in no tenant, but may be called at a tenant's host.
-  const isAtHost = getTenantId() === null && ctx.path !== CALLBACK_PATH;
-  const hostTenant = isAtHost ? await resolvedTenantId(ctx) : undefined;
+  const mayBeManagement = getTenantId() === null && ctx.path !== CALLBACK_PATH;
+  const hostTenant = mayBeManagement ? await resolvedTenantId(ctx) : undefined;
   const target = foreign.some(({ place }) => place === "body") ? await findTarget(ctx) : undefined;
   return foreign.find(({ url, place }) => {
     const owner = currentRequest().hostOwners.get(url.host);
@@ -94,7 +94,7 @@ async function findRefused(
 }
 
 /** Makes better-auth's callback reject the OAuth state, and show its error page. */
-export function refuseState({ query }: HookEndpointContext): void {
+export function invalidateState({ query }: HookEndpointContext): void {
   // better-auth rejects a missing, empty or repeated state itself.
   if (query?.state && typeof query.state === "string") query.state = "-";
 }
@@ -141,7 +141,10 @@ export async function askForHosts(
   await findOwners(ctx, urls, from === "the caller" ? MAX_HOSTS : Infinity);
 }
 
-/** Returns the tenant to which the host of an address belongs; null if there is none. */
+/**
+ * Returns the tenant to which the host of an address belongs. Null if it belongs to no tenant, and
+ * `UNKNOWN_OWNER` if the resolver fails or finds an unknown slug.
+ */
 export async function ownerOf(ctx: HookEndpointContext, address: string | null) {
   const url = webAddress(address);
   if (!url) return null;
@@ -290,7 +293,10 @@ const isSwitchedOff = ({ options: { advanced } }: AuthContext) =>
  */
 const UNKNOWN_OWNER = "";
 
-/** Returns the tenant to which the resolver gives a host; null if there is none. */
+/**
+ * Returns the tenant to which the resolver gives a host. Null if it gives it to no tenant, and
+ * `UNKNOWN_OWNER` if it fails or finds an unknown slug.
+ */
 async function tenantOfHost(ctx: HookEndpointContext, address: URL): Promise<string | null> {
   const { resolveTenantId } = coreOptions(ctx.context);
   if (!resolveTenantId || isResolving()) return null;

@@ -1,5 +1,5 @@
 import type { HookEndpointContext } from "better-auth";
-import { CALLBACK_PATH, changesEmail, isTenantRoute, TENANT_ROUTES } from "../constants";
+import { CALLBACK_PATH, isTenantRoute, setsEmail, TENANT_ROUTES } from "../constants";
 import { isOutermost, noteEndpoint, type TenantRoute, tenantRouteOf } from "../endpoint";
 import { tenantError } from "../errors";
 import type { Claim } from "../extension";
@@ -109,7 +109,7 @@ export const enterByPrefix: BeforeHook = {
  * tenant.
  */
 const needsNoSession = (path = "") =>
-  changesEmail(path) ||
+  setsEmail(path) ||
   isSignIn(path) ||
   /password|verification|otp|two-factor|passkey|siwe/.test(path);
 
@@ -124,33 +124,40 @@ async function leaveIfSignedOut(ctx: HookEndpointContext): Promise<void> {
   removeForeignCredentials(ctx);
 }
 
+/** Enters the tenant that a request names; keeps the scope for a call inside of a request. */
 async function enterOrStay(ctx: HookEndpointContext, route?: TenantRoute): Promise<void> {
+  if (isManagement(ctx)) return;
   // A POST to `/tenant/callback/:id` only redirects to a GET, whose state leads to the tenant.
-  if (isManagement(ctx) || TENANT_ROUTES[ctx.path ?? ""] === CALLBACK_PATH) return;
-  if (!isOutermost(ctx) || enteredScope()) {
-    // A tenant route that a request calls runs in a separate request.
-    return isTenantRoute(ctx.path) ? undefined : stayInScope(ctx);
-  }
+  if (TENANT_ROUTES[ctx.path ?? ""] === CALLBACK_PATH) return;
+  const isInside = !isOutermost(ctx) || enteredScope() !== undefined;
+  // A tenant route that a request calls finds its own scope, in a separate request.
+  if (isInside) return isTenantRoute(ctx.path) ? undefined : stayInScope(ctx);
   for (const extension of findClaimants(ctx)) {
     const claim = await extension.claim(ctx, "path");
     if (claim) return enterClaim(ctx, claim);
   }
-  const { resolveTenantId, bySlug } = coreOptions(ctx.context);
-  if (!resolveTenantId) {
-    const { body, query, header } = namesInRequest(ctx);
-    const tenantId = body ?? query ?? header;
-    if (!tenantId && !route && !bySlug?.(ctx)) return;
-    const isActive = tenantId && cachedTenant(ctx.context, tenantId)?.status === "active";
-    if (isActive) return void enter(scopeOf(tenantId));
-  }
-  return resolveScope(ctx, route);
+  return enterCached(ctx) ? undefined : resolveScope(ctx, route);
+}
+
+/**
+ * Enters a tenant that the request names by id, if it is known to be active. `resolveScope` would
+ * enter the same tenant, after more steps. Returns false if it has to decide.
+ */
+function enterCached(ctx: HookEndpointContext): boolean {
+  if (coreOptions(ctx.context).resolveTenantId) return false;
+  const { body, query, header } = namesInRequest(ctx);
+  const tenantId = body ?? query ?? header;
+  if (!tenantId || cachedTenant(ctx.context, tenantId)?.status !== "active") return false;
+  enter(scopeOf(tenantId));
+  return true;
 }
 
 async function resolveScope(ctx: HookEndpointContext, route?: TenantRoute): Promise<void> {
   const requested = await requestedTenantId(ctx);
   const tenantId = requested ?? route?.tenantId ?? undefined;
   if (tenantId !== undefined || route) {
-    // No lookup for `/get-session`: a tenant that does not exist has no sessions.
+    // No lookup for `/get-session`: a tenant that does not exist has no sessions, and those of a
+    // suspended one are invalid (`openSession`). So the response is null, not 404 or 403.
     const skipsLookup = ctx.path === "/get-session" && TENANT_ID.test(tenantId ?? "");
     enter(scopeOf((skipsLookup && tenantId) || (await requireTenantId(ctx, tenantId))));
   } else if ((await resolvedTenantId(ctx)) === false) {

@@ -117,17 +117,16 @@ function tenantIdIn(place: string, input: unknown): string | undefined {
 /** The result of a resolver: a tenant's id, false for the platform, or undefined. */
 type Resolved = string | false | undefined;
 
+/** Results by the context of the call, which all copies of the call share. */
 const answers = new WeakMap<object, Promise<Resolved>>();
 
 /**
  * Returns the resolver's result for a call. The resolver may be slow, so it is asked once per call.
  */
-export function resolvedTenantId(ctx: HookEndpointContext): Promise<Resolved> | undefined {
+export async function resolvedTenantId(ctx: HookEndpointContext): Promise<Resolved> {
   const { resolveTenantId } = coreOptions(ctx.context);
   if (!resolveTenantId) return undefined;
-  const known = answers.get(ctx.context);
-  if (known) return known;
-  const answer = ask(ctx, resolveTenantId);
+  const answer = answers.get(ctx.context) ?? ask(ctx, resolveTenantId);
   answers.set(ctx.context, answer);
   return answer;
 }

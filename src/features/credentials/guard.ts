@@ -83,14 +83,14 @@ export const guardCredentials = (isolation: Isolation): Guard => ({
   models: [...CREATED, ...Object.keys(CHANGED)],
   methods: ["create", ...CHANGES],
   async run(guarded, next) {
-    const { method, call, model = call.model, raw, transaction } = guarded;
+    const { method, call, model = call.model, unscoped, transaction } = guarded;
     if (!writesCredential(method, model, call)) return next(call);
     const ofSession = authorityOfSession();
     if (!ofSession && !isCallback(currentEndpoint())) return next(call);
     const authority = ofSession ?? (await authorityOfState());
     if (!authority) return next(call);
     if (!transaction) return writeInTransaction(isolation, guarded, next, authority);
-    await requireGeneration(raw, authority);
+    await requireGeneration(unscoped, authority);
     return next(call);
   },
 });
@@ -98,7 +98,7 @@ export const guardCredentials = (isolation: Isolation): Guard => ({
 /** Opens a transaction, because the row of the user stays locked only until the end of one. */
 function writeInTransaction(
   { ctx: { adapter } }: Isolation,
-  { method, call, raw }: GuardedCall,
+  { method, call, unscoped }: GuardedCall,
   next: NextGuard,
   authority: Authority,
 ): Promise<unknown> {
@@ -106,13 +106,13 @@ function writeInTransaction(
     const inner = (await getCurrentAdapter(adapter)) as unknown as Record<string, NextGuard>;
     // The adapter of the transaction calls this guard again.
     if (inner !== (adapter as unknown)) return inner[method]?.(call);
-    await requireGeneration(raw, authority);
+    await requireGeneration(unscoped, authority);
     const row = await next(call);
     // Without transactions, the sessions may have ended meanwhile.
-    await requireGeneration(raw, authority).catch(async (error) => {
+    await requireGeneration(unscoped, authority).catch(async (error) => {
       const { id } = (row ?? {}) as { id?: string };
       if (method === "create" && id)
-        await raw.delete({ model: call.model, where: clauses({ id }) });
+        await unscoped.delete({ model: call.model, where: clauses({ id }) });
       throw error;
     });
     return row;

@@ -52,12 +52,12 @@ const isLookupToLink = ({ method, model, call }: GuardedCall) =>
   call.where?.[0]?.field === "email" &&
   call.join?.account !== undefined;
 
-async function lookUp({ call, raw }: GuardedCall, next: NextGuard): Promise<unknown> {
+async function lookUp({ call, unscoped }: GuardedCall, next: NextGuard): Promise<unknown> {
   const user = (await next(call)) as Row | null;
   const tenantId = getTenantId();
   if (!user || !tenantId || user.emailVerified) return user;
   if (!isVouched(user.email)) return user;
-  if (!(await isCreatedByDirectory(raw, tenantId, user))) return user;
+  if (!(await isCreatedByDirectory(unscoped, tenantId, user))) return user;
   enterpriseRequest.get().provenUserId = String(user.id);
   return { ...user, emailVerified: true };
 }
@@ -71,10 +71,10 @@ const isLinkToProven = ({ method, model, call }: GuardedCall) =>
  * Links the account after removing credentials from before the email was proven, as better-auth
  * does for a magic link. They may be another person's if the directory has changed the email.
  */
-async function link(isolation: Isolation, { call, raw }: GuardedCall, next: NextGuard) {
+async function link(isolation: Isolation, { call, unscoped }: GuardedCall, next: NextGuard) {
   const ctx = currentEndpoint()?.context ?? isolation.ctx;
   const userId = String(call.data?.userId);
-  await removeCredentials(ctx, raw, userId);
+  await removeCredentials(ctx, unscoped, userId);
   await ctx.internalAdapter.updateUser(userId, { emailVerified: true });
   return next(call);
 }

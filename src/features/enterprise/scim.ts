@@ -83,8 +83,10 @@ const usersOf = (isolation: Isolation, { userId, impersonatedBy }: SessionRow) =
  * Returns the adapter of the running transaction, even if the caller did not pass one: the database
  * may have no second connection.
  */
-const readerOf = async (isolation: Isolation, adapter: DBTransactionAdapter = isolation.raw) =>
-  adapter === isolation.raw ? unscopedAdapter(isolation) : adapter;
+const readerOf = async (
+  isolation: Isolation,
+  adapter: DBTransactionAdapter = isolation.unscoped,
+) => (adapter === isolation.unscoped ? unscopedAdapter(isolation) : adapter);
 
 /** Active users of an instance. */
 const activeUsersOf = oncePerObject((_instance: object) => expiringMap<true>(10_000, 10_000));
@@ -241,16 +243,16 @@ export function followDirectory(isolation: Isolation): AfterHook {
       if (!userId || !tenantId) return;
       forget(isolation, tenantId, userId);
       if (isAPIError(context.returned)) return;
-      const raw = await unscopedAdapter(isolation);
+      const unscoped = await unscopedAdapter(isolation);
       const isDeleted =
-        isRowDeleted === true && !(await entriesOf(raw, tenantId, userId)).some(isInUse);
+        isRowDeleted === true && !(await entriesOf(unscoped, tenantId, userId)).some(isInUse);
       if (isDeleted) {
         await context.internalAdapter.deleteUser(userId);
         // Another request may have cached the user in the meantime.
         forget(isolation, tenantId, userId);
         await deleteKeysOf(context, userId);
       } else {
-        if (!(await isDeactivated(raw, tenantId, userId))) return;
+        if (!(await isDeactivated(unscoped, tenantId, userId))) return;
         await context.internalAdapter.deleteUserSessions(userId);
       }
       await endImpersonations(context, userId);

@@ -61,7 +61,7 @@ export const shareMarks = ({ ctx }: Isolation): Guard => ({
   async run({ call }, next) {
     const { assertionId, providerId } = Object(parseJSON(call.data?.value));
     const isShared = assertionId !== undefined && sharedProviderIds(ctx).includes(providerId);
-    return next(isShared ? { ...call, isMarkOfAll: true } : call);
+    return next(isShared ? { ...call, isSharedByTenants: true } : call);
   },
 });
 
@@ -121,9 +121,9 @@ const sharedProviderIds = (ctx: AuthContext) =>
 
 type StoredProvider = Row & { id: string; tenantId: string; providerId: string };
 
-const rotateProviders = ({ ctx, raw }: Isolation): Promise<Rotated> =>
+const rotateProviders = ({ ctx, unscoped }: Isolation): Promise<Rotated> =>
   rotateAll<StoredProvider>(ctx, {
-    adapter: raw,
+    adapter: unscoped,
     model: SSO_PROVIDER,
     async anew(row) {
       if (await isUpToDate(ctx, row)) return "upToDate";
@@ -184,19 +184,19 @@ async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
   return manager ? { ...row, userId: manager.userId } : row;
 }
 
-async function create(ctx: AuthContext, { raw, call }: GuardedCall, next: NextGuard) {
+async function create(ctx: AuthContext, { unscoped, call }: GuardedCall, next: NextGuard) {
   assertPlainId(ctx, call.data ?? {});
   const data = await encryptConfigs(ctx, call.data ?? {});
-  await refuseTakenId(raw, data);
+  await refuseTakenId(unscoped, data);
   // A manager from another scope is not a user of the tenant, so isolation would refuse the row.
   const store = enterpriseRequest.get().manager?.isGuest
-    ? () => raw.create({ ...call, data: { ...data, tenantId: getTenantId() ?? PLATFORM } })
+    ? () => unscoped.create({ ...call, data: { ...data, tenantId: getTenantId() ?? PLATFORM } })
     : () => next({ ...call, data });
   try {
     // better-auth puts the whole stored row into the response.
     return withoutSecrets((await store()) as Row);
   } catch (error) {
-    await refuseTakenId(raw, data);
+    await refuseTakenId(unscoped, data);
     throw error;
   }
 }
@@ -205,9 +205,9 @@ async function create(ctx: AuthContext, { raw, call }: GuardedCall, next: NextGu
  * Refuses a provider id that any tenant uses. Ids must be unique, because callback URLs contain
  * them.
  */
-async function refuseTakenId(raw: DBTransactionAdapter, { providerId }: Row): Promise<void> {
+async function refuseTakenId(unscoped: DBTransactionAdapter, { providerId }: Row): Promise<void> {
   const where = clauses({ providerId: String(providerId) });
-  if (!(await raw.findOne({ model: SSO_PROVIDER, where }))) return;
+  if (!(await unscoped.findOne({ model: SSO_PROVIDER, where }))) return;
   throw tenantError(
     "VALUE_TAKEN",
     `The provider id "${providerId}" is taken. Ids are unique across all tenants: put the slug of the tenant in front, as in "acme-okta".`,

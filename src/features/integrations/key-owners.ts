@@ -17,11 +17,11 @@ type Owner = {
 export const guardKeyOwners = (isolation: Isolation): Guard => ({
   models: ["apikey"],
   methods: ["findOne"],
-  async run({ call, raw }, next) {
+  async run({ call, unscoped }, next) {
     const key = (await next(call)) as Row | null;
     const isVerification = call.where?.[0]?.field === "key";
     if (!key || !isVerification) return key;
-    return (await hasOwner(isolation, key, raw)) ? key : null;
+    return (await hasOwner(isolation, key, unscoped)) ? key : null;
   },
 });
 
@@ -46,18 +46,20 @@ export function guardStoredKeys(isolation: Isolation): void {
 async function hasOwner(
   isolation: Isolation,
   { referenceId }: Row,
-  raw: DBTransactionAdapter,
+  unscoped: DBTransactionAdapter,
 ): Promise<boolean> {
   const id = String(referenceId);
   if (!couldBeUserId(isolation, id)) return false;
-  const user = await readUser<Owner>(raw, id);
+  const user = await readUser<Owner>(unscoped, id);
   if (user && !isBanned(user)) {
     const { tenantId } = user;
-    return !tenantId || !(await serviceOf(isolation, "directory")?.isBarred(tenantId, id, raw));
+    return (
+      !tenantId || !(await serviceOf(isolation, "directory")?.isBarred(tenantId, id, unscoped))
+    );
   }
   if (!isolation.ctx.tables.organization) return false;
   const call = { model: "organization", where: clauses({ id }) };
-  return Boolean(await raw.findOne(call).catch(nullIfInvalidId));
+  return Boolean(await unscoped.findOne(call).catch(nullIfInvalidId));
 }
 
 const isBanned = ({ banned, banExpires }: Owner) =>

@@ -89,7 +89,7 @@ async function ownerOf(isolation: Isolation, object: Row): Promise<string | null
     ...WITH_CUSTOMER.map((model): Place => [model, "stripeCustomerId", customer]),
   ];
   for (const place of places) {
-    const [owner, ...others] = await ownersOf(isolation, isolation.raw, place);
+    const [owner, ...others] = await ownersOf(isolation, isolation.unscoped, place);
     // Two tenants may share a customer from before the plugin was installed.
     if (others.length > 0) throw conflict();
     if (owner !== undefined) return owner;
@@ -100,12 +100,12 @@ async function ownerOf(isolation: Isolation, object: Row): Promise<string | null
 /** Returns the scopes that have rows with this value. Null is the platform. */
 async function ownersOf(
   { ctx, isolatedModel }: Isolation,
-  raw: DBTransactionAdapter,
+  unscoped: DBTransactionAdapter,
   [model, field, value]: Place,
 ): Promise<Set<string | null>> {
   const isKnown = field === "id" || ctx.tables[model]?.fields[field];
   if (!value || !isolatedModel(model) || !isKnown) return new Set();
-  const rows = await raw.findMany<Row>({ model, where: [{ field, value }], limit: 100 });
+  const rows = await unscoped.findMany<Row>({ model, where: [{ field, value }], limit: 100 });
   return new Set(rows.map(({ tenantId }) => tenantId ?? null));
 }
 
@@ -116,13 +116,13 @@ async function ownersOf(
 export const guardCustomers = (isolation: Isolation, options: StripeOptions): Guard => ({
   models: WITH_CUSTOMER,
   methods: ["create", ...CHANGES],
-  async run({ method, call, model, raw }, next) {
+  async run({ method, call, model, unscoped }, next) {
     if (method === "create" && model === "user") isolateSearch(options);
     const { stripeCustomerId } = call.data ?? call.update ?? call.set ?? {};
     const customer = text(stripeCustomerId);
     if (!customer || model === undefined) return next(call);
     for (const each of WITH_CUSTOMER) {
-      const owners = await ownersOf(isolation, raw, [each, "stripeCustomerId", customer]);
+      const owners = await ownersOf(isolation, unscoped, [each, "stripeCustomerId", customer]);
       owners.delete(getTenantId());
       if (owners.size > 0) throw tenantError("VALUE_TAKEN");
     }

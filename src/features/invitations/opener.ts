@@ -55,15 +55,15 @@ async function findOpening(
   let room: Room = {};
   return {
     data: writtenBy(row, carried?.mailed),
-    replaceUnverifiedUser: async (raw) => {
-      if (isProven) room = await replaceUnverifiedUser(ctx, raw, row);
+    replaceUnverifiedUser: async (unscoped) => {
+      if (isProven) room = await replaceUnverifiedUser(ctx, unscoped, row);
       const { keptUserId: id } = room;
       // Accepts first: the kept user is written later, and not every database can roll that back.
-      if (id) await accept(ctx, raw, row, { id }, room);
+      if (id) await accept(ctx, unscoped, row, { id }, room);
       return id;
     },
-    accept: async (created, raw) => {
-      if (!room.keptUserId) await accept(ctx, raw, row, created, room);
+    accept: async (created, unscoped) => {
+      if (!room.keptUserId) await accept(ctx, unscoped, row, created, room);
     },
   };
 }
@@ -85,16 +85,16 @@ function assertSameAddress({ email }: StoredInvitation, given: unknown): void {
 /** Accepts the invitation, in the transaction that creates the user if there is one. */
 async function accept(
   ctx: AuthContext,
-  raw: DBTransactionAdapter,
+  unscoped: DBTransactionAdapter,
   row: StoredInvitation,
   { id }: Row,
   { keptUserId, replacedUserId }: Room,
 ): Promise<void> {
   const userId = String(id);
-  const accepted = await markAccepted(raw, row, userId);
+  const accepted = await markAccepted(unscoped, row, userId);
   if (!accepted) {
     // Not every database rolls the new user back.
-    if (!keptUserId) await raw.delete({ model: "user", where: clauses({ id: userId }) });
+    if (!keptUserId) await unscoped.delete({ model: "user", where: clauses({ id: userId }) });
     throw notFound();
   }
   const { tenantId } = row;
@@ -256,16 +256,16 @@ interface Room {
  */
 async function replaceUnverifiedUser(
   ctx: AuthContext,
-  raw: DBTransactionAdapter,
+  unscoped: DBTransactionAdapter,
   { tenantId, email }: StoredInvitation,
 ): Promise<Room> {
-  const user = await raw.findOne<Row>({ model: "user", where: clauses({ email, tenantId }) });
+  const user = await unscoped.findOne<Row>({ model: "user", where: clauses({ email, tenantId }) });
   // MySQL ignores accents when it compares, and may find another address.
   const replacement = user?.email === email ? await replacementOf(ctx, user) : undefined;
   if (!user || !replacement) return {};
   const id = String(user.id);
   if (replacement === "kept") {
-    await removeCredentials(ctx, raw, id);
+    await removeCredentials(ctx, unscoped, id);
     return { keptUserId: id };
   }
   // Another request may have verified or replaced the user meanwhile.
@@ -279,7 +279,7 @@ async function replaceUnverifiedUser(
     ...(username && { username: null }),
     ...(displayUsername && { displayUsername: null }),
   };
-  if (!(await raw.updateMany({ model: "user", where, update }))) return {};
-  await removeCredentials(ctx, raw, id);
+  if (!(await unscoped.updateMany({ model: "user", where, update }))) return {};
+  await removeCredentials(ctx, unscoped, id);
   return { replacedUserId: id };
 }

@@ -130,9 +130,13 @@ export const revoke = async (ctx: AuthContext, row: StoredInvitation) =>
  * another request accepted, revoked or renewed the invitation meanwhile. A renewed invitation may
  * be for another role.
  */
-export function markAccepted(raw: DBTransactionAdapter, row: StoredInvitation, userId: string) {
+export function markAccepted(
+  unscoped: DBTransactionAdapter,
+  row: StoredInvitation,
+  userId: string,
+) {
   const end = { status: "accepted", pendingFor: row.id, userId, acceptedAt: new Date() } as const;
-  return change(raw, row, end, { tokenHash: row.tokenHash });
+  return change(unscoped, row, end, { tokenHash: row.tokenHash });
 }
 
 /** Changes an invitation that is still pending, so that only one request can end it. */

@@ -59,23 +59,23 @@ export async function resetSecondFactor(
   await despiteDeadlocks(ctx, () => runWithTransaction(ctx.adapter, reset));
 }
 
-/** Removes every way to sign in as a user. `raw` is the adapter without isolation. */
+/** Removes every way to sign in as a user. `unscoped` is the adapter without isolation. */
 export async function removeCredentials(
   ctx: AuthContext,
-  raw: DBTransactionAdapter,
+  unscoped: DBTransactionAdapter,
   userId: string,
 ): Promise<void> {
   const { internalAdapter } = ctx;
   // Comes first: a session that has ended can no longer create credentials.
   await internalAdapter.deleteUserSessions(userId);
   await internalAdapter.deleteAccounts(userId);
-  await removeOtherCredentials(ctx, raw, userId);
+  await removeOtherCredentials(ctx, unscoped, userId);
 }
 
 /** Removes the ways to sign in as a user that are neither sessions nor accounts. */
 export async function removeOtherCredentials(
   ctx: AuthContext,
-  raw: DBTransactionAdapter,
+  unscoped: DBTransactionAdapter,
   userId: string,
 ): Promise<void> {
   const { tables } = ctx;
@@ -91,7 +91,7 @@ export async function removeOtherCredentials(
     ...(tables.user?.fields.twoFactorEnabled && { twoFactorEnabled: false }),
   };
   const where = [{ field: "id", value: userId }];
-  if (Object.keys(update).length) await raw.updateMany({ model: "user", where, update });
+  if (Object.keys(update).length) await unscoped.updateMany({ model: "user", where, update });
   // After the commit: the api-key plugin reads keys outside the transaction, and the database may
   // have no second connection for that.
   await queueAfterTransactionHook(() => deleteKeysOf(ctx, userId));

@@ -163,16 +163,16 @@ export async function purgeTenants(ctx: AuthContext) {
 
 /** Finds the ids in `tenantId` columns that belong to no tenant. */
 async function findOrphans(ctx: AuthContext): Promise<Set<string>> {
-  const raw = await unscopedAdapter(isolationOf(ctx) as Isolation);
+  const unscoped = await unscopedAdapter(isolationOf(ctx) as Isolation);
   const found = new Set<string>();
   for (const model of [...modelsOf(ctx), CONFIGS]) {
     // Skips the rows of the platform. Configs have none, and their column has the type of ids.
     const start = { by: "tenantId", after: model === CONFIGS ? undefined : PLATFORM } as const;
-    const pages = pagesOf<{ tenantId: string }>(raw, model, PAGE, ["tenantId"], start);
+    const pages = pagesOf<{ tenantId: string }>(unscoped, model, PAGE, ["tenantId"], start);
     for await (const rows of pages) for (const { tenantId } of rows) found.add(String(tenantId));
   }
   // Reads tenants after rows: a tenant is committed no later than its rows, so none is missed.
-  for await (const tenants of pagesOf<{ id: string }>(raw, "tenant", PAGE, ["id"])) {
+  for await (const tenants of pagesOf<{ id: string }>(unscoped, "tenant", PAGE, ["id"])) {
     for (const { id } of tenants) found.delete(id);
   }
   return found;

@@ -8,7 +8,7 @@ import { currentEndpoint, tenantRouteOf } from "../../core/endpoint";
 import type { Claim } from "../../core/extension";
 import { consumeWhenRead } from "../../core/isolate/single-use";
 import { getTenantId } from "../../core/request";
-import { refuseState } from "../../core/resolve/addresses";
+import { invalidateState } from "../../core/resolve/addresses";
 import { requestedTenantId } from "../../core/resolve/resolve";
 import { lookUpTenant } from "../../core/tenants/tenants";
 import { errorRedirect } from "../../core/utils";
@@ -52,7 +52,7 @@ async function claimOfState(ctx: HookEndpointContext, callback: Callback): Promi
 
 /** Claims the request for the platform, where better-auth rejects the state. */
 function refuse(ctx: HookEndpointContext): Claim {
-  refuseState(ctx);
+  invalidateState(ctx);
   return { tenantId: null };
 }
 

@@ -2,13 +2,13 @@ import { getCurrentAdapter } from "@better-auth/core/context";
 import { BASE_ERROR_CODES } from "better-auth";
 import { APIError } from "better-auth/api";
 import type { DBTransactionAdapter, Where } from "better-auth/types";
-import { changesEmail, SIGN_UP_PATH, VERIFY_EMAIL } from "../../core/constants";
+import { SIGN_UP_PATH, setsEmail, VERIFY_EMAIL_PATH } from "../../core/constants";
 import { CHANGES, changeOf, clauses, type Guard, type Row } from "../../core/database";
 import { asErrorRedirect, currentEndpoint, isServerCall } from "../../core/endpoint";
 import type { AdmittedSession, Candidate } from "../../core/extension";
 import { serviceOf } from "../../core/extensions";
 import { type BeforeHook, plainHook } from "../../core/hooks";
-import { admitUser as askAboutUser, isTrustedWithUsers } from "../../core/isolate/admission";
+import { askAboutUser, isTrustedWithUsers } from "../../core/isolate/admission";
 import { tenantClause } from "../../core/isolate/in-scope";
 import { type Isolation, isolationOf } from "../../core/isolation";
 import { currentRequest, type Endpoint, getTenantId, scopeOf } from "../../core/request";
@@ -174,15 +174,14 @@ async function admitEmail(
 
 /** Returns whether the request follows the link that better-auth mailed to a new email. */
 function isProvenByLink(endpoint: Endpoint | undefined, email: unknown): boolean {
-  if (endpoint?.path !== VERIFY_EMAIL) return false;
+  if (endpoint?.path !== VERIFY_EMAIL_PATH) return false;
   const { requestType, updateTo } = claimsIn(endpoint.query?.token);
   return requestType === "change-email-verification" && updateTo === email;
 }
 
 /** Refuses sign-ins and emails that the policy does not allow, before the endpoint runs. */
 export const askPolicy: BeforeHook = {
-  matcher: ({ path }) =>
-    Boolean(policyRequest.get().policy) && (changesEmail(path) || isSignIn(path)),
+  matcher: ({ path }) => Boolean(policyRequest.get().policy) && (setsEmail(path) || isSignIn(path)),
 
   handler: plainHook((ctx) => refuseEarly(ctx as Endpoint)),
 };
@@ -200,7 +199,7 @@ export async function refuseEarly(endpoint: Endpoint): Promise<void> {
   const isMethod = method !== undefined || changesSecondFactorByKey(endpoint);
   const refusal = isMethod && !createsUser && whyNotBy(policy, endpoint, method);
   if (refusal) throw asErrorRedirect(policyError(refusal));
-  if (isServer || !changesEmail(endpoint.path)) return;
+  if (isServer || !setsEmail(endpoint.path)) return;
   const { email, newEmail } = endpoint.body ?? {};
   if (endpoint.path !== SIGN_UP_PATH) {
     const isRefused = policy.emailDomains && !isInDomains(policy.emailDomains, newEmail);

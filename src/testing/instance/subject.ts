@@ -48,7 +48,7 @@ export async function openSubject(auth: AuthInstance, caller: string): Promise<S
     options: auth.options,
     tenantOptions,
     plugins: ctx.options.plugins ?? [],
-    raw: isolation.raw,
+    raw: isolation.unscoped,
     confined: isolation.models.filter((model) => ctx.tables[model]),
     // Signing keys of the application, and counters of requests, have no owner.
     shared: [...tenantOptions.sharedModels, "jwks", "rateLimit", "oauthClientAssertion"],

@@ -259,7 +259,7 @@ async function open(kind: DatabaseKind | "memory", plugin: BetterAuthPlugin): Pr
 }
 
 /** The adapter below isolation, if there is one. */
-const rawOf = (adapter: DBAdapter) => isolationOf(adapter)?.raw ?? adapter;
+const rawOf = (adapter: DBAdapter) => isolationOf(adapter)?.unscoped ?? adapter;
 
 async function fill(adapter: DBAdapter, rows: Population) {
   const where = [{ field: "id", operator: "ne" as const, value: "nobody" }];

@@ -678,7 +678,7 @@ it("prefixUniqueValues continues where it was interrupted", async () => {
     await world.write("user", { username: name }, { username: `${world.ids.acme}~${name}` });
   }
   const { isolationOf } = await import("../../../src/core/isolation");
-  const stored = isolationOf(world.context)?.stored as DBAdapter;
+  const stored = isolationOf(world.context)?.database as DBAdapter;
   const update = vi.spyOn(stored, "updateMany").mockRejectedValueOnce(new Error("away"));
   await expect(prefixUniqueValues(world.auth)).rejects.toThrow("away");
   update.mockRestore();

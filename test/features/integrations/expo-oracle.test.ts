@@ -18,7 +18,7 @@ import {
  * every cookie. What it gives away must open nothing.
  */
 
-const VERIFY_EMAIL = "/verify-email";
+const VERIFY_EMAIL_PATH = "/verify-email";
 
 // better-auth logs each address that it refuses.
 beforeEach(() => {
@@ -58,14 +58,14 @@ async function forgedJWT(email: string, sign: (text: string) => Promise<string |
 /** A link's token, encrypted with a key that better-auth's signature of a text would be. */
 async function forgedLink(key: string, token: string, { id: userId }: Person) {
   const tenantId = world.ids.acme;
-  const data = JSON.stringify({ token, tenantId, userId, path: VERIFY_EMAIL });
+  const data = JSON.stringify({ token, tenantId, userId, path: VERIFY_EMAIL_PATH });
   return `tenant~${(await symmetricEncrypt({ key, data })).replaceAll("$", "~")}`;
 }
 
 /** Whether the token signs anybody in. */
 async function opens(token: string, place: Place): Promise<boolean> {
   const browser = world.at(place);
-  await browser.get(VERIFY_EMAIL, { query: { token } });
+  await browser.get(VERIFY_EMAIL_PATH, { query: { token } });
   return (await world.whoIs(browser)) !== null;
 }
 
