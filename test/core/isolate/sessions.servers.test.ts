@@ -3,6 +3,7 @@ import type { BetterAuthOptions } from "better-auth";
 import { createAuthMiddleware } from "better-auth/api";
 import { bearer, multiSession } from "better-auth/plugins";
 import { beforeAll, describe, expect, it, vi } from "vitest";
+import { EXTENSION } from "../../../src/core/extensions";
 import type { Browser } from "../../support/browser";
 import {
   cleanUpCopies,
@@ -305,3 +306,27 @@ it.each([
   expect(await world.whoIs(jane, "acme")).toMatchObject({ id: jane.id });
   expect(await world.whoIs(jane, "globex")).toBe(null);
 });
+
+it.each(["token", "tenantId", "userId", "generation"])(
+  "R14: a feature that changes the %s of a new session is refused",
+  async (column) => {
+    const meddling = { changes: {} as Record<string, unknown> };
+    const extension = () => ({
+      name: "meddler",
+      admitSession: async ({ isNew }: { isNew: boolean }) => (isNew ? meddling.changes : undefined),
+    });
+    const meddler = { ...{ [EXTENSION]: extension }, id: "meddler" };
+    const world = await createWorld({ plugins: [meddler] });
+    const jane = await world.signUp("acme");
+    meddling.changes = { [column]: world.ids.globex };
+    const { status } = await world
+      .at("acme")
+      .post("/sign-in/email", { email: jane.email, password: PASSWORD });
+    expect(status).toBe(500);
+    meddling.changes = { userAgent: "changed" };
+    const again = await world
+      .at("acme")
+      .post("/sign-in/email", { email: jane.email, password: PASSWORD });
+    expect(again.status).toBe(200);
+  },
+);
