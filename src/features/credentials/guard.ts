@@ -27,15 +27,22 @@ import { errorRedirect } from "../../core/utils";
 
 /*
  * A session can create credentials (passkeys, second factors, keys, linked accounts) only while it
- * is of its user's generation. The user's row is locked until the credential is committed. So code
- * that ends sessions first and then deletes credentials finds all credentials of the ended
- * sessions.
+ * is of its user's generation (see core/isolate/generations.ts). The user's row is locked until the
+ * credential is committed. So code that ends sessions first and then deletes credentials finds all
+ * credentials of the ended sessions.
  */
 
-/** A key in `serverContext`, the part of an OAuth state that no client can write. */
+/**
+ * A key in `serverContext`, the part of an OAuth state that no client can write.
+ *
+ * Guarded by "a client cannot put anything into the part of the state that the server trusts".
+ */
 const STATE_KEY = "tenantAuthLinkedBy";
 
-/** Returns the user who started the running OAuth flow, if the flow links an account. */
+/**
+ * Returns the user who started the running OAuth flow, with their generation at that time.
+ * Undefined if the flow links no account.
+ */
 async function authorityOfState(): Promise<Authority | undefined> {
   const kept = (await getOAuthState())?.serverContext?.[STATE_KEY];
   if (typeof kept !== "string") return undefined;
@@ -44,14 +51,14 @@ async function authorityOfState(): Promise<Authority | undefined> {
 }
 
 /**
- * Stores the caller's generation in an OAuth flow that links an account: the caller's sessions may
- * end before the provider sends the browser back.
+ * Stores the caller's generation in an OAuth flow that links an account. If the caller's sessions
+ * end before the provider sends the browser back, the callback links nothing.
  */
 export const bindLinking: BeforeHook = {
   matcher: onPaths("/link-social"),
 
   handler: createAuthMiddleware(async (ctx) => {
-    // The endpoint reuses the session that is read here.
+    // Costs no second query: the endpoint reuses the session that is read here.
     const found = await getSessionFromCtx(ctx);
     const { userId, generation = null } = (found?.session ?? {}) as SessionRow;
     if (!userId) return;
@@ -95,7 +102,7 @@ export const guardCredentials = (isolation: Isolation): Guard => ({
   },
 });
 
-/** Opens a transaction, because the row of the user stays locked only until the end of one. */
+/** Writes a credential in a transaction, because the user's row stays locked until its end. */
 function writeInTransaction(
   { ctx: { adapter } }: Isolation,
   { method, call, unscoped }: GuardedCall,
@@ -104,11 +111,12 @@ function writeInTransaction(
 ): Promise<unknown> {
   return runWithTransaction(adapter, async () => {
     const inner = (await getCurrentAdapter(adapter)) as unknown as Record<string, NextGuard>;
-    // The adapter of the transaction calls this guard again.
+    // The adapter of the transaction calls this guard again, which then checks the generation.
     if (inner !== (adapter as unknown)) return inner[method]?.(call);
     await requireGeneration(unscoped, authority);
     const row = await next(call);
-    // Without transactions, the sessions may have ended meanwhile.
+    // Without transactions, no row was locked, and the sessions may have ended meanwhile. Then the
+    // credential is deleted again.
     await requireGeneration(unscoped, authority).catch(async (error) => {
       const { id } = (row ?? {}) as { id?: string };
       if (method === "create" && id)
@@ -119,7 +127,7 @@ function writeInTransaction(
   });
 }
 
-/** Refuses a call of an earlier generation of the user. Otherwise locks the user's row. */
+/** Refuses the call if the user's sessions have ended since. Otherwise locks the user's row. */
 export async function requireGeneration(
   adapter: DBTransactionAdapter,
   authority: Authority,

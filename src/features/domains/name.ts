@@ -11,7 +11,10 @@ export const recordNameOf = (domain: string) => `${LABEL}.${domain}`;
 /** The longest domain: in DNS, the name of its record may have at most 253 characters. */
 const MOST = 253 - recordNameOf("").length;
 
-/** Characters with a special meaning in URLs, which the parser does not read as part of a name. */
+/**
+ * Characters with a special meaning in URLs. A text with one of them is refused, because the URL
+ * parser would read only a part of it as the name.
+ */
 const NOT_A_NAME = /[\s\p{Cc}/\\:@?#%*[\]_]/u;
 
 /** Normalizes a domain to lower-case ASCII (`xn--…`) without a trailing dot; "" if invalid. */

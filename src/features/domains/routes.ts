@@ -128,7 +128,8 @@ export const removeDomainEndpoint = createAuthEndpoint(
   async (ctx) => {
     const { context, body } = ctx;
     await manage(ctx, "domain:remove", async ({ actor }) => {
-      // Does not use `requireDomain`: a stored domain may have become a public suffix since.
+      // Does not use `requireDomain`: a stored domain may have become a public suffix since, and
+      // must still be removable.
       const row = await store.requireRow(context, normalizeDomain(body.domain));
       await store.remove(context, row);
       await tell(context, actor, row, { type: "domain:removed" });

@@ -22,7 +22,8 @@ export async function refuseUnsafeXML(ctx: HookEndpointContext): Promise<undefin
 
 async function refuseUnsafeMessages({ body, query }: HookEndpointContext): Promise<void> {
   for (const name of MESSAGES) {
-    // better-auth's schema refuses values that are not strings, such as a repeated parameter.
+    // Values that are not strings, such as a repeated parameter, need no check: better-auth's
+    // schema refuses them.
     const [posted, queried] = [(body as Values)?.[name], (query as Values)?.[name]];
     if (typeof posted === "string") refuseUnsafeMessage(decodeText(decodeBase64(posted)));
     if (typeof queried === "string") refuseUnsafeMessage(await inflateQueried(queried));

@@ -61,7 +61,7 @@ export function directoryOf(isolation: Isolation) {
       const { tenantId } = session;
       if (!tenantId) return true;
       for (const userId of usersOf(isolation, session)) {
-        // Sessions of API keys bypass the cache.
+        // Sessions of API keys are checked in the database each time, without the cache.
         const isOut = OF_KEY in session ? isBarred : isOutOrGone.bind(null, isolation);
         if (await isOut(tenantId, userId, adapter)) return false;
       }
@@ -71,8 +71,9 @@ export function directoryOf(isolation: Isolation) {
 }
 
 /**
- * Returns the user of a session, and the administrator who impersonates that user. An operator who
- * impersonates is in no directory of the tenant.
+ * Returns the user of a session, and the impersonating administrator, because the directory may
+ * have deactivated either. Also returns an impersonating operator, who has no row in a directory of
+ * the tenant and therefore counts as active.
  */
 const usersOf = (isolation: Isolation, { userId, impersonatedBy }: SessionRow) =>
   [userId, impersonatedBy].flatMap((id) =>
@@ -80,22 +81,23 @@ const usersOf = (isolation: Isolation, { userId, impersonatedBy }: SessionRow) =
   );
 
 /**
- * Returns the adapter of the running transaction, even if the caller did not pass one: the database
- * may have no second connection.
+ * Returns the adapter of the running transaction, even if the caller did not pass one. The database
+ * may have no second connection to read outside of it.
  */
 const readerOf = async (
   isolation: Isolation,
   adapter: DBTransactionAdapter = isolation.unscoped,
 ) => (adapter === isolation.unscoped ? unscopedAdapter(isolation) : adapter);
 
-/** Active users of an instance. */
+/** Users of an instance that were active when they were last read, for ten seconds. */
 const activeUsersOf = oncePerObject((_instance: object) => expiringMap<true>(10_000, 10_000));
 
 const keyOf = (tenantId: string, userId: string) => `${tenantId}~${userId}`;
 
 /**
  * Returns whether a user is deactivated or deleted. Caches active users, because every request with
- * a session asks. A deleted user may still have a cookie, or impersonate another user.
+ * a session asks. Deleted users are refused too, because they may still have a session in a cookie,
+ * or one in which they impersonate another user.
  */
 async function isOutOrGone(
   isolation: Isolation,
@@ -119,7 +121,8 @@ const forget = (isolation: Isolation, tenantId: string, userId: string) =>
 
 export const guardDirectory = (isolation: Isolation): Guard[] => [
   {
-    // Refuses to write anything for a deactivated user who signs in.
+    // Refuses to write anything for a deactivated user who signs in. The session would be refused
+    // too, but only after better-auth has written accounts or a password.
     models: ["account", "user"],
     methods: WRITES,
     async run(guarded, next) {
@@ -144,7 +147,8 @@ export const guardDirectory = (isolation: Isolation): Guard[] => [
     },
   },
   {
-    // Hides deactivated users from password resets: the mailbox may later have another owner.
+    // Hides deactivated users from password resets. Otherwise, the next owner of the mailbox could
+    // set the user's password.
     models: ["user"],
     methods: ["findOne"],
     async run({ call }, next) {
@@ -196,7 +200,8 @@ async function keepLastAdmin(isolation: Isolation, { call, transaction }: Guarde
   const tenantId = getTenantId();
   if (!userId || !tenantId || !isAboutUsers(currentEndpoint())) return;
   const adapter = transaction ?? isolation.ctx.adapter;
-  // Checked before the row is deleted, because the row says that the user is deactivated.
+  // A deactivated user cannot sign in, so the tenant loses no administrator. Checked here, because
+  // after the deletion no row says that the user was deactivated.
   if (await isDeactivated(adapter, tenantId, userId)) {
     request.deactivatedUserId = userId;
     return;
@@ -211,7 +216,8 @@ async function keepLastAdmin(isolation: Isolation, { call, transaction }: Guarde
 
 /**
  * Remembers the user that a SCIM call is about, and whether the call deletes the directory's row of
- * the user. better-auth reads that row before it deletes it, and leaves the user.
+ * the user. The user comes from the row, which better-auth reads before it deletes it. better-auth
+ * does not delete the user: `followDirectory` does.
  */
 function rememberDirectoryUser(method: string, found: unknown): void {
   if (!isAboutUsers(currentEndpoint()) || getTenantId() === null) return;
@@ -248,7 +254,7 @@ export function followDirectory(isolation: Isolation): AfterHook {
         isRowDeleted === true && !(await entriesOf(unscoped, tenantId, userId)).some(isInUse);
       if (isDeleted) {
         await context.internalAdapter.deleteUser(userId);
-        // Another request may have cached the user in the meantime.
+        // Another request may have cached the user between the first `forget` and the deletion.
         forget(isolation, tenantId, userId);
         await deleteKeysOf(context, userId);
       } else {
@@ -260,7 +266,10 @@ export function followDirectory(isolation: Isolation): AfterHook {
   };
 }
 
-/** Ends the user's impersonations. A session outside the table is refused when it is used. */
+/**
+ * Ends the sessions in which the user impersonates others. A session that is only in secondary
+ * storage or in a cookie is refused when it is used.
+ */
 async function endImpersonations(ctx: AuthContext, userId: string): Promise<void> {
   const { adapter, internalAdapter, tables } = ctx;
   if (!tables.session?.fields.impersonatedBy) return;

@@ -31,7 +31,7 @@ export const refuseChangedAddresses: BeforeHook = {
     const { issuer, oidcConfig } = Object((given as GenericEndpointContext).body);
     if (!oidcConfig) return;
     const addresses = CALLED.map((name) => [`oidcConfig.${name}`, oidcConfig[name]]);
-    // The discovery document is at the issuer if there is no `discoveryEndpoint`.
+    // Without a `discoveryEndpoint`, the server calls the issuer for its discovery document.
     if (!oidcConfig.skipDiscovery) addresses.push(["issuer", issuer]);
     for (const [name, address] of addresses) {
       if (typeof address !== "string" || !address || isCalledAsWritten(address)) continue;

@@ -52,8 +52,9 @@ export function identityProvidersOf(isolation: Isolation): IdentityProviders {
 }
 
 /**
- * Stores the mark of a used SAML assertion on the platform if all tenants share its provider.
- * Otherwise, an attacker could use the assertion once in each tenant.
+ * better-auth marks a used SAML assertion by a verification, so that the assertion works only once.
+ * If all tenants share its provider, stores this mark on the platform, where it counts for all
+ * tenants. Otherwise, an attacker could use the assertion once in each tenant.
  */
 export const shareMarks = ({ ctx }: Isolation): Guard => ({
   models: ["verification"],
@@ -67,7 +68,7 @@ export const shareMarks = ({ ctx }: Isolation): Guard => ({
 
 /**
  * Returns whether an email is in a verified domain of the identity provider that the request comes
- * from, which better-auth has read by then.
+ * from. Call this after better-auth has read the provider.
  */
 export function isVouched(email: unknown): boolean {
   const { providerId } = currentEndpoint()?.params ?? {};
@@ -89,11 +90,14 @@ async function offeredProviders(isolation: Isolation, tenantId: string) {
   return usable.map(({ providerId }) => ({ id: String(providerId) }));
 }
 
-/** Returns whether better-auth requires verified domains, as the column shows. */
+/** Returns whether better-auth requires verified domains: the column exists only then. */
 const mustVerify = ({ tables }: AuthContext) =>
   tables[SSO_PROVIDER]?.fields.domainVerified !== undefined;
 
-/** Marks a provider as verified if its tenant verified all its domains with tenantDomains(). */
+/**
+ * Marks a provider as verified if its tenant verified all its domains with tenantDomains(). Ignores
+ * a verification by better-auth if the provider's id makes it unsafe (see `isOneLabel`).
+ */
 async function withTenantDomains(ctx: AuthContext, stored: Row, tenantId = getTenantId()) {
   const isProven = !stored.domainVerified || isOneLabel(stored.providerId);
   const row = isProven ? stored : { ...stored, domainVerified: false };
@@ -108,7 +112,8 @@ async function withTenantDomains(ctx: AuthContext, stored: Row, tenantId = getTe
 /**
  * Returns whether a provider id is one DNS label. better-auth proves `co.uk` by a record at
  * `_better-auth-token-<id>.co.uk`. With the id `okta.evil`, that record is in the zone of
- * `evil.co.uk`. IDNs have other dots as well.
+ * `evil.co.uk`, whose owner would prove `co.uk`. International names have other dots as well, so
+ * only plain letters are accepted.
  */
 export const isOneLabel = (providerId: unknown) => /^[\w-]+$/.test(String(providerId));
 
@@ -139,7 +144,8 @@ export const guardLookups: Guard = {
   models: [SSO_PROVIDER, "account"],
   async run({ method, call }, next) {
     const { where = [] } = call;
-    // PostgreSQL throws on text that it cannot store, such as NUL.
+    // PostgreSQL throws on text that it cannot store, such as NUL. No row has such a value, so the
+    // lookup finds nothing.
     const isImpossible = where.some(({ value }) => typeof value === "string" && !isText(value));
     if (isImpossible && method === "findMany") return [];
     if (isImpossible && method === "findOne") return null;
@@ -180,7 +186,8 @@ async function asRead(ctx: AuthContext, found: unknown): Promise<unknown> {
   const row = await withTenantDomains(ctx, stored);
   const { providerId, domain, domainVerified } = row;
   readProviders.push({ providerId, domain, domainVerified });
-  // better-auth shows a provider only to the user who registered it. Here all managers share it.
+  // better-auth shows a provider only to the user who registered it. Here all managers of a tenant
+  // share it, so each reads it as registered by themselves.
   return manager ? { ...row, userId: manager.userId } : row;
 }
 
@@ -188,12 +195,13 @@ async function create(ctx: AuthContext, { unscoped, call }: GuardedCall, next: N
   assertPlainId(ctx, call.data ?? {});
   const data = await encryptConfigs(ctx, call.data ?? {});
   await refuseTakenId(unscoped, data);
-  // A manager from another scope is not a user of the tenant, so isolation would refuse the row.
+  // A manager from another scope is not a user of the tenant, so isolation would refuse the row. It
+  // is stored without isolation, as a row of the tenant.
   const store = enterpriseRequest.get().manager?.isGuest
     ? () => unscoped.create({ ...call, data: { ...data, tenantId: getTenantId() ?? PLATFORM } })
     : () => next({ ...call, data });
   try {
-    // better-auth puts the whole stored row into the response.
+    // better-auth puts the row that this returns into the response, so its secrets are removed.
     return withoutSecrets((await store()) as Row);
   } catch (error) {
     await refuseTakenId(unscoped, data);
@@ -220,7 +228,10 @@ export const badRequest = (code: string, message: string) =>
 const PLAIN_ID = /^[a-z\d][a-z\d_-]*$/;
 const { compare } = new Intl.Collator("en", { sensitivity: "base" });
 
-/** Refuses ids that resemble reserved ids, because better-auth compares those exactly. */
+/**
+ * Refuses ids that differ from a reserved id only by case or accents. Databases may take the two
+ * for the same id, but better-auth compares exactly.
+ */
 function assertPlainId(ctx: AuthContext, { providerId }: Row): void {
   const id = String(providerId);
   if (!PLAIN_ID.test(id)) {
@@ -241,9 +252,9 @@ function assertPlainId(ctx: AuthContext, { providerId }: Row): void {
 }
 
 /*
- * better-auth splits `domain` at commas and takes the host of each part. It verifies evil.example
- * for "evil.example/ acme.example". Every reader understands a plain name alike, so only plain
- * names are stored, and only they prove an email.
+ * better-auth splits `domain` at commas and takes the host of each part. Of "evil.example/
+ * acme.example" it verifies evil.example, but other code may read acme.example. Every reader
+ * understands a plain name alike, so only plain names are stored, and only they prove an email.
  */
 
 const splitDomains = (domain: unknown) =>
@@ -266,7 +277,8 @@ function assertStorable({ domain, organizationId }: Row): void {
       `[body.domain] Expected domain names, separated by commas: "acme.com,acme.org"`,
     );
   }
-  // Otherwise, the organization's administrators could change who signs in at the tenant.
+  // The administrators of an organization could change its provider, and so decide who signs in at
+  // the tenant.
   if (organizationId) {
     throw badRequest(
       "VALIDATION_ERROR",

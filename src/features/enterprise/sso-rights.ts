@@ -48,7 +48,8 @@ export const requireSSOManager: BeforeHook = {
     );
     const { actor, guest } = await runInScope(scopeOf(home), async () => {
       const actor = await requireManager(caller, action, tenantId ?? undefined);
-      // A call on the platform has no target, so any tenant's administrator would pass.
+      // A call on the platform has no target, so `requireManager` lets every tenant's administrator
+      // pass. They are refused here.
       if ((ownTenantOf(caller, actor) ?? tenantId) !== tenantId) throw notAllowed();
       const isGuest = actor !== "server" && actor.tenantId !== tenantId;
       return { actor, guest: isGuest ? await getAuthoritativeSessionFromCtx(caller) : null };

@@ -44,7 +44,8 @@ export function trustProviderHosts(isolation: Isolation): void {
     const endpoint = currentEndpoint() as HookEndpointContext | undefined;
     if (settings || !endpoint || !isSSO(endpoint.path)) return isPage();
     if (!URL.canParse(address)) return false;
-    // An address from the request may be a redirect, which `sso()` asks about without settings.
+    // An address from the request may be a redirect, although `sso()` asks without settings. So it
+    // must be trusted as a page as well.
     const isForeignPage = isCarriedBy(endpoint, address) && !isPage();
     const { origin } = new URL(address);
     const isStored = isAboutStoredProvider(endpoint);

@@ -30,7 +30,10 @@ const MAX_OF_SIGNATURES = new Map([
  */
 const MAX_ENCRYPTED_BYTES = 40 * 1024;
 
-/** Base64 needs a third more, and identity providers may add line breaks. */
+/**
+ * The most characters of an encoded message. Base64 needs a third more than the bytes, and identity
+ * providers may add line breaks.
+ */
 const MAX_ENCODED = 2 * MAX_BYTES;
 
 const tooLarge = () => enterpriseError("XML_TOO_LARGE");

@@ -25,7 +25,7 @@ export const guardKeyOwners = (isolation: Isolation): Guard => ({
   },
 });
 
-/** Does the same for keys in secondary storage, by the owner in the stored value. */
+/** Hides keys in secondary storage in the same way, by the owner in the stored value. */
 export function guardStoredKeys(isolation: Isolation): void {
   const { options, secondaryStorage } = isolation.ctx;
   for (const storage of new Set([options.secondaryStorage, secondaryStorage])) {

@@ -11,7 +11,7 @@ import { getTenantId, isScopeFinal } from "../../core/request";
 
 type ReadEvent = (payload: string, signature: string, secret: string) => unknown;
 
-/** The options of @better-auth/stripe that the plugin reads. */
+/** The options of @better-auth/stripe that this file reads. */
 interface StripeOptions {
   stripeWebhookSecret?: string;
   stripeClient?: {
@@ -50,7 +50,8 @@ export const claimOfEvent =
     const event = await readEvent(ctx);
     if (!event) return undefined;
     const owner = await ownerOf(isolation, event);
-    // An error makes Stripe send the event again. After a 200, it would be lost.
+    // Refuses an event of another tenant than the request's. An error makes Stripe send the event
+    // again. After a 200, the event would be lost.
     if (isScopeFinal() && owner !== undefined && owner !== getTenantId()) throw conflict();
     return { tenantId: owner ?? null, unavailable: "enter", overridesEmptyResolver: true };
   };
@@ -72,14 +73,17 @@ async function readEvent(ctx: HookEndpointContext): Promise<Row | undefined> {
   }
 }
 
-/** Models with a customer id, in the order in which the package looks for a customer. */
+/** Models with a customer id, in the order in which @better-auth/stripe looks for a customer. */
 const WITH_CUSTOMER = ["subscription", "organization", "user"];
 
 type Place = [model: string, field: string, value: string | undefined];
 
-/** Returns the tenant of an event's object, in the package's order. Null is the platform. */
+/**
+ * Returns the tenant of an event's object. Null is the platform. Looks in the same order as
+ * @better-auth/stripe.
+ */
 async function ownerOf(isolation: Isolation, object: Row): Promise<string | null | undefined> {
-  // The object may be the customer itself, whose metadata users can write.
+  // Ignores the metadata of a customer: users can write it.
   const metadata = (object.customer ? object.metadata : undefined) as Row | undefined;
   const customer = idOf(object.customer) ?? text(object.id);
   const places: Place[] = [
@@ -90,7 +94,8 @@ async function ownerOf(isolation: Isolation, object: Row): Promise<string | null
   ];
   for (const place of places) {
     const [owner, ...others] = await ownersOf(isolation, isolation.unscoped, place);
-    // Two tenants may share a customer from before the plugin was installed.
+    // Two tenants may share a customer from before the plugin was installed. Then the event could
+    // be of either, so it is refused.
     if (others.length > 0) throw conflict();
     if (owner !== undefined) return owner;
   }
@@ -110,8 +115,8 @@ async function ownersOf(
 }
 
 /**
- * Refuses a customer id that another tenant has. better-auth lets users write theirs, and it gives
- * access to the customer's invoices.
+ * Refuses a customer id that another tenant has. better-auth lets users write their own customer
+ * id, and the id gives access to the customer's invoices.
  */
 export const guardCustomers = (isolation: Isolation, options: StripeOptions): Guard => ({
   models: WITH_CUSTOMER,
@@ -131,10 +136,10 @@ export const guardCustomers = (isolation: Isolation, options: StripeOptions): Gu
 });
 
 /**
- * Hides customers in a tenant that were not created for a user. The package takes over a customer
- * by a user's verified email, but a tenant's administrator decides which emails are verified. The
- * package itself checks which user a customer was created for. Changes the client in place, because
- * the package already has it.
+ * In a tenant, hides Stripe customers that were not created for a user. @better-auth/stripe takes
+ * over such a customer by a user's verified email, but a tenant's administrator decides which
+ * emails are verified. Of other customers, that package checks itself which user they were created
+ * for. Changes the Stripe client in place, because the package already has it.
  */
 function isolateSearch({ stripeClient }: StripeOptions): void {
   const customers = stripeClient?.customers;
@@ -143,7 +148,8 @@ function isolateSearch({ stripeClient }: StripeOptions): void {
   const isolated: Search = (params, ...rest) => {
     const find = () => (search as Search).call(customers, params, ...rest);
     if (getTenantId() === null || !params.query?.startsWith("email:")) return find();
-    // After an error, the package would take a customer from an unfiltered list.
+    // An error counts as an empty result. After an error, the package would take a customer from an
+    // unfiltered list.
     return createdForUsers(find).catch(() => ({ data: [] }));
   };
   customers.search = Object.assign(isolated, { [ISOLATED]: true as const });
@@ -154,7 +160,7 @@ async function createdForUsers(find: () => Promise<Found>): Promise<Found> {
   return { ...found, data: found.data.filter(({ metadata }) => metadata?.userId) };
 }
 
-/** Isolates the search at checkout: at startup, the client may not exist yet. */
+/** Isolates the search when a checkout starts, because the client may not exist at startup. */
 export const isolateSearchAtCheckout: BeforeHook = {
   matcher: ({ path }) => path === "/subscription/upgrade",
 

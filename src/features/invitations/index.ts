@@ -64,7 +64,7 @@ export const tenantInvitations = <Role extends string = string>(
       acceptTenantInvitation: accept.acceptInvitationEndpoint,
     },
     rateLimit: [
-      // The limit of better-auth's own sign-up.
+      // The same limit as better-auth has for its own sign-up.
       { pathMatcher: (path: string) => path === accept.ACCEPT_PATH, window: 10, max: 3 },
       { pathMatcher: (path: string) => manage.SENDING_PATHS.includes(path), window: 60, max: 10 },
     ],

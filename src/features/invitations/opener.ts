@@ -31,7 +31,7 @@ import { findByLink, findOpen, markAccepted, notFound, toInvitation } from "./st
  * carries or by a verified address. An unverified address is only a claim, and finds no invitation.
  */
 export async function findAdmission(candidate: Candidate): Promise<Admission | undefined> {
-  // The platform has no invitations.
+  // Finds nothing on the platform, which has no invitations.
   if (candidate.tenantId === null || !currentEndpoint()) return undefined;
   const { ctx, row } = candidate;
   const isProven = row.emailVerified === true || isVouchedFor(isolationOf(ctx), row.email);
@@ -58,7 +58,8 @@ async function findOpening(
     replaceUnverifiedUser: async (unscoped) => {
       if (isProven) room = await replaceUnverifiedUser(ctx, unscoped, row);
       const { keptUserId: id } = room;
-      // Accepts first: the kept user is written later, and not every database can roll that back.
+      // Accepts the invitation before its values are written into the kept user. If accepting
+      // fails, they are not written, even without transactions.
       if (id) await accept(ctx, unscoped, row, { id }, room);
       return id;
     },
@@ -69,8 +70,8 @@ async function findOpening(
 }
 
 /**
- * Returns the values that an invitation writes into its user. A token that the plugin mailed proves
- * the address. A link that a manager sent proves nothing.
+ * Returns the values that an invitation writes into its user. A token that was mailed to the
+ * address proves it. A link that a manager passed on proves nothing.
  */
 const writtenBy = ({ role }: StoredInvitation, isMailedToken = false): Row => ({
   ...(role && { role }),
@@ -93,7 +94,7 @@ async function accept(
   const userId = String(id);
   const accepted = await markAccepted(unscoped, row, userId);
   if (!accepted) {
-    // Not every database rolls the new user back.
+    // Deletes the new user, because not every database rolls it back.
     if (!keptUserId) await unscoped.delete({ model: "user", where: clauses({ id: userId }) });
     throw notFound();
   }
@@ -124,7 +125,11 @@ async function invitationOf(ctx: AuthContext, token: string): Promise<StoredInvi
 const tokenIn = ({ headers, request }: Pick<Endpoint, "headers" | "request">) =>
   new Headers(headers ?? request?.headers).get(INVITATION_HEADER);
 
-/** A key in `serverContext`, the part of an OAuth state that no client can write. */
+/**
+ * A key in `serverContext`, the part of an OAuth state that no client can write.
+ *
+ * Guarded by "a client cannot put anything into the part of the state that the server trusts".
+ */
 const STATE_KEY = "tenantInvitation";
 const inState = z.object({ id: z.string(), tokenHash: z.string() });
 
@@ -137,13 +142,13 @@ export const carryToken: BeforeHook = {
     !ctx.path?.startsWith("/tenant/invitation/") && Boolean(tokenIn(ctx as Endpoint)),
 
   handler: plainHook(async (ctx) => {
-    // The header does not name a tenant. The new user would belong to the platform.
+    // The header alone does not name a tenant, so the new user would belong to the platform.
     if (!getTenantId()) throw tenantError("TENANT_ID_REQUIRED");
     const invitation = await invitationOf(ctx.context, tokenIn(ctx as Endpoint) ?? "");
     const { id, tokenHash, email } = invitation;
     await addOAuthServerContext({ [STATE_KEY]: { id, tokenHash } });
     if (ctx.path !== SIGN_UP_PATH) return;
-    // Here, because better-auth may hide errors of user creation.
+    // Also checked here, because better-auth may hide errors of user creation.
     assertSameAddress(invitation, ctx.body?.email);
     invited.set({ email, data: writtenBy(invitation, invitation.mailed) });
   }),
@@ -160,10 +165,10 @@ export function writtenIntoUser(given: unknown): Row {
 
 /*
  * Replaces users who never verified their address. Anyone can sign up with an address that was
- * invited, and must not block the invitation by this. The person who proves the address gets a new
- * user. The old user loses the address and every sign-in method. The old user is not reused,
- * because an attacker may hold credentials for its id (session cookies, one-time tokens, keys, an
- * unfinished sign-in), and not all of them can be found and deleted.
+ * invited. This must not block the invitation. The person who proves the address gets a new user.
+ * The old user loses the address and every sign-in method. The old user is not reused, because an
+ * attacker may hold credentials for its id (session cookies, one-time tokens, keys, an unfinished
+ * sign-in), and not all of them can be found and deleted.
  */
 
 /**
@@ -177,7 +182,7 @@ export async function replacementOf(ctx: AuthContext, user: Row) {
   if (emailVerified !== false || banned || (role && role !== defaultRole)) return undefined;
   const userId = String(user.id);
   if (!(await isFromDirectory(ctx, userId))) return "new";
-  // A user with an account has signed in already, and needs no invitation.
+  // A user with an account has signed in already and needs no invitation, so the user stays.
   if ((await ctx.internalAdapter.findAccounts(userId)).length > 0) return undefined;
   const directory = serviceOf(isolationOf(ctx), "directory");
   const isBarred = await directory?.isBarred(String(user.tenantId), userId);
@@ -197,7 +202,7 @@ function createsUser(endpoint: Endpoint): boolean {
   return /^(social:|sso$|magic-link$|email-otp$)/.test(methodOf(endpoint) ?? "");
 }
 
-/** Endpoints that only the owner of the mailbox can complete, and their plugins. */
+/** Endpoints that only the owner of the mailbox can complete, with the ids of their plugins. */
 const PROVEN_BY_MAIL: Readonly<Record<string, string>> = {
   "/magic-link/verify": "magic-link",
   "/sign-in/email-otp": "email-otp",
@@ -260,7 +265,8 @@ async function replaceUnverifiedUser(
   { tenantId, email }: StoredInvitation,
 ): Promise<Room> {
   const user = await unscoped.findOne<Row>({ model: "user", where: clauses({ email, tenantId }) });
-  // MySQL ignores accents when it compares, and may find another address.
+  // MySQL ignores accents when it compares. So the user that it finds may have another address, and
+  // is not replaced.
   const replacement = user?.email === email ? await replacementOf(ctx, user) : undefined;
   if (!user || !replacement) return {};
   const id = String(user.id);
@@ -268,14 +274,15 @@ async function replaceUnverifiedUser(
     await removeCredentials(ctx, unscoped, id);
     return { keptUserId: id };
   }
-  // Another request may have verified or replaced the user meanwhile.
+  // Changes nothing if another request has verified or replaced the user meanwhile.
   const where = clauses({ id, tenantId, email, emailVerified: false });
   const { username, displayUsername } = ctx.tables.user?.fields ?? {};
   const update = {
-    // Random: an attacker could sign up with a predictable address first.
+    // Random. An attacker could sign up with a predictable address first, and so prevent this
+    // change.
     email: crypto.randomUUID() + REPLACED,
     updatedAt: new Date(),
-    // The new user may want the same username.
+    // Frees the username, because the new user may want the same.
     ...(username && { username: null }),
     ...(displayUsername && { displayUsername: null }),
   };

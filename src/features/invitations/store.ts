@@ -48,7 +48,7 @@ export async function findAnywhere(ctx: AuthContext, id: string): Promise<Stored
 export async function findPending(ctx: AuthContext, email: string) {
   const where = clauses({ pendingFor: email });
   const row = await (await adapterOf(ctx)).findOne<StoredInvitation>({ model, where });
-  // MySQL ignores accents when it compares, and may find another address.
+  // MySQL ignores accents when it compares. So the row that it finds may be of another address.
   return row?.email === email ? row : undefined;
 }
 

@@ -26,7 +26,7 @@ const CREDENTIALS = [
   ["twoFactor", "userId"],
   ["walletAddress", "userId"],
   ["deviceCode", "userId"],
-  // Links that reset a password or delete an account.
+  // Verifications of links that reset a password or delete an account.
   ["verification", "value"],
 ] as const;
 
@@ -85,9 +85,9 @@ export async function removeOtherCredentials(
     await adapter.deleteMany({ model, where: [{ field, value: userId }] });
   }
   const update = {
-    // Users can sign in with a phone number.
+    // A phone number is removed too, because users can sign in with it.
     ...(tables.user?.fields.phoneNumber && { phoneNumber: null, phoneNumberVerified: false }),
-    // better-auth would ask for the second factor that was deleted above.
+    // Otherwise, better-auth would ask for the second factor that was deleted above.
     ...(tables.user?.fields.twoFactorEnabled && { twoFactorEnabled: false }),
   };
   const where = [{ field: "id", value: userId }];
@@ -101,7 +101,7 @@ type ListKeys = (input: object) => Promise<{ apiKeys: { id: string }[] }>;
 
 /**
  * Deletes a user's API keys, one page at a time. Asks the api-key plugin for the keys, because only
- * the plugin knows which keys belong to users and which to organizations.
+ * that plugin knows which keys belong to users and which to organizations.
  *
  * Guarded by "deletes the keys of whom it deletes, and of nobody else: %s".
  */

@@ -59,7 +59,8 @@ export async function deleteTenant(
   });
   await forgetTenant(ctx, id);
   if (!rows) return false;
-  // A sign-in that found its user before the commit may have written a session meanwhile.
+  // A sign-in that found its user before the commit may have stored a session meanwhile. So
+  // secondary storage is cleared again after the commit.
   await queueAfterTransactionHook(() =>
     runInScope(scopeOf(id), async () => {
       await forgetAll(ctx, "user", [...userIds]);
@@ -83,7 +84,8 @@ const transactionIn = async <T>(
 
 /**
  * Calls `run` again if the database rolls it back because of a deadlock: concurrent sign-ups and
- * sign-ins lock rows, too. Does not repeat inside a transaction, which was rolled back as a whole.
+ * sign-ins lock rows, too. Inside a transaction of the caller, throws instead: the database rolled
+ * it back as a whole, so `run` alone cannot repeat it.
  */
 export async function despiteDeadlocks<T>(ctx: AuthContext, run: () => Promise<T>): Promise<T> {
   const inTransaction = (await getCurrentAdapter(ctx.adapter)) !== ctx.adapter;
@@ -104,7 +106,8 @@ async function deleteRows(
 ) {
   const rows: Rows = {};
   const models = modelsOf(ctx);
-  // Users last: the database would delete their rows in other tables one user at a time.
+  // Users go last. If they went first, the database would delete their rows in other tables one
+  // user at a time.
   for (const model of models.toReversed()) {
     const ids = model === "user" ? userIds : undefined;
     rows[model] = await deleteAllOf(ctx, adapter, model, models, ids);
@@ -166,12 +169,14 @@ async function findOrphans(ctx: AuthContext): Promise<Set<string>> {
   const unscoped = await unscopedAdapter(isolationOf(ctx) as Isolation);
   const found = new Set<string>();
   for (const model of [...modelsOf(ctx), CONFIGS]) {
-    // Skips the rows of the platform. Configs have none, and their column has the type of ids.
+    // Skips the rows of the platform, whose `tenantId` is empty. No config is the platform's, and
+    // the column of configs may have a type without an empty value, such as UUID.
     const start = { by: "tenantId", after: model === CONFIGS ? undefined : PLATFORM } as const;
     const pages = pagesOf<{ tenantId: string }>(unscoped, model, PAGE, ["tenantId"], start);
     for await (const rows of pages) for (const { tenantId } of rows) found.add(String(tenantId));
   }
-  // Reads tenants after rows: a tenant is committed no later than its rows, so none is missed.
+  // Reads tenants after rows: a tenant is committed no later than its rows. So no row of a live
+  // tenant counts as an orphan.
   for await (const tenants of pagesOf<{ id: string }>(unscoped, "tenant", PAGE, ["id"])) {
     for (const { id } of tenants) found.delete(id);
   }
@@ -280,7 +285,10 @@ const forgetKey: Forget = async (storage, id) => {
   await storage.delete(`api-key:${stored.key}`);
 };
 
-/** What to delete, by model. `apikey`: a key with a row is not in the list of its owner. */
+/**
+ * What to delete in secondary storage with a row, by model. Keys are listed here because a key that
+ * also has a row is not in the storage's list of its owner.
+ */
 const FORGET = new Map([
   ["user", forgetUser],
   ["organization", forgetKeys],

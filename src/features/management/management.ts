@@ -38,7 +38,7 @@ export async function requireManagerSession(
   if (hasNoRequest(ctx)) return { actor: "server" };
   const options = managementOptions(ctx.context);
   const session = await callerOf(ctx, tenantId);
-  // An operator who impersonates a user manages nothing.
+  // A caller who impersonates manages nothing, neither as an operator nor as the user.
   if (session?.session.impersonatedBy) throw notAllowed();
   if (options.canManageTenants) {
     const allowed = await options.canManageTenants(ctx, { action, tenantId, session });
@@ -116,7 +116,8 @@ async function callerOf(
   // Two credentials of different scopes never add up to the rights of both.
   if (known && (currentRequest().sentPrefixes?.size ?? 0) > 1) return null;
   if (known || managementOptions(ctx.context).sessionCookies === "shared") return known;
-  // With a cookie for each tenant, only the tenant's scope finds the session of its user.
+  // If each tenant has its own cookie, only the tenant's scope finds the session of its user. So
+  // the session is looked up there.
   return sessionAt(ctx, target ?? (await targetTenantId(ctx)));
 }
 

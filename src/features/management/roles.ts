@@ -54,7 +54,8 @@ type KnownRoles = AdminOptions & Pick<ResolvedManagementOptions, "tenantRoles">;
 function rightsOf(known: KnownRoles, { id, role }: Ranked): string[] {
   const { adminUserIds, defaultRole, roles = {} } = known;
   const own = rolesIn(role || defaultRole || "user").flatMap((name) => rightsOfRole(known, name));
-  // To the admin plugin, a user in this list may do everything.
+  // The admin plugin lets a user in this list do everything, so the user has the rights of all
+  // roles.
   if (id === undefined || !adminUserIds?.includes(id)) return own;
   return [...own, ADMINISTRATOR, ...Object.keys(roles).flatMap((name) => statements(known, name))];
 }
@@ -83,7 +84,7 @@ function rightsOfRole(known: KnownRoles, name: string): string[] {
   const isAdmin = [adminRoles].flat().flatMap(rolesIn).includes(name);
   const isDescribed = roles && Object.hasOwn(roles, name);
   const inTenant = Object.hasOwn(tenantRoles, name) ? tenantRoles[name] : undefined;
-  // Without the option `roles`, the admin plugin has this role and the administrator's.
+  // Without the option `roles`, the admin plugin has the role "user" besides the administrator's.
   const isBuiltIn = !roles && name === "user";
   const isKnown = isAdmin || isBuiltIn || isDescribed || inTenant || name === defaultRole;
   return [

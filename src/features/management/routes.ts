@@ -35,7 +35,7 @@ const tenantSlug = z
   .meta({ description: "Unique, URL-friendly name: 2 to 63 lowercase letters, digits, hyphens" });
 
 const METADATA_BYTES = 64 * 1024;
-// MariaDB accepts at most 32 levels.
+// Below the limit of MariaDB, which accepts at most 32 levels.
 const METADATA_DEPTH = 30;
 
 const metadata = jsonObject

@@ -35,7 +35,7 @@ export async function requireTenant(ctx: HookEndpointContext, tenantId: string |
 /** Copies the public fields one by one, so that a new column cannot leak. */
 export function toTenant(row: TenantRow | Tenant): Tenant {
   const { id, name, slug, metadata = null, createdAt, updatedAt } = row as Tenant;
-  // MongoDB has no migrations: older tenants lack these fields.
+  // MongoDB has no migrations. So older tenants lack these fields, and get the defaults here.
   const status = row.status ?? "active";
   const deleteAt = (row as Tenant).deleteAt ?? null;
   const policy = parseStoredPolicy(row.policy);

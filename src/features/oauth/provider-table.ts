@@ -34,7 +34,7 @@ interface Entry<Id extends ProviderId> {
    * path.
    */
   addresses?: { [Key in OwnKey<Id>]?: string[] };
-  /** The same for options that hold a host without a scheme. */
+  /** Options that hold a host without a scheme, with the provider's public hosts. */
   hosts?: { [Key in OwnKey<Id>]?: string[] };
   /**
    * Options that select a server or directory of the provider. A tenant's provider gets all of the
@@ -80,7 +80,7 @@ export const shared = {
   disableSignUp: stricter,
   disableImplicitSignUp: stricter,
   disableIdTokenSignIn: stricter,
-  // Stored in columns, not in `options`.
+  // Not set in `options`, because a config has columns for these.
   clientId: null,
   clientKey: null,
   clientSecret: null,

@@ -73,7 +73,7 @@ export function build(id: string, options: ProviderOptions, tenantId?: string): 
     // better-auth reads here whether users may sign up. Zoom's provider does not expose its
     // options, so they are added: otherwise, a tenant's `disableSignUp` would not apply.
     options: provider.options ?? options,
-    // better-auth sets this itself for the application's providers.
+    // better-auth sets this itself, but only for the application's providers.
     disableImplicitSignUp: options.disableImplicitSignUp,
     callbackPath: callbackPath(id, tenantId),
   };

@@ -20,7 +20,7 @@ const OWN_CLASSES = ["Agent", "Dispatcher1Wrapper"];
 
 type Agent = new (options: { connect: { lookup: LookupFunction } }) => object;
 
-/** Keyed by class, because loading another version of undici may replace the class. */
+/** The dispatcher made from each class. Loading another version of undici may replace the class. */
 const pinned = new WeakMap<Agent, object>();
 
 /**

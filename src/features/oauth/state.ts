@@ -57,11 +57,12 @@ function refuse(ctx: HookEndpointContext): Claim {
 }
 
 /**
- * Lets the state be consumed only if the browser sent its cookie: an attacker must not use it up.
+ * Lets better-auth consume the state only if the browser sent the state's cookie. Otherwise, an
+ * attacker who has seen a state could use it up before the user returns.
  */
 export function holdState(ctx: HookEndpointContext, state: string): void {
   const held = isHeld(ctx, state).then((isHeld) => (isHeld ? state : undefined));
-  // The code that awaits `held` handles errors. If none does, an error must not end the process.
+  // Code that awaits `held` gets its error. If no code does, the error must not end the process.
   held.catch(() => {});
   consumeWhenRead(held);
 }
@@ -80,7 +81,11 @@ async function isHeld({ headers, context }: HookEndpointContext, state: string):
   return sent.includes(`${name}=${encodeURIComponent(value)}`) || sent.includes(`${name}=${value}`);
 }
 
-/** Key of the binding in the server context of a state, which no client can write. */
+/**
+ * Key of the binding in `serverContext`, the part of an OAuth state that no client can write.
+ *
+ * Guarded by "a client cannot put anything into the part of the state that the server trusts".
+ */
 const SERVER_CONTEXT_KEY = "tenantAuth";
 
 /** Stores the binding with the state that the running request is about to create. */
@@ -88,8 +93,8 @@ export const keepBinding = (binding: Binding) =>
   addOAuthServerContext({ [SERVER_CONTEXT_KEY]: toText(binding) });
 
 /**
- * Returns the tenant that started the state just read: null for the platform, undefined if none
- * was.
+ * Returns the tenant that started the flow whose state better-auth has just read. Null for the
+ * platform, undefined if no state was read.
  */
 export async function starterOf(): Promise<string | null | undefined> {
   const kept = await startedFor();
@@ -110,7 +115,7 @@ export async function startingFlows(
   return {
     ...provider,
     createAuthorizationURL: async (flow) => {
-      // Refuses states that a plugin creates itself, like oauthPopup(): they have no binding.
+      // Refuses states without this binding: another plugin, such as oauthPopup(), created them.
       await assertBound(binding);
       const state = await startedState(context, flow.state, binding.tenantId);
       const redirectURI = callbackBase(context) + provider.callbackPath;

@@ -27,7 +27,7 @@ export const signInSocialTenant = defineTenantEndpoint(
     method: "POST",
     body: social.options.body.extend({
       tenantId: tenantId.optional(),
-      // better-auth types the input of this field for its own path only.
+      // Typed again, because better-auth types the input of this field for its own path only.
       provider: social.options.body.shape.provider as z.ZodType<ProviderName, ProviderName>,
     }),
     metadata: { openapi: { description: "Start social sign-in for a tenant" } },
@@ -55,7 +55,7 @@ export const callbackTenantOAuth = defineTenantEndpoint(
       const params = new URLSearchParams(sent.data);
       const { tenant } = ctx.query ?? {};
       if (typeof tenant === "string") params.set("tenant", tenant);
-      // The id is not decoded, like in better-auth's callback.
+      // Passes the id on as it was sent: better-auth's callback does not decode it either.
       throw redirect(`${ctx.context.baseURL}/tenant/callback/${ctx.params?.id}?${params}`);
     }
     const params = new URLSearchParams(ctx.query);

@@ -26,7 +26,7 @@ export function isTrustedAddress(address: string, own: string[], trusted: string
   return isLoopback(host) && trusted.some(covers);
 }
 
-/** Does the same for a host without a scheme, which the provider puts into an https URL. */
+/** Returns whether a host without a scheme is trusted. The provider puts it into an https URL. */
 export function isTrustedHost(host: string, own: string[], trusted: string[]): boolean {
   return !host.includes("/") && isTrustedAddress(`https://${host}`, own, trusted);
 }

@@ -44,15 +44,16 @@ export async function admitUser(candidate: Candidate): Promise<void> {
   const policy = await policyOf(ctx, tenantId, adapter);
   if (!policy) return;
   const endpoint = currentEndpoint();
-  // Not every endpoint that creates users checks the length of the password.
+  // Checked here too, because not every endpoint that creates users checks the password's length.
   const { length } = textOf(endpoint?.body?.password);
   if (length > 0 && length < (policy.password?.minLength ?? 0)) {
     throw APIError.from("BAD_REQUEST", BASE_ERROR_CODES.PASSWORD_TOO_SHORT);
   }
   if (isTrusted) return;
   const method = methodOfNewUser(endpoint) ?? (endpoint && startedMethod(endpoint));
-  // A sign-in that will be refused must not leave a user behind, so this checks the method. An
-  // unknown endpoint creates users without sessions, unless it is called a sign-in.
+  // A sign-in that will be refused must not leave a user behind, so this checks the method. The
+  // method of an unknown endpoint is not checked, because such endpoints create users without
+  // sessions, unless the path says that it is a sign-in.
   const isMethod = method !== undefined || isSignIn(endpoint?.path);
   const refusal =
     (isMethod && method !== CONTINUES && whyNotBy(policy, endpoint, method)) ||
@@ -126,7 +127,7 @@ async function hasVerifiedEmail(
   const userId = String(session.userId);
   const known = currentRequest().users.get(userId);
   if (known?.email !== undefined && known.emailVerified) return true;
-  // A code or link may have verified the email since it was read.
+  // Reads the user again: a code or link may have verified the email in the meantime.
   const where = [...clauses({ id: userId }), ...tenantClause(scopeOf(tenantId))];
   const user = await adapter.findOne<Row>({ model: "user", where });
   if (!user || user.emailVerified || !needsProof(emailDomains, user.email)) return true;
@@ -153,8 +154,9 @@ export const guardEmails = ({ ctx }: Isolation): Guard => ({
 
 /**
  * R13 for changed emails: the new email must be in `emailDomains`, and proven first. A link mailed
- * to it is the proof. Then this returns `emailVerified`, because better-auth 1.7.24, unlike 1.7.7,
- * leaves an unverified user unverified, who could not sign in.
+ * to it is the proof. Then this returns `emailVerified: true` to write with the email. better-auth
+ * 1.7.24, unlike 1.7.7, leaves an unverified user unverified, and the policy would refuse that
+ * user's sessions.
  */
 async function admitEmail(
   { emailDomains }: TenantPolicy,
@@ -167,7 +169,7 @@ async function admitEmail(
   if (isAllowed && emailVerified) return undefined;
   if (isAllowed && isProvenByLink(currentEndpoint(), email)) return { emailVerified: true };
   const user = await adapter.findOne<Row>({ model: "user", where });
-  // A provider's profile is written as a whole, with an email that has not changed.
+  // Allowed if the email stays the same: better-auth writes a provider's profile as a whole.
   if (!user || user.email === email) return undefined;
   throw asErrorRedirect(isAllowed ? notVerified() : policyError("EMAIL_DOMAIN_NOT_ALLOWED"));
 }

@@ -144,7 +144,8 @@ const makeSyntheticUser: NonNullable<
   // Reads the fields from the body, because `additionalFields` lacks the fields of plugins.
   const { name, email, password, image, callbackURL, rememberMe, ...rest } = body;
   const given = parseUserInput(context.options, rest, "create");
-  // Hooks of official plugins write these. better-auth drops values without a column.
+  // Hooks of official plugins write these into real users. better-auth drops values without a
+  // column.
   const admin = context.options.plugins?.find((plugin) => plugin.id === "admin");
   const role = admin && { role: admin.options?.defaultRole ?? "user" };
   return { lastLoginMethod: "email", ...role, ...coreFields, ...given, id };

@@ -101,7 +101,7 @@ export async function acceptsSession(
   if (isFromCookie && isSetup(session)) return false;
   const policy = await policyOf(ctx, session.tenantId ?? null, adapter);
   const { isAccepted, keptCookie, isEnrollmentRefused } = await judge(policy, session);
-  // `/get-session` would delete the cookie of a session that it does not find.
+  // Otherwise, `/get-session` would delete the cookie, because it does not find the session.
   if (keptCookie) keepCookie(keptCookie);
   if (isEnrollmentRefused) policyRequest.get().isEnrollmentRefused = true;
   return isAccepted;
@@ -154,7 +154,7 @@ const isOver = ({ createdAt }: SessionWithMethod) =>
 async function mayEnroll(policy: TenantPolicy, endpoint: Endpoint, userId: string) {
   const { path = "", body, context } = endpoint;
   const isUnproven = path === REGISTER_PASSKEY && !isUserVerified(endpoint);
-  // This would switch the factor on before any code has reached the user.
+  // With this method, the endpoint would switch the factor on before any code has reached the user.
   const isSwitchedOnEarly = path === "/two-factor/enable" && body?.method === "otp";
   const isForbidden = path.startsWith("/passkey/") && !allows(policy, "passkey");
   const adapter = await getCurrentAdapter(context.adapter);
@@ -342,7 +342,8 @@ function completed({ path = "", context }: Parameters<AfterHook["matcher"]>[0]):
     returned?: unknown;
   };
   if (isAPIError(returned)) return undefined;
-  // If the tokens are the same, better-auth has only extended the caller's session.
+  // A session with the caller's token is not new: better-auth has only extended the caller's
+  // session.
   if (newSession && newSession.session.token !== session?.session.token) {
     const { signInMethod, secondFactorAt } = newSession.session;
     // A session without factors that still exists is of a trusted device. For other devices,
