@@ -28,9 +28,9 @@ const PROVIDER_ID_IN = new Map<string | undefined, "params" | "query">([
 const isDirectory = (path: string | undefined) => path?.startsWith("/scim/v2/") === true;
 
 /**
- * Claims a request for the tenant that started its state, else for the tenant of its provider or
- * SCIM credential. A request that R1 resolved stays in its tenant, where the state or row of
- * another tenant does not exist.
+ * Claims a request (see `Claim` in core/extension.ts) for the tenant that started its state, else
+ * for the tenant of its provider or SCIM credential. A request that R1 resolved stays in its
+ * tenant, where the state or row of another tenant does not exist.
  */
 export async function claimOfProvider(
   isolation: Isolation,

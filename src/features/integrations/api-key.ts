@@ -21,7 +21,7 @@ const isApiKey = ({ id }: BetterAuthPlugin) => id === "api-key";
  * `secondaryStorage` of the context, unless the configuration has a custom storage. Then it reads
  * the database or the user's id. The fake context throws there, so no key is read.
  *
- * Guarded by "R11: keys in %s".
+ * Guarded by "R11: keys in %s are confined".
  */
 export async function findKeyStorages(plugins: BetterAuthPlugin[] = []): Promise<void> {
   for (const plugin of plugins.filter(isApiKey)) {

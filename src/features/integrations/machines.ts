@@ -21,9 +21,9 @@ const keyIn = ({ headers, request }: Pick<HookEndpointContext, "headers" | "requ
 };
 
 /**
- * Claims a request for the tenant of its API key, unless the request already has a scope: hooks
- * that ran before have relied on it. Keys in secondary storage, or in another header, need a
- * request that names the tenant.
+ * Claims a request (see `Claim` in core/extension.ts) for the tenant of its API key, unless the
+ * request already has a scope: hooks that ran before have relied on it. Keys in secondary storage,
+ * or in another header, need a request that names the tenant.
  *
  * Guarded by "R4: an API key alone leads into its tenant".
  */

@@ -40,8 +40,8 @@ const idOf = (value: unknown) => text(value) ?? text((value as { id?: unknown } 
 const conflict = () => tenantError("TENANT_SCOPE_CONFLICT");
 
 /**
- * R4 for Stripe: claims a signed event for the tenant of its subscription or customer. Enters a
- * suspended tenant too, because payments must be recorded.
+ * R4 for Stripe: claims (see `Claim` in core/extension.ts) a signed event for the tenant of its
+ * subscription or customer. Enters a suspended tenant too, because payments must be recorded.
  */
 export const claimOfEvent =
   (isolation: Isolation) =>

@@ -28,7 +28,8 @@ import { findByLink, findOpen, markAccepted, notFound, toInvitation } from "./st
 
 /**
  * R13: finds the invitation of a user who is about to be created, by the token that the request
- * carries or by a verified address. An unverified address is only a claim, and finds no invitation.
+ * carries or by a verified address. Anyone may send an unverified address, so it finds no
+ * invitation.
  */
 export async function findAdmission(candidate: Candidate): Promise<Admission | undefined> {
   // Finds nothing on the platform, which has no invitations.

@@ -9,7 +9,8 @@ import { isPublicRoutableHost } from "@better-auth/core/utils/host";
  * On Node, `fetch` accepts an undici dispatcher with a custom `lookup` function. Node does not
  * export undici, but keeps its dispatcher under a symbol that undici documents.
  *
- * Guarded by "an address that becomes private after better-auth checked it is not connected to".
+ * Guarded by "an address that becomes private after better-auth checked it is not connected to:
+ * %j".
  */
 
 /**

@@ -26,8 +26,8 @@ export const callbackOf = (ctx: { context: object }) =>
   tenantRouteOf(ctx)?.extracted as Callback | undefined;
 
 /**
- * Claims a tenant's callback for that tenant, and better-auth's own callback for the platform, even
- * if the request names a tenant.
+ * Claims (see `Claim` in core/extension.ts) a tenant's callback for that tenant, and better-auth's
+ * own callback for the platform, even if the request names a tenant.
  */
 export async function claimOfCallback(ctx: HookEndpointContext): Promise<Claim | undefined> {
   const callback = callbackOf(ctx);
