@@ -3,8 +3,14 @@ import { tryGetCurrentAuthEndpointContext } from "@better-auth/core/context";
 import { passkey } from "@better-auth/passkey";
 import { scim } from "@better-auth/scim";
 import { sso } from "@better-auth/sso";
-import type { BetterAuthOptions, BetterAuthPlugin, HookEndpointContext } from "better-auth";
+import {
+  type BetterAuthOptions,
+  type BetterAuthPlugin,
+  betterAuth,
+  type HookEndpointContext,
+} from "better-auth";
 import { APIError, createAuthEndpoint, createAuthMiddleware, signInEmail } from "better-auth/api";
+import { parseCookies } from "better-auth/cookies";
 import { makeSignature } from "better-auth/crypto";
 import { type DBFieldAttribute, getAuthTables } from "better-auth/db";
 import { getMigrations } from "better-auth/db/migration";
@@ -12,10 +18,13 @@ import type { OAuthProvider } from "better-auth/oauth2";
 import {
   admin,
   anonymous,
+  bearer,
   deviceAuthorization,
   genericOAuth,
   jwt,
+  multiSession,
   oauthPopup,
+  oneTimeToken,
   organization,
   phoneNumber,
   siwe,
@@ -23,8 +32,10 @@ import {
   username,
 } from "better-auth/plugins";
 import { socialProviderList, socialProviders } from "better-auth/social-providers";
+import type { DBAdapter, DBTransactionAdapter } from "better-auth/types";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { ADMIN_ENDPOINTS } from "../src/core/admin-endpoints";
+import { ADAPTER_METHODS, type AdapterCall, type AdapterMethod } from "../src/core/database";
 import { SIGN_IN_METHODS } from "../src/core/sign-in-endpoints";
 import { DEFAULT_SECRET } from "../src/features/oauth/config-store";
 import { build } from "../src/features/oauth/provider";
@@ -32,12 +43,18 @@ import { BY_ID_TOKEN } from "../src/features/oauth/tokens";
 import { createSamlProvider } from "../src/testing/makers/saml";
 import { oidc, samlRegistration } from "./features/enterprise/world";
 import type { Browser } from "./support/browser";
-import { createDatabase } from "./support/database";
+import { createDatabase, databases } from "./support/database";
 import { ZOOM_SHOWS_OPTIONS } from "./support/differences";
 import { startIdentityProvider } from "./support/identity-provider";
-import { BASE_URL, createInstance, createPlainInstance, PASSWORD } from "./support/instance";
+import {
+  BASE_URL,
+  createInstance,
+  createPlainInstance,
+  newcomer,
+  PASSWORD,
+} from "./support/instance";
 import { fakeNetwork, signToken } from "./support/providers";
-import { mapStorage } from "./support/stores";
+import { createMemory, mapStorage } from "./support/stores";
 
 /*
  * What the plugin leans on and better-auth promises nowhere. When one of these tests fails after an
@@ -69,6 +86,44 @@ const looking = (look: (ctx: HookEndpointContext) => void) => ({
   },
   handler: createAuthMiddleware(async () => {}),
 });
+
+interface SomeEndpoint {
+  path: string;
+  options: { method?: string | string[] };
+}
+
+/** The endpoints of an instance that have a path. */
+const endpointsOf = ({ api }: { api: object }): SomeEndpoint[] =>
+  Object.values(api).filter(({ path }: Partial<SomeEndpoint>) => path);
+
+type Note = (method: AdapterMethod, call: AdapterCall & { select?: string[] }) => void;
+
+/** A plugin that sees every call of the adapter about sessions, inside transactions too. */
+function watchSessions(note: Note): BetterAuthPlugin {
+  const watch = (adapter: DBTransactionAdapter) => {
+    for (const method of ADAPTER_METHODS) {
+      const run = adapter[method] as (call: AdapterCall) => unknown;
+      const noted = (call: AdapterCall) => {
+        if (call.model === "session") note(method, call);
+        return run.call(adapter, call);
+      };
+      Object.assign(adapter, { [method]: noted });
+    }
+  };
+  return {
+    id: "watch-sessions",
+    init({ adapter }) {
+      watch(adapter);
+      const { transaction } = adapter;
+      adapter.transaction = (run) =>
+        transaction.call(adapter, (inner: DBTransactionAdapter) => {
+          const watched = { ...inner };
+          watch(watched);
+          return run(watched as never);
+        }) as never;
+    },
+  };
+}
 
 it("the adapter that was changed in place still has better-auth's check of the tables", async () => {
   const instance = await createInstance({ migrate: false });
@@ -200,6 +255,137 @@ it("what is written on the current endpoint is what later hooks and the endpoint
   expect(seen).toEqual([changed, changed]);
 });
 
+it("all hooks of a call and its endpoint get one context, or its copy after a hook returned the call", async () => {
+  let seen: object[] = [];
+  const see = ({ context }: { context: object }) => void seen.push(context);
+  const seeing = createAuthMiddleware(async (ctx) => see(ctx));
+  const hooks = [looking(see), { matcher: () => true, handler: seeing }];
+  const watch = (id: string): BetterAuthPlugin => ({ id, hooks: { before: hooks, after: hooks } });
+  const call = createAuthEndpoint("/call", { method: "GET", use: [seeing] }, async (ctx) => {
+    see(ctx);
+    see(tryGetCurrentAuthEndpointContext() as HookEndpointContext);
+  });
+  const returning = {
+    matcher: ({ headers }: HookEndpointContext) => headers?.has("x-return") ?? false,
+    // As @better-auth/api-key does it.
+    handler: createAuthMiddleware(async (ctx) => ({ context: ctx })),
+  };
+  const middle = { id: "middle", endpoints: { call }, hooks: { before: [returning] } };
+  const plugins = [watch("first"), middle, watch("last")];
+  for (const options of [{}, { baseURL: { allowedHosts: ["localhost:3000"] } }]) {
+    const { auth, browser } = await plain({ ...options, plugins });
+    const api = auth.api as unknown as { call: (input: object) => Promise<unknown> };
+    const ofOthers = new Set<object>([await auth.$context]);
+    const contextsOf = async (more: Record<string, string>, isRequest: boolean) => {
+      const headers = { host: "localhost:3000", ...more };
+      seen = [];
+      await (isRequest ? browser.get("/call", { headers }) : api.call({ headers }));
+      // Two of each plugin before the endpoint, three at the endpoint, two of each after it.
+      expect(seen).toHaveLength(4 + 3 + 4);
+      const contexts = [...new Set(seen)];
+      expect(contexts.filter((context) => ofOthers.has(context))).toEqual([]);
+      for (const context of contexts) ofOthers.add(context);
+      return contexts.map((context) => seen.filter((other) => other === context).length);
+    };
+    for (const isRequest of [true, true, false, false]) {
+      expect(await contextsOf({}, isRequest)).toEqual([11]);
+      expect(await contextsOf({ "x-return": "yes" }, isRequest)).toEqual([4, 7]);
+    }
+  }
+});
+
+it("better-auth checks addresses in the body before any hook, when there is no endpoint yet", async () => {
+  let seen: string[] = [];
+  const listening: BetterAuthPlugin = {
+    id: "listening",
+    init(ctx) {
+      const { isTrustedOrigin } = ctx;
+      ctx.isTrustedOrigin = function (address, settings) {
+        const path = tryGetCurrentAuthEndpointContext()?.path ?? "nowhere";
+        seen.push(`${new URL(address).pathname} at ${path}`);
+        return isTrustedOrigin.call(this, address, settings);
+      };
+    },
+    hooks: { before: [looking(({ path }) => void seen.push(`hooks of ${path}`))] },
+  };
+  const { browser } = await plain({
+    plugins: [listening],
+    socialProviders: { google },
+    trustedOrigins: ["https://app.example"],
+    emailAndPassword: { enabled: true, sendResetPassword: async () => {} },
+  });
+  const at = (page: string) => `https://app.example/${page}`;
+  const of = async (run: () => Promise<{ status: number }>) => {
+    seen = [];
+    expect((await run()).status).toBeLessThan(400);
+    return seen;
+  };
+  const person = newcomer();
+  const { email, password } = person;
+  const signUp = { ...person, callbackURL: at("welcome") };
+  expect(await of(() => browser.post("/sign-up/email", signUp))).toEqual([
+    "/welcome at nowhere",
+    "hooks of /sign-up/email",
+  ]);
+  const signIn = { email, password, callbackURL: at("home") };
+  expect(await of(() => browser.post("/sign-in/email", signIn))).toEqual([
+    "/home at nowhere",
+    "hooks of /sign-in/email",
+  ]);
+  const reset = { email, redirectTo: at("reset") };
+  expect(await of(() => browser.post("/request-password-reset", reset))).toEqual([
+    "/reset at nowhere",
+    "hooks of /request-password-reset",
+    "/reset at /request-password-reset",
+  ]);
+  const social = { callbackURL: at("page"), errorCallbackURL: at("error") };
+  const start = { provider: "google", ...social, newUserCallbackURL: at("new") };
+  expect(await of(() => browser.post("/sign-in/social", start))).toEqual([
+    ...["page", "error", "new"].map((page) => `/${page} at nowhere`),
+    "hooks of /sign-in/social",
+  ]);
+  const query = { callbackURL: at("link") };
+  const signInWithQuery = () => browser.post("/sign-in/email", { email, password }, { query });
+  expect(await of(signInWithQuery)).toEqual(["/link at nowhere", "hooks of /sign-in/email"]);
+  // Addresses in the query of a link, by the endpoint itself.
+  expect(await of(() => browser.get("/reset-password/token", { query }))).toEqual([
+    "hooks of /reset-password/:token",
+    "/link at /reset-password/:token",
+  ]);
+});
+
+it.each(["memory", ...databases] as const)(
+  "an adapter has no other methods that read or write rows: %s",
+  async (kind) => {
+    // The compiler wants a line here for every member that better-auth adds to its adapters.
+    const others: Record<Exclude<keyof DBAdapter, AdapterMethod>, string> = {
+      id: "string",
+      options: "object",
+      createSchema: "function",
+      transaction: "function",
+    };
+    const known = Object.fromEntries(ADAPTER_METHODS.map((name) => [name, "function"]));
+    const members = (adapter: object) => {
+      const found: Record<string, string> = {};
+      for (let at = adapter; at !== Object.prototype; at = Object.getPrototypeOf(at)) {
+        for (const name of Object.getOwnPropertyNames(at))
+          found[name] ??= typeof Reflect.get(adapter, name);
+      }
+      return found;
+    };
+    const database = kind === "memory" ? createMemory().database : await createDatabase(kind);
+    onTestFinished(() => database.close());
+    const { adapter } = await betterAuth({
+      ...{ baseURL: BASE_URL, database: database.option },
+      advanced: { database: { validateSchema: false } },
+    }).$context;
+    const inside = await adapter.transaction(async (inner) => members(inner));
+    for (const found of [members(adapter), inside]) {
+      expect({ ...found, createSchema: "function" }).toEqual({ ...known, ...others });
+    }
+  },
+);
+
 it("an endpoint may be a plain function with a path and options", async () => {
   const run = async (ctx: { body: unknown }) => ({
     response: { got: ctx.body },
@@ -234,20 +420,178 @@ it("what onRequest writes on its context reaches the endpoint of that request al
   }
 });
 
+/** What every endpoint of the admin plugin accepts. */
+const ADMIN_INPUT = {
+  ...{ userId: "x", role: "user", sessionToken: "x", newPassword: PASSWORD },
+  ...{ email: "x@example.com", name: "X", data: {}, permissions: { user: ["ban"] } },
+};
+
 it("the admin plugin has the endpoints that are written down, and checks the caller at every one", async () => {
   const paths = Object.values(admin().endpoints).map(({ path }) => path);
   expect(paths.toSorted()).toEqual(Object.keys(ADMIN_ENDPOINTS).toSorted());
   const { browser } = await plain({ plugins: [admin()] });
   await browser.post("/sign-up/email", somebody());
-  const body = { userId: "x", role: "user", sessionToken: "x", newPassword: PASSWORD };
-  const more = { email: "x@example.com", name: "X", data: {}, permissions: { user: ["ban"] } };
   for (const path of paths) {
     const { status, data } = /list-users|get-user/.test(path)
       ? await browser.get(path, { query: { id: "x" } })
-      : await browser.post(path, { ...body, ...more });
+      : await browser.post(path, ADMIN_INPUT);
     // has-permission tells, and stop-impersonating is for those who are impersonating somebody.
     if (path === "/admin/has-permission") expect(data.success).toBe(false);
     else expect(status, path).toBe(path === "/admin/stop-impersonating" ? 400 : 403);
+  }
+});
+
+it("better-auth looks up the session of a request by its token alone, without a selection", async () => {
+  let found: unknown[] = [];
+  const watch = watchSessions((method, { where = [], select }) => {
+    if (method !== "findOne") return;
+    const conditions = where.map(({ field, operator = "eq", value }) => [field, operator, value]);
+    found.push({ conditions, select });
+  });
+  const alone = (token: unknown) => ({ conditions: [["token", "eq", token]], select: undefined });
+  const plugins = [
+    ...[watch, admin(), apiKey(), bearer(), jwt(), multiSession(), oneTimeToken()],
+    ...[organization(), passkey(), twoFactor(), username()],
+  ];
+  const { auth, browser } = await plain({ plugins, user: { deleteUser: { enabled: true } } });
+  const input = { ...ADMIN_INPUT, password: PASSWORD, currentPassword: PASSWORD, slug: "x" };
+  const asking = new Set<string>();
+  for (const { path, options } of endpointsOf(auth)) {
+    for (const credential of ["cookie", "bearer"]) {
+      browser.cookies.clear();
+      const { data } = await browser.post("/sign-up/email", newcomer());
+      const cookie = browser.cookieHeader();
+      browser.cookies.clear();
+      const headers: Record<string, string> =
+        credential === "cookie" ? { cookie } : { authorization: `Bearer ${data.token}` };
+      found = [];
+      if ([options.method].flat().includes("GET")) {
+        await browser.get(path, { headers, query: { id: "x" } });
+      } else await browser.post(path, input, { headers });
+      expect(found, path).toEqual(found.map(() => alone(data.token)));
+      if (found.length) asking.add(`${path} by ${credential}`);
+    }
+  }
+  const some = ["/get-session", "/list-sessions", "/change-password", "/multi-session/revoke"];
+  const both = some.flatMap((path) => [`${path} by cookie`, `${path} by bearer`]);
+  expect([...asking]).toEqual(expect.arrayContaining(both));
+  // Nearly all endpoints of these plugins take no input, or the one above.
+  expect(asking.size).toBeGreaterThan(80);
+
+  browser.cookies.clear();
+  const jane = await browser.post("/sign-up/email", newcomer());
+  found = [];
+  await browser.post("/sign-up/email", newcomer());
+  expect(found).toEqual([alone(jane.data.token)]);
+  found = [];
+  const set = await browser.post("/multi-session/set-active", { sessionToken: jane.data.token });
+  expect([set.status, found]).toEqual([200, [alone(jane.data.token)]]);
+  const { data } = await browser.get("/one-time-token/generate");
+  found = [];
+  const verified = await browser.post("/one-time-token/verify", data);
+  expect([verified.status, found]).toEqual([200, [alone(jane.data.token)]]);
+});
+
+it("better-auth reads sessions without their users only to delete or list them", async () => {
+  let calls: string[] = [];
+  const watch = watchSessions((method, { where = [], select, join }) => {
+    if (!/many|delete/i.test(method)) return;
+    const columns = where.map(({ field }) => field).join(" and ");
+    // The next call deletes what was read.
+    const deletes = `to delete by ${columns}`;
+    if (method === "findMany") {
+      const users = join?.user ? " with users" : "";
+      calls.push(`by ${columns}${users}${select ? `: ${select}` : ""}`);
+    } else if (method.startsWith("delete") && calls.at(-1) === `by ${columns}`) {
+      calls.splice(-1, 1, deletes);
+    } else calls.push(`${method} by ${columns}`);
+  });
+  const plugins = [watch, admin({ defaultRole: "admin" }), multiSession()];
+  const { browser } = await plain({ plugins, user: { deleteUser: { enabled: true } } });
+  type Person = { token: string; user: { id: string } };
+  const signUp = async () => (await browser.post<Person>("/sign-up/email", newcomer())).data;
+  /** What an endpoint reads, called by the second of two people who signed up in a browser. */
+  const readsOf = async (path: string, input?: (first: Person, second: Person) => object) => {
+    browser.cookies.clear();
+    const [first, second] = [await signUp(), await signUp()];
+    calls = [];
+    const { status } = input
+      ? await browser.post(path, input(first, second))
+      : await browser.get(path);
+    expect([path, status]).toEqual([path, 200]);
+    return calls;
+  };
+  const user = ({ user }: Person) => ({ userId: user.id });
+  const session = ({ token }: Person) => ({ sessionToken: token });
+  const ofUser = "to delete by userId";
+
+  // By tokens of cookies, to answer with them or to sign in with one.
+  expect(await readsOf("/multi-session/list-device-sessions")).toEqual([
+    "by token and expiresAt with users",
+  ]);
+  expect(await readsOf("/multi-session/revoke", (_, second) => session(second))).toEqual([
+    "to delete by token",
+    "by token with users",
+  ]);
+  // To list them.
+  expect(await readsOf("/list-sessions")).toEqual(["by userId and expiresAt"]);
+  expect(await readsOf("/revoke-other-sessions", () => ({}))).toEqual(["by userId"]);
+  expect(await readsOf("/admin/list-user-sessions", user)).toEqual(["by userId"]);
+  // To delete them.
+  expect(await readsOf("/sign-out", () => ({}))).toEqual([
+    "to delete by token",
+    "to delete by token",
+  ]);
+  const password = { currentPassword: PASSWORD, newPassword: `${PASSWORD}!` };
+  const change = () => ({ ...password, revokeOtherSessions: true });
+  expect(await readsOf("/change-password", change)).toEqual([ofUser]);
+  expect(await readsOf("/revoke-sessions", () => ({}))).toEqual([ofUser]);
+  expect(await readsOf("/admin/revoke-user-session", session)).toEqual(["to delete by token"]);
+  expect(await readsOf("/admin/revoke-user-sessions", user)).toEqual([ofUser]);
+  expect(await readsOf("/admin/ban-user", user)).toEqual([ofUser]);
+  expect(new Set(await readsOf("/admin/remove-user", user))).toEqual(new Set([ofUser]));
+  const reads = await readsOf("/delete-user", () => ({ password: PASSWORD }));
+  expect(new Set(reads)).toEqual(new Set([ofUser]));
+});
+
+it("when an admin endpoint looks up a session, the token of bearer() is in the cookie", async () => {
+  const read: unknown[] = [];
+  const watch = watchSessions((method, { where = [] }) => {
+    const [clause] = where;
+    if (method !== "findOne" || clause?.field !== "token") return;
+    const { headers, context } = tryGetCurrentAuthEndpointContext() as HookEndpointContext;
+    const name = context?.authCookies.sessionToken.name ?? "";
+    const cookie = parseCookies(headers?.get("cookie") ?? "").get(name) ?? "";
+    read.push([clause.value, decodeURIComponent(cookie).split(".")[0]]);
+  });
+  const { auth, browser } = await plain({ plugins: [watch, admin(), bearer()] });
+  const { data, headers } = await browser.post("/sign-up/email", newcomer());
+  const signed = headers.get("set-auth-token") ?? "";
+  expect(signed).toMatch(`${data.token}.`);
+  browser.cookies.clear();
+  await browser.post("/sign-up/email", newcomer());
+  const [others, token] = [browser.cookieHeader(), String(data.token)];
+  browser.cookies.clear();
+  const endpoints = Object.values(auth.api) as unknown as (SomeEndpoint &
+    ((input: object) => Promise<unknown>))[];
+  for (const endpoint of endpoints.filter(({ path }) => path?.startsWith("/admin/"))) {
+    const { path, options } = endpoint;
+    const isRead = options.method === "GET";
+    const [query, body] = isRead ? [{ id: "x" }, undefined] : [{}, ADMIN_INPUT];
+    for (const sent of [token, signed]) {
+      // Alone, and beside the cookie of somebody else.
+      for (const cookie of [undefined, others]) {
+        const authorization = `Bearer ${sent}`;
+        const headers = { authorization, ...(cookie && { cookie }) };
+        read.length = 0;
+        await (isRead
+          ? browser.get(path, { query, headers })
+          : browser.post(path, body, { headers }));
+        await endpoint({ query, body, headers: new Headers(headers) }).catch(() => undefined);
+        const inCookie = [token, token];
+        expect(read, path).toEqual([inCookie, inCookie]);
+      }
+    }
   }
 });
 
