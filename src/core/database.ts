@@ -1,6 +1,10 @@
 import type { DBTransactionAdapter, Where } from "better-auth/types";
 
-/** The methods of a database adapter, except `transaction`. */
+/**
+ * The methods of a database adapter, except `transaction`.
+ *
+ * Guarded by "an adapter has no other methods that read or write rows: %s".
+ */
 export const ADAPTER_METHODS = [
   "create",
   "findOne",

@@ -163,7 +163,7 @@ export class RequestRecord {
    * Whether the admin endpoint itself is running. Set by the hooks around better-auth's admin
    * endpoints. Only the endpoint has cross-tenant access: hooks of other plugins have none.
    *
-   * Guarded by "R3: a before hook that asks who is there sees and changes the platform's".
+   * Guarded by "R3: a before hook that asks who is there sees and changes the platform's, for an operator too".
    */
   adminEndpoint?: "running" | "done";
 

@@ -79,6 +79,8 @@ export function prefixesIn(call: Call): (string | null)[] {
 /**
  * Returns whether the endpoint reads its session by this token. Only cookies count: the bearer
  * plugin has put its token into the cookie header by now.
+ *
+ * Guarded by "when an admin endpoint looks up a session, the token of bearer() is in the cookie".
  */
 export const isSessionTokenOf = ({ headers, context }: Endpoint, token: string | undefined) =>
   token !== undefined && sessionTokens({ headers, context }).includes(token);

@@ -304,9 +304,9 @@ const UNSCOPED = [
   "features/invitations/inviter.ts",
   "features/invitations/opener.ts",
   "features/invitations/store.ts",
-  "features/management/changed-hands.ts",
   "features/management/delete.ts",
   "features/management/impersonation.ts",
+  "features/management/remove-credentials.ts",
   "features/management/roles.ts",
 ];
 

@@ -85,7 +85,7 @@ export async function install(
   isolateAdapter(ctx.adapter, isolation);
   setIsolation(ctx, isolation);
   const runtime = runtimeSchema(schema, models, () => getTenantId());
-  const early = ctx.internalAdapter;
+  const internalAdapterAtInit = ctx.internalAdapter;
   whenOptionsAreComplete(ctx, (complete) => {
     const added = complete.plugins ?? [];
     refuseLate(added, listed);
@@ -112,7 +112,7 @@ export async function install(
     for (const extension of extensions) extension.install?.(complete);
     // A plugin may keep the internal adapter that it saw in its `init`. R8 and R14 must also hold
     // for sessions that it creates with this object.
-    Object.assign(early, ctx.internalAdapter);
+    Object.assign(internalAdapterAtInit, ctx.internalAdapter);
     for (const { check } of extensions) check?.(ctx, added);
   });
   return { options: { [OURS]: true } as BetterAuthOptions };

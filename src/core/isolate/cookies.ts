@@ -45,17 +45,18 @@ type Cookies = AuthContext["authCookies"];
  */
 export function nameCookiesPerTenant(ctx: AuthContext): void {
   nameMadeCookies(ctx);
-  const named = new WeakMap<object, Cookies>();
-  const late = lateNames(ctx.authCookies);
+  /** Cookies that better-auth assigned to the context of one request. */
+  const ofRequest = new WeakMap<object, Cookies>();
+  const computed = withComputedNames(ctx.authCookies);
   Object.defineProperty(ctx, "authCookies", {
     configurable: true,
     enumerable: true,
     get(this: object) {
-      return named.get(this) ?? late;
+      return ofRequest.get(this) ?? computed;
     },
     // better-auth assigns other cookies for a request if their domain depends on the host.
     set(this: object, cookies: Cookies) {
-      named.set(this, lateNames(cookies));
+      ofRequest.set(this, withComputedNames(cookies));
     },
   });
 }
@@ -71,8 +72,8 @@ function nameMadeCookies(ctx: AuthContext): void {
   const { createAuthCookie } = ctx;
   ctx.createAuthCookie = (name, attributes) => {
     const cookie = createAuthCookie(name, attributes);
-    const sent = plainName(ctx.authCookies.sessionToken);
-    return OF_SIGN_IN.test(name) ? { ...cookie, name: cookie.name + suffix(sent) } : cookie;
+    const sessionName = plainName(ctx.authCookies.sessionToken);
+    return OF_SIGN_IN.test(name) ? { ...cookie, name: cookie.name + suffix(sessionName) } : cookie;
   };
 }
 
@@ -80,8 +81,9 @@ function nameMadeCookies(ctx: AuthContext): void {
 const plainName = (cookie: Cookies[string & keyof Cookies] & { plainName?: string }) =>
   cookie.plainName ?? cookie.name;
 
-function lateNames(cookies: Cookies): Cookies {
-  const sent = plainName(cookies.sessionToken);
+/** Returns cookies whose names are computed when they are read. */
+function withComputedNames(cookies: Cookies): Cookies {
+  const sessionName = plainName(cookies.sessionToken);
   const entries = Object.entries(cookies).map(([key, given]) => {
     const { attributes } = given;
     const name = plainName(given);
@@ -89,7 +91,7 @@ function lateNames(cookies: Cookies): Cookies {
       plainName: name,
       attributes,
       get name() {
-        return name + suffix(sent);
+        return name + suffix(sessionName);
       },
     };
     // Not a plain object: if a hook returns its context, better-auth copies plain objects, and
@@ -108,10 +110,10 @@ const inCookieName = (tenantId: string) =>
   tenantId.replace(/[A-Z-]/g, (letter) => `-${letter.toLowerCase()}`);
 
 /**
- * Returns what the current scope adds to a cookie's name. `sent` is the name of the platform's
- * session cookie.
+ * Returns what the current scope adds to a cookie's name. `sessionName` is the name of the
+ * platform's session cookie.
  */
-function suffix(sent: string): string {
+function suffix(sessionName: string): string {
   const scope = currentScope();
   // A visiting operator sends the platform's cookie. So does a request whose tenant is only in the
   // prefix of its token.
@@ -121,5 +123,5 @@ function suffix(sent: string): string {
   const endpoint = currentEndpoint();
   if (!adminTarget(endpoint)) return own;
   // On admin endpoints, the cookies show whether a tenant's administrator or an operator calls.
-  return endpoint?.headers?.get("cookie")?.includes(`${sent}${own}=`) ? own : "";
+  return endpoint?.headers?.get("cookie")?.includes(`${sessionName}${own}=`) ? own : "";
 }

@@ -68,7 +68,8 @@ function create<T extends Row, R>(
       model === "user"
         ? await createUser(database, input.model, scope, tenantId, data, insert)
         : await write(database, model, scope, data, insert);
-    return dropForeignJoins(database, row, scope, model);
+    rememberUsers(database, row, model);
+    return row;
   });
 }
 
@@ -107,7 +108,9 @@ function findOne<T>(database: Database, input: Input<"findOne">): Promise<T | nu
   return narrow(database, input, async ({ call, scope, model }) => {
     const row = await unscoped.findOne<T>(call);
     if (model === "user" && isHiddenUser(input.where, row as Row)) return null;
-    return dropForeignJoins(database, row, scope, model, input.join);
+    const found = dropForeignJoins(database, row, scope, input.join);
+    rememberUsers(database, found, model, input.join);
+    return found;
   });
 }
 
@@ -123,19 +126,13 @@ async function findSession<T>(database: Database, input: Input<"findOne">): Prom
   const where = [...input.where, ...tenantClause(scopeOfTokenLookup(input.where[0]?.value))];
   const read = () => unscoped.findOne<T & Row>({ ...input, where });
   let session = await read();
-  rememberOwner(database, session, input.join);
+  rememberUsers(database, session, "session", input.join);
   // better-auth reads the session before its user. Another request of the same session may have ended
   // all others in between, which gives both a new generation.
   if (session && hasOtherGeneration(session)) session = await read();
   if (!session || !(await openSession(isolation, session, { adapter: unscoped }))) return null;
-  return dropForeignJoins(
-    database,
-    session,
-    // Not the scope of the request: an operator's session and user are on the platform.
-    scopeOf(session.tenantId ?? null),
-    "session",
-    input.join,
-  );
+  // Not the scope of the request: an operator's session and user are on the platform.
+  return dropForeignJoins(database, session, scopeOf(session.tenantId ?? null), input.join);
 }
 
 function findMany<T>(database: Database, input: Input<"findMany">): Promise<T[]> {
@@ -148,7 +145,11 @@ function findMany<T>(database: Database, input: Input<"findMany">): Promise<T[]>
       return consumeState(database, input.model, rows, heldState);
     }
     if (model === "session") return validSessions(database, rows, input);
-    return rows.map((row) => dropForeignJoins(database, row, scope, model, input.join));
+    for (const row of rows) {
+      dropForeignJoins(database, row, scope, input.join);
+      rememberUsers(database, row, model, input.join);
+    }
+    return rows;
   });
 }
 
@@ -171,6 +172,8 @@ async function consumeState<T>(
 /**
  * Leaves out invalid sessions if better-auth looks up the sessions of a browser by their tokens.
  * better-auth reads sessions without their users only to delete them, and must find all of these.
+ *
+ * Guarded by "better-auth reads sessions without their users only to delete or list them".
  */
 async function validSessions<T>(
   database: Database,
@@ -182,9 +185,9 @@ async function validSessions<T>(
   const isByToken = !select && join && where?.some(({ field }) => field === "token");
   const valid: T[] = [];
   for (const row of rows) {
-    rememberOwner(database, row as Row, join);
+    rememberUsers(database, row, "session", join);
     const isValid = !isByToken || (await openSession(isolation, row as Row, { adapter: unscoped }));
-    if (isValid) valid.push(dropForeignJoins(database, row, scope, "session", join));
+    if (isValid) valid.push(dropForeignJoins(database, row, scope, join));
   }
   return valid;
 }
@@ -204,7 +207,9 @@ function update<T>(database: Database, input: Input<"update">): Promise<T | null
       unscoped.update<T & Row>({ ...call, where, update: data }),
     );
     const isInScope = row && (row.tenantId === undefined || isInside(scope, row));
-    return isInScope ? dropForeignJoins(database, row, scope, model) : null;
+    if (!isInScope) return null;
+    rememberUsers(database, row, model);
+    return row;
   };
   return narrow(database, input, run, scopeOfUpdate(input));
 }
@@ -222,19 +227,18 @@ const deleteOne = (database: Database, input: Input<"delete">) =>
   });
 
 const consumeOne = <T>(database: Database, input: Input<"consumeOne">) =>
-  narrow(database, input, async ({ call, scope, model }) =>
-    dropForeignJoins(database, await database.unscoped.consumeOne<T>(call), scope, model),
-  );
+  narrow(database, input, async ({ call, model }) => {
+    const row = await database.unscoped.consumeOne<T>(call);
+    rememberUsers(database, row, model);
+    return row;
+  });
 
 const incrementOne = <T>(database: Database, input: Input<"incrementOne">) =>
   narrow(database, input, async ({ call, scope, model }) => {
     const set = await checkChange(database, input.set, scope, model);
-    return dropForeignJoins(
-      database,
-      await database.unscoped.incrementOne<T>({ ...call, set }),
-      scope,
-      model,
-    );
+    const row = await database.unscoped.incrementOne<T>({ ...call, set });
+    rememberUsers(database, row, model);
+    return row;
   });
 
 /**
@@ -264,19 +268,14 @@ async function narrow<Call extends TableCall, T>(
 function dropForeignJoins<T>(
   { isolation }: Database,
   row: T,
-  scope?: Scope,
-  model?: string,
+  scope: Scope | undefined,
   join: object = {},
 ): T {
   if (!scope || !row) return row;
-  const checked = row as Row;
-  if (model === "user") rememberUser(checked);
   for (const name of Object.keys(join)) {
     const joined = isolation.isolatedModel(name);
     if (!joined) continue;
-    for (const key of [name, `${name}s`, joined, `${joined}s`]) dropForeign(checked, key, scope);
-    const user = joined === "user" ? (checked[name] ?? checked[joined]) : undefined;
-    if (user) rememberUser(user as Row);
+    for (const key of [name, `${name}s`, joined, `${joined}s`]) dropForeign(row as Row, key, scope);
   }
   return row;
 }
@@ -288,10 +287,18 @@ function dropForeign(row: Row, key: string, scope: Scope) {
   else if (!isInside(scope, value as Row)) row[key] = null;
 }
 
-/** Remembers the user who was read with a session, for the check of the session. */
-function rememberOwner({ isolation }: Database, session: Row | null, join: object = {}) {
+/** Remembers the users that a call has read, for later checks: the row itself, or a joined user. */
+function rememberUsers(
+  { isolation }: Database,
+  found: unknown,
+  model: string | undefined,
+  join: object = {},
+): void {
+  if (!found) return;
+  const row = found as Row;
+  if (model === "user") rememberUser(row);
   const name = Object.keys(join).find((name) => isolation.isolatedModel(name) === "user");
-  const user = name && (session?.[name] ?? session?.user);
+  const user = name && (row[name] ?? row.user);
   if (user) rememberUser(user as Row);
 }
 
@@ -351,6 +358,8 @@ const idIn = ([clause, ...rest]: Where[]): unknown =>
 /**
  * Returns whether a call looks up a session by its token alone, as better-auth does for every
  * request.
+ *
+ * Guarded by "better-auth looks up the session of a request by its token alone, without a selection".
  */
 function isTokenLookup(
   { isolatedModel }: Isolation,

@@ -48,6 +48,10 @@ export const guardReservations = (isolation: Isolation): Guard => ({
   },
 });
 
+/**
+ * Creates the mark of a used value, under an id of the scope that the mark belongs to. better-auth
+ * asks for the row by the id that it has chosen, so `reserved` keeps how to find it.
+ */
 async function reserve(
   { ctx }: Isolation,
   reserved: NonNullable<RequestRecord["reservations"]>,
@@ -56,21 +60,20 @@ async function reserve(
 ): Promise<unknown> {
   const { isSharedByTenants, ...reservation } = call;
   const { model } = call;
-  const { id: asked, ...data } = call.data ?? {};
-  const here = getTenantId();
-  const tenantId = isSharedByTenants ? null : here;
-  const there = <T>(run: () => Promise<T>) =>
-    tenantId === here ? run() : runInScope(scopeOf(tenantId), run);
+  const { id: chosenId, ...data } = call.data ?? {};
+  const tenantId = isSharedByTenants ? null : getTenantId();
+  const inScopeOfMark = <T>(run: () => Promise<T>) =>
+    tenantId === getTenantId() ? run() : runInScope(scopeOf(tenantId), run);
   const isNumeric = hasNumericIds(ctx);
-  const id = await uuidFrom(`${tenantId ?? PLATFORM}:${asked}`);
+  const id = await uuidFrom(`${tenantId ?? PLATFORM}:${chosenId}`);
   const where = isNumeric
     ? [{ field: "identifier", value: String(data.identifier) }]
     : [{ field: "id", value: id }];
-  reserved.set(asked, (find) => there(() => find({ model, where })));
-  if (!isNumeric) return there(() => create({ ...reservation, data: { ...data, id } }));
+  reserved.set(chosenId, (find) => inScopeOfMark(() => find({ model, where })));
+  if (!isNumeric) return inScopeOfMark(() => create({ ...reservation, data: { ...data, id } }));
   // The database assigns numeric ids, so the identifier marks the value. Counting after the insert
   // makes two concurrent attempts both fail.
-  return there(async () => {
+  return inScopeOfMark(async () => {
     const { adapter } = ctx;
     if (await adapter.findOne({ model, where })) throw new Error("Reserved already");
     const row = await adapter.create({ model, data });

@@ -33,23 +33,27 @@ const GLOBAL =
 type Models = Pick<Isolation, "isolatedModel" | "uniqueFields">;
 type Run = (call: AdapterCall) => Promise<unknown>;
 
+/**
+ * Finds the fields that are unique per tenant, and prepares them for the tenant prefix. Refuses
+ * fields whose values cannot have one.
+ */
 export function prepareUniqueFields(
   { tables }: AuthContext,
   { scopedModels, globallyUnique }: ResolvedCoreOptions,
 ): UniqueFields {
-  const found: UniqueFields = new Map();
-  const left = new Set(
+  const byModel: UniqueFields = new Map();
+  const unused = new Set(
     Object.entries(globallyUnique).flatMap(([model, names]) => names.map((n) => `${model}.${n}`)),
   );
   for (const model of ["user", ...scopedModels]) {
     const { fields = {}, indexes = [] } = tables[model] ?? {};
-    const own: UniqueFieldsOfModel = new Map();
+    const ofModel: UniqueFieldsOfModel = new Map();
     for (const [name, attributes] of Object.entries(fields)) {
       const path = `${model}.${name}`;
       const isUnique =
         attributes.unique || indexes.some((one) => one.unique && one.fields.join() === name);
       const isText = attributes.type === "string" && !attributes.references;
-      if (!isUnique || !isText || GLOBAL.test(path) || left.delete(path)) continue;
+      if (!isUnique || !isText || GLOBAL.test(path) || unused.delete(path)) continue;
       const changes =
         (attributes.transform?.output && "transform.output") ||
         // The adapter would write the value of `onUpdate` without the prefix.
@@ -60,18 +64,18 @@ export function prepareUniqueFields(
         );
       }
       skipTransformForPrefixed(attributes);
-      own.set(name, { name, attributes });
+      ofModel.set(name, { name, attributes });
       const { fieldName } = attributes;
-      if (fieldName && !fields[fieldName]) own.set(fieldName, { name, attributes });
+      if (fieldName && !fields[fieldName]) ofModel.set(fieldName, { name, attributes });
     }
-    if (own.size) found.set(model, own);
+    if (ofModel.size) byModel.set(model, ofModel);
   }
-  for (const path of left) {
+  for (const path of unused) {
     refuse(
       `globallyUnique: ${path} is not a unique text of a user or a scoped model. Leave it out.`,
     );
   }
-  return found;
+  return byModel;
 }
 
 /** Returns an adapter that takes and returns unique values without the tenant prefix. */

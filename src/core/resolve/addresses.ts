@@ -99,7 +99,11 @@ export function invalidateState({ query }: HookEndpointContext): void {
   if (query?.state && typeof query.state === "string") query.state = "-";
 }
 
-/** Adds R9 to better-auth's `isTrustedOrigin`, for addresses that an endpoint checks itself. */
+/**
+ * Adds R9 to better-auth's `isTrustedOrigin`, for addresses that an endpoint checks itself.
+ *
+ * Guarded by "better-auth checks addresses in the body before any hook, when there is no endpoint yet".
+ */
 export function trustOwnAddresses(ctx: AuthContext): AuthContext["isTrustedOrigin"] {
   const isTrusted = ctx.isTrustedOrigin;
   return function isTrustedOrigin(this: AuthContext, address, settings) {

@@ -47,8 +47,9 @@ export function removeForeignCredentials(ctx: HookEndpointContext): undefined {
   const bearer = bearerTokenIn(ctx);
   // A token without a prefix may belong to another plugin. It is kept: no tenant has a session for
   // it.
-  const isSession = bearer?.includes(SEPARATOR) || adminTarget(ctx as Endpoint);
-  const removesBearer = bearer !== undefined && isSession && isForeign(tenantInPrefix(bearer));
+  const mayRemoveBearer = bearer?.includes(SEPARATOR) || adminTarget(ctx as Endpoint);
+  const removesBearer =
+    bearer !== undefined && mayRemoveBearer && isForeign(tenantInPrefix(bearer));
   const cookie = cookiesInScope(ctx, isForeign, removesBearer ? undefined : bearer);
   if (!removesBearer && cookie === undefined) return;
   currentRequest().sentHeaders ??= new Headers(headers);

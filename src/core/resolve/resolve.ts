@@ -117,7 +117,12 @@ function tenantIdIn(place: string, input: unknown): string | undefined {
 /** The result of a resolver: a tenant's id, false for the platform, or undefined. */
 type Resolved = string | false | undefined;
 
-/** Results by the context of the call, which all copies of the call share. */
+/**
+ * Results by the context of the call. If a hook returns the call, as those of API keys do, the
+ * endpoint gets a copy of the context, and the resolver is asked once more.
+ *
+ * Guarded by "all hooks of a call and its endpoint get one context, or its copy after a hook returned the call".
+ */
 const answers = new WeakMap<object, Promise<Resolved>>();
 
 /**

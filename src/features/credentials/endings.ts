@@ -11,7 +11,7 @@ import { type Isolation, unscopedAdapter } from "../../core/isolation";
 import { currentRequest } from "../../core/request";
 import type { SessionRow } from "../../core/session";
 import { methodOf } from "../../core/sign-in-endpoints";
-import { removeOtherCredentials } from "../management/changed-hands";
+import { removeOtherCredentials } from "../management/remove-credentials";
 import { requireGeneration } from "./guard";
 
 /**

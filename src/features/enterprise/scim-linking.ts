@@ -2,7 +2,7 @@ import type { Guard, GuardedCall, NextGuard, Row } from "../../core/database";
 import { currentEndpoint } from "../../core/endpoint";
 import type { Isolation } from "../../core/isolation";
 import { currentRequest, getTenantId } from "../../core/request";
-import { removeCredentials } from "../management/changed-hands";
+import { removeCredentials } from "../management/remove-credentials";
 import { enterpriseRequest } from "./request";
 import { isCreatedByDirectory, SCIM_USER } from "./scim-rows";
 import { isVouched } from "./sso-providers";

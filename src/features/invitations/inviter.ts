@@ -9,7 +9,7 @@ import { type Endpoint, runInScope, scopeOf } from "../../core/request";
 import { lookUpTenant } from "../../core/tenants/tenants";
 import { askAbout, isOperator, logFailure, rolesIn } from "../management/operators";
 import { managementOptions } from "../management/options";
-import { adminOptions, canGiveRole, type Giver } from "../management/roles";
+import { adminOptions, canGiveRole, type RoleGranter } from "../management/roles";
 import { invitationError } from "./errors";
 import type { StoredInvitation } from "./options";
 
@@ -25,7 +25,7 @@ export async function mayStillGiveRole(ctx: AuthContext, invitation: StoredInvit
   if (!role || !inviterId) return true;
   const isolation = isolationOf(ctx) as Isolation;
   const options = managementOptions(isolation.ctx);
-  const canGive = (giver: Giver) => canGiveRole(ctx, role, giver);
+  const canGive = (granter: RoleGranter) => canGiveRole(ctx, role, granter);
   if (canGive({ tenantId, role: null })) return true;
   const inviter = await findInviter(isolation, tenantId, inviterId);
   if (!inviter || inviter.banned || !canGive(inviter)) return false;
@@ -86,7 +86,11 @@ async function isStillAllowed(
  * Returns the role as the admin plugin stores it. Refuses unknown roles, and roles with more rights
  * than the inviter: otherwise every user who may invite could invite an administrator.
  */
-export function requireRole(ctx: AuthContext, role: string | null, inviter: Giver): string | null {
+export function requireRole(
+  ctx: AuthContext,
+  role: string | null,
+  inviter: RoleGranter,
+): string | null {
   if (role === null) return null;
   const { roles } = adminOptions(ctx);
   const { tenantRoles } = managementOptions(ctx);
@@ -98,7 +102,7 @@ export function requireRole(ctx: AuthContext, role: string | null, inviter: Give
   return names.join(",");
 }
 
-export function requireGiver(ctx: AuthContext, role: string, inviter: Giver): void {
+export function requireGiver(ctx: AuthContext, role: string, inviter: RoleGranter): void {
   if (!canGiveRole(ctx, role, inviter)) throw notAllowed();
 }
 

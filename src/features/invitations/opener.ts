@@ -14,8 +14,8 @@ import { type Isolation, isolationOf } from "../../core/isolation";
 import { currentRequest, type Endpoint, getTenantId, requestSlot } from "../../core/request";
 import { methodOf } from "../../core/sign-in-endpoints";
 import { textOf } from "../../core/utils";
-import { REPLACED, removeCredentials } from "../management/changed-hands";
 import { emit } from "../management/events";
+import { REPLACED, removeCredentials } from "../management/remove-credentials";
 import { adminOptions } from "../management/roles";
 import { isVouchedFor } from "../policy/admission";
 import { whyNotAdmitted } from "../policy/email-domains";
@@ -53,19 +53,19 @@ async function findOpening(
   const row = carried ?? (isKnown ? await findOpen(ctx, email) : undefined);
   if (!row) return undefined;
   const isProven = carried?.mailed || isKnown;
-  let room: Room = {};
+  let replacement: Replacement = {};
   return {
     data: writtenBy(row, carried?.mailed),
     replaceUnverifiedUser: async (unscoped) => {
-      if (isProven) room = await replaceUnverifiedUser(ctx, unscoped, row);
-      const { keptUserId: id } = room;
+      if (isProven) replacement = await replaceUnverifiedUser(ctx, unscoped, row);
+      const { keptUserId: id } = replacement;
       // Accepts the invitation before its values are written into the kept user. If accepting
       // fails, they are not written, even without transactions.
-      if (id) await accept(ctx, unscoped, row, { id }, room);
+      if (id) await accept(ctx, unscoped, row, { id }, replacement);
       return id;
     },
     accept: async (created, unscoped) => {
-      if (!room.keptUserId) await accept(ctx, unscoped, row, created, room);
+      if (!replacement.keptUserId) await accept(ctx, unscoped, row, created, replacement);
     },
   };
 }
@@ -90,7 +90,7 @@ async function accept(
   unscoped: DBTransactionAdapter,
   row: StoredInvitation,
   { id }: Row,
-  { keptUserId, replacedUserId }: Room,
+  { keptUserId, replacedUserId }: Replacement,
 ): Promise<void> {
   const userId = String(id);
   const accepted = await markAccepted(unscoped, row, userId);
@@ -249,7 +249,7 @@ async function canJoinByMail(ctx: AuthContext, path: string, user: Row): Promise
 }
 
 /** The outcome of `replaceUnverifiedUser`. Empty if no user was replaced or kept. */
-interface Room {
+interface Replacement {
   /** The user who lost the address. */
   replacedUserId?: string;
   /** The user of a directory who keeps the address and gets the invitation. */
@@ -264,7 +264,7 @@ async function replaceUnverifiedUser(
   ctx: AuthContext,
   unscoped: DBTransactionAdapter,
   { tenantId, email }: StoredInvitation,
-): Promise<Room> {
+): Promise<Replacement> {
   const user = await unscoped.findOne<Row>({ model: "user", where: clauses({ email, tenantId }) });
   // MySQL ignores accents when it compares. So the user that it finds may have another address, and
   // is not replaced.

@@ -27,7 +27,7 @@ type AdminOptions = {
 type Ranked = { id?: string | undefined; role?: string | null | undefined };
 
 /** The user who gives a role; null is the server's own code. */
-export type Giver = (Ranked & { tenantId: string | null }) | null;
+export type RoleGranter = (Ranked & { tenantId: string | null }) | null;
 
 export const adminOptions = (ctx: AuthContext) => (adminPlugin(ctx)?.options ?? {}) as AdminOptions;
 
@@ -35,8 +35,8 @@ export const adminOptions = (ctx: AuthContext) => (adminPlugin(ctx)?.options ?? 
  * Returns whether a user may give a role. Operators and the server may give every role, a tenant's
  * users only roles with no more rights than their own.
  */
-export const canGiveRole = (ctx: AuthContext, role: string, giver: Giver): boolean =>
-  !giver || giver.tenantId === null || canDoAsMuch(ctx, giver, { role });
+export const canGiveRole = (ctx: AuthContext, role: string, granter: RoleGranter): boolean =>
+  !granter || granter.tenantId === null || canDoAsMuch(ctx, granter, { role });
 
 /**
  * Returns whether a user of a tenant has every right that another user has. Every user has the
@@ -115,13 +115,16 @@ const GUARDED = new Set(
 type Person = TenantSession["user"];
 
 /** A change that an admin endpoint is about to make to an existing or new user. */
-interface Act {
+interface AdminAction {
   userId?: string | undefined;
   data?: object | undefined;
 }
 
 /** Refuses a call of an admin endpoint by which the caller would get more rights. */
-async function refuseEscalation(isolation: Isolation, { userId, data }: Act): Promise<void> {
+async function refuseEscalation(
+  isolation: Isolation,
+  { userId, data }: AdminAction,
+): Promise<void> {
   const endpoint = currentEndpoint();
   const session = endpoint && callerIn(endpoint);
   if (!endpoint || !session) return;
@@ -189,17 +192,17 @@ export function guardRoles(
   isolation: Isolation,
 ): void {
   const methods = internalAdapter as unknown as Record<string, Method>;
-  const guard = (name: string, actOf: (...call: never[]) => Act) => {
+  const guard = (name: string, actionOf: (...call: never[]) => AdminAction) => {
     const run = methods[name];
     if (!run) return;
     methods[name] = (...call) =>
       currentEndpoint()?.path?.startsWith("/admin/")
-        ? refuseEscalation(isolation, actOf(...call)).then(() => run(...call))
+        ? refuseEscalation(isolation, actionOf(...call)).then(() => run(...call))
         : run(...call);
   };
   guard("createUser", (data: object) => ({ data }));
   guard("updateUser", (userId: string, data: object) => ({ userId, data }));
-  guard("createAccount", ({ userId }: Act) => ({ userId }));
+  guard("createAccount", ({ userId }: AdminAction) => ({ userId }));
   for (const name of ["updatePassword", "createSession", "listSessions"]) {
     guard(name, (userId: string) => ({ userId }));
   }

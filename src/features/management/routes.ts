@@ -7,7 +7,6 @@ import { runInScope, scopeOf } from "../../core/request";
 import { isText } from "../../core/utils";
 import { assertNotLockedOut, parsePolicy } from "../policy/input";
 import { policySchema, seconds } from "../policy/schema";
-import { resetSecondFactor } from "./changed-hands";
 import { countRows, deleteTenant, purgeTenants, type Rows } from "./delete";
 import { managementError } from "./errors";
 import { emit } from "./events";
@@ -20,6 +19,7 @@ import {
   requireManagerSession,
   requireTarget,
 } from "./management";
+import { resetSecondFactor } from "./remove-credentials";
 import { changeTenant, createTenant, endSessions, listTenants, scheduleDeletion } from "./store";
 import { findTenant, requireTenant } from "./tenant";
 
