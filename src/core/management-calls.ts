@@ -11,7 +11,7 @@ import { isolationOf } from "./isolation";
 const IS_MANAGEMENT = Symbol.for("better-auth-tenant:management");
 
 /** The metadata of a management endpoint. `post` and `get` add it. */
-export const MANAGEMENT = { [IS_MANAGEMENT]: true };
+export const MANAGEMENT: object = { [IS_MANAGEMENT]: true };
 
 /** Returns the paths of all management endpoints. */
 export const findManagementPaths = (plugins: BetterAuthPlugin[] = []): ReadonlySet<string> =>
