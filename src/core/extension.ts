@@ -57,7 +57,7 @@ export interface Candidate {
   adapter?: DBTransactionAdapter | undefined;
 }
 
-/** What a feature that has expected a new user does when the user is created. */
+/** How a feature completes the creation of a user it expected, for example by an invitation. */
 export interface Admission {
   /** Values that are written into the user, such as a role or a verified email. */
   data?: Row;
@@ -117,7 +117,10 @@ export interface Extension {
   /** The key under which the result of `cacheWithTenant` is cached. */
   name: string;
 
-  /* Finding the tenant. The first claim that is not too late counts: see `ClaimPhase`. */
+  /*
+   * Finding the tenant. The first claim that is not too late counts: see `ClaimPhase`. A later claim
+   * for the same tenant also gets its rights (`isTenantItself`).
+   */
 
   /** Returns the tenant that a request belongs to. Asked up to three times: see `ClaimPhase`. */
   claim?(ctx: HookEndpointContext, phase: ClaimPhase): Promise<Claim | undefined>;
@@ -144,16 +147,18 @@ export interface Extension {
   /** Hooks that run before and after the endpoint, on the paths that their matchers accept. */
   hooks?: Partial<Omit<Hooks, "resolve">>;
   /**
-   * See every adapter call before isolation. A guard may change a call, or refuse it by throwing.
+   * See the calls of the isolated adapter before isolation: not those of `unscoped`. A guard may
+   * change a call, or refuse it by throwing.
    */
   guards?: Guard[];
 
   /* Users and sessions. Asked where rows are written, for every endpoint of every plugin. */
 
   /**
-   * Returns what to do for a new user whom the feature expected, for example by an invitation.
-   * Called at most once per user, and not if a feature has refused the user. Must not change
-   * anything.
+   * Returns what to do for a new user whom the feature expected, for example by an invitation. Not
+   * called if a feature has refused the user. At sign-up by email it is called twice: before
+   * better-auth looks up the email, with little more than the email in the row, and where the row
+   * is created. Must not change anything.
    */
   findAdmission?(candidate: Candidate): Promise<Admission | undefined>;
   /**
@@ -165,12 +170,14 @@ export interface Extension {
   /**
    * R14: refuses a new session, or a new expiry, by throwing, or returns fields to change. All
    * features are asked. The earliest `expiresAt` counts. Token, user, tenant and generation cannot
-   * be changed. At sign-up, the new user is undone as well: a rule for new users is `admitUser`.
+   * be changed. `/sign-up/email` also undoes the new user, if the database has transactions; a
+   * social sign-up keeps the user. A rule for new users is `admitUser`.
    */
   admitSession?(admitted: AdmittedSession): Promise<Row | undefined>;
   /**
-   * Returns whether a session is valid in the running request. Asked whenever a session is read
-   * from the database, a storage or a cookie. All features must accept the session.
+   * Returns whether a session is valid in the running request. Asked when a session is looked up
+   * by its token, in the database, a storage or a cookie. All features must accept the session. A
+   * list of a user's sessions is limited to the scope, and this is not asked.
    */
   acceptsSession?(session: SessionRow, source: SessionSource): Promise<boolean>;
 

@@ -48,7 +48,7 @@ export interface Isolation {
   isolatedModel(name: string): string | undefined;
   /** The paths of management endpoints: see `management-calls.ts`. */
   managementPaths: ReadonlySet<string>;
-  /** Every adapter call passes these, first to last, before it is run. */
+  /** Every call of the isolated adapter passes these, first to last. Calls of `unscoped` do not. */
   guards: Guard[];
   /** The features, in the order in which they are asked. */
   extensions: readonly Extension[];

@@ -14,7 +14,10 @@ export const TENANT_ID = /^[\w-]{1,128}$/;
 
 export const withPrefix = (tenantId: string, value: string) => tenantId + SEPARATOR + value;
 
-/** Returns the tenant in the prefix of a token; null for a token of the platform. */
+/**
+ * Returns the tenant in the prefix of a token; null for a token of the platform. The token `~x` has
+ * an empty prefix, which is the id of no tenant.
+ */
 export function tenantInPrefix(token: string): string | null {
   const at = token.indexOf(SEPARATOR);
   return at < 0 ? null : token.slice(0, at);

@@ -75,8 +75,8 @@ export async function install(
     isolation.extensions = [...onPlugins, ...features];
     isolation.guards = [
       refuseImpossibleValues(isolation),
-      // `hideReplacedUser` of invitations comes after `linkDirectoryUsers` of enterprise: it must
-      // see the user as the database has it, before the other changes `emailVerified`.
+      // A guard sees a result before the guards that come before it. Those of our other plugins are
+      // last, so they see rows as the database has them, before a feature changes a value.
       ...[...features, ...onPlugins].flatMap(({ guards = [] }) => guards),
       guardReservations(isolation),
     ];

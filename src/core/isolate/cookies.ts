@@ -8,7 +8,10 @@ import { type AfterHook, plainHook } from "../hooks";
 import { currentRequest } from "../request";
 import { makeCompanionCheck } from "../session-tokens";
 
-/** R5: keeps the browser's cookies for sessions that were removed from the request. */
+/**
+ * R5: removes the `Set-Cookie` lines with which better-auth would delete session cookies of other
+ * scopes.
+ */
 export const keepForeignCookies: AfterHook = {
   matcher: () => currentRequest().keptCookies.size > 0,
 

@@ -63,7 +63,8 @@ export async function findVisit(
   // A visit has begun already, or the session is not an operator's.
   if (scope.access !== "own" || session.tenantId || session.impersonatedBy) return undefined;
   if (target === "oneself") return undefined;
-  // Hooks that run before the endpoint stay in the request's scope.
+  // Hooks that run before the endpoint stay on the platform. If the request names a tenant, the visit
+  // may begin earlier.
   if (scope.tenantId === null && record.adminEndpoint !== "running") return undefined;
   const adapter = given ?? (await unscopedAdapter(isolation));
   const tenantId = scope.tenantId ?? (await tenantOfTarget(endpoint, target, adapter));

@@ -129,8 +129,7 @@ export function readSchema(ctx: AuthContext, comparesIds: boolean) {
   }
 
   /**
-   * Finds the reference between two models. A joined row has in `to` the value that the row has in
-   * `from`.
+   * Returns the two columns of a join between models: `joined[to]` equals `row[from]`.
    */
   function findLink(base: Model, joined: Model) {
     const linkFrom = (owner: Model, target: Model) =>

@@ -13,8 +13,9 @@ import { noteStoredSession, removeIfLate } from "./stored-sessions";
 import { requireUserInScope } from "./users";
 
 /**
- * Guards operations that better-auth does in several steps: creating users and sessions, changing
- * sessions, and reserving single-use marks.
+ * Wraps the functions of better-auth that create users (ids that a request sends are ignored),
+ * create and change sessions, and reserve single-use marks (opens the map that `guardReservations`
+ * fills).
  */
 export function guardInternalAdapter(ctx: AuthContext, isolation: Isolation): void {
   const { internalAdapter } = ctx;
@@ -28,8 +29,8 @@ export function guardInternalAdapter(ctx: AuthContext, isolation: Isolation): vo
 }
 
 /**
- * Guards the only functions that create and change sessions. The user must be in the scope (R8),
- * the tenant active, and the sign-in method allowed by the policy (R14). The token gets the tenant
+ * Guards the functions with which better-auth creates and changes sessions. The user must be in the scope (R8),
+ * the tenant active, and the extensions must admit the session (R14). The token gets the tenant
  * prefix, which tells later requests the tenant (R4).
  */
 function isolateSessions(ctx: AuthContext, isolation: Isolation): void {

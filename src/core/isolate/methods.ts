@@ -171,7 +171,8 @@ async function consumeState<T>(
 
 /**
  * Leaves out invalid sessions if better-auth looks up the sessions of a browser by their tokens.
- * better-auth reads sessions without their users only to delete them, and must find all of these.
+ * better-auth reads sessions without their users only to delete or list them, and must find all of
+ * these.
  *
  * Guarded by "better-auth reads sessions without their users only to delete or list them".
  */
@@ -206,6 +207,7 @@ function update<T>(database: Database, input: Input<"update">): Promise<T | null
     const row = await write(database, model, scope, data, () =>
       unscoped.update<T & Row>({ ...call, where, update: data }),
     );
+    // A row may lack the column, which the condition has already compared.
     const isInScope = row && (row.tenantId === undefined || isInside(scope, row));
     if (!isInScope) return null;
     rememberUsers(database, row, model);
@@ -242,7 +244,9 @@ const incrementOne = <T>(database: Database, input: Input<"incrementOne">) =>
   });
 
 /**
- * Limits a call to the rows of the scope, and runs it. Only two lookups in `findOne` do not use it.
+ * Runs a call with the condition of the scope. `create` uses it for the scope and the model alone.
+ * Not used by the two lookups of `findOne` that go by other rules, nor where a row that was just
+ * found in the scope is written or consumed by its id.
  */
 async function narrow<Call extends TableCall, T>(
   { isolation, unscoped }: Database,
@@ -325,8 +329,8 @@ async function write<T>(
 
 /**
  * R8: refuses a change that gives a row to a user outside the scope. Returns the part of the change
- * that is allowed: a row never changes its id or tenant, requests do not choose a generation, and no
- * session lasts longer than the policy allows.
+ * that is allowed: a row never changes its id or tenant, requests do not choose the generation of a
+ * user, and no session lasts longer than the extensions allow.
  */
 async function checkChange<T extends Row | undefined>(
   { isolation, unscoped }: Database,

@@ -102,9 +102,9 @@ export function repeatRolledBack(adapter: DBAdapter): DBAdapter {
 }
 
 /**
- * Runs a transaction again if nothing of it was stored. The response is not sent yet; cookies and
- * sign-ins of the callback are undone. Does not repeat after the commit was sent over a connection that
- * broke, because then the transaction may be stored.
+ * Repeats a transaction that was not stored, after undoing its cookies and sign-ins. This is possible
+ * because the response has not been sent. If the connection broke after the commit was sent, the
+ * transaction may be stored, and is not repeated.
  */
 function repeatTransaction<R>(
   adapter: DBAdapter,

@@ -58,6 +58,7 @@ export async function openSession(
   const { adapter } = source;
   const isAdmin = adminTarget(currentEndpoint()) !== undefined;
   const owner = session.tenantId ?? null;
+  // On admin endpoints, compared below, after a visit may have begun.
   if (!isAdmin && owner !== getTenantId()) return false;
   if (!(await isOfGeneration(isolation, session, adapter))) return false;
   if (!(await passesTenantAndExtensions(isolation, session, source))) return false;

@@ -80,8 +80,8 @@ interface Written {
 
 /**
  * Removes a new session from secondary storage if its user was deleted while it was written.
- * Deleting a tenant removes its sessions before and after the commit. A session that is written
- * later finds no user here. A session that still finds its user is removed after the commit.
+ * Deleting a tenant removes its sessions before and after the commit. If the user is still there,
+ * the deletion has not committed, and removes this session itself after its commit.
  */
 export async function removeIfLate(
   isolation: Isolation,

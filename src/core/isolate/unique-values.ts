@@ -153,7 +153,10 @@ function shownRow(row: Row, fields: UniqueFieldsOfModel, known?: string): Row {
 const isPrefixed = (tenantId: string, value: unknown): value is string =>
   typeof value === "string" && value.startsWith(withPrefix(tenantId, ""));
 
-/** The error for a unique value without a tenant: it could be a value of any tenant. */
+/**
+ * The error if a call writes or compares a value that is unique per tenant, and its tenant is
+ * unknown.
+ */
 const unknownTenant = () =>
   tenantError("TENANT_ID_REQUIRED", "Values that are unique per tenant require a tenant");
 

@@ -81,8 +81,8 @@ export function isHiddenUser([clause, ...rest]: Where[], user: Row | null): bool
 
 /**
  * Returns the tenant of a credential that has no prefix (an API key, a SCIM token, an identity
- * provider's id), by its row. Returns null for a row of the platform, or if there is no row. Only
- * this function reads a row before the tenant is known.
+ * provider's id), by its row. Returns null for a row of the platform, or if there is no row. Reads
+ * without isolation, because the tenant is not known yet.
  */
 export async function tenantOfRow(
   isolation: Isolation,

@@ -45,7 +45,10 @@ export const refuseAddresses: BeforeHook = {
   handler: plainHook(refuseForeignAddresses),
 };
 
-/** Finds the owners of all hosts in a request's addresses, and refuses hosts of other tenants. */
+/**
+ * Finds the owners of all hosts in a request's addresses, and refuses hosts of other tenants. A
+ * provider's callback moves to the platform instead, without its state.
+ */
 async function refuseForeignAddresses(ctx: HookEndpointContext): Promise<void> {
   const addresses = addressesOf(ctx);
   const ownHost = namingHost(ctx);

@@ -104,7 +104,7 @@ function cookiesInScope(
   if (!removed.size) return undefined;
   const rest = cookies.filter((cookie) => !removed.has(cookie));
   const kept = new Set(rest.map((cookie) => cookie.name));
-  // If a name was sent twice, the cookie that is left decides.
+  // If another cookie of this name is left, better-auth may delete that one.
   for (const { name: gone } of removed) if (!kept.has(gone)) keepCookie(gone);
   const isCompanion = makeCompanionCheck(context);
   const left = kept.has(name) ? rest : rest.filter((cookie) => !isCompanion(cookie.name));

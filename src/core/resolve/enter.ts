@@ -172,7 +172,7 @@ async function resolveScope(ctx: HookEndpointContext, route?: TenantRoute): Prom
  */
 async function stayInScope(ctx: HookEndpointContext): Promise<void> {
   const tenantId = getTenantId();
-  // Puts the tenant into the cache, from which the policy is read. `runInTenant` itself reads
+  // Puts the tenant into the cache, from which features read (`cacheWithTenant`). `runInTenant` reads
   // nothing.
   if (tenantId) await lookUpTenant(ctx.context, tenantId);
   const claimed = await namedTenantId(ctx);

@@ -18,7 +18,10 @@ export async function requireTenantId(ctx: HookEndpointContext, tenantId: string
   return tenantId;
 }
 
-/** Refuses to enter a suspended tenant, except for operators and server code on admin endpoints. */
+/**
+ * Refuses to enter a suspended tenant. On admin endpoints, lets server code and callers with a token
+ * of the platform through; `openSession` decides later whether they are operators.
+ */
 function requireVisitor(endpoint: Endpoint): void {
   const { request, headers, context } = endpoint;
   const call = { request, headers, context } as HookEndpointContext;

@@ -31,8 +31,9 @@ async function refuseUnsafeMessages({ body, query }: HookEndpointContext): Promi
 }
 
 /**
- * Decodes a message in a query, which is deflated (SAML bindings, 3.4.4.1). Like `sso()`, decodes
- * the value a second time.
+ * Decodes a message in a query, which is deflated (SAML bindings, 3.4.4.1). The value may be
+ * percent-encoded twice: this decodes it once more, as `sso()` does, so that both read the same
+ * message.
  */
 async function inflateQueried(encoded: string): Promise<string> {
   refuseLongEncoding(encoded);

@@ -34,7 +34,11 @@ export const markCreatedUsers: Guard = {
   },
 };
 
-/** Lets better-auth link an SSO account to a directory's user. No other user becomes linkable. */
+/**
+ * Lets better-auth link an SSO account to a directory's user. No other user becomes linkable. Guards
+ * of invitations, which hide a user whose stored email is unverified, see the user before this guard
+ * changes `emailVerified`: see the order of guards in `core/install/install.ts`.
+ */
 export const linkDirectoryUsers = (isolation: Isolation): Guard => ({
   models: ["user", "account"],
   methods: ["findOne", "create"],

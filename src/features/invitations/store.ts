@@ -171,11 +171,10 @@ function conditionOf(status: InvitationStatus): Where[] {
 const MINUTE_MS = 60_000;
 
 /**
- * Limits the mails that managers can send to any address in the name of the application. Allows one
- * mail per minute to an address, even if the invitation was revoked meanwhile. Allows a tenant
- * `maxPendingInvitations` pending invitations, and as many mails per hour: a manager could revoke
- * invitations to send more, and one mailbox has many addresses (`a+1@`, `a+2@`). Call this inside
- * `oneAtATime`.
+ * Limits mails to an address (one per minute), and the pending invitations of a tenant
+ * (`maxPendingInvitations`). A tenant may also send only that many mails per hour. Otherwise a
+ * manager could revoke and invite again without end, or use many addresses of one mailbox (`a+1@`,
+ * `a+2@`). Call this inside `oneAtATime`.
  */
 export async function assertWithinLimits(
   ctx: AuthContext,

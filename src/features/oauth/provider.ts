@@ -120,8 +120,8 @@ function fromApplication(ctx: AuthContext, id: string): TenantProvider | undefin
   const { byId, ofPlugins } = applicationProviders(ctx);
   const found = byId.get(id);
   if (!found) return undefined;
-  // Zoom's provider copies its options, and with them the platform's redirect URI. So tenants get a
-  // provider that is built without it.
+  // A provider without `options`, such as Zoom's, has copied the platform's redirect URI. Tenants get
+  // a provider that is built without it.
   const hasCopy = !found.options && !ofPlugins.has(id);
   const provider = hasCopy
     ? build(id, { ...optionsOf(ctx, id), redirectURI: undefined })

@@ -414,8 +414,9 @@ function isUserVerified(endpoint: Endpoint | undefined): boolean {
 
 /**
  * Returns where the authenticator's data begins in an attestation object. The object is CBOR, and
- * the data is its last entry, a byte string with one or two bytes of length. The owner of a new
- * passkey could forge the object anyway, because the server knows no key that signs it.
+ * the data is its last entry, a byte string with one or two bytes of length. The object is not
+ * verified: without attestation the server knows no key that signs it, and users could only weaken
+ * their own passkeys.
  */
 function authDataIn(bytes: Uint8Array): number {
   const text = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
