@@ -13,6 +13,9 @@ export const USED_EMAIL_CHANGE = differs("USER_NOT_FOUND", "INVALID_TOKEN");
 /** Who follows a link that changes an email is not signed in by it any more. */
 export const EMAIL_CHANGE_SIGNS_IN = differs(true, false);
 
+/** A password reset that is refused leaves its token: both are in one transaction. */
+export const REFUSED_RESET_KEEPS_TOKEN = differs(false, true);
+
 /** Endpoints pass on why a credential of an ended session was refused. */
 export const ENDED_SESSION_IS_NAMED = differs(true, false);
 

@@ -5,6 +5,7 @@ import { bearer, emailOTP, magicLink } from "better-auth/plugins";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { runInTenant, type TenantPolicy } from "../../../src/index";
 import { databases } from "../../support/database";
+import { REFUSED_RESET_KEEPS_TOKEN } from "../../support/differences";
 import { startIdentityProvider } from "../../support/identity-provider";
 import { PASSWORD } from "../../support/instance";
 import { createStorage, mapStorage, STORAGE_KINDS } from "../../support/stores";
@@ -333,7 +334,7 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
       expect((await world.signIn(id, next, newPassword)).status).toBe(200);
     });
 
-    it("does not count while the user is deactivated, nor afterwards", async () => {
+    it("does not count while the user is deactivated", async () => {
       const { id, email, change } = await start("signed up");
       await request(id, email);
       const { token } = world.lastMail("reset");
@@ -343,8 +344,11 @@ describe.each(databases)("a directory of a tenant, on %s", (database) => {
       expect((await request(id, email)).status).toBe(200);
       expect(world.mails).toHaveLength(sent);
       await change("active", true);
-      expect((await reset(id, token)).status).toBe(400);
-      expect((await world.signIn(id, email)).status).toBe(200);
+      // Who is back may use the link, if the refused attempt has not used it up.
+      const isLeft = REFUSED_RESET_KEEPS_TOKEN;
+      expect((await reset(id, token)).status).toBe(isLeft ? 200 : 400);
+      const password = isLeft ? newPassword : PASSWORD;
+      expect((await world.signIn(id, email, password)).status).toBe(200);
       await request(id, email);
       expect((await reset(id, world.lastMail("reset").token)).status).toBe(200);
     });
