@@ -10,7 +10,9 @@ export type AdminTarget = "everybody" | "a user" | "a session" | "a place" | "on
 
 /**
  * All endpoints of better-auth's admin plugin, by path. An endpoint that a new version adds has no
- * cross-tenant access until it is listed here. A contract test compares the list with the plugin.
+ * cross-tenant access until it is listed here.
+ *
+ * Guarded by "the admin plugin has the endpoints that are written down, and checks the caller at every one".
  */
 export const ADMIN_ENDPOINTS: Readonly<Record<string, AdminTarget>> = Object.fromEntries(
   Object.entries({
@@ -25,7 +27,7 @@ export const ADMIN_ENDPOINTS: Readonly<Record<string, AdminTarget>> = Object.fro
   ),
 );
 
-/** Returns better-auth's admin plugin. Ignores another plugin with the id `admin`. */
+/** Returns better-auth's admin plugin. Ignores a plugin `admin` that lacks one of these paths. */
 export function adminPlugin({ options }: AuthContext) {
   const plugin = options.plugins?.find(({ id }) => id === "admin");
   const paths = new Set(Object.values(plugin?.endpoints ?? {}).map(({ path }) => path));

@@ -9,7 +9,7 @@ export const CALLBACK_PATH = "/callback/:id";
 
 export const SIGN_UP_PATH = "/sign-up/email";
 
-/** Returns whether an endpoint sets or changes an email. */
+/** Matches the sign-up with an email, and the endpoints with which users change theirs. */
 export const setsEmail = (path = "") =>
   path === SIGN_UP_PATH || /change-email|email-change/.test(path);
 

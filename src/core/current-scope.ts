@@ -3,9 +3,9 @@ import { currentEndpoint } from "./endpoint";
 import { enteredScope, PLATFORM_SCOPE, type Scope } from "./request";
 
 /**
- * Returns the scope in which the running code reads and changes data. Without a request, that is
- * the platform. An admin endpoint has cross-tenant access. Calls that its hooks make through
- * `auth.api` do not.
+ * Returns the scope in which the running code reads and changes data. Without a request and
+ * `runInTenant`, that is the platform. An admin endpoint may have cross-tenant access. Calls that
+ * its hooks make through `auth.api` do not.
  */
 export function currentScope(): Scope {
   const scope = enteredScope() ?? PLATFORM_SCOPE;

@@ -83,7 +83,8 @@ export const isMySQL = (adapter: HasOptions) => databaseOf(adapter) === "mysql";
 
 /**
  * Yields all rows of a table in pages. Each page starts after the last id, so concurrent inserts
- * and deletions skip no row. By `tenantId`, yields at least one row of each tenant, but not all.
+ * and deletions skip no other row; a new row may be left out. By `tenantId`, yields at least one
+ * row of each tenant, but not all.
  */
 export async function* pagesOf<Stored extends { id?: string; tenantId?: string | null }>(
   adapter: Pick<DBTransactionAdapter, "findMany">,

@@ -13,7 +13,7 @@ const OUTERMOST = Symbol.for("better-auth-tenant:outermost");
 
 /**
  * Remembers the first endpoint of a request as the endpoint that the request is about. Endpoints
- * that it calls share its scope.
+ * that it calls share its scope, except tenant routes.
  */
 export function noteEndpoint(endpoint: Endpoint): void {
   const record = currentRequest();
@@ -31,7 +31,8 @@ export function noteEndpoint(endpoint: Endpoint): void {
 
 /**
  * Returns whether server code makes the call: a job in `runInTenant`, or a call of `auth.api` with
- * neither request nor headers. A call of `auth.api` inside a caller's request does not count.
+ * neither request nor headers. Inside a caller's request, only code in `runInTenant`, `runInScope`
+ * or a resolver counts.
  */
 export const isServerCall = (): boolean => !currentRequest().hasCaller;
 
@@ -79,9 +80,10 @@ type Marked = { [TENANT_ROUTE]?: TenantRoute };
 /**
  * Returns the tenant route of a call, if it is one. The mark is on the context, which better-auth
  * creates for each request, passes to `onRequest` and copies for the endpoint. A caller cannot
- * write the mark, and a plugin cannot lose it.
+ * write the mark, and a hook that returns its context does not lose it.
  *
  * Guarded by "what onRequest writes on its context reaches the endpoint of that request alone".
+ * Guarded by "a dispatch keeps what a hook has written on the context, even if other hooks replace the context".
  */
 export const tenantRouteOf = ({ context }: { context: object }): TenantRoute | undefined =>
   (context as Marked)[TENANT_ROUTE];

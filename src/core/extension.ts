@@ -15,8 +15,8 @@ import type { SessionRow } from "./session";
  * When the core asks an extension for a claim:
  * - `path`: before it reads which tenant the request names. The claim wins over that name.
  * - `credential`: after that. The claim counts only if the request names no tenant.
- * - `target`: for management calls, which run in no tenant. The claim says which tenant the call
- *   acts on.
+ * - `target`: for management calls, which do not run in the tenant that they name. The claim says
+ *   which tenant the call acts on.
  */
 type ClaimPhase = "path" | "credential" | "target";
 
@@ -95,7 +95,7 @@ export interface Services {}
 
 /** Rules for the models of other plugins, which `checkSetup` enforces. */
 export interface ModelRules {
-  /** Models that the feature itself declares, which no other plugin may declare. */
+  /** Models that the feature itself declares. Another plugin may only add fields to them. */
   own?: readonly string[];
   /** Models that the application need not list as scoped or shared, as `plugin.model`. */
   needNoDecision?: readonly string[];
@@ -108,21 +108,24 @@ export interface ModelRules {
 }
 
 /**
- * What a feature adds to the core: the only interface between them. A feature implements the
- * members that it needs. The core asks the features in the order of the list in `plugin.ts`;
- * features of our other plugins (invitations, domains) come first. An error that a member throws
- * becomes the response; at startup, it stops better-auth.
+ * What a feature adds to the core: the core reaches features through this alone. A feature
+ * implements the members that it needs. The core asks the features in the order of the list in
+ * `plugin.ts`; features of our other plugins (invitations, domains) come first, but their guards
+ * last. An error that a member throws becomes the response, unless the caller catches it
+ * (`tenantOfHost`, `admitUser`); at startup, it stops better-auth.
  */
 export interface Extension {
   /** The key under which the result of `cacheWithTenant` is cached. */
   name: string;
 
   /*
-   * Finding the tenant. The first claim that is not too late counts: see `ClaimPhase`. A later claim
-   * for the same tenant also gets its rights (`isTenantItself`).
+   * Finding the tenant. The first claim that is not too late counts: see `ClaimPhase`. A later
+   * claim for the same tenant also gets its rights (`isTenantItself`).
    */
 
-  /** Returns the tenant that a request belongs to. Asked up to three times: see `ClaimPhase`. */
+  /**
+   * Returns the tenant that a request belongs to. Asked in up to three phases: see `ClaimPhase`.
+   */
   claim?(ctx: HookEndpointContext, phase: ClaimPhase): Promise<Claim | undefined>;
   /**
    * Removes values from the query of a tenant route, before better-auth reads the query. Keys are
@@ -152,7 +155,7 @@ export interface Extension {
    */
   guards?: Guard[];
 
-  /* Users and sessions. Asked where rows are written, for every endpoint of every plugin. */
+  /* Users and sessions. Asked where rows are written, for sessions in `internalAdapter`. */
 
   /**
    * Returns what to do for a new user whom the feature expected, for example by an invitation. Not
@@ -162,14 +165,14 @@ export interface Extension {
    */
   findAdmission?(candidate: Candidate): Promise<Admission | undefined>;
   /**
-   * R13: refuses a new user by throwing, or changes the row. All features are asked. If better-auth
-   * hides at sign-up whether an email is taken, it also hides this error. A feature whose error the
-   * caller must see also refuses in a hook, as the policy does in `askPolicy`.
+   * R13: refuses a new user by throwing, or changes the row. Asked until one refuses. If
+   * better-auth hides at sign-up whether an email is taken, it also hides this error. A feature
+   * whose error the caller must see also refuses in a hook, as the policy does in `askPolicy`.
    */
   admitUser?(candidate: Candidate): Promise<void>;
   /**
-   * R14: refuses a new session, or a new expiry, by throwing, or returns fields to change. All
-   * features are asked. The earliest `expiresAt` counts. Token, user, tenant and generation cannot
+   * R14: refuses a new session, or a new expiry, by throwing, or returns fields to change. Asked
+   * until one refuses. The earliest `expiresAt` counts. Token, user, tenant and generation cannot
    * be changed. `/sign-up/email` also undoes the new user, if the database has transactions; a
    * social sign-up keeps the user. A rule for new users is `admitUser`.
    */
@@ -185,7 +188,7 @@ export interface Extension {
 
   /**
    * Returns what the feature needs to know about a tenant in later requests, such as its policy.
-   * The core caches it with the tenant for ten seconds.
+   * The core caches it with the tenant for ten seconds, unless it may be uncommitted.
    */
   cacheWithTenant?(ctx: AuthContext, row: Row, adapter?: DBTransactionAdapter): Promise<unknown>;
 

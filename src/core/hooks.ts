@@ -4,9 +4,8 @@ import { isAPIError } from "better-auth/api";
 import type { EndpointOptions, StrictEndpoint } from "better-call";
 
 /*
- * Hooks and endpoints without better-auth's helpers around them. Each function relies on how
- * better-auth calls it, and names the test in `test/framework-contract.servers.test.ts` that checks
- * this.
+ * Hooks and endpoints without better-auth's helpers around them. A function that relies on how
+ * better-auth calls it names the test that checks this, if there is one.
  */
 
 type PluginHooks = NonNullable<BetterAuthPlugin["hooks"]>;

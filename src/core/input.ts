@@ -10,7 +10,7 @@ const UNSTORABLE_MESSAGE = "contains characters that cannot be stored";
  */
 export const limited = (max: number) => z.string().max(max, { abort: true });
 
-/** Text that every database stores and returns unchanged, or an empty text. */
+/** Text that databases can store (see `isText`), or an empty text. */
 export const textOrEmpty = (max: number) => limited(max).refine(isText, UNSTORABLE_MESSAGE);
 
 /** Like `textOrEmpty`, but not empty. */
@@ -23,8 +23,8 @@ export const post = <Body extends z.ZodType>(body: Body, description: string) =>
   ({ method: "POST", body, metadata: { openapi: { description }, ...MANAGEMENT } }) as const;
 
 /**
- * The options of a management endpoint that takes a query. `optional` describes parameters for OpenAPI,
- * because better-auth describes only required queries.
+ * The options of a management endpoint that takes a query. `optional` describes parameters for
+ * OpenAPI, because better-auth describes only required queries.
  */
 export const get = <Query extends z.ZodType>(
   query: Query,
@@ -46,7 +46,7 @@ const tenantQuery = z.object({ tenantId: tenantId.optional() }).optional();
 export const getOfTenant = (description: string) =>
   get(tenantQuery, description, { tenantId: { type: "string" } });
 
-/** A number that every database accepts. In the query of a URL, the number is text. */
+/** A number that fits an integer column of 32 bits. In the query of a URL, the number is text. */
 const wholeNumber = z
   .number()
   .or(limited(10).regex(/^\d+$/).transform(Number))

@@ -48,7 +48,7 @@ export interface Isolation {
   isolatedModel(name: string): string | undefined;
   /** The paths of management endpoints: see `management-calls.ts`. */
   managementPaths: ReadonlySet<string>;
-  /** Every call of the isolated adapter passes these, first to last. Calls of `unscoped` do not. */
+  /** Calls of the isolated adapter pass those that check them, first to last. */
   guards: Guard[];
   /** The features, in the order in which they are asked. */
   extensions: readonly Extension[];
@@ -98,9 +98,9 @@ export async function unscopedAdapter({
 }
 
 /**
- * Returns whether a query sees uncommitted rows. `given` is the adapter of the query, if it is not
- * `unscopedAdapter`. These rows may be outdated or rolled back, so they are not cached for other
- * requests.
+ * Returns whether a query may see uncommitted rows. `given` is the adapter of the query, if it is
+ * not `unscopedAdapter`. These rows may be outdated or rolled back, so they are not cached for
+ * other requests.
  */
 export const seesUncommittedRows = (
   isolation: Isolation | undefined,

@@ -7,10 +7,10 @@ type Secret = AuthContext["secretConfig"];
 const encoder = new TextEncoder();
 
 /**
- * Derives a key for one purpose, by HKDF: "link", "state", or a feature's own. No two purposes share
- * a key. `makeSignature(text, secret)` would not be safe:
- * better-auth signs every cookie with it, and some endpoints let a caller choose the text, so the
- * server could be made to reveal the key.
+ * Derives a key for one purpose, by HKDF: "link", "state", or a feature's own. No two purposes
+ * share a key. `makeSignature(text, secret)` would not be safe: better-auth signs cookies in the
+ * same way, and some endpoints let a caller choose the text, so the server could be made to reveal
+ * the key.
  */
 export async function deriveKey(purpose: string, secret: string): Promise<string> {
   const material = await crypto.subtle.importKey("raw", encoder.encode(secret), "HKDF", false, [
@@ -48,6 +48,6 @@ export const isNewest = ({ secretConfig }: AuthContext, cipher: string): boolean
   parseEnvelope(cipher)?.version ===
   (typeof secretConfig === "string" ? undefined : secretConfig.currentVersion);
 
-/** Signs a text with a key that no endpoint of better-auth or of a plugin signs with. */
+/** Signs a text with a key for one purpose, with which better-auth signs nothing. */
 export const signFor = async (purpose: string, text: string, { secret }: AuthContext) =>
   makeSignature(text, await deriveKey(purpose, secret));

@@ -2,9 +2,10 @@ import type { AuthContext, BetterAuthPlugin } from "better-auth";
 import { isolationOf } from "./isolation";
 
 /*
- * Management endpoints act on a tenant, but run in no tenant (R7): operators call them from the
- * platform. Features mark theirs in the metadata, so other endpoints under `/tenant/`, which an
- * application may add, run in the tenant that a request names.
+ * Management endpoints act on the tenant that a call names, but do not run in it (R7): operators
+ * call them from the platform, a tenant's administrators from their tenant. Features mark theirs in
+ * the metadata, so other endpoints under `/tenant/`, which an application may add, run in the
+ * tenant that a request names.
  */
 
 /** The mark. All copies of this package share this symbol. */

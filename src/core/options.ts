@@ -50,8 +50,8 @@ export interface CoreOptions {
   sessionCookies?: "shared" | "per-tenant";
   /**
    * Models of other plugins whose rows belong to a tenant, such as `"organization"`: they get a
-   * `tenantId` column and are isolated like users. A model of another plugin that is looked up by
-   * more than its user must be in this list or in `sharedModels`.
+   * `tenantId` column and are isolated like users. better-auth does not start while a model is in
+   * neither this list nor `sharedModels`, except those of official plugins that need no decision.
    * @default []
    */
   scopedModels?: string[];
@@ -62,8 +62,8 @@ export interface CoreOptions {
   sharedModels?: string[];
   /**
    * Unique text fields that stay unique across all tenants, by model: `{ user: ["employeeNumber"]
-   * }`. Other unique fields, such as `username`, `phoneNumber` or the slug of an organization, are
-   * unique per tenant.
+   * }`. Other unique texts of users and scoped models, such as `username`, `phoneNumber` or the
+   * slug of an organization, are unique per tenant, unless their values are random or made of ids.
    * @default {}
    */
   globallyUnique?: Record<string, string[]>;

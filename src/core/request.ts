@@ -30,11 +30,12 @@ interface Shared {
 }
 
 /**
- * The `runInTenant` or resolver that code runs inside of. Each call inside is a separate request.
+ * The `runInTenant` or resolver that code runs inside of. Each call of `auth.api` there is a
+ * separate request.
  */
 interface Surroundings {
   scope?: Scope;
-  /** True inside the application's resolver. better-auth must not call the resolver again there. */
+  /** True inside the application's resolver, which is not called again there. */
   isResolving?: boolean;
 }
 
@@ -49,7 +50,7 @@ export interface KnownUser {
   tenantId: string | null;
   email?: unknown;
   emailVerified?: unknown;
-  /** The generation that the request read first. All later steps of the request rely on it. */
+  /** The generation that the request read first. Later reads of the user do not replace it. */
   generation?: string | null | undefined;
 }
 
@@ -69,15 +70,16 @@ export type Endpoint = Pick<AuthEndpointContext, "context" | "path" | "headers">
 export type FindReserved = (call: AdapterCall) => Promise<unknown>;
 
 /*
- * Words of the record: an operator who calls an admin endpoint *visits* a tenant (`cross-tenant.ts`).
- * A token in a mailed link is *sealed*: encrypted together with its tenant (`links.ts`). A user's
- * sessions end together by a new *generation* (`generations.ts`). A *reservation* is a row that marks
- * a value as used (`single-use.ts`).
+ * Words of the record: an operator who calls an admin endpoint *visits* a tenant
+ * (`cross-tenant.ts`). A token in a mailed link is *sealed*: encrypted together with its tenant
+ * (`links.ts`). A user's sessions end together by a new *generation* (`generations.ts`). A
+ * *reservation* is a row that marks a value as used (`single-use.ts`).
  */
 
 /**
- * What the core knows about one request. Only the core writes it: a feature that must remember
- * something declares a `requestSlot`. A request inside another request has a separate record.
+ * What the core knows about one request. By agreement, only the core writes it: a feature that must
+ * remember something declares a `requestSlot`. A request inside another request has a separate
+ * record.
  */
 export class RequestRecord {
   /** The scope that the request was put into. Set by `enter` and `runInScope`; undefined before. */
@@ -132,21 +134,21 @@ export class RequestRecord {
   isCheckingPrefix = false;
 
   /**
-   * The tenant that owns each host in the request's addresses. Set by `findOwners` in
-   * `resolve/addresses.ts`, which asks the resolver once per host.
+   * The hosts about which the request has asked the resolver, with the tenant that owns the host;
+   * null if none does. Set by `findOwners` in `resolve/addresses.ts`, which does not ask again.
    */
   readonly hostOwners = new Map<string, string | null>();
 
   /**
    * The sealed token of a mailed link, and what it contains. Set by `openSealedToken`. A token for
-   * `/verify-email` contains only an email. For this token, `userId` and `email` say to whom the link
-   * was mailed: see `isHiddenUser`.
+   * `/verify-email` contains only an email. For this token, `userId` and `email` say to whom the
+   * link was mailed: see `isHiddenUser`.
    */
   openedToken?: { sealed: string; token: string; userId?: string; email?: unknown };
 
   /**
-   * The users that the request has read or created, by id, the most recent last. Set by
-   * `rememberUser`.
+   * The users that calls of the isolated adapter have returned, by id, the most recent last. Users
+   * without their `tenantId` are left out. Set by `rememberUser`.
    */
   readonly users = new Map<string, KnownUser>();
 
@@ -161,7 +163,8 @@ export class RequestRecord {
 
   /**
    * Whether the admin endpoint itself is running. Set by the hooks around better-auth's admin
-   * endpoints. Only the endpoint has cross-tenant access: hooks of other plugins have none.
+   * endpoints. Hooks of other plugins before it run on the platform, or in the tenant that the
+   * request names; those after it run in the tenant that was visited, if any.
    *
    * Guarded by "R3: a before hook that asks who is there sees and changes the platform's, for an operator too".
    */
@@ -188,7 +191,7 @@ export class RequestRecord {
   }
 }
 
-/** Raised when `RequestRecord` or `Shared` changes, because copies of the package share them. */
+/** Raise it when `RequestRecord` or `Shared` changes: copies of the package share them. */
 const VERSION = 5;
 const SHARED = Symbol.for("better-auth-tenant");
 const holder = globalThis as { [SHARED]?: Shared };
@@ -292,8 +295,8 @@ export const surroundingScope = (): Scope | undefined => surroundings()?.scope;
 export const isResolving = (): boolean => surroundings()?.isResolving === true;
 
 /**
- * Returns the scope that the request has entered, or undefined before that. `currentScope` is what
- * code may read and change. It is never undefined.
+ * Returns the scope that the request has entered; before that, the one of the `runInTenant` around
+ * it, or undefined. `currentScope` is what code may read and change. It is never undefined.
  */
 export const enteredScope = (): Scope | undefined => findRecord()?.scope ?? surroundingScope();
 
@@ -305,7 +308,10 @@ export function isScopeFinal(): boolean {
   return scope !== undefined && !isOpen;
 }
 
-/** Puts the running request, and everything that it calls from here on, into a scope. */
+/**
+ * Puts the running request into a scope from here on. Calls in a separate request (`runInScope`)
+ * have their own. Outside of a request, nothing is kept.
+ */
 export function enter(scope: Scope): Scope {
   currentRequest().scope = scope;
   return scope;
@@ -325,21 +331,22 @@ export async function runInScope<T>(scope: Scope | undefined, fn: () => Promise<
   return (await shared.surroundings?.run(isResolving ? { isResolving } : {}, run)) as T;
 }
 
-/** Runs a function outside of every request, so that each of its calls is a separate request. */
+/**
+ * Runs a function outside of every request: each call of `auth.api` there is a separate request.
+ */
 const runOutside = <T>(what: Surroundings, fn: () => T): T =>
   (shared.surroundings as AsyncStorage<Surroundings>).run(what, () =>
     (shared.storage as RequestStorage).run(undefined as never, fn),
   );
 
 /**
- * Runs the application's resolver. better-auth does not call the resolver again for calls inside
- * it.
+ * Runs the application's resolver. Calls that the resolver makes do not run it again.
  */
 export const runAsResolver = <T>(resolve: () => T): T => runOutside({ isResolving: true }, resolve);
 
 /**
- * Runs server code that belongs to no request (a job, a seed, a test) inside a tenant: calls of
- * better-auth see only that tenant.
+ * Runs server code that belongs to no request (a job, a seed, a test) inside a tenant: of isolated
+ * models, calls of better-auth see only that tenant's rows. A tenant route may name another tenant.
  */
 export async function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Promise<T> {
   if (typeof tenantId !== "string" || tenantId === "") {
@@ -352,6 +359,7 @@ export async function runInTenant<T>(tenantId: string, fn: () => Promise<T>): Pr
 
 /**
  * Returns the id of the tenant that the running code works for; null on the platform. Works in
- * every hook, mail sender and callback that better-auth calls during a request.
+ * hooks, mail senders and callbacks that better-auth calls after the request has entered its scope.
+ * Null before that, as in `onRequest`.
  */
 export const getTenantId = (): string | null => (enteredScope() ?? PLATFORM_SCOPE).tenantId;

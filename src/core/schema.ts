@@ -4,7 +4,7 @@ import { mergeSchema } from "better-auth/db";
 
 /**
  * The `tenantId` of the platform's rows in the database. Not null, because better-auth's unique
- * indexes over several columns need required columns. The isolated adapter returns null instead.
+ * indexes over several columns need required columns. Adapters return null instead.
  */
 export const PLATFORM = "";
 

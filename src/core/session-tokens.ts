@@ -29,7 +29,7 @@ export function bearerTokenIn(call: Call): string | undefined {
   return signature === undefined || /^[\w+/-]{43}=?$/.test(signature) ? token : undefined;
 }
 
-/** Parses the cookies of a call. Returns none if no session is among them. */
+/** Parses the cookies of a call. Returns none if the session cookie's name is not in the header. */
 export function readCookies(call: Call): SentCookie[] {
   const header = readHeaders(call).get("cookie");
   const sessionName = sessionCookieName(call.context);
@@ -58,7 +58,7 @@ function parseCookie(text: string, sessionName: string): SentCookie | undefined 
   return { text, name, token };
 }
 
-/** Returns whether a cookie holds a session: the session cookie, or one of `multiSession()`. */
+/** Returns whether a name is that of the session cookie, or looks like one of `multiSession()`. */
 export const isSessionCookie = (name: string, sessionName: string) =>
   name === sessionName || name.includes("_multi-");
 
@@ -70,7 +70,10 @@ function sessionTokens(call: Call): string[] {
   return readCookies(call).flatMap(({ name, token }) => (name === sessionName ? token : []));
 }
 
-/** Returns the tenants of the session tokens in a call. better-auth uses the first token. */
+/**
+ * Returns the tenants of the session tokens in a call, in better-auth's order: a bearer token that
+ * counts replaces the cookie, and of two cookies with one name, better-auth reads the first.
+ */
 export function prefixesIn(call: Call): (string | null)[] {
   const bearer = bearerTokenIn(call);
   return [...(bearer === undefined ? [] : [bearer]), ...sessionTokens(call)].map(tenantInPrefix);

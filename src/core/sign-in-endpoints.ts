@@ -87,7 +87,7 @@ export function methodOf(
   return OF_KEY in (context.session?.session ?? {}) ? undefined : CONTINUES;
 }
 
-/** Endpoints that start a sign-in which another endpoint completes. */
+/** Endpoints that may start a sign-in which another call completes. */
 export const STARTS_SIGN_IN = [
   "/sign-in/magic-link",
   "/sign-in/sso",
@@ -97,7 +97,7 @@ export const STARTS_SIGN_IN = [
   "/phone-number/verify",
 ] as const;
 
-/** Endpoints that complete a sign-in, and do nothing else. */
+/** Endpoints that complete a sign-in or a sign-up, by paths without `/sign-in/`. */
 const COMPLETES = [
   "/magic-link/verify",
   "/one-tap/callback",
@@ -108,7 +108,10 @@ const COMPLETES = [
   "/oauth-proxy-callback",
 ];
 
-/** Returns whether an endpoint only signs in, or sends a link or code to sign in with. */
+/**
+ * Returns whether an endpoint signs in or up, or may send a link or code to sign in with. Some also
+ * do other things: `/phone-number/verify` may change a number.
+ */
 export const isSignIn = (path = "") =>
   /^\/sign-(in|up)\//.test(path) ||
   COMPLETES.includes(path) ||

@@ -58,7 +58,7 @@ export function decodeBase64url(text: string): string | undefined {
   }
 }
 
-/** Returns the claims of a JWT. Does not verify the signature: callers have done that. */
+/** Returns the claims of a JWT. Does not verify the signature, so this alone proves nothing. */
 export const claimsIn = (token: unknown): Record<string, unknown> =>
   Object(parseJSON(decodeBase64url(textOf(token).split(".")[1] ?? "")));
 
@@ -126,7 +126,7 @@ export function replaceMethods(target: object, methods: object): boolean {
 }
 
 /**
- * Returns whether every database can store a text, and URLs and cookies can carry it. PostgreSQL
- * cannot store NUL or half of a surrogate pair.
+ * Returns whether a text has no NUL and no half of a surrogate pair. PostgreSQL cannot store these,
+ * and URLs cannot carry half a pair.
  */
 export const isText = (value: string) => !value.includes("\0") && !/\p{Surrogate}/u.test(value);

@@ -21,7 +21,9 @@ interface Setup {
   ownModels: string[];
 }
 
-/** Refuses setups that are unsupported or undecided. Each message says what to write. */
+/**
+ * Refuses setups that are unsupported or undecided. Messages say what to write where we know it.
+ */
 export function checkSetup({ ctx, options, extensions }: Isolation): void {
   // A plugin whose `init` returns all options makes better-auth list every plugin twice.
   const plugins = [...new Set(ctx.options.plugins)];
@@ -46,8 +48,8 @@ export function checkSetup({ ctx, options, extensions }: Isolation): void {
 }
 
 /**
- * Models of official plugins that need no decision, as `plugin.model`: their plugin looks them up by
- * the id of a user only, or their rows belong to no user (signing keys).
+ * Models of official plugins that need no decision, as `plugin.model`: their plugin looks them up
+ * by the id of a user only, or their rows belong to no user (signing keys).
  */
 const NEED_NO_DECISION = ["two-factor.twoFactor", "jwt.jwks"];
 
@@ -55,9 +57,9 @@ const NEED_NO_DECISION = ["two-factor.twoFactor", "jwt.jwks"];
 const decidedModels = ({ ownModels }: Setup) => [...BASE_MODELS, ...ownModels];
 
 /**
- * Refuses a plugin that has a model with the name of ours. better-auth merges the two models. A
- * plugin may add fields to our model. If it declares one of our fields, it means another model, and
- * its endpoints would list and create tenants.
+ * Refuses a plugin that declares one of our fields in a model with the name of ours: it means
+ * another model, but better-auth merges the two, and its endpoints would list and create tenants. A
+ * plugin may add other fields to our model.
  */
 function assertOwnModels({ plugins, others, ownModels }: Setup) {
   const ours = plugins.filter((plugin) => plugin.id === PLUGIN_ID || EXTENSION in plugin);
@@ -268,8 +270,8 @@ function assertDatabase({ options: { database, account } }: AuthContext): void {
 }
 
 function assertUsableIds({ adapter, options, generateId }: AuthContext): void {
-  // SQLite and the memory adapter give the id of a deleted tenant to the next one, where cookies,
-  // links and stored sessions of the deleted tenant would be valid.
+  // SQLite and the memory adapter may give the id of a deleted tenant to the next one, where
+  // cookies, links and stored sessions of the deleted tenant would be valid.
   const reusesIds = adapter.id === "memory" || databaseOf(adapter) === "sqlite";
   if (reusesIds && options.advanced?.database?.generateId === "serial") {
     refuse(

@@ -30,10 +30,10 @@ import { checkSetup } from "./checks";
 import { pluginsAtRunTime } from "./pipeline";
 
 /**
- * Installs the plugin when better-auth starts. Only this function and the `install` of extensions
- * change better-auth's context. An `init` cannot change the final options: if one plugin returns
- * options, better-auth continues with a copy, and later plugins may add more. The options are
- * complete when better-auth assigns `context.options` at the end.
+ * Installs the plugin when better-auth starts. At startup, only this function and the `install` of
+ * extensions change better-auth's context. An `init` cannot change the final options: if one plugin
+ * returns options, better-auth continues with a copy, and later plugins may add more. The options
+ * are complete when better-auth assigns `context.options` at the end.
  */
 export async function install(
   ctx: AuthContext,

@@ -24,9 +24,11 @@ export function rawAdapter(adapter: DBAdapter): DBAdapter {
 
 /**
  * Isolates the adapter: from now on, it reads, changes, creates and deletes rows of isolated models
- * only in the scope of the running request (R3). Changes the adapter in place, because plugins may
- * keep it from their `init`, and better-auth's check of the database schema is registered for this
- * object.
+ * only in the scope of the running request (R3), except for operators (`cross-tenant.ts`). Changes
+ * the adapter in place, because plugins may keep it from their `init`, and better-auth's check of
+ * the database schema is registered for this object.
+ *
+ * Guarded by "the adapter that was changed in place still has better-auth's check of the tables".
  */
 export function isolateAdapter(adapter: DBAdapter, isolation: Isolation): void {
   const { unscoped, database, transactions } = isolation;
@@ -74,7 +76,7 @@ function inTransaction(methods: Methods, transactions: Transactions): Methods {
   return Object.fromEntries(entries);
 }
 
-/** Returns the isolated methods. Every call passes through the guards first. */
+/** Returns the isolated methods. A call first passes the guards that check its model and method. */
 function guarded(
   unscoped: DBTransactionAdapter,
   isolation: Isolation,

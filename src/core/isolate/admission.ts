@@ -12,7 +12,8 @@ import { lookUpTenant } from "../tenants/tenants";
 
 /*
  * The extensions decide who becomes a user (R13), and which sessions are created and kept (R14).
- * They are asked where rows are written, so their decisions hold for every endpoint.
+ * They are asked where the row of a user is written, and in `internalAdapter` for sessions, so
+ * their decisions hold for every endpoint that creates them there.
  */
 
 /**

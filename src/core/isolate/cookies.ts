@@ -30,7 +30,7 @@ export const keepForeignCookies: AfterHook = {
   }),
 };
 
-/** Removes the cookies of a response whose transaction the database rolled back. */
+/** Removes the cookies of a response `TRY_AGAIN`: the session behind them may not be stored. */
 export const undoCookies: AfterHook = {
   matcher: ({ context: { returned } }) =>
     isAPIError(returned) && returned.body?.code === CORE_ERROR_CODES.TRY_AGAIN.code,

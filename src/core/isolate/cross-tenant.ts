@@ -20,7 +20,10 @@ import { isSessionTokenOf } from "../session-tokens";
 import { textOf } from "../utils";
 import { readUser } from "./users";
 
-/** Cross-tenant access begins when an admin endpoint starts, and ends when it is done. */
+/**
+ * From here to `closeAdminEndpoint`, the admin endpoint runs. A visit begins no earlier, unless the
+ * request names the tenant (`findVisit`), and ends when the endpoint is done.
+ */
 export const openAdminEndpoint: BeforeHook = {
   matcher: (ctx) => adminTarget(ctx as Endpoint) !== undefined,
 
@@ -63,8 +66,8 @@ export async function findVisit(
   // A visit has begun already, or the session is not an operator's.
   if (scope.access !== "own" || session.tenantId || session.impersonatedBy) return undefined;
   if (target === "oneself") return undefined;
-  // Hooks that run before the endpoint stay on the platform. If the request names a tenant, the visit
-  // may begin earlier.
+  // Hooks that run before the endpoint stay on the platform. If the request names a tenant, the
+  // visit may begin earlier.
   if (scope.tenantId === null && record.adminEndpoint !== "running") return undefined;
   const adapter = given ?? (await unscopedAdapter(isolation));
   const tenantId = scope.tenantId ?? (await tenantOfTarget(endpoint, target, adapter));

@@ -19,7 +19,8 @@ export interface ExactConditions {
 interface TextColumn {
   key: string;
   /**
-   * An id, a reference or the tenant. Stored values are generated, so no two of them look alike.
+   * An id, a reference or the tenant. Stored values are generated: two that look alike are too
+   * unlikely to matter.
    */
   isAssigned: boolean;
   output?: ((value: string) => unknown) | undefined;
@@ -209,8 +210,8 @@ function readAs({ output }: TextColumn, text: string): unknown {
 }
 
 /**
- * Returns whether a row meets a condition. Values that are not text have no collation, and always
- * match.
+ * Returns whether a row meets a condition. Null and missing values match no text. Other values that
+ * are not text have no collation, and match.
  */
 const isMet = ({ column, texts }: TextCondition, row: Row): boolean => {
   const value = row[column.key];

@@ -11,15 +11,15 @@ import { type ExactConditions, readSchema } from "./exact-conditions";
  * second.
  *
  * This layer lies directly above the application's adapter, for tenants and the platform. It finds
- * a row only if the row holds exactly the texts that `eq` and `in` conditions ask for. A read drops
- * look-alikes from its result. A write first reads the ids of the exact rows, and adds them to its
- * conditions.
+ * a row only if the row holds exactly the texts that `eq` and `in` conditions ask for, as far as
+ * `exact-conditions.ts` compares them. A read drops look-alikes from its result. A write that could
+ * change one first reads the ids of the exact rows, and adds them to its conditions.
  */
 
 type FindMany = Parameters<DBAdapter["findMany"]>[0];
 type Write = { model: string; where: Where[] };
 
-/** Databases that compare texts exactly: this layer is left out. */
+/** Databases that compare texts exactly by default: this layer is left out. */
 const EXACT = [
   ...["sqlite", "postgres", "postgresql", "pg", "cockroachdb", "mongodb"],
   ...["mongodb-adapter", "memory"],
@@ -28,7 +28,7 @@ const EXACT = [
 /** How many ids one statement takes. */
 const CHUNK = 500;
 
-/** Returns an adapter that finds and changes only rows that hold exactly the texts asked for. */
+/** Returns an adapter that finds and changes only exact rows: see above. */
 export function withExactRows<A extends DBTransactionAdapter>(ctx: AuthContext, adapter: A): A {
   if (EXACT.includes(databaseOf(adapter) ?? adapter.id)) return adapter;
   const schema = readSchema(ctx, isMySQL(adapter));
@@ -73,7 +73,7 @@ export function withExactRows<A extends DBTransactionAdapter>(ctx: AuthContext, 
     return rows.map(({ id }) => String(id));
   }
 
-  /** Runs a write of many rows for the exact ones, and returns how many there were. */
+  /** Runs a write of many rows for the exact ones, and returns how many it has written. */
   async function writeMany<W extends Write>(asked: W, run: (write: W) => Promise<number>) {
     const write = schema.withTexts(asked);
     const ids = await findIds(write);

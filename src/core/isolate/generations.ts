@@ -26,7 +26,8 @@ import { couldBeUserId, readUser } from "./users";
  * session has the generation in which it was created, and is valid only while its user has the same
  * one. This needs no clock and no precise dates: a session from the same millisecond ends too, and
  * so does a session that a database, a storage or a cookie still holds. The generation is null for
- * a user whose sessions were never ended, and for a session from before the column existed.
+ * a user whose sessions were never ended, for the sessions of that user, and for a session from
+ * before the column existed.
  */
 
 type Generation = string | null;
@@ -38,8 +39,8 @@ export interface Authority {
 }
 
 /**
- * Generations of users, cached for ten seconds. Only sessions in cookies and storages need this
- * cache.
+ * Generations of users, cached for ten seconds. Needed where a session comes without the row of
+ * its user: from a cookie or a storage.
  */
 const generationsOf = oncePerObject((_instance: object) =>
   expiringMap<{ generation: Generation }>(10_000, 10_000),
@@ -78,7 +79,10 @@ const isIn = (generation: Generation) => ({
   value: generation,
 });
 
-/** Returns whether a session is of its user's generation. A session of a deleted user is not. */
+/**
+ * Returns whether a session is of its user's generation. A session of a deleted user is not, as
+ * soon as the user is no longer cached.
+ */
 export async function isOfGeneration(
   isolation: Isolation,
   { userId, generation = null }: SessionRow,

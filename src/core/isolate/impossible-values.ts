@@ -7,9 +7,9 @@ import { currentRequest } from "../request";
 import { couldBeId, hasNumericIds } from "../tenants/tenants";
 
 /**
- * Refuses a value that a column cannot hold with 400 `INVALID_VALUE`, before the database fails: a
- * text for a numeric or UUID id, or a NUL in a text on PostgreSQL. better-auth's admin endpoints
- * turn any JSON value into a text and look it up as an id.
+ * Refuses a value that a column cannot hold with 400 `INVALID_VALUE`: a text for a numeric id
+ * before the database is asked; a text for a UUID, or a NUL on PostgreSQL, when the database
+ * refuses it. better-auth's admin endpoints turn JSON values into texts and look them up as ids.
  */
 export function refuseImpossibleValues({ ctx, isolatedModel }: Isolation): Guard {
   const isId = (model: string, field: string) => {

@@ -29,9 +29,10 @@ export function guardInternalAdapter(ctx: AuthContext, isolation: Isolation): vo
 }
 
 /**
- * Guards the functions with which better-auth creates and changes sessions. The user must be in the scope (R8),
- * the tenant active, and the extensions must admit the session (R14). The token gets the tenant
- * prefix, which tells later requests the tenant (R4).
+ * Guards the functions with which better-auth creates and changes sessions. For a new session, the
+ * user must be in the scope (R8), the tenant active, and the extensions must admit the session
+ * (R14). Its token gets the tenant prefix, which tells later requests the tenant (R4). Of a change,
+ * the extensions are asked about `expiresAt`.
  */
 function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
   const { internalAdapter } = ctx;
@@ -62,8 +63,8 @@ function isolateSessions(ctx: AuthContext, isolation: Isolation): void {
 }
 
 /**
- * Returns the values of the session that better-auth would create, with its tenant. An extension may
- * then change them.
+ * Returns the values of the session that better-auth would create, with its tenant. An extension
+ * may then change them.
  */
 function buildSession(
   { options }: AuthContext,
@@ -100,7 +101,7 @@ const WEEK = 7 * DAY;
 /**
  * Ignores the id that a request gives a new user. better-auth would use this id, and the admin
  * plugin passes it on. With numeric ids, the database would later give the same id to another user,
- * perhaps in another tenant. Only database hooks and server code choose ids.
+ * perhaps in another tenant. Database hooks and server code may choose ids.
  */
 function ignoreSentIds({ internalAdapter, logger }: AuthContext): void {
   const { createUser } = internalAdapter;

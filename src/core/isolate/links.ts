@@ -64,7 +64,7 @@ export async function seal(ctx: AuthContext, sealed: SealedToken): Promise<strin
   return PREFIX + cipher.replaceAll("$", "~"); // "$" marks the version of the secret, "~" is URL-safe.
 }
 
-/** Opens a sealed token. Returns undefined for anything that this server did not seal. */
+/** Opens a sealed token. Returns undefined for anything that was not sealed with our secrets. */
 export async function unseal(ctx: AuthContext, sealed: string): Promise<SealedToken | undefined> {
   const data = sealed.slice(PREFIX.length).replaceAll("~", "$");
   try {
@@ -79,7 +79,11 @@ export async function unseal(ctx: AuthContext, sealed: string): Promise<SealedTo
 export const looksSealed = (token: unknown) =>
   typeof token === "string" && /^tenant~[~0-9a-z]+$/.test(token);
 
-/** Seals the token of every link that better-auth gives to a mail sender inside a tenant. */
+/**
+ * Seals the tokens of links inside a tenant, and of links that change an email on the platform, by
+ * wrapping the functions named `send…` at the top level of these options: `emailAndPassword`,
+ * `emailVerification`, `user.changeEmail`, `user.deleteUser`, and those of each plugin.
+ */
 export function sealLinks(ctx: AuthContext, options: BetterAuthOptions): void {
   const { emailAndPassword, emailVerification, user } = options;
   if (emailAndPassword) options.emailAndPassword = withSealing(ctx, emailAndPassword);
@@ -181,8 +185,9 @@ function replaceToken(address: string, token: string, replacement: string): stri
 const PLACES = ["query", "body", "params"] as const;
 
 /**
- * Opens a sealed token at the endpoint of its link, and enters its tenant. At any other endpoint,
- * and in a request that names another tenant, the token stays sealed, and better-auth rejects it.
+ * Opens a sealed token at the endpoint of its link (see `leadsTo`), and enters its tenant. At other
+ * endpoints, and in a request that names another tenant, the token stays sealed, and better-auth
+ * rejects it.
  */
 export const openSealedToken: BeforeHook = {
   matcher: (ctx) =>
@@ -211,8 +216,8 @@ export const openSealedToken: BeforeHook = {
 
 /**
  * Lets a token without a seal verify an email of the platform only. This token is a signed email,
- * better-auth's only credential without a row. It would be valid in every tenant that has a user
- * with this email: only the seal binds it to a tenant.
+ * and better-auth has no row for it. It would be valid in every tenant that has a user with this
+ * email: only the seal binds it to a tenant.
  */
 function refuseUnsealedEmail({ path, query }: Pick<Endpoint, "path" | "query">): void {
   if (path !== VERIFY_EMAIL_PATH) return;

@@ -14,14 +14,16 @@ import { isHiddenUser, rememberUser, requireUserInScope } from "./users";
 
 /*
  * The methods of an isolated adapter (R3). Each reads, changes, creates or deletes rows of isolated
- * models in the scope of the running request only; calls about other models pass unchanged.
+ * models in the scope of the running request only, except that the sessions and users of operators
+ * are found from a tenant (`sessions.ts`). Calls about other models pass; only rows of isolated
+ * models that they join are limited to the scope.
  */
 
 export type Methods = Pick<DBTransactionAdapter, (typeof ADAPTER_METHODS)[number]>;
 
 /**
- * What each method works on. `unscoped` is the adapter without isolation: the instance's, or that of a
- * transaction.
+ * What each method works on. `unscoped` is the adapter without isolation: the instance's, or that
+ * of a transaction.
  */
 interface Database {
   isolation: Isolation;
@@ -127,8 +129,8 @@ async function findSession<T>(database: Database, input: Input<"findOne">): Prom
   const read = () => unscoped.findOne<T & Row>({ ...input, where });
   let session = await read();
   rememberUsers(database, session, "session", input.join);
-  // better-auth reads the session before its user. Another request of the same session may have ended
-  // all others in between, which gives both a new generation.
+  // better-auth reads the session before its user. Another request of the same session may have
+  // ended all others in between, which gives both a new generation.
   if (session && hasOtherGeneration(session)) session = await read();
   if (!session || !(await openSession(isolation, session, { adapter: unscoped }))) return null;
   // Not the scope of the request: an operator's session and user are on the platform.

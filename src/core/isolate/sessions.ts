@@ -72,8 +72,8 @@ export async function openSession(
 }
 
 /**
- * Returns whether a user is the operator who ends an impersonation. Only then may a request in a
- * tenant read the operator's user and session.
+ * Returns whether a user is the operator who ends an impersonation. This request runs in a tenant,
+ * and may read the operator's user and session.
  */
 export function isImpersonator(userId: unknown): boolean {
   const endpoint = currentEndpoint();
@@ -83,9 +83,9 @@ export function isImpersonator(userId: unknown): boolean {
 }
 
 /**
- * Isolates sessions in better-auth's cookie cache, a signed cookie that never reaches the adapter.
- * better-auth compares the version of a cached session. The version of a tenant's session contains
- * the tenant (R10), and an invalid session gets a version that never matches.
+ * Isolates sessions in better-auth's cookie cache, a signed cookie that is read without the
+ * adapter. better-auth compares the version of a cached session. The version of a tenant's session
+ * contains the tenant (R10), and an invalid session gets a version that never matches.
  */
 export function isolateCachedSessions(options: BetterAuthOptions, isolation: Isolation): void {
   const { cookieCache } = options.session ?? {};

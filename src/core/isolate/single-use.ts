@@ -13,7 +13,7 @@ import { hasNumericIds } from "../tenants/tenants";
 import { parseJSON, toHex } from "../utils";
 
 /*
- * Values that are valid once.
+ * Keeps values that are valid once (OAuth states, marks of used values) from being used again.
  */
 
 /** Makes the plugin delete the OAuth state of the running callback as soon as it is read. */
@@ -49,8 +49,9 @@ export const guardReservations = (isolation: Isolation): Guard => ({
 });
 
 /**
- * Creates the mark of a used value, under an id of the scope that the mark belongs to. better-auth
- * asks for the row by the id that it has chosen, so `reserved` keeps how to find it.
+ * Creates the mark of a used value in the scope that the mark belongs to, under another id than
+ * better-auth has chosen. better-auth asks for the row by its own id, so `reserved` keeps how to
+ * find it.
  */
 async function reserve(
   { ctx }: Isolation,
@@ -72,7 +73,8 @@ async function reserve(
   reserved.set(chosenId, (find) => inScopeOfMark(() => find({ model, where })));
   if (!isNumeric) return inScopeOfMark(() => create({ ...reservation, data: { ...data, id } }));
   // The database assigns numeric ids, so the identifier marks the value. Counting after the insert
-  // makes two concurrent attempts both fail.
+  // lets at most one of two concurrent attempts succeed, unless they run in transactions, which do
+  // not see each other's rows.
   return inScopeOfMark(async () => {
     const { adapter } = ctx;
     if (await adapter.findOne({ model, where })) throw new Error("Reserved already");

@@ -32,10 +32,11 @@ function keyIn({ tenantId }: Scope, key: string): string {
 }
 
 /**
- * Returns the scope of a key. The session of an operator who visits a tenant, or impersonates one
- * of its users, stays on the platform. Every caller may read it by its token, because each read is
- * checked: see `openSession`. Only the verified operator may write or delete it: a tenant's
- * administrator could otherwise end an operator's session.
+ * Returns the scope of a key: the current one, except on admin endpoints. The session of an
+ * operator who visits a tenant, or impersonates one of its users, stays on the platform. Every
+ * caller there may read it by its token, because `openSession` checks each session that is read.
+ * Only the verified operator may write or delete it: a tenant's administrator could otherwise end
+ * an operator's session.
  */
 function scopeOfKey(key: string, isRead = false): Scope {
   const scope = currentScope();
@@ -94,7 +95,9 @@ export function isolateStorage(
 
 /**
  * Returns whether a stored value may be read. Sessions are stored under their own tokens, and must
- * be valid. Other values belong to other plugins.
+ * be valid. Other values (lists of sessions, one-time tokens) are kept apart by their keys alone.
+ *
+ * Guarded by "secondary storage holds sessions, lists of sessions and one-time tokens in the known form".
  */
 async function isReadable(
   isolation: Isolation,

@@ -19,8 +19,8 @@ import { asTransformed, skipTransformForPrefixed } from "./transforms";
 /*
  * R15: unique values that people choose are unique per tenant. The column keeps its unique index,
  * and a tenant's value is stored with the tenant prefix: `<tenantId>~jane`. This layer, below
- * isolation, adds and removes the prefix: all other code sees "jane". Values of the platform have
- * no prefix and no "~", so they never equal a tenant's.
+ * isolation, adds and removes the prefix: code above it sees "jane". Values of the platform have no
+ * prefix, and a call cannot write a "~" there, so they never equal a tenant's.
  */
 
 /**
@@ -266,8 +266,8 @@ async function behindPrefix(
 }
 
 /**
- * Returns a condition for operators, who see all tenants. It matches the given values in each
- * tenant.
+ * Returns a condition for calls that are not limited to one tenant, as of operators. It matches the
+ * given values in each tenant.
  */
 async function acrossTenants(
   stored: DBTransactionAdapter,

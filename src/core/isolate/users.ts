@@ -37,8 +37,8 @@ export const couldBeUserId = ({ ctx }: Isolation, id: string) =>
 /**
  * R8: refuses a row (a session, an account) whose `userId` is a user outside the scope, for every
  * plugin. Returns the user's tenant, to which the row belongs. Does not look up a user that the
- * request has read. Other references (`inviterId`, `organizationId`) are not checked here: their
- * plugins read the row behind them first, and find none of another scope.
+ * request has read in this scope. Other references (`inviterId`, `organizationId`) are not checked
+ * here: better-auth's own plugins read the row behind them first, and find none of another scope.
  */
 export async function requireUserInScope(
   isolation: Isolation,

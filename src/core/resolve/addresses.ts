@@ -22,7 +22,8 @@ import { asHostResolver, hostOf, syntheticHostRequests } from "./resolvers";
 /*
  * R9: the host of an address may belong to a tenant. If the resolver gives a host to one tenant,
  * the plugin does not trust it in another tenant or on the platform, even if `trustedOrigins` lists
- * it: a reset link that redirects there would give its token to that tenant.
+ * it: a reset link that redirects there would give its token to that tenant. `findRefused` has the
+ * exceptions for management.
  *
  * Trusted are paths, the tenant's own host, the base URL, trusted origins that belong to no tenant,
  * and app schemes that `trustedOrigins` lists (`myapp://`).
@@ -46,8 +47,8 @@ export const refuseAddresses: BeforeHook = {
 };
 
 /**
- * Finds the owners of all hosts in a request's addresses, and refuses hosts of other tenants. A
- * provider's callback moves to the platform instead, without its state.
+ * Finds the owners of the hosts in a request's addresses, and refuses hosts of other tenants,
+ * except in the query. A provider's callback moves to the platform instead, without its state.
  */
 async function refuseForeignAddresses(ctx: HookEndpointContext): Promise<void> {
   const addresses = addressesOf(ctx);
@@ -84,7 +85,7 @@ async function findRefused(
   ctx: HookEndpointContext,
   foreign: Address[],
 ): Promise<Address | undefined> {
-  // Management runs in no tenant, but may be called at a tenant's host.
+  // An operator's management call runs on the platform, but may come to a tenant's host.
   const mayBeManagement = getTenantId() === null && ctx.path !== CALLBACK_PATH;
   const hostTenant = mayBeManagement ? await resolvedTenantId(ctx) : undefined;
   const target = foreign.some(({ place }) => place === "body") ? await findTarget(ctx) : undefined;
@@ -129,8 +130,9 @@ export function trustOwnAddresses(ctx: AuthContext): AuthContext["isTrustedOrigi
 }
 
 /**
- * Finds the owners of all hosts in a value, at any depth: in the config of an identity provider,
- * for example. A host without a known owner is not trusted.
+ * Finds the owners of the hosts of all addresses in a value, at any depth: in the config of an
+ * identity provider, for example. `trustOwnAddresses` trusts no host about which the resolver was
+ * not asked.
  */
 export async function askForHosts(
   ctx: HookEndpointContext,
@@ -270,7 +272,10 @@ async function findOwners(ctx: HookEndpointContext, urls: URL[], most: number): 
     currentRequest().hostOwners.set(host, await tenantOfHost(ctx, url));
 }
 
-/** Returns whether the host of an address belongs to a tenant in which the request does not run. */
+/**
+ * Returns whether a host belongs to a tenant in which the request does not run, or to an unknown
+ * one.
+ */
 function isForeign({ host }: URL): boolean {
   const owner = currentRequest().hostOwners.get(host) ?? null;
   return owner !== null && owner !== getTenantId();

@@ -37,8 +37,9 @@ const readSessionToken = createAuthMiddleware(async (ctx) =>
 );
 
 /**
- * R5: removes credentials of other scopes from the request. better-auth does not see them: it does
- * not use a session of another tenant, and does not delete its cookie in the browser.
+ * R5: removes session tokens of other scopes from the request. better-auth does not see them: it
+ * does not use a session of another tenant, and does not delete its cookie in the browser. On admin
+ * endpoints, an operator's may stay: see `makeForeignCheck`.
  */
 export function removeForeignCredentials(ctx: HookEndpointContext): undefined {
   const headers = readHeaders(ctx);
@@ -82,8 +83,8 @@ function makeForeignCheck(ctx: HookEndpointContext): IsForeign {
 
 /**
  * Returns the cookies without foreign sessions; undefined if no session is foreign. Notes which
- * cookies the browser keeps. Never compares all cookies with each other, because a caller may send
- * thousands.
+ * cookies the browser keeps. Takes a time that grows only with the number of cookies, because a
+ * caller may send thousands.
  */
 function cookiesInScope(
   ctx: HookEndpointContext,

@@ -8,7 +8,8 @@ import { getTenantId, surroundingScope } from "../request";
 import { namedTenantId, resolvedTenantId } from "./resolve";
 
 /*
- * At log level "debug", one line per request: the tenant that it runs in, and what resolved it.
+ * At log level "debug", one line for each request that gets a scope or is refused by
+ * `enterNamedTenant`: the tenant that it runs in, and what resolved it.
  */
 
 export function withDebugLog(hooks: Hooks): Hooks {

@@ -24,9 +24,9 @@ import { isSignedIn, removeForeignCredentials } from "./credentials";
 import { namedTenantId, namesInRequest, requestedTenantId, resolvedTenantId } from "./resolve";
 
 /**
- * Enters the scope of the tenant that a request names (R1, R2), on every endpoint of better-auth
- * and on tenant routes, before anything is read. Management names a target tenant instead (R7), and
- * the state of a provider's callback leads to its tenant.
+ * Enters the scope of the tenant that a request names (R1, R2), on every endpoint except two kinds,
+ * before other hooks and the endpoint read anything. Management names a target tenant instead (R7),
+ * and the state of a provider's callback leads to its tenant.
  */
 export const enterNamedTenant: BeforeHook = {
   matcher: () => true,
@@ -104,9 +104,9 @@ export const enterByPrefix: BeforeHook = {
 };
 
 /**
- * Returns whether an endpoint creates users, sessions or mails for callers without a session. Both
- * steps of a flow must match, or the cookie of an ended session would lead one step into another
- * tenant.
+ * Returns, by its path, whether an endpoint may create users, sessions or mails without a session.
+ * Both steps of a flow must match, or the cookie of an ended session would lead one step into
+ * another tenant.
  */
 const needsNoSession = (path = "") =>
   setsEmail(path) ||
@@ -124,7 +124,10 @@ async function leaveIfSignedOut(ctx: HookEndpointContext): Promise<void> {
   removeForeignCredentials(ctx);
 }
 
-/** Enters the tenant that a request names; keeps the scope for a call inside of a request. */
+/**
+ * Enters the tenant that a request names. Keeps the scope for a call inside of a request, except of
+ * a tenant route.
+ */
 async function enterOrStay(ctx: HookEndpointContext, route?: TenantRoute): Promise<void> {
   if (isManagement(ctx)) return;
   // A POST to `/tenant/callback/:id` only redirects to a GET, whose state leads to the tenant.
@@ -172,8 +175,8 @@ async function resolveScope(ctx: HookEndpointContext, route?: TenantRoute): Prom
  */
 async function stayInScope(ctx: HookEndpointContext): Promise<void> {
   const tenantId = getTenantId();
-  // Puts the tenant into the cache, from which features read (`cacheWithTenant`). `runInTenant` reads
-  // nothing.
+  // Puts the tenant into the cache, from which features read (`cacheWithTenant`). `runInTenant`
+  // reads nothing.
   if (tenantId) await lookUpTenant(ctx.context, tenantId);
   const claimed = await namedTenantId(ctx);
   if (claimed !== undefined && claimed !== tenantId) throw tenantError("TENANT_SCOPE_CONFLICT");

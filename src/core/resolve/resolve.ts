@@ -15,7 +15,7 @@ import { asHostResolver } from "./resolvers";
 
 /**
  * R1: returns the tenant of a request: from the resolver, else from `tenantId` in the body or the
- * query, else from a header.
+ * query, else from a header, else the tenant that the calling code runs in.
  */
 export async function requestedTenantId(ctx: HookEndpointContext): Promise<string | undefined> {
   const resolved = await resolvedTenantId(ctx);
@@ -126,7 +126,8 @@ type Resolved = string | false | undefined;
 const answers = new WeakMap<object, Promise<Resolved>>();
 
 /**
- * Returns the resolver's result for a call. The resolver may be slow, so it is asked once per call.
+ * Returns the resolver's result for a call. The resolver may be slow, so results are kept: see
+ * `answers`.
  */
 export async function resolvedTenantId(ctx: HookEndpointContext): Promise<Resolved> {
   const { resolveTenantId } = coreOptions(ctx.context);

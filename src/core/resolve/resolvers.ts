@@ -152,7 +152,9 @@ function byHost({ find, readsVerified = false, hostsOf = () => [] }: ByHost): Re
 
 type Named = { id: string; slug: string };
 
-/** Returns the host of a request without its port; undefined for an IPv6 address. */
+/**
+ * Returns the host of a request without its port; undefined if it is no name, as an IPv6 address.
+ */
 export const hostNameOf = (ctx: ResolveTenantContext) => HOST.exec(hostOf(ctx) ?? "")?.[1];
 
 const findVerified: FindHost = async (host, ctx) => {
@@ -210,8 +212,8 @@ export const asHostResolver = (resolve: ResolveTenant | undefined) =>
   resolve && hostResolvers.get(resolve);
 
 /**
- * Returns the host with which better-auth builds links. Any other host would send links to another
- * tenant.
+ * Returns the host with which better-auth builds links, if it reads the base URL from the request.
+ * Another host could send links to another tenant.
  */
 export function hostOf({ headers, request, context }: ResolveTenantContext): string | undefined {
   const source = request ?? headers;

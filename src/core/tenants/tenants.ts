@@ -33,7 +33,8 @@ export interface CachedTenant {
 }
 
 /**
- * A limit for all rows, which every database accepts. Without a limit, adapters return 100 rows.
+ * A limit for all rows, which databases accept. Without a limit, adapters return 100 rows by
+ * default.
  */
 export const ALL = 2_147_483_647;
 
@@ -61,8 +62,8 @@ export async function findTenantRow(
 }
 
 /**
- * Returns a tenant, cached for ten seconds in each process. During this time, another process still
- * accepts the sessions of a deleted tenant.
+ * Returns a tenant, cached for ten seconds in each process. During this time, another process may
+ * still accept sessions of a deleted tenant that are in cookies or a storage.
  */
 export const lookUpTenant = async (ctx: AuthContext, id: string, adapter?: DBTransactionAdapter) =>
   cachedTenant(ctx, id) ?? (await readTenant(ctx, "id", id, adapter));
